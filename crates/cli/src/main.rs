@@ -1,0 +1,2 @@
+//! The `lockstep` command.
+fn main() {}

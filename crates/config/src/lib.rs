@@ -1,0 +1,1 @@
+//! Layered TOML into typed structs; unknown keys refused.

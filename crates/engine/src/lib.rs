@@ -1,0 +1,1 @@
+//! Partitions, links, clock domains, epochs, worker threads, save and load.

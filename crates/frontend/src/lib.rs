@@ -1,0 +1,1 @@
+//! Bytes in, programs out: PTX and SASS.

@@ -1,0 +1,1 @@
+//! The hardware: dispatcher, SMs, interconnect, L2 slices, memory.

@@ -1,0 +1,1 @@
+//! Samples a real GPU inside an unmodified program.

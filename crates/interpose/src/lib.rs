@@ -1,0 +1,1 @@
+//! What is loaded into the CUDA program.

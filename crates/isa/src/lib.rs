@@ -1,0 +1,1 @@
+//! Instructions: their meaning on 32 lanes, and what an SM sees of them.

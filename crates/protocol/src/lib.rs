@@ -1,0 +1,1 @@
+//! Wire and shared-memory layouts between a CUDA program and the simulator.

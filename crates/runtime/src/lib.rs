@@ -1,0 +1,1 @@
+//! What CUDA calls mean, without a C ABI.

@@ -1,0 +1,1 @@
+//! One run, from description to results.

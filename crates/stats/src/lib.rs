@@ -1,0 +1,1 @@
+//! Counters, histograms and time series: declared once, merged in fixed order, digested.

@@ -1,0 +1,1 @@
+//! Samplers and writers: run folder and counter schema.

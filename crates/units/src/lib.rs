@@ -1,0 +1,1 @@
+//! Bytes, cycles, frequencies, times and addresses: parsed, printed, never mixed.
