@@ -1,0 +1,75 @@
+//! What can be wrong with a configuration, and how it is said.
+
+use thiserror::Error;
+
+/// Why a configuration was refused.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Text that is not TOML, or a value of the wrong kind.
+    #[error("{path}: {message}")]
+    Malformed {
+        /// The file or layer.
+        path: String,
+        /// Line, column and what was expected.
+        message: String,
+    },
+    /// A key that no section has.
+    #[error("{path}: no key is called `{key}`{}", suggestion(.nearest))]
+    UnknownKey {
+        /// The file or layer.
+        path: String,
+        /// The whole key, with dots.
+        key: String,
+        /// The known key that is spelt most like it.
+        nearest: Option<String>,
+    },
+    /// A `--set` that is not `KEY=VALUE`.
+    #[error("`--set {text}`: write KEY=VALUE, for example `--set l2.hit-latency=\"80 cycles\"`")]
+    NotASetting {
+        /// What was written.
+        text: String,
+    },
+    /// Two settings are each fine and impossible together.
+    #[error("`{key}` = {found}, but {because}")]
+    Impossible {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// The reason.
+        because: String,
+    },
+    /// A GPU that is neither in the catalogue nor a file.
+    #[error(
+        "no GPU is called `{name}`{}; known: {known}; or give the path of a .toml file",
+        suggestion(.nearest)
+    )]
+    UnknownGpu {
+        /// What was asked for.
+        name: String,
+        /// The known name that is spelt most like it.
+        nearest: Option<String>,
+        /// The catalogue.
+        known: String,
+    },
+}
+
+impl ConfigError {
+    /// An impossible value of `key`.
+    pub fn impossible(key: &'static str, found: impl ToString, because: impl Into<String>) -> Self {
+        Self::Impossible { key, found: found.to_string(), because: because.into() }
+    }
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}

@@ -1,0 +1,455 @@
+//! What one simulated GPU is: the sections of a GPU file, as typed structs.
+//!
+//! The hardware crate reads these; the numbers live in `configs/gpus/*.toml`, each with its
+//! source. A duration in cycles counts cycles of the SM clock unless its sentence says
+//! otherwise. Latencies of links are one way and include the fixed pipeline stages at both
+//! ends: they are the lookahead of the engine, so the epoch follows from them.
+//!
+//! Start reading at [`GpuConfig`]; [`GpuConfig::check`] refuses what cannot be built.
+
+use crate::{ComputeCapability, ConfigError};
+use lockstep_units::{Bytes, Cycles, Hertz, Picos};
+use serde::{Deserialize, Serialize};
+
+/// One simulated GPU and the host it is attached to.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GpuConfig {
+    /// The chip as a whole: name, clocks, memory size.
+    pub device: DeviceConfig,
+    /// One streaming multiprocessor.
+    pub sm: SmConfig,
+    /// The data cache of one SM.
+    pub l1: L1Config,
+    /// The cache shared by all SMs, in slices.
+    pub l2: L2Config,
+    /// The network between SMs and L2 slices.
+    pub interconnect: InterconnectConfig,
+    /// The memory behind the L2 slices.
+    pub dram: DramConfig,
+    /// How blocks reach SMs.
+    pub dispatch: DispatchConfig,
+    /// What a kernel launch costs on the device.
+    pub launch: LaunchConfig,
+    /// What calls cost on the host.
+    pub host: HostConfig,
+    /// The engines and the bus that move data between host and device.
+    pub copy: CopyConfig,
+}
+
+/// The chip as a whole.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DeviceConfig {
+    /// The name that a program reads.
+    pub name: String,
+    /// Instruction set and feature level.
+    pub compute_capability: ComputeCapability,
+    /// Streaming multiprocessors that are enabled.
+    pub sms: u32,
+    /// Graphics processing clusters; a thread-block cluster stays inside one.
+    pub gpcs: u32,
+    /// Clock of SMs.
+    pub clock: Hertz,
+    /// Memory that a program can see and allocate from.
+    pub memory: Bytes,
+    /// Part of `memory` that the driver keeps for a context.
+    pub reserved_memory: Bytes,
+    /// Clock of the memory interface as a program reads it; the data rate is twice this.
+    pub memory_clock: Hertz,
+    /// Width of the memory interface in bits.
+    pub memory_bus_bits: u32,
+    /// Single to double precision throughput, as a program reads it.
+    pub single_to_double_ratio: u32,
+    /// Whether memory errors are corrected, as a program reads it.
+    pub ecc: bool,
+}
+
+/// One streaming multiprocessor.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SmConfig {
+    /// Sub-cores, each with a scheduler; warp `w` lives on sub-core `w mod sub-cores`.
+    pub sub_cores: u32,
+    /// Warps resident at a time.
+    pub warps: u32,
+    /// Blocks resident at a time.
+    pub blocks: u32,
+    /// 32-bit registers.
+    pub registers: u32,
+    /// Registers are given to a warp in multiples of this many.
+    pub register_unit: u32,
+    /// Most registers that a thread can have.
+    pub registers_per_thread: u32,
+    /// Memory that L1 and shared memory divide between them.
+    pub unified_memory: Bytes,
+    /// Sizes of shared memory that the division offers, ascending.
+    pub shared_carveouts: Vec<Bytes>,
+    /// Shared memory of a block without asking for more.
+    pub shared_per_block: Bytes,
+    /// Shared memory of a block that opted in.
+    pub shared_per_block_optin: Bytes,
+    /// Shared memory that the system keeps in each block.
+    pub shared_reserved: Bytes,
+    /// Shared memory is given to a block in multiples of this.
+    pub shared_unit: Bytes,
+    /// Banks of shared memory, 4 bytes wide each.
+    pub shared_banks: u32,
+    /// Warp scheduler by name.
+    pub scheduler: String,
+    /// From issue to the issue of a dependent instruction, by class.
+    pub latency: LatencyConfig,
+    /// Cycles that one warp instruction occupies its unit in a sub-core, by class.
+    pub interval: IntervalConfig,
+}
+
+/// From issue to the issue of a dependent instruction.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LatencyConfig {
+    /// Integer and logic instructions.
+    pub integer: Cycles,
+    /// Single-precision instructions and integer multiply-add.
+    pub float: Cycles,
+    /// Half-precision instructions.
+    pub half: Cycles,
+    /// Double-precision instructions.
+    pub double: Cycles,
+    /// Special functions, population counts.
+    pub special: Cycles,
+    /// Conversions between types.
+    pub conversion: Cycles,
+    /// A predicate that guards an instruction or a branch.
+    pub predicate: Cycles,
+    /// Branches and calls, until the next instruction of the warp.
+    pub branch: Cycles,
+    /// Votes, matches and reductions within a warp.
+    pub vote: Cycles,
+    /// Shuffles within a warp.
+    pub shuffle: Cycles,
+    /// Loads from shared memory without conflict.
+    pub shared: Cycles,
+    /// Atomics on shared memory without conflict.
+    pub shared_atomic: Cycles,
+    /// Loads from constant memory that hit.
+    pub constant: Cycles,
+    /// A barrier, after its last warp arrived.
+    pub barrier: Cycles,
+    /// Tensor instructions.
+    pub tensor: Cycles,
+}
+
+/// Cycles that one warp instruction occupies its unit in a sub-core.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct IntervalConfig {
+    /// Integer and logic instructions.
+    pub integer: Cycles,
+    /// Single-precision instructions.
+    pub float: Cycles,
+    /// Integer multiply-add.
+    pub integer_multiply: Cycles,
+    /// Half-precision instructions.
+    pub half: Cycles,
+    /// Double-precision instructions.
+    pub double: Cycles,
+    /// Special functions and conversions.
+    pub special: Cycles,
+    /// Branches.
+    pub branch: Cycles,
+    /// Address generation for memory instructions.
+    pub memory: Cycles,
+    /// Tensor instructions.
+    pub tensor: Cycles,
+}
+
+/// The data cache of one SM. Its size is what shared memory leaves of the unified memory.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct L1Config {
+    /// Bytes of a tag.
+    pub line: Bytes,
+    /// Bytes that are fetched and counted.
+    pub sector: Bytes,
+    /// Lines of a set.
+    pub ways: u32,
+    /// From issue of a load that hits to the issue of a dependent instruction.
+    pub hit_latency: Cycles,
+    /// Bytes that hits deliver in a cycle.
+    pub bytes_per_cycle: u32,
+    /// Misses that can be outstanding, in sectors.
+    pub outstanding: u32,
+}
+
+/// The cache shared by all SMs.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct L2Config {
+    /// Data held by all slices together.
+    pub capacity: Bytes,
+    /// Slices; a line belongs to one by the hash of its address.
+    pub slices: u32,
+    /// Halves of the cache; a slice in the other half is farther away.
+    pub partitions: u32,
+    /// Bytes of a tag.
+    pub line: Bytes,
+    /// Bytes that are fetched and counted.
+    pub sector: Bytes,
+    /// Lines of a set.
+    pub ways: u32,
+    /// Clock of slices and interconnect.
+    pub clock: Hertz,
+    /// Inside a slice, from accepting a request to answering a hit, in SM cycles.
+    pub hit_latency: Cycles,
+    /// Inside a slice, from accepting an atomic to its result, in SM cycles.
+    pub atomic_latency: Cycles,
+    /// Extra way to a slice in the other half and back, in SM cycles.
+    pub far_latency: Cycles,
+    /// Bytes that a slice delivers in one of its cycles.
+    pub bytes_per_cycle: u32,
+    /// Misses that a slice can have outstanding, in sectors.
+    pub outstanding: u32,
+}
+
+/// The network between SMs and L2 slices.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InterconnectConfig {
+    /// From an SM to a slice without contention, in SM cycles.
+    pub request_latency: Cycles,
+    /// From a slice to an SM without contention, in SM cycles.
+    pub reply_latency: Cycles,
+    /// Bytes that an SM sends in a cycle.
+    pub request_bytes_per_cycle: u32,
+    /// Bytes that an SM receives in a cycle.
+    pub reply_bytes_per_cycle: u32,
+    /// Bytes around the payload of every packet.
+    pub header: Bytes,
+}
+
+/// The memory behind the L2 slices.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DramConfig {
+    /// Technology, for people.
+    pub kind: String,
+    /// Independent channels; slices are divided evenly between them.
+    pub channels: u32,
+    /// Clock of a channel.
+    pub clock: Hertz,
+    /// Bytes that a channel moves in one of its cycles.
+    pub bytes_per_cycle: u32,
+    /// Bytes of one access.
+    pub burst: Bytes,
+    /// From a miss in the slice to its data without contention, in SM cycles.
+    pub latency: Cycles,
+}
+
+/// How blocks reach SMs.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DispatchConfig {
+    /// From the dispatcher to an SM and back, each, in SM cycles.
+    pub latency: Cycles,
+    /// Between two blocks sent out, in SM cycles.
+    pub interval: Cycles,
+    /// Kernels resident on the device at a time.
+    pub concurrent_kernels: u32,
+    /// Which SM receives the next block, by name.
+    pub policy: String,
+}
+
+/// What a kernel launch costs on the device.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LaunchConfig {
+    /// From reaching the head of its queue to the first block sent, in SM cycles.
+    pub start: Cycles,
+    /// From the end of the last block to the kernel being complete, in SM cycles.
+    pub finish: Cycles,
+    /// Most bytes of parameters.
+    pub parameters: Bytes,
+}
+
+/// What calls cost on the host, in simulated time.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostConfig {
+    /// A call that touches no device work.
+    pub call: Picos,
+    /// Issuing a kernel.
+    pub launch: Picos,
+    /// Issuing a copy or a memset.
+    pub copy: Picos,
+    /// Allocating or freeing memory.
+    pub allocate: Picos,
+    /// Waiting: from the end of the work to the return of the call.
+    pub synchronize: Picos,
+    /// How far a query of unfinished work lets the device advance.
+    pub query: Picos,
+    /// Loading an image.
+    pub load: Picos,
+}
+
+/// The engines and the bus that move data between host and device.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CopyConfig {
+    /// Copies in flight at a time.
+    pub engines: u32,
+    /// From issue to the first byte.
+    pub latency: Picos,
+    /// Bytes per second from and to pinned memory.
+    pub pinned: Bytes,
+    /// Bytes per second from and to pageable memory.
+    pub pageable: Bytes,
+    /// Bytes per second within device memory, counted once, and for memset.
+    pub device: Bytes,
+}
+
+impl GpuConfig {
+    /// Refuses values that are each fine and impossible together, or that no model can take.
+    ///
+    /// # Errors
+    /// The first key that is wrong, with its value and the reason.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let positive = [
+            ("device.sms", u64::from(self.device.sms)),
+            ("device.clock", self.device.clock.0),
+            ("device.memory", self.device.memory.0),
+            ("sm.sub-cores", u64::from(self.sm.sub_cores)),
+            ("sm.warps", u64::from(self.sm.warps)),
+            ("sm.blocks", u64::from(self.sm.blocks)),
+            ("sm.registers", u64::from(self.sm.registers)),
+            ("sm.register-unit", u64::from(self.sm.register_unit)),
+            ("sm.shared-unit", self.sm.shared_unit.0),
+            ("sm.shared-banks", u64::from(self.sm.shared_banks)),
+            ("l1.ways", u64::from(self.l1.ways)),
+            ("l1.bytes-per-cycle", u64::from(self.l1.bytes_per_cycle)),
+            ("l2.slices", u64::from(self.l2.slices)),
+            ("l2.partitions", u64::from(self.l2.partitions)),
+            ("l2.ways", u64::from(self.l2.ways)),
+            ("l2.clock", self.l2.clock.0),
+            ("l2.bytes-per-cycle", u64::from(self.l2.bytes_per_cycle)),
+            ("interconnect.request-bytes-per-cycle", u64::from(self.interconnect.request_bytes_per_cycle)),
+            ("interconnect.reply-bytes-per-cycle", u64::from(self.interconnect.reply_bytes_per_cycle)),
+            ("dram.channels", u64::from(self.dram.channels)),
+            ("dram.clock", self.dram.clock.0),
+            ("dram.bytes-per-cycle", u64::from(self.dram.bytes_per_cycle)),
+            ("dispatch.concurrent-kernels", u64::from(self.dispatch.concurrent_kernels)),
+            ("copy.engines", u64::from(self.copy.engines)),
+            ("copy.pinned", self.copy.pinned.0),
+            ("copy.pageable", self.copy.pageable.0),
+            ("copy.device", self.copy.device.0),
+            ("host.query", self.host.query.0),
+        ];
+        for (key, value) in positive {
+            if value == 0 {
+                return Err(ConfigError::impossible(key, value, "it must not be 0"));
+            }
+        }
+        self.check_sizes()?;
+        self.check_relations()
+    }
+
+    fn check_sizes(&self) -> Result<(), ConfigError> {
+        let bounded = [
+            ("device.sms", u64::from(self.device.sms), 4096),
+            ("sm.warps", u64::from(self.sm.warps), 64),
+            ("sm.blocks", u64::from(self.sm.blocks), 64),
+            ("sm.registers-per-thread", u64::from(self.sm.registers_per_thread), 255),
+            ("sm.unified-memory", self.sm.unified_memory.0, 1 << 24),
+            ("l2.slices", u64::from(self.l2.slices), 4096),
+            ("l2.capacity", self.l2.capacity.0, 1 << 34),
+            ("device.memory", self.device.memory.0, 1 << 40),
+            ("dram.channels", u64::from(self.dram.channels), 4096),
+        ];
+        for (key, value, most) in bounded {
+            if value > most {
+                return Err(ConfigError::impossible(key, value, format!("at most {most} can be simulated")));
+            }
+        }
+        for (key, value) in [
+            ("l1.line", self.l1.line.0),
+            ("l1.sector", self.l1.sector.0),
+            ("l2.line", self.l2.line.0),
+            ("l2.sector", self.l2.sector.0),
+        ] {
+            if !value.is_power_of_two() {
+                return Err(ConfigError::impossible(key, value, "it must be a power of two"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_relations(&self) -> Result<(), ConfigError> {
+        let sm = &self.sm;
+        if !sm.warps.is_multiple_of(sm.sub_cores) {
+            return Err(ConfigError::impossible(
+                "sm.warps",
+                sm.warps,
+                format!("it must be a multiple of `sm.sub-cores` = {}", sm.sub_cores),
+            ));
+        }
+        if !sm.shared_carveouts.is_sorted() || sm.shared_carveouts.is_empty() {
+            return Err(ConfigError::impossible(
+                "sm.shared-carveouts",
+                format!("{:?}", sm.shared_carveouts),
+                "it must name at least one size, ascending",
+            ));
+        }
+        let most = sm.shared_carveouts.last().map_or(0, |size| size.0);
+        if sm.shared_per_block_optin.0 + sm.shared_reserved.0 > most {
+            return Err(ConfigError::impossible(
+                "sm.shared-per-block-optin",
+                sm.shared_per_block_optin.0,
+                format!("with `sm.shared-reserved` it exceeds the largest carve-out, {most} bytes"),
+            ));
+        }
+        if most > sm.unified_memory.0 {
+            return Err(ConfigError::impossible(
+                "sm.unified-memory",
+                sm.unified_memory.0,
+                format!("the largest carve-out is {most} bytes"),
+            ));
+        }
+        if sm.shared_per_block.0 > sm.shared_per_block_optin.0 {
+            return Err(ConfigError::impossible(
+                "sm.shared-per-block",
+                sm.shared_per_block.0,
+                "it exceeds `sm.shared-per-block-optin`",
+            ));
+        }
+        for (key, line, sector) in [
+            ("l1.sector", self.l1.line.0, self.l1.sector.0),
+            ("l2.sector", self.l2.line.0, self.l2.sector.0),
+        ] {
+            if sector > line {
+                return Err(ConfigError::impossible(key, sector, format!("the line has {line} bytes")));
+            }
+        }
+        let per_slice = u64::from(self.l2.slices) * u64::from(self.l2.ways) * self.l2.line.0;
+        if !self.l2.capacity.0.is_multiple_of(per_slice) {
+            return Err(ConfigError::impossible(
+                "l2.capacity",
+                self.l2.capacity.0,
+                format!("it is not a multiple of slices x ways x line = {per_slice} bytes"),
+            ));
+        }
+        if !self.l2.slices.is_multiple_of(self.dram.channels) && !self.dram.channels.is_multiple_of(self.l2.slices) {
+            return Err(ConfigError::impossible(
+                "dram.channels",
+                self.dram.channels,
+                format!("{} slices do not divide evenly between them", self.l2.slices),
+            ));
+        }
+        if self.device.reserved_memory.0 >= self.device.memory.0 {
+            return Err(ConfigError::impossible(
+                "device.reserved-memory",
+                self.device.reserved_memory.0,
+                "it leaves no memory to allocate",
+            ));
+        }
+        Ok(())
+    }
+}
