@@ -171,8 +171,8 @@ pub struct L1Config {
     pub line: Bytes,
     /// Bytes that are fetched and counted.
     pub sector: Bytes,
-    /// Lines of a set.
-    pub ways: u32,
+    /// Sets; their ways follow from the size that shared memory leaves.
+    pub sets: u32,
     /// From issue of a load that hits to the issue of a dependent instruction.
     pub hit_latency: Cycles,
     /// Bytes that hits deliver in a cycle.
@@ -324,7 +324,7 @@ impl GpuConfig {
             ("sm.register-unit", u64::from(self.sm.register_unit)),
             ("sm.shared-unit", self.sm.shared_unit.0),
             ("sm.shared-banks", u64::from(self.sm.shared_banks)),
-            ("l1.ways", u64::from(self.l1.ways)),
+            ("l1.sets", u64::from(self.l1.sets)),
             ("l1.bytes-per-cycle", u64::from(self.l1.bytes_per_cycle)),
             ("l2.slices", u64::from(self.l2.slices)),
             ("l2.partitions", u64::from(self.l2.partitions)),
