@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn every_edge_is_at_or_after_its_time(hertz in 1u64.., time in any::<u64>()) {
+    fn every_edge_is_at_or_after_its_time(hertz in 1u64..1_000_000_000_000_000, time in any::<u64>()) {
         let clock = Hertz::new(hertz).unwrap();
         let cycle = clock.cycle_at_or_after(Time(time));
         prop_assume!(cycle != Cycle(u64::MAX));
