@@ -33,7 +33,10 @@ impl FromStr for ComputeCapability {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let (major, minor) = text.split_once('.')?;
-            let found = Self { major: major.parse().ok()?, minor: minor.parse().ok()? };
+            let found = Self {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+            };
             (found.major < 100 && found.minor < 10).then_some(found)
         };
         parse().ok_or_else(|| format!("`{text}` is not a compute capability; write it as \"9.0\""))

@@ -66,10 +66,17 @@ pub enum ConfigError {
 impl ConfigError {
     /// An impossible value of `key`.
     pub fn impossible(key: &'static str, found: impl ToString, because: impl Into<String>) -> Self {
-        Self::Impossible { key, found: found.to_string(), because: because.into() }
+        Self::Impossible {
+            key,
+            found: found.to_string(),
+            because: because.into(),
+        }
     }
 }
 
 fn suggestion(nearest: &Option<String>) -> String {
-    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    nearest
+        .as_ref()
+        .map(|name| format!("; did you mean `{name}`?"))
+        .unwrap_or_default()
 }

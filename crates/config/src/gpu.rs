@@ -8,7 +8,7 @@
 //! Start reading at [`GpuConfig`]; [`GpuConfig::check`] refuses what cannot be built.
 
 use crate::{ComputeCapability, ConfigError};
-use lockstep_units::{Bytes, Cycles, Hertz, Picos};
+use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
 use serde::{Deserialize, Serialize};
 
 /// One simulated GPU and the host it is attached to.
@@ -176,7 +176,7 @@ pub struct L1Config {
     /// From issue of a load that hits to the issue of a dependent instruction.
     pub hit_latency: Cycles,
     /// Bytes that hits deliver in a cycle.
-    pub bytes_per_cycle: u32,
+    pub bytes_per_cycle: BytesPerCycle,
     /// Misses that can be outstanding, in sectors.
     pub outstanding: u32,
 }
@@ -206,7 +206,7 @@ pub struct L2Config {
     /// Extra way to a slice in the other half and back, in SM cycles.
     pub far_latency: Cycles,
     /// Bytes that a slice delivers in one of its cycles.
-    pub bytes_per_cycle: u32,
+    pub bytes_per_cycle: BytesPerCycle,
     /// Misses that a slice can have outstanding, in sectors.
     pub outstanding: u32,
 }
@@ -220,9 +220,9 @@ pub struct InterconnectConfig {
     /// From a slice to an SM without contention, in SM cycles.
     pub reply_latency: Cycles,
     /// Bytes that an SM sends in a cycle.
-    pub request_bytes_per_cycle: u32,
+    pub request_bytes_per_cycle: BytesPerCycle,
     /// Bytes that an SM receives in a cycle.
-    pub reply_bytes_per_cycle: u32,
+    pub reply_bytes_per_cycle: BytesPerCycle,
     /// Bytes around the payload of every packet.
     pub header: Bytes,
 }
@@ -238,7 +238,7 @@ pub struct DramConfig {
     /// Clock of a channel.
     pub clock: Hertz,
     /// Bytes that a channel moves in one of its cycles.
-    pub bytes_per_cycle: u32,
+    pub bytes_per_cycle: BytesPerCycle,
     /// Bytes of one access.
     pub burst: Bytes,
     /// From a miss in the slice to its data without contention, in SM cycles.
@@ -276,19 +276,19 @@ pub struct LaunchConfig {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostConfig {
     /// A call that touches no device work.
-    pub call: Picos,
+    pub call: Duration,
     /// Issuing a kernel.
-    pub launch: Picos,
+    pub launch: Duration,
     /// Issuing a copy or a memset.
-    pub copy: Picos,
+    pub copy: Duration,
     /// Allocating or freeing memory.
-    pub allocate: Picos,
+    pub allocate: Duration,
     /// Waiting: from the end of the work to the return of the call.
-    pub synchronize: Picos,
+    pub synchronize: Duration,
     /// How far a query of unfinished work lets the device advance.
-    pub query: Picos,
+    pub query: Duration,
     /// Loading an image.
-    pub load: Picos,
+    pub load: Duration,
 }
 
 /// The engines and the bus that move data between host and device.
@@ -298,13 +298,13 @@ pub struct CopyConfig {
     /// Copies in flight at a time.
     pub engines: u32,
     /// From issue to the first byte.
-    pub latency: Picos,
-    /// Bytes per second from and to pinned memory.
-    pub pinned: Bytes,
-    /// Bytes per second from and to pageable memory.
-    pub pageable: Bytes,
-    /// Bytes per second within device memory, counted once, and for memset.
-    pub device: Bytes,
+    pub latency: Duration,
+    /// From and to pinned memory.
+    pub pinned: Bandwidth,
+    /// From and to pageable memory.
+    pub pageable: Bandwidth,
+    /// Within device memory, each byte counted once, and for memset.
+    pub device: Bandwidth,
 }
 
 impl GpuConfig {
@@ -315,7 +315,6 @@ impl GpuConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let positive = [
             ("device.sms", u64::from(self.device.sms)),
-            ("device.clock", self.device.clock.0),
             ("device.memory", self.device.memory.0),
             ("sm.sub-cores", u64::from(self.sm.sub_cores)),
             ("sm.warps", u64::from(self.sm.warps)),
@@ -325,22 +324,15 @@ impl GpuConfig {
             ("sm.shared-unit", self.sm.shared_unit.0),
             ("sm.shared-banks", u64::from(self.sm.shared_banks)),
             ("l1.sets", u64::from(self.l1.sets)),
-            ("l1.bytes-per-cycle", u64::from(self.l1.bytes_per_cycle)),
             ("l2.slices", u64::from(self.l2.slices)),
             ("l2.partitions", u64::from(self.l2.partitions)),
             ("l2.ways", u64::from(self.l2.ways)),
-            ("l2.clock", self.l2.clock.0),
-            ("l2.bytes-per-cycle", u64::from(self.l2.bytes_per_cycle)),
-            ("interconnect.request-bytes-per-cycle", u64::from(self.interconnect.request_bytes_per_cycle)),
-            ("interconnect.reply-bytes-per-cycle", u64::from(self.interconnect.reply_bytes_per_cycle)),
             ("dram.channels", u64::from(self.dram.channels)),
-            ("dram.clock", self.dram.clock.0),
-            ("dram.bytes-per-cycle", u64::from(self.dram.bytes_per_cycle)),
-            ("dispatch.concurrent-kernels", u64::from(self.dispatch.concurrent_kernels)),
+            (
+                "dispatch.concurrent-kernels",
+                u64::from(self.dispatch.concurrent_kernels),
+            ),
             ("copy.engines", u64::from(self.copy.engines)),
-            ("copy.pinned", self.copy.pinned.0),
-            ("copy.pageable", self.copy.pageable.0),
-            ("copy.device", self.copy.device.0),
             ("host.query", self.host.query.0),
         ];
         for (key, value) in positive {
@@ -357,7 +349,11 @@ impl GpuConfig {
             ("device.sms", u64::from(self.device.sms), 4096),
             ("sm.warps", u64::from(self.sm.warps), 64),
             ("sm.blocks", u64::from(self.sm.blocks), 64),
-            ("sm.registers-per-thread", u64::from(self.sm.registers_per_thread), 255),
+            (
+                "sm.registers-per-thread",
+                u64::from(self.sm.registers_per_thread),
+                255,
+            ),
             ("sm.unified-memory", self.sm.unified_memory.0, 1 << 24),
             ("l2.slices", u64::from(self.l2.slices), 4096),
             ("l2.capacity", self.l2.capacity.0, 1 << 34),
@@ -366,7 +362,11 @@ impl GpuConfig {
         ];
         for (key, value, most) in bounded {
             if value > most {
-                return Err(ConfigError::impossible(key, value, format!("at most {most} can be simulated")));
+                return Err(ConfigError::impossible(
+                    key,
+                    value,
+                    format!("at most {most} can be simulated"),
+                ));
             }
         }
         for (key, value) in [
@@ -376,7 +376,11 @@ impl GpuConfig {
             ("l2.sector", self.l2.sector.0),
         ] {
             if !value.is_power_of_two() {
-                return Err(ConfigError::impossible(key, value, "it must be a power of two"));
+                return Err(ConfigError::impossible(
+                    key,
+                    value,
+                    "it must be a power of two",
+                ));
             }
         }
         Ok(())
@@ -425,7 +429,11 @@ impl GpuConfig {
             ("l2.sector", self.l2.line.0, self.l2.sector.0),
         ] {
             if sector > line {
-                return Err(ConfigError::impossible(key, sector, format!("the line has {line} bytes")));
+                return Err(ConfigError::impossible(
+                    key,
+                    sector,
+                    format!("the line has {line} bytes"),
+                ));
             }
         }
         let per_slice = u64::from(self.l2.slices) * u64::from(self.l2.ways) * self.l2.line.0;
@@ -436,11 +444,16 @@ impl GpuConfig {
                 format!("it is not a multiple of slices x ways x line = {per_slice} bytes"),
             ));
         }
-        if !self.l2.slices.is_multiple_of(self.dram.channels) && !self.dram.channels.is_multiple_of(self.l2.slices) {
+        if !self.l2.slices.is_multiple_of(self.dram.channels)
+            && !self.dram.channels.is_multiple_of(self.l2.slices)
+        {
             return Err(ConfigError::impossible(
                 "dram.channels",
                 self.dram.channels,
-                format!("{} slices do not divide evenly between them", self.l2.slices),
+                format!(
+                    "{} slices do not divide evenly between them",
+                    self.l2.slices
+                ),
             ));
         }
         if self.device.reserved_memory.0 >= self.device.memory.0 {

@@ -1,9 +1,18 @@
 //! Layered TOML into typed structs; unknown keys refused.
+//!
+//! A GPU of the catalogue lies lowest, then the user's file, then `--set KEY=VALUE`. The result
+//! is a [`GpuConfig`], checked once; every run writes it back in full.
+//!
+//! Start reading at [`load`] for the layers and at [`gpu`] for what can be set.
 
 mod capability;
+mod catalogue;
 mod error;
 pub mod gpu;
+mod layers;
 
 pub use capability::ComputeCapability;
+pub use catalogue::{CATALOGUE, CatalogueEntry, DEFAULT_GPU, find};
 pub use error::ConfigError;
 pub use gpu::GpuConfig;
+pub use layers::{load, to_toml};
