@@ -1,1 +1,26 @@
 //! Instructions: their meaning on 32 lanes, and what an SM sees of them.
+//!
+//! Front ends (`lockstep-frontend`) turn PTX or SASS into a [`Module`]: one flat array of
+//! [`Instruction`]s with entry points. An instruction is decoded once; its meaning is an
+//! [`Operation`]: a function on rows of 32 lanes, or a description of a memory access, a
+//! branch, a barrier that the SM carries out. The same executor serves PTX and SASS.
+//!
+//! Start reading at [`instruction::Instruction`], then [`convergence::Convergence`] (how a
+//! warp diverges and meets again) and [`module::Module`].
+
+pub mod convergence;
+pub mod instruction;
+pub mod lanes;
+pub mod memory;
+pub mod module;
+pub mod operand;
+pub mod row;
+pub mod semantics;
+
+pub use convergence::Convergence;
+pub use instruction::{Control, Instruction, Operation, Unit};
+pub use lanes::Lanes;
+pub use memory::MemoryOperation;
+pub use module::{Kernel, Module};
+pub use operand::{Operand, PredicateOperand, Source};
+pub use row::{Mask, Row};

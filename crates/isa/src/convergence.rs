@@ -1,0 +1,506 @@
+//! How the lanes of a warp part and meet again.
+//!
+//! Lanes with one program counter form a *split*; one split runs at a time. A divergent branch
+//! makes two splits of one; convergence barriers (SASS `BSSY`/`BSYNC`, inserted by a pass for
+//! PTX) join them. Splits that wait cost nothing; a split that spins gives way to the others
+//! after a while, so that a lane which holds a lock can always release it.
+//!
+//! Modelled: independent thread scheduling as programs can observe it.
+//! Left out: the order in which hardware picks splits, which no document gives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::row::{LANES, Mask, lanes_of};
+
+/// Taken backward branches that a split may make while others could run.
+const PATIENCE: u32 = 8;
+
+/// Why a split does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waiting {
+    /// It could.
+    Ready,
+    /// At `ConvergeWait` of this barrier.
+    Barrier(u16),
+    /// At a `LaneSync` for these lanes.
+    Lanes(Mask),
+    /// For something outside the warp, under a tag that the SM chooses (a block barrier).
+    Outside(u32),
+}
+
+/// Lanes with one program counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Split {
+    /// Next instruction.
+    pub pc: u32,
+    /// Who.
+    pub lanes: Mask,
+    /// Whether it can run.
+    pub waiting: Waiting,
+}
+
+/// Control state of one warp.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Convergence {
+    /// The running split; empty when nothing can run.
+    pc: u32,
+    active: Mask,
+    /// The others, oldest first.
+    others: Vec<Split>,
+    /// Lanes that each convergence barrier waits for.
+    barriers: Vec<Mask>,
+    live: Mask,
+    patience: u32,
+    /// Splits that happen to reach one instruction join there (PTX; hardware does not).
+    joins: bool,
+}
+
+impl Convergence {
+    /// A warp whose `lanes` are about to execute `entry`.
+    #[must_use]
+    pub fn new(lanes: Mask, entry: u32, barriers: u16, joins: bool) -> Self {
+        Self {
+            pc: entry,
+            active: lanes,
+            others: Vec::new(),
+            barriers: vec![0; usize::from(barriers)],
+            live: lanes,
+            patience: PATIENCE,
+            joins,
+        }
+    }
+
+    /// Program counter of the running split; meaningless when [`Self::active`] is empty.
+    #[must_use]
+    #[inline(always)]
+    pub fn pc(&self) -> u32 {
+        self.pc
+    }
+
+    /// Lanes of the running split; empty when all lanes wait or have ended.
+    #[must_use]
+    #[inline(always)]
+    pub fn active(&self) -> Mask {
+        self.active
+    }
+
+    /// Lanes that have not ended.
+    #[must_use]
+    #[inline]
+    pub fn live(&self) -> Mask {
+        self.live
+    }
+
+    /// Splits that do not run now, for reports on hung kernels.
+    #[must_use]
+    pub fn others(&self) -> &[Split] {
+        &self.others
+    }
+
+    /// Goes on to the next instruction.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        self.pc += 1;
+        if !self.others.is_empty() {
+            self.join_at_pc();
+        }
+    }
+
+    /// The lanes of `taken` go to `target`, the other active ones to the next instruction.
+    #[inline]
+    pub fn branch(&mut self, taken: Mask, target: u32) {
+        let taken = taken & self.active;
+        if taken == 0 {
+            return self.advance();
+        }
+        let backward = target <= self.pc;
+        let fall = self.active & !taken;
+        if fall != 0 {
+            // The lanes that fall through wait; the hardware's order is unknown, so the one
+            // that keeps short paths short: the branch is usually over a body.
+            self.others.push(Split {
+                pc: self.pc + 1,
+                lanes: fall,
+                waiting: Waiting::Ready,
+            });
+        }
+        self.pc = target;
+        self.active = taken;
+        if self.others.is_empty() {
+            return;
+        }
+        self.join_at_pc();
+        if backward {
+            self.spend_patience();
+        }
+    }
+
+    /// Each active lane goes to its own target.
+    pub fn scatter(&mut self, targets: &[u32; LANES]) {
+        let mut left = self.active;
+        let mut first = None;
+        while left != 0 {
+            let pc = targets[left.trailing_zeros() as usize];
+            let lanes = lanes_of(left)
+                .filter(|lane| targets[*lane] == pc)
+                .fold(0, |m, l| m | 1 << l);
+            left &= !lanes;
+            if first.is_none() {
+                first = Some((pc, lanes));
+            } else {
+                self.others.push(Split {
+                    pc,
+                    lanes,
+                    waiting: Waiting::Ready,
+                });
+            }
+        }
+        if let Some((pc, lanes)) = first {
+            (self.pc, self.active) = (pc, lanes);
+            self.join_at_pc();
+        }
+    }
+
+    /// The given active lanes end; the rest goes on to the next instruction.
+    pub fn exit(&mut self, lanes: Mask) {
+        let lanes = lanes & self.active;
+        self.live &= !lanes;
+        for barrier in &mut self.barriers {
+            *barrier &= !lanes;
+        }
+        self.active &= !lanes;
+        self.release_all();
+        if self.active != 0 {
+            self.advance();
+        } else {
+            self.next_split();
+        }
+    }
+
+    /// Records the active lanes in a barrier.
+    pub fn converge_set(&mut self, barrier: u16) {
+        self.barriers[usize::from(barrier)] = self.active;
+        self.advance();
+    }
+
+    /// Waits until every lane recorded in the barrier has come, then all go on together.
+    pub fn converge_wait(&mut self, barrier: u16) {
+        if self.barriers[usize::from(barrier)] & !self.active == 0 {
+            return self.advance();
+        }
+        self.park(Waiting::Barrier(barrier));
+        self.release_barrier(barrier);
+        self.next_split();
+    }
+
+    /// These lanes take no part in the barrier any more.
+    pub fn converge_break(&mut self, barrier: u16, lanes: Mask) {
+        self.barriers[usize::from(barrier)] &= !(lanes & self.active);
+        self.release_barrier(barrier);
+        self.advance();
+    }
+
+    /// Lanes recorded in a barrier.
+    #[must_use]
+    pub fn barrier(&self, barrier: u16) -> Mask {
+        self.barriers
+            .get(usize::from(barrier))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Overwrites the lanes recorded in a barrier (SASS `BMOV`).
+    pub fn set_barrier(&mut self, barrier: u16, lanes: Mask) {
+        if let Some(recorded) = self.barriers.get_mut(usize::from(barrier)) {
+            *recorded = lanes & self.live;
+            self.release_barrier(barrier);
+        }
+    }
+
+    /// Waits at this instruction until all live lanes of `mask` are here, then they go on
+    /// together. Active lanes outside the mask go on by themselves. True if the running split
+    /// has them all.
+    pub fn lane_sync(&mut self, mask: Mask) -> bool {
+        let wanted = mask & self.live;
+        if wanted & !self.active == 0 {
+            self.advance();
+            return true;
+        }
+        self.park(Waiting::Lanes(mask));
+        self.release_lanes();
+        self.next_split();
+        false
+    }
+
+    /// The running split waits for something outside the warp; its next instruction is the
+    /// following one.
+    pub fn suspend(&mut self, tag: u32) {
+        self.park(Waiting::Outside(tag));
+        self.next_split();
+    }
+
+    /// Splits that wait under `tag` may run; gives their lanes.
+    pub fn resume(&mut self, tag: u32) -> Mask {
+        let mut lanes = 0;
+        for split in &mut self.others {
+            if split.waiting == Waiting::Outside(tag) {
+                split.waiting = Waiting::Ready;
+                split.pc += 1;
+                lanes |= split.lanes;
+            }
+        }
+        self.merge_equal();
+        if self.active == 0 {
+            self.next_split();
+        }
+        lanes
+    }
+
+    /// Lanes that wait under `tag`.
+    #[must_use]
+    pub fn suspended(&self, tag: u32) -> Mask {
+        self.others
+            .iter()
+            .filter(|split| split.waiting == Waiting::Outside(tag))
+            .fold(0, |lanes, split| lanes | split.lanes)
+    }
+
+    /// Goes on to the next instruction, but lets other ready splits run first.
+    pub fn give_way(&mut self) {
+        self.pc += 1;
+        self.join_at_pc();
+        self.rotate();
+    }
+
+    fn spend_patience(&mut self) {
+        self.patience -= 1;
+        if self.patience == 0 {
+            self.rotate();
+        }
+    }
+
+    fn rotate(&mut self) {
+        self.patience = PATIENCE;
+        if self
+            .others
+            .iter()
+            .any(|split| split.waiting == Waiting::Ready)
+        {
+            self.park(Waiting::Ready);
+            self.next_split();
+        }
+    }
+
+    /// Puts the running split behind the others, at its program counter.
+    fn park(&mut self, waiting: Waiting) {
+        self.others.push(Split {
+            pc: self.pc,
+            lanes: self.active,
+            waiting,
+        });
+        self.active = 0;
+    }
+
+    /// Runs the oldest split that is ready.
+    fn next_split(&mut self) {
+        if self.active != 0 {
+            return;
+        }
+        if let Some(index) = self
+            .others
+            .iter()
+            .position(|split| split.waiting == Waiting::Ready)
+        {
+            let split = self.others.remove(index);
+            (self.pc, self.active) = (split.pc, split.lanes);
+            self.patience = PATIENCE;
+            self.join_at_pc();
+        }
+    }
+
+    fn join_at_pc(&mut self) {
+        if !self.joins || self.active == 0 {
+            return;
+        }
+        let (pc, active) = (self.pc, &mut self.active);
+        self.others.retain(|split| {
+            let joins = split.waiting == Waiting::Ready && split.pc == pc;
+            if joins {
+                *active |= split.lanes;
+            }
+            !joins
+        });
+    }
+
+    /// Ready splits with one program counter that were released together are one.
+    fn merge_equal(&mut self) {
+        let mut index = 0;
+        while index < self.others.len() {
+            let split = self.others[index];
+            if split.waiting == Waiting::Ready
+                && let Some(first) = self.others[..index]
+                    .iter_mut()
+                    .find(|other| other.waiting == Waiting::Ready && other.pc == split.pc)
+            {
+                first.lanes |= split.lanes;
+                self.others.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    fn release_all(&mut self) {
+        if self.others.is_empty() {
+            return;
+        }
+        for barrier in 0..self.barriers.len() {
+            self.release_barrier(barrier as u16);
+        }
+        self.release_lanes();
+    }
+
+    /// If everyone whom the barrier waits for is there, joins them into one ready split.
+    fn release_barrier(&mut self, barrier: u16) {
+        let waits = Waiting::Barrier(barrier);
+        let arrived = self
+            .others
+            .iter()
+            .filter(|split| split.waiting == waits)
+            .fold(0, |lanes, split| lanes | split.lanes);
+        if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
+            return;
+        }
+        self.release(|split| split.waiting == waits);
+    }
+
+    /// Lane syncs are released when all live lanes of their mask wait at one instruction.
+    fn release_lanes(&mut self) {
+        let mut index = 0;
+        while index < self.others.len() {
+            let Split { pc, waiting, .. } = self.others[index];
+            if let Waiting::Lanes(mask) = waiting {
+                let here =
+                    |split: &Split| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
+                let arrived = self
+                    .others
+                    .iter()
+                    .filter(|split| here(split))
+                    .fold(0, |lanes, split| lanes | split.lanes);
+                if mask & self.live & !arrived == 0 {
+                    self.release(|split| here(split) && split.waiting == waiting);
+                    index = 0;
+                    continue;
+                }
+            }
+            index += 1;
+        }
+    }
+
+    /// Joins the chosen splits into one that is ready at the next instruction.
+    fn release(&mut self, chosen: impl Fn(&Split) -> bool) {
+        let mut lanes = 0;
+        let mut pc = 0;
+        self.others.retain(|split| {
+            if chosen(split) {
+                lanes |= split.lanes;
+                pc = split.pc;
+            }
+            !chosen(split)
+        });
+        self.others.push(Split {
+            pc: pc + 1,
+            lanes,
+            waiting: Waiting::Ready,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warp(lanes: Mask) -> Convergence {
+        Convergence::new(lanes, 0, 4, false)
+    }
+
+    #[test]
+    fn a_uniform_branch_keeps_the_warp_together() {
+        let mut warp = warp(0xf);
+        warp.branch(0xf, 7);
+        assert_eq!((warp.pc(), warp.active()), (7, 0xf));
+        assert!(warp.others().is_empty());
+    }
+
+    #[test]
+    fn lanes_that_part_meet_at_the_barrier() {
+        let mut warp = warp(0xf);
+        warp.converge_set(0); // 0
+        warp.branch(0x3, 3); // 1: lanes 0,1 to 3; lanes 2,3 to 2
+        assert_eq!((warp.pc(), warp.active()), (3, 0x3));
+        warp.converge_wait(0); // 3
+        assert_eq!((warp.pc(), warp.active()), (2, 0xc));
+        warp.branch(0xc, 3);
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (4, 0xf));
+    }
+
+    #[test]
+    fn an_ended_lane_is_not_waited_for() {
+        let mut warp = warp(0xf);
+        warp.converge_set(0);
+        warp.branch(0x3, 5);
+        warp.converge_wait(0); // lanes 0,1 wait at 5
+        warp.exit(0xc); // lanes 2,3 end at 2
+        assert_eq!((warp.pc(), warp.active(), warp.live()), (6, 0x3, 0x3));
+    }
+
+    #[test]
+    fn a_broken_barrier_lets_the_others_go() {
+        let mut warp = warp(0xf);
+        warp.converge_set(1);
+        warp.branch(0x3, 9);
+        warp.converge_wait(1);
+        warp.converge_break(1, 0xc);
+        assert_eq!((warp.pc(), warp.active()), (3, 0xc));
+        warp.exit(0xc);
+        assert_eq!((warp.pc(), warp.active()), (10, 0x3));
+    }
+
+    #[test]
+    fn a_spinning_split_gives_way() {
+        let mut warp = warp(0x3);
+        warp.branch(0x1, 1); // lane 0 at 1, lane 1 also at 1 but apart
+        warp.branch(0x1, 0);
+        let mut turns = 0;
+        while warp.active() == 0x1 {
+            warp.branch(0x1, 0);
+            turns += 1;
+            assert!(turns < 100, "lane 1 starves");
+        }
+        assert_eq!((warp.pc(), warp.active()), (1, 0x2));
+    }
+
+    #[test]
+    fn lane_sync_joins_what_is_apart() {
+        let mut warp = warp(0x3);
+        warp.branch(0x1, 4);
+        assert!(!warp.lane_sync(0x3)); // lane 0 waits at 4
+        assert_eq!((warp.pc(), warp.active()), (1, 0x2));
+        warp.branch(0x2, 4);
+        warp.lane_sync(0x3);
+        assert_eq!((warp.pc(), warp.active()), (5, 0x3));
+    }
+
+    #[test]
+    fn suspended_lanes_go_on_together() {
+        let mut warp = warp(0x3);
+        warp.branch(0x1, 4);
+        warp.suspend(0);
+        warp.branch(0x2, 4);
+        warp.suspend(0);
+        assert_eq!((warp.active(), warp.suspended(0)), (0, 0x3));
+        assert_eq!(warp.resume(0), 0x3);
+        assert_eq!((warp.pc(), warp.active()), (5, 0x3));
+    }
+}

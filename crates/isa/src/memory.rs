@@ -1,0 +1,339 @@
+//! Memory accesses as instructions describe them; the SM carries them out.
+
+use crate::{
+    lanes::Lanes,
+    operand::Operand,
+    row::{LANES, Mask},
+};
+
+/// One load, store, atomic or copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryOperation {
+    /// Where.
+    pub space: Space,
+    /// What.
+    pub action: Action,
+    /// Type of one element.
+    pub element: Element,
+    /// Elements a lane accesses, at ascending addresses: 1, 2 or 4.
+    pub elements: u8,
+    /// How a lane's address is made.
+    pub address: AddressOperand,
+    /// Loads, atomics: registers that receive, element by element (64-bit elements name the
+    /// first of two rows, 128-bit the first of four). Stores, atomics' operand: see `values`.
+    pub data: [Option<u16>; 4],
+    /// Stores: value of each element. Atomics: `values[0]` is the operand and, for compare and
+    /// swap, `values[0]` the comparand and `values[1]` the new value.
+    pub values: [Operand; 4],
+    /// Who must see it, and when.
+    pub strength: Strength,
+    /// What the caches are asked to do.
+    pub cache: CachePolicy,
+}
+
+/// State spaces. Generic addresses are told apart by their windows when they are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Global memory, one address space with the host.
+    Global,
+    /// The block's shared memory; offsets from its start.
+    Shared,
+    /// The thread's own memory; offsets from its start.
+    Local,
+    /// Bank of constants, at an offset.
+    Constant {
+        /// Bank number.
+        bank: u8,
+    },
+    /// Global, or shared or local through their windows.
+    Generic,
+}
+
+/// Generic addresses in `[SHARED_WINDOW, SHARED_WINDOW + WINDOW_SIZE)` are the block's shared
+/// memory. Both windows lie where no allocation can be.
+pub const SHARED_WINDOW: u64 = 0x0000_1000_0000_0000;
+/// Generic addresses from here are the thread's local memory.
+pub const LOCAL_WINDOW: u64 = 0x0000_1100_0000_0000;
+/// Size of either window.
+pub const WINDOW_SIZE: u64 = 1 << 32;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Memory to registers.
+    Load,
+    /// Registers to memory.
+    Store,
+    /// Read, modify, write, and return the old value.
+    Atomic(AtomicOperation, AtomicType),
+    /// Read, modify, write, and return nothing.
+    Reduce(AtomicOperation, AtomicType),
+    /// `ldmatrix`/`LDSM`: 8 × 8 matrices of 16-bit elements from shared memory; the addresses of
+    /// lanes 0-7, 8-15, … name the rows of matrix 0, 1, ….
+    LoadMatrix {
+        /// 1, 2 or 4.
+        matrices: u8,
+        /// Rows become columns.
+        transpose: bool,
+    },
+    /// `stmatrix`/`STSM`, the reverse.
+    StoreMatrix {
+        /// 1, 2 or 4.
+        matrices: u8,
+        /// Rows become columns.
+        transpose: bool,
+    },
+    /// `cp.async`/`LDGSTS`: global memory to shared memory. `address` is the global address,
+    /// `values[0]` the shared one; `values[1]`, if any, the bytes to copy (the rest is zeroed).
+    CopyToShared,
+    /// Brings a line in; no value moves.
+    Prefetch,
+    /// Cache control (`CCTL`, `discard`): no value moves.
+    CacheControl,
+}
+
+/// Type and width of one element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Element {
+    /// Zero-extended byte.
+    U8,
+    /// Sign-extended byte.
+    S8,
+    /// Zero-extended 16-bit.
+    U16,
+    /// Sign-extended 16-bit.
+    S16,
+    /// One row.
+    B32,
+    /// Two rows.
+    B64,
+    /// Four rows.
+    B128,
+}
+
+impl Element {
+    /// Bytes in memory.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::U8 | Self::S8 => 1,
+            Self::U16 | Self::S16 => 2,
+            Self::B32 => 4,
+            Self::B64 => 8,
+            Self::B128 => 16,
+        }
+    }
+
+    /// Rows in registers.
+    #[must_use]
+    pub const fn rows(self) -> u16 {
+        match self {
+            Self::B64 => 2,
+            Self::B128 => 4,
+            _ => 1,
+        }
+    }
+}
+
+/// `base + uniform + offset`, base scaled for SASS's `.X4`, `.X8`, `.X16`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressOperand {
+    /// Per-lane part.
+    pub base: Operand,
+    /// `base` is 64 bits wide; otherwise 32, zero-extended.
+    pub wide: bool,
+    /// `base` is shifted left by this.
+    pub shift: u8,
+    /// One value a warp, added (SASS `UR`).
+    pub uniform: Operand,
+    /// `uniform` is 64 bits wide.
+    pub uniform_wide: bool,
+    /// Added last.
+    pub offset: i64,
+}
+
+impl AddressOperand {
+    /// Every lane's address; lanes that do not execute have whatever their registers hold.
+    #[inline]
+    pub fn evaluate(&self, lanes: &Lanes<'_>) -> [u64; LANES] {
+        let mut addresses = if self.wide {
+            lanes.pair(self.base)
+        } else {
+            lanes.raw(self.base, 0).0.map(u64::from)
+        };
+        let uniform = match (self.uniform, self.uniform_wide) {
+            (Operand::None, _) => 0,
+            (operand, true) => lanes.pair(operand)[0],
+            (operand, false) => u64::from(lanes.raw(operand, 0).0[0]),
+        };
+        let constant = uniform.wrapping_add(self.offset as u64);
+        let limit = if self.wide || self.uniform_wide {
+            u64::MAX
+        } else {
+            u64::from(u32::MAX)
+        };
+        for address in &mut addresses {
+            *address = (*address << self.shift).wrapping_add(constant) & limit;
+        }
+        addresses
+    }
+}
+
+/// How strongly an access is ordered, and for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strength {
+    /// Ordinary: seen by others after synchronisation.
+    Weak,
+    /// Performed at one place that all threads of the scope agree on.
+    Strong {
+        /// Who must agree.
+        scope: Scope,
+        /// What is ordered around it.
+        order: Order,
+    },
+}
+
+/// Threads that an ordering speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The block.
+    Block,
+    /// The cluster of blocks.
+    Cluster,
+    /// The GPU.
+    Gpu,
+    /// All GPUs and the host.
+    System,
+}
+
+/// What an access orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Itself.
+    Relaxed,
+    /// Later accesses come after it.
+    Acquire,
+    /// Earlier accesses come before it.
+    Release,
+    /// Both.
+    AcquireRelease,
+    /// `volatile`: as relaxed at system scope.
+    Volatile,
+}
+
+/// `membar`, `fence`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FenceOperation {
+    /// For whom.
+    pub scope: Scope,
+    /// `fence.sc` rather than `acq_rel`.
+    pub sequential: bool,
+}
+
+/// Hints to the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CachePolicy {
+    /// As the GPU does by default.
+    #[default]
+    Default,
+    /// Past L1 (`.cg`).
+    L2Only,
+    /// Read-only path (`ld.global.nc`, `LDG.CONSTANT`).
+    ReadOnly,
+    /// Evict first (`.cs`).
+    Streaming,
+    /// Last use (`.lu`).
+    LastUse,
+    /// Do not cache, fetch again (`.cv`).
+    Volatile,
+    /// Write through (`.wt`).
+    WriteThrough,
+    /// Do not allocate in L1.
+    NoAllocate,
+}
+
+/// Atomic read-modify-write operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum AtomicOperation {
+    /// Sum.
+    Add,
+    /// Smaller.
+    Min,
+    /// Larger.
+    Max,
+    /// `old >= operand ? 0 : old + 1`.
+    Increment,
+    /// `old == 0 || old > operand ? operand : old - 1`.
+    Decrement,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// The operand.
+    Exchange,
+    /// The new value if the old one equals the comparand.
+    CompareAndSwap,
+}
+
+/// Types that atomics work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum AtomicType {
+    /// Unsigned or untyped 32-bit.
+    U32,
+    /// Signed 32-bit.
+    S32,
+    /// Unsigned or untyped 64-bit.
+    U64,
+    /// Signed 64-bit.
+    S64,
+    /// FP32, round to nearest; subnormals kept, except `FTZ`.
+    F32 {
+        /// Subnormals become zero.
+        flush: bool,
+    },
+    /// FP64.
+    F64,
+    /// A pair of FP16.
+    F16x2,
+    /// A pair of BF16.
+    Bf16x2,
+    /// One 16-bit word (compare and swap).
+    B16,
+}
+
+impl AtomicType {
+    /// Bytes in memory.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::B16 => 2,
+            Self::U32 | Self::S32 | Self::F32 { .. } | Self::F16x2 | Self::Bf16x2 => 4,
+            Self::U64 | Self::S64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// Where a generic address points.
+#[must_use]
+#[inline]
+pub const fn classify_generic(address: u64) -> (Space, u64) {
+    if address >= SHARED_WINDOW && address < SHARED_WINDOW + WINDOW_SIZE {
+        (Space::Shared, address - SHARED_WINDOW)
+    } else if address >= LOCAL_WINDOW && address < LOCAL_WINDOW + WINDOW_SIZE {
+        (Space::Local, address - LOCAL_WINDOW)
+    } else {
+        (Space::Global, address)
+    }
+}
+
+/// Lanes of `mask` whose address is not a multiple of `bytes`.
+#[must_use]
+pub fn misaligned(addresses: &[u64; LANES], mask: Mask, bytes: u32) -> Mask {
+    let mut bad = 0;
+    for (lane, address) in addresses.iter().enumerate() {
+        bad |= Mask::from(address & u64::from(bytes - 1) != 0) << lane;
+    }
+    bad & mask
+}

@@ -1,0 +1,242 @@
+//! Programs as front ends deliver them.
+
+use crate::{
+    instruction::Instruction,
+    lanes::{ConstantBanks, Identity},
+};
+
+/// Code addresses that programs can hold in registers: `CODE_BASE + 16 × index`. Lies where no
+/// allocation can be.
+pub const CODE_BASE: u64 = 0x0000_1200_0000_0000;
+
+/// Code, linked: every address in it is final.
+#[derive(Debug, Clone, Default)]
+pub struct Module {
+    /// All functions, one after the other.
+    pub code: Vec<Instruction>,
+    /// Entry points by name.
+    pub kernels: Vec<Kernel>,
+    /// Names of functions by their first index, ascending, for messages.
+    pub functions: Vec<(u32, String)>,
+    /// Source lines that [`crate::instruction::Shape::line`] points into; entry 0 is unused.
+    pub lines: Vec<SourceLine>,
+    /// Constant banks that the module fills (not bank 0).
+    pub constants: Vec<ConstantBank>,
+    /// Bytes to write to global memory before the first launch.
+    pub initial: Vec<(u64, Vec<u8>)>,
+    /// Compute capability that the code is for, e.g. 90.
+    pub architecture: u32,
+    /// True for SASS: control bits rule, counts equal the hardware's, lanes meet only where the
+    /// code says so.
+    pub native: bool,
+    /// Text of an instruction for messages, by index; may be empty.
+    pub listing: Vec<String>,
+}
+
+impl Module {
+    /// Function that holds an instruction.
+    #[must_use]
+    pub fn function_at(&self, index: u32) -> Option<&str> {
+        let after = self.functions.partition_point(|(start, _)| *start <= index);
+        self.functions
+            .get(after.checked_sub(1)?)
+            .map(|(_, name)| name.as_str())
+    }
+
+    /// Kernel by name.
+    #[must_use]
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+}
+
+/// A line of the source program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SourceLine {
+    /// File as the compiler wrote it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+/// Something that can be launched.
+#[derive(Debug, Clone, Default)]
+pub struct Kernel {
+    /// Mangled name.
+    pub name: String,
+    /// Index of its first instruction.
+    pub entry: u32,
+    /// Rows a warp needs, those of called functions included.
+    pub rows: u16,
+    /// Registers a thread counts for occupancy: the cubin's figure, an estimate for PTX.
+    pub registers: u32,
+    /// Predicates a warp needs.
+    pub predicates: u16,
+    /// Convergence barriers a warp needs.
+    pub convergence_barriers: u16,
+    /// Arguments, in order.
+    pub parameters: Vec<Parameter>,
+    /// Offset of the arguments in constant bank 0.
+    pub parameter_base: u32,
+    /// Bytes of arguments.
+    pub parameter_bytes: u32,
+    /// Static shared memory of a block, as the program declares it. Addresses 0 up to
+    /// `shared_reserved` belong to the system and come before it.
+    pub shared_bytes: u32,
+    /// Shared bytes at the start of the block's shared memory that the system keeps (sm_90: 1 KiB
+    /// counts here when the code's addresses include it).
+    pub shared_reserved: u32,
+    /// Local memory of a thread, stack included.
+    pub local_bytes: u32,
+    /// Constant bytes that the profiler reports.
+    pub constant_bytes: u32,
+    /// `.maxntid` / `__launch_bounds__`: threads a block may have; 0 is unlimited.
+    pub max_threads: u32,
+    /// `.reqntid`.
+    pub required_threads: Option<[u32; 3]>,
+    /// Named barriers used.
+    pub barriers: u32,
+    /// Cluster dimensions that the kernel asks for.
+    pub cluster: Option<[u32; 3]>,
+    /// Version of the PTX it was compiled from × 10, 0 if unknown.
+    pub ptx_version: u32,
+    /// Constants of this kernel alone, on top of the module's.
+    pub constants: Vec<ConstantBank>,
+    /// Where the driver's own words are in bank 0.
+    pub bank0: Bank0Layout,
+}
+
+/// Bytes of one constant bank.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConstantBank {
+    /// Bank number.
+    pub bank: u8,
+    /// Content at load time.
+    pub bytes: Vec<u8>,
+    /// Where the bank lies in global memory, if programs can write it (`__constant__`): then
+    /// that memory is what counts, and every launch takes a fresh copy of it.
+    pub backing: Option<u64>,
+}
+
+/// One argument of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Byte offset from the parameter base.
+    pub offset: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+/// Offsets of the driver's words in constant bank 0. `None`: not there on this architecture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bank0Layout {
+    /// Three words: threads of a block.
+    pub block_size: Option<u32>,
+    /// Three words: blocks of the grid.
+    pub grid_size: Option<u32>,
+    /// 64-bit base of the shared window.
+    pub shared_window: Option<u32>,
+    /// 64-bit base of the local window.
+    pub local_window: Option<u32>,
+    /// Initial stack pointer (offset in local memory).
+    pub stack_pointer: Option<u32>,
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: Option<u32>,
+    /// 64-bit launch number.
+    pub grid: Option<u32>,
+    /// Three words: `%envreg0` to `%envreg2`.
+    pub environment: Option<u32>,
+    /// Number of SMs.
+    pub sms: Option<u32>,
+    /// 64-bit memory descriptor; its content is of no concern here.
+    pub descriptor: Option<u32>,
+}
+
+impl Kernel {
+    /// Constant banks of a launch: the module's, the kernel's, and bank 0 with the driver's
+    /// words and the arguments. `read` copies global memory for banks that programs can write.
+    #[must_use]
+    pub fn launch_constants(
+        &self,
+        module: &Module,
+        identity: &Identity,
+        arguments: &[u8],
+        read: &dyn Fn(u64, &mut [u8]),
+    ) -> ConstantBanks {
+        let mut banks = ConstantBanks::default();
+        let mut set = |bank: u8, bytes: Vec<u8>| {
+            let bank = usize::from(bank);
+            if banks.banks.len() <= bank {
+                banks.banks.resize(bank + 1, Vec::new());
+            }
+            banks.banks[bank] = bytes;
+        };
+        for bank in module.constants.iter().chain(&self.constants) {
+            let mut bytes = bank.bytes.clone();
+            if let Some(address) = bank.backing {
+                read(address, &mut bytes);
+            }
+            set(bank.bank, bytes);
+        }
+        let end = (self.parameter_base + self.parameter_bytes.max(arguments.len() as u32)) as usize;
+        let mut bank0 = vec![0; end.max(0x400)];
+        let start = self.parameter_base as usize;
+        bank0[start..start + arguments.len()].copy_from_slice(arguments);
+        let mut word = |offset: Option<u32>, index: u32, value: u32| {
+            if let Some(offset) = offset {
+                let at = (offset + 4 * index) as usize;
+                bank0[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            }
+        };
+        for index in 0..3 {
+            let axis = index as usize;
+            word(self.bank0.block_size, index, identity.block_size[axis]);
+            word(self.bank0.grid_size, index, identity.grid_size[axis]);
+            word(self.bank0.environment, index, identity.environment[axis]);
+        }
+        let windows = [
+            (self.bank0.shared_window, crate::memory::SHARED_WINDOW),
+            (self.bank0.local_window, crate::memory::LOCAL_WINDOW),
+            (self.bank0.grid, identity.grid),
+        ];
+        for (offset, value) in windows {
+            word(offset, 0, value as u32);
+            word(offset, 1, (value >> 32) as u32);
+        }
+        word(self.bank0.stack_pointer, 0, self.local_bytes);
+        word(self.bank0.dynamic_shared, 0, identity.dynamic_shared);
+        word(self.bank0.sms, 0, identity.sms);
+        set(0, bank0);
+        banks
+    }
+}
+
+/// A variable of a module before it has an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Global {
+    /// Mangled name.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Alignment in bytes, a power of two.
+    pub alignment: u64,
+    /// Where it lives.
+    pub kind: GlobalKind,
+}
+
+/// Kinds of module variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GlobalKind {
+    /// `__device__`.
+    Device,
+    /// `__managed__`.
+    Managed,
+    /// `__constant__`: also in a constant bank at this offset; the global copy is authoritative
+    /// and banks are refreshed from it at launch.
+    Constant {
+        /// Bank number.
+        bank: u8,
+        /// Byte offset in the bank.
+        offset: u32,
+    },
+}

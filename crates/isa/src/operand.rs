@@ -1,0 +1,102 @@
+//! Where an instruction finds a value.
+
+/// A register, an immediate, a constant: anything that an instruction reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Operand {
+    /// Not there; reads as zero. SASS's `RZ` and `URZ` are this.
+    #[default]
+    None,
+    /// A row of the warp's registers. A 64-bit value sits in this row and the next.
+    Register(u16),
+    /// A register shared by the lanes of a warp (SASS `UR`); 64-bit values take two.
+    Uniform(u8),
+    /// A literal; 32-bit users take the low half.
+    Immediate(u64),
+    /// A word (or two) of a constant bank, at a byte offset.
+    Constant {
+        /// Bank number.
+        bank: u8,
+        /// Byte offset in the bank.
+        offset: u32,
+    },
+}
+
+/// An operand and what is done to it on the way in. What `negate` means (two's complement or
+/// a flipped sign bit) depends on the type that the instruction reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Source {
+    /// Where the value is.
+    pub operand: Operand,
+    /// Negated after `absolute`.
+    pub negate: bool,
+    /// Absolute value first (floating point).
+    pub absolute: bool,
+    /// Bitwise complement (integers).
+    pub invert: bool,
+    /// Which halves of a packed register an FP16 instruction takes.
+    pub halves: Halves,
+}
+
+/// How a packed pair of 16-bit values is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Halves {
+    /// Low and high as they are.
+    #[default]
+    Both,
+    /// The low half twice.
+    Low,
+    /// The high half twice.
+    High,
+    /// One 32-bit float, converted.
+    Float32,
+}
+
+impl From<Operand> for Source {
+    fn from(operand: Operand) -> Self {
+        Self {
+            operand,
+            ..Self::default()
+        }
+    }
+}
+
+/// A predicate read as a lane mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PredicateOperand {
+    /// Which predicate.
+    pub register: PredicateRegister,
+    /// Complemented.
+    pub negate: bool,
+}
+
+/// Where a predicate lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PredicateRegister {
+    /// Always true (`PT`); a write to it is dropped.
+    #[default]
+    True,
+    /// A predicate of the warp: one bit a lane.
+    Lanes(u16),
+    /// A predicate of the uniform datapath: one bit a warp.
+    Uniform(u8),
+}
+
+impl PredicateOperand {
+    /// Always true.
+    pub const TRUE: Self = Self {
+        register: PredicateRegister::True,
+        negate: false,
+    };
+
+    /// Never true.
+    pub const FALSE: Self = Self {
+        register: PredicateRegister::True,
+        negate: true,
+    };
+}
+
+impl Default for PredicateOperand {
+    fn default() -> Self {
+        Self::TRUE
+    }
+}

@@ -1,0 +1,1 @@
+//! Pure meanings, written once: PTX and SASS tables bind spelling and encoding to them.
