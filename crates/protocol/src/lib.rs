@@ -1,1 +1,42 @@
 //! Wire and shared-memory layouts between a CUDA program and the simulator.
+//!
+//! The simulator is the server. It makes a [`Listener`] in a private directory, creates
+//! the shared memory with [`window::create`], and starts the program with [`library`]'s
+//! environment; [`SOCKET_VARIABLE`] says where to connect. In the program, every host
+//! thread that makes a CUDA call opens a [`ClientConnection`]; the handshake hands it the
+//! shared memory and a description of all GPUs. From then on it sends one [`Request`] at a
+//! time and waits for its [`Response`].
+//!
+//! All contents of device, pinned and managed memory are in the shared memory, at the same
+//! addresses in every process ([`layout`]); messages carry addresses, never data.
+//!
+//! Start reading at [`Request`].
+
+pub mod attribute;
+mod connection;
+mod device;
+pub mod frame;
+mod function;
+mod handle;
+pub mod layout;
+mod listener;
+mod request;
+mod response;
+mod result;
+pub mod window;
+
+pub use connection::{
+    ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome,
+};
+pub use device::DeviceDescription;
+pub use function::{FunctionAttributes, FunctionInfo, ParameterSlot};
+pub use handle::{
+    ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName,
+};
+pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
+pub use request::{
+    Copy, Extent, Fill, ImageKind, ImageRole, Launch, MemoryLocation, ModuleImage, Place, Request,
+    Rows, UnsupportedManner,
+};
+pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, Reply, Response};
+pub use result::{CuResult, RESULT_NAMES};

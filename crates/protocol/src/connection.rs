@@ -1,0 +1,285 @@
+//! Both ends of a connection, from the handshake on.
+//!
+//! The client speaks first: eight bytes (magic, version), then a [`Hello`]. The server
+//! answers with the same eight bytes, which carry the shared memory as an ancillary file
+//! descriptor, then with a [`Welcome`] or a refusal. The eight bytes never change, so that
+//! each side can name the other's version.
+
+use crate::frame::{self, FrameError};
+use crate::window::WindowError;
+use crate::{DeviceDescription, Request, Response};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use thiserror::Error;
+
+/// Version of everything in this crate. Raise it with every change of a message.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+const MAGIC: [u8; 4] = *b"LKST";
+
+/// Who attaches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Process id.
+    pub process: u32,
+    /// Thread id.
+    pub thread: u32,
+    /// Name of the program.
+    pub name: String,
+}
+
+/// What the simulator offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// Where the window lies; a client built with other constants refuses it.
+    pub window_base: u64,
+    /// Its size in bytes.
+    pub window_size: u64,
+    /// What `cuDriverGetVersion` answers: 13030 is 13.3.
+    pub driver_version: i32,
+    /// The GPUs, by ordinal.
+    pub devices: Vec<DeviceDescription>,
+}
+
+/// Why a connection could not be made or ended early.
+#[derive(Debug, Error)]
+pub enum ConnectionError {
+    /// Nobody listens.
+    #[error("cannot reach the simulator at {path}: {error}")]
+    Unreachable {
+        /// The socket.
+        path: String,
+        /// What the operating system says.
+        error: std::io::Error,
+    },
+    /// The other side is something else.
+    #[error("the other side of the socket does not speak Lockstep's protocol")]
+    Magic,
+    /// The other side is of another version.
+    #[error(
+        "the CUDA program's side speaks protocol version {client} and the simulator \
+         {server}: both must come from the same build of Lockstep"
+    )]
+    Version {
+        /// Version of the program's side.
+        client: u32,
+        /// Version of the simulator.
+        server: u32,
+    },
+    /// The simulator declines.
+    #[error("the simulator declined: {0}")]
+    Refused(String),
+    /// The handshake came without shared memory.
+    #[error("the simulator's handshake carried no shared memory")]
+    NoMemory,
+    /// The shared memory cannot be used.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+    /// A frame could not be read or written.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The operating system says no.
+    #[error("connection: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// The end of a CUDA program's host thread.
+#[derive(Debug)]
+pub struct ClientConnection {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl ClientConnection {
+    /// Connects and shakes hands. The file is the window's; map it once a process.
+    pub fn connect(
+        path: &Path,
+        hello: &Hello,
+    ) -> Result<(Self, Welcome, OwnedFd), ConnectionError> {
+        let stream = UnixStream::connect(path).map_err(|error| ConnectionError::Unreachable {
+            path: path.display().to_string(),
+            error,
+        })?;
+        Self::attach(stream, hello)
+    }
+
+    /// Shakes hands over a stream that is already connected.
+    pub fn attach(
+        mut stream: UnixStream,
+        hello: &Hello,
+    ) -> Result<(Self, Welcome, OwnedFd), ConnectionError> {
+        let mut buffer = Vec::new();
+        Quiet(&stream).write_all(&preamble())?;
+        frame::write(&mut Quiet(&stream), hello, &mut buffer)?;
+        let (theirs, file) = receive_preamble(&mut stream)?;
+        let server = version_of(theirs)?;
+        if server != PROTOCOL_VERSION {
+            return Err(ConnectionError::Version {
+                client: PROTOCOL_VERSION,
+                server,
+            });
+        }
+        let answer: Result<Welcome, String> = frame::read(&mut stream, &mut buffer)?;
+        let welcome = answer.map_err(ConnectionError::Refused)?;
+        let file = file.ok_or(ConnectionError::NoMemory)?;
+        Ok((Self { stream, buffer }, welcome, file))
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn call(&mut self, request: &Request) -> Result<Response, ConnectionError> {
+        frame::write(&mut Quiet(&self.stream), request, &mut self.buffer)?;
+        Ok(frame::read(&mut self.stream, &mut self.buffer)?)
+    }
+}
+
+impl AsFd for ClientConnection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// The simulator's end.
+#[derive(Debug)]
+pub struct ServerConnection {
+    stream: UnixStream,
+    buffer: Vec<u8>,
+}
+
+impl ServerConnection {
+    /// Shakes hands with a client that connected, handing over the window's file.
+    pub fn accept(
+        mut stream: UnixStream,
+        welcome: &Welcome,
+        window: BorrowedFd<'_>,
+    ) -> Result<(Self, Hello), ConnectionError> {
+        let mut buffer = Vec::new();
+        let mut theirs = [0; 8];
+        stream.read_exact(&mut theirs)?;
+        let client = version_of(theirs)?;
+        send_preamble(&mut stream, window)?;
+        if client != PROTOCOL_VERSION {
+            return Err(ConnectionError::Version {
+                client,
+                server: PROTOCOL_VERSION,
+            });
+        }
+        let hello: Hello = frame::read(&mut stream, &mut buffer)?;
+        let answer: Result<&Welcome, String> = Ok(welcome);
+        frame::write(&mut Quiet(&stream), &answer, &mut buffer)?;
+        Ok((Self { stream, buffer }, hello))
+    }
+
+    /// The next request; `None` when the client is gone.
+    pub fn receive(&mut self) -> Result<Option<Request>, ConnectionError> {
+        match frame::read(&mut self.stream, &mut self.buffer) {
+            Ok(request) => Ok(Some(request)),
+            Err(FrameError::Closed) => Ok(None),
+            Err(FrameError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Answers the request that came last.
+    pub fn send(&mut self, response: &Response) -> Result<(), ConnectionError> {
+        Ok(frame::write(
+            &mut Quiet(&self.stream),
+            response,
+            &mut self.buffer,
+        )?)
+    }
+
+    /// The socket, to shut it down from another thread.
+    pub fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+}
+
+fn preamble() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..].copy_from_slice(&PROTOCOL_VERSION.to_le_bytes());
+    bytes
+}
+
+fn version_of(preamble: [u8; 8]) -> Result<u32, ConnectionError> {
+    let (magic, version) = preamble.split_at(4);
+    if magic != MAGIC {
+        return Err(ConnectionError::Magic);
+    }
+    Ok(u32::from_le_bytes([
+        version[0], version[1], version[2], version[3],
+    ]))
+}
+
+fn send_preamble(stream: &mut UnixStream, window: BorrowedFd<'_>) -> Result<(), ConnectionError> {
+    let bytes = preamble();
+    let files = [window];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    let sent = rustix::io::retry_on_intr(|| {
+        rustix::net::sendmsg(
+            &*stream,
+            &[IoSlice::new(&bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        )
+    })
+    .map_err(std::io::Error::from)?;
+    // The file went with the first byte; the rest, if any, follows plainly.
+    Quiet(stream).write_all(&bytes[sent..])?;
+    Ok(())
+}
+
+/// Writes that never raise SIGPIPE: a CUDA program may have left it deadly, and its end
+/// should come with a sentence.
+struct Quiet<'a>(&'a UnixStream);
+
+impl Write for Quiet<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn receive_preamble(
+    stream: &mut UnixStream,
+) -> Result<([u8; 8], Option<OwnedFd>), ConnectionError> {
+    let mut bytes = [0; 8];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(
+            &*stream,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut ancillary,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })
+    .map_err(std::io::Error::from)?
+    .bytes;
+    let mut file = None;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(mut files) = message {
+            file = files.next();
+        }
+    }
+    if received == 0 {
+        return Err(FrameError::Closed.into());
+    }
+    stream.read_exact(&mut bytes[received..])?;
+    Ok((bytes, file))
+}

@@ -1,0 +1,36 @@
+//! What a CUDA program is told about the simulated GPUs when it attaches.
+
+use crate::attribute;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One simulated GPU. It answers every device query without a further round trip.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceDescription {
+    /// The product name, as `cudaDeviceProp::name` gives it.
+    pub name: String,
+    /// Identity, as `cuDeviceGetUuid` gives it.
+    pub uuid: [u8; 16],
+    /// Device memory in bytes.
+    pub total_memory: u64,
+    /// Attributes by the numbers of [`attribute`]; absent means 0. PCI location, clocks,
+    /// sizes and capabilities are all here; `cudaDeviceProp` is made from them.
+    pub attributes: BTreeMap<u32, i32>,
+    /// Ordinals of the devices whose memory this one can address.
+    pub peers: Vec<u32>,
+}
+
+impl DeviceDescription {
+    /// The value of an attribute; 0 when it is not known.
+    pub fn attribute(&self, number: u32) -> i32 {
+        self.attributes.get(&number).copied().unwrap_or(0)
+    }
+
+    /// Major and minor compute capability.
+    pub fn compute_capability(&self) -> (i32, i32) {
+        (
+            self.attribute(attribute::COMPUTE_CAPABILITY_MAJOR),
+            self.attribute(attribute::COMPUTE_CAPABILITY_MINOR),
+        )
+    }
+}

@@ -1,0 +1,520 @@
+//! What a CUDA program asks of the simulator, at the granularity of the driver API.
+//!
+//! One request, one [`Response`](crate::Response), in order, on each connection; a host
+//! thread has a connection of its own. Every variant names the reply it expects. What the
+//! program can answer by itself (device queries, the current context, error strings)
+//! never comes here.
+
+use crate::{ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName};
+use serde::{Deserialize, Serialize};
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Request {
+    // Contexts.
+    /// Retain the primary context of a device → `Context`.
+    PrimaryContextRetain {
+        /// Ordinal of the device.
+        device: u32,
+    },
+    /// Release it → `Done`.
+    PrimaryContextRelease {
+        /// Ordinal of the device.
+        device: u32,
+    },
+    /// Destroy all that lives in it (`cudaDeviceReset`) → `Done`. The context is dead
+    /// afterwards; the next retain answers another.
+    PrimaryContextReset {
+        /// Ordinal of the device.
+        device: u32,
+    },
+    /// Create a context → `Context`.
+    ContextCreate {
+        /// Ordinal of the device.
+        device: u32,
+        /// `CUctx_flags`.
+        flags: u32,
+    },
+    /// Destroy a created context and all that lives in it → `Done`.
+    ContextDestroy {
+        /// The context.
+        context: ContextHandle,
+    },
+    /// Wait for all work of the context → `Done`.
+    ContextSynchronize {
+        /// The context.
+        context: ContextHandle,
+    },
+    /// Read a `CUlimit` → `Value`.
+    LimitGet {
+        /// The context.
+        context: ContextHandle,
+        /// `CUlimit`.
+        limit: u32,
+    },
+    /// Set a `CUlimit` → `Done`.
+    LimitSet {
+        /// The context.
+        context: ContextHandle,
+        /// `CUlimit`.
+        limit: u32,
+        /// The wanted value; the simulator may clamp it, as a GPU does.
+        value: u64,
+    },
+    /// Let kernels of `context` use memory of the peer's device → `Done`.
+    PeerAccessEnable {
+        /// The context.
+        context: ContextHandle,
+        /// The context whose memory becomes visible.
+        peer: ContextHandle,
+    },
+    /// Take that back → `Done`.
+    PeerAccessDisable {
+        /// The context.
+        context: ContextHandle,
+        /// The context whose memory is no longer visible.
+        peer: ContextHandle,
+    },
+
+    // Modules.
+    /// Load code → `Module`. A failure's message is the log of the JIT compiler.
+    ModuleLoad {
+        /// The context.
+        context: ContextHandle,
+        /// What the program handed over: one image, or the linked image of a relocatable
+        /// build followed by its images from before linking.
+        images: Vec<ModuleImage>,
+    },
+    /// Unload a module → `Done`.
+    ModuleUnload {
+        /// The module.
+        module: ModuleHandle,
+    },
+    /// Find a kernel by mangled name → `Function`, or failure 500 (not found).
+    ModuleFunction {
+        /// The module.
+        module: ModuleHandle,
+        /// Mangled name.
+        name: String,
+    },
+    /// Names of all kernels of a module → `Names`.
+    ModuleFunctionNames {
+        /// The module.
+        module: ModuleHandle,
+    },
+    /// Find a variable by mangled name → `Global`, or failure 500 (not found).
+    ModuleGlobal {
+        /// The module.
+        module: ModuleHandle,
+        /// Mangled name.
+        name: String,
+    },
+    /// Set a `CUfunction_attribute` → `Done`.
+    FunctionSetAttribute {
+        /// The kernel.
+        function: FunctionHandle,
+        /// `CUfunction_attribute`.
+        attribute: u32,
+        /// The value.
+        value: i32,
+    },
+    /// Most blocks of this shape that fit an SM at once → `Value`.
+    OccupancyBlocks {
+        /// The kernel.
+        function: FunctionHandle,
+        /// Threads of a block.
+        block_threads: u32,
+        /// Dynamic shared memory of a block, in bytes.
+        dynamic_shared: u64,
+        /// `CUoccupancy_flags`.
+        flags: u32,
+    },
+    /// Most clusters of this shape that fit the GPU at once → `Value`.
+    OccupancyClusters {
+        /// The launch; its stream and parameters do not matter.
+        launch: Box<Launch>,
+    },
+
+    // Memory.
+    /// Allocate device memory → `Address`, aligned to 256 bytes or more.
+    Allocate {
+        /// The context.
+        context: ContextHandle,
+        /// Bytes, not 0.
+        bytes: u64,
+    },
+    /// Allocate device memory in stream order → `Address`.
+    AllocateAsync {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// Bytes, not 0.
+        bytes: u64,
+    },
+    /// Allocate pinned host memory → `Address`.
+    AllocateHost {
+        /// The context.
+        context: ContextHandle,
+        /// Bytes, not 0.
+        bytes: u64,
+        /// `CU_MEMHOSTALLOC_*`.
+        flags: u32,
+    },
+    /// Allocate managed memory → `Address`.
+    AllocateManaged {
+        /// The context.
+        context: ContextHandle,
+        /// Bytes, not 0.
+        bytes: u64,
+        /// `CUmemAttach_flags`.
+        flags: u32,
+    },
+    /// Free memory of any kind, by the address that was allocated → `Done`.
+    Free {
+        /// The context.
+        context: ContextHandle,
+        /// Its first address.
+        address: u64,
+    },
+    /// Free device memory in stream order → `Done`.
+    FreeAsync {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// Its first address.
+        address: u64,
+    },
+    /// Free and total device memory → `Memory`.
+    MemoryInfo {
+        /// The context.
+        context: ContextHandle,
+    },
+    /// What an address of the window belongs to → `Pointer`.
+    PointerInfo {
+        /// Any address of the window.
+        address: u64,
+    },
+    /// Move managed memory ahead of its use → `Done`.
+    Prefetch {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Where to.
+        location: MemoryLocation,
+    },
+    /// Advise on the use of managed memory → `Done`.
+    Advise {
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// `CUmem_advise`.
+        advice: u32,
+        /// The place that the advice is about.
+        location: MemoryLocation,
+    },
+
+    // Work in streams.
+    /// Copy memory → `Done`. See [`Copy`] for who moves the bytes.
+    Copy(Copy),
+    /// Fill memory with a pattern → `Done`. The simulator writes it, in stream order.
+    Fill(Fill),
+    /// Launch a kernel → `Done`.
+    Launch(Box<Launch>),
+    /// Wait until the stream has reached this point → `Done`. The program then runs a
+    /// host function or callback before it sends anything more to this stream.
+    HostFunction {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+    },
+
+    // Streams.
+    /// Create a stream → `Stream`.
+    StreamCreate {
+        /// The context.
+        context: ContextHandle,
+        /// `CUstream_flags`: 1 is non-blocking.
+        flags: u32,
+        /// Priority; lower is more urgent.
+        priority: i32,
+    },
+    /// Destroy a stream once its work is done → `Done`, at once.
+    StreamDestroy {
+        /// The stream.
+        stream: StreamHandle,
+    },
+    /// Wait for the work of a stream → `Done`.
+    StreamSynchronize {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+    },
+    /// Ask whether the work of a stream is done → `Done`, or failure 600 (not ready).
+    StreamQuery {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+    },
+    /// Make later work of a stream wait for an event → `Done`, at once.
+    StreamWaitEvent {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// The event.
+        event: EventHandle,
+    },
+
+    // Events.
+    /// Create an event → `Event`.
+    EventCreate {
+        /// The context.
+        context: ContextHandle,
+        /// `CUevent_flags`: 2 is without timing.
+        flags: u32,
+    },
+    /// Destroy an event → `Done`.
+    EventDestroy {
+        /// The event.
+        event: EventHandle,
+    },
+    /// Record an event in a stream → `Done`, at once.
+    EventRecord {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// The event.
+        event: EventHandle,
+    },
+    /// Wait for an event → `Done`; one never recorded is complete.
+    EventSynchronize {
+        /// The event.
+        event: EventHandle,
+    },
+    /// Ask whether an event is complete → `Done`, or failure 600 (not ready).
+    EventQuery {
+        /// The event.
+        event: EventHandle,
+    },
+    /// Simulated time between two events → `Elapsed`.
+    EventElapsed {
+        /// The earlier event.
+        start: EventHandle,
+        /// The later event.
+        end: EventHandle,
+    },
+
+    // The run.
+    /// Begin or end a region of interest → `Done`.
+    Profiler {
+        /// Whether it begins.
+        start: bool,
+    },
+    /// Note for the list at the end of the run: a call that we lack → `Done`. Sent once a
+    /// process for each name and manner.
+    Unsupported {
+        /// Name of the entry point, with its ABI suffix.
+        name: String,
+        /// How the program came to it.
+        manner: UnsupportedManner,
+    },
+}
+
+/// How a program came to a call that we lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum UnsupportedManner {
+    /// It called it and was answered 801 (not supported).
+    Called,
+    /// It asked `cuGetProcAddress` for it and was answered "not found".
+    AskedFor,
+    /// It called one that we have, with an option that we lack (the name says which).
+    Option,
+}
+
+/// One piece of code of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleImage {
+    /// What the bytes are, by their first ones.
+    pub kind: ImageKind,
+    /// Whether it is the image itself or one from before linking.
+    pub role: ImageRole,
+    /// The bytes: PTX text without its closing zero, an ELF file, or a fat binary from its
+    /// 16-byte header on.
+    #[serde(with = "serde_bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// What an image is, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageKind {
+    /// PTX text.
+    Ptx,
+    /// An ELF file with machine code.
+    Cubin,
+    /// A fat binary: several of the others, possibly compressed.
+    FatBinary,
+}
+
+/// What an image is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ImageRole {
+    /// The image to run.
+    Main,
+    /// A translation unit from before linking (relocatable device code): the only place
+    /// where such a program carries PTX.
+    BeforeLinking,
+}
+
+/// A copy of up to three dimensions.
+///
+/// If either side is [`Place::Host`], the reply comes when the stream has reached the copy
+/// and its simulated time has passed, and the *program* then moves the bytes between its
+/// own memory and the window before it does anything else. If both are in the window, the
+/// *simulator* moves them in stream order, and replies when that is done if `blocking`,
+/// else at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copy {
+    /// The context.
+    pub context: ContextHandle,
+    /// The stream.
+    pub stream: StreamName,
+    /// Where to.
+    pub destination: Place,
+    /// Where from.
+    pub source: Place,
+    /// How much.
+    pub extent: Extent,
+    /// Whether the program waits for the copy.
+    pub blocking: bool,
+}
+
+/// One side of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Place {
+    /// Ordinary memory of the program. Its address differs from run to run, so it does not
+    /// travel.
+    Host,
+    /// Memory in the window.
+    Window(Rows),
+}
+
+/// Rows in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// First byte of the first row.
+    pub address: u64,
+    /// From one row to the next, in bytes.
+    pub row_pitch: u64,
+    /// From one slice to the next, in bytes.
+    pub slice_pitch: u64,
+}
+
+impl Rows {
+    /// One row: memory without pitch.
+    pub fn linear(address: u64, bytes: u64) -> Self {
+        Self {
+            address,
+            row_pitch: bytes,
+            slice_pitch: bytes,
+        }
+    }
+}
+
+/// How much a copy or fill covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Bytes of a row.
+    pub width: u64,
+    /// Rows of a slice.
+    pub height: u64,
+    /// Slices.
+    pub depth: u64,
+}
+
+impl Extent {
+    /// One row.
+    pub fn linear(bytes: u64) -> Self {
+        Self {
+            width: bytes,
+            height: 1,
+            depth: 1,
+        }
+    }
+
+    /// Bytes in all; `None` if that is more than a number can say.
+    pub fn bytes(&self) -> Option<u64> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+}
+
+/// A fill of up to three dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fill {
+    /// The context.
+    pub context: ContextHandle,
+    /// The stream.
+    pub stream: StreamName,
+    /// Where to.
+    pub destination: Rows,
+    /// How much; `width` is in bytes and a multiple of `pattern_bytes`.
+    pub extent: Extent,
+    /// The pattern, in the low bytes.
+    pub pattern: u32,
+    /// 1, 2 or 4.
+    pub pattern_bytes: u8,
+    /// Whether the program waits for the fill.
+    pub blocking: bool,
+}
+
+/// A kernel launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The context.
+    pub context: ContextHandle,
+    /// The stream.
+    pub stream: StreamName,
+    /// The kernel.
+    pub function: FunctionHandle,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: u32,
+    /// The packed parameter block.
+    #[serde(with = "serde_bytes")]
+    pub parameters: Vec<u8>,
+    /// All blocks must be resident at once, and may synchronise.
+    pub cooperative: bool,
+    /// Blocks of a cluster, if the launch sets them.
+    pub cluster: Option<[u32; 3]>,
+    /// Priority, if the launch sets it.
+    pub priority: Option<i32>,
+    /// The kernel may begin before its predecessor in the stream ends.
+    pub programmatic_stream_serialization: bool,
+}
+
+/// A place that memory can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemoryLocation {
+    /// No place in particular.
+    None,
+    /// A device.
+    Device(u32),
+    /// The host.
+    Host,
+    /// A NUMA node of the host.
+    HostNuma(i32),
+}

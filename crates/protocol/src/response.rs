@@ -1,0 +1,131 @@
+//! What the simulator answers.
+
+use crate::{ContextHandle, CuResult, EventHandle, FunctionInfo, ModuleHandle, StreamHandle};
+use serde::{Deserialize, Serialize};
+
+/// The answer to one request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    /// What kernels printed since the last response to this process. The program writes it
+    /// to its standard output before the call returns.
+    #[serde(with = "serde_bytes")]
+    pub output: Vec<u8>,
+    /// The error that the context of the call has fallen into, if any: every later call
+    /// fails with it, and reading the last error does not clear it.
+    pub sticky: Option<CuResult>,
+    /// What came of the call itself.
+    pub result: Result<Reply, Failure>,
+}
+
+impl Response {
+    /// Success, with nothing beside it.
+    pub fn reply(reply: Reply) -> Self {
+        Self {
+            output: Vec::new(),
+            sticky: None,
+            result: Ok(reply),
+        }
+    }
+
+    /// Failure, with nothing beside it.
+    pub fn failure(code: CuResult, message: impl Into<String>) -> Self {
+        Self {
+            output: Vec::new(),
+            sticky: None,
+            result: Err(Failure {
+                code,
+                message: message.into(),
+            }),
+        }
+    }
+}
+
+/// What a successful request answers; each request names its kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
+    /// Nothing more to say.
+    Done,
+    /// A context.
+    Context(ContextHandle),
+    /// A module.
+    Module(ModuleHandle),
+    /// A kernel.
+    Function(Box<FunctionInfo>),
+    /// A variable.
+    Global(GlobalInfo),
+    /// An address in the window.
+    Address(u64),
+    /// Device memory.
+    Memory {
+        /// Bytes free.
+        free: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// An allocation, or `None` for an address that none holds.
+    Pointer(Option<PointerInfo>),
+    /// A stream.
+    Stream(StreamHandle),
+    /// An event.
+    Event(EventHandle),
+    /// Simulated time.
+    Elapsed {
+        /// Picoseconds; negative when the second event came first.
+        picoseconds: i64,
+    },
+    /// A number.
+    Value(u64),
+    /// Names.
+    Names(Vec<String>),
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// CUDA's code.
+    pub code: CuResult,
+    /// A sentence or a log, possibly empty. It is shown to the user where CUDA has a place
+    /// for it (the log of a JIT compilation) and in the report of the run.
+    pub message: String,
+}
+
+/// A variable of a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalInfo {
+    /// Its address in the window.
+    pub address: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Whether it lives in managed memory.
+    pub managed: bool,
+}
+
+/// An allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointerInfo {
+    /// Kind of memory.
+    pub kind: PointerKind,
+    /// Device that it belongs to.
+    pub device: u32,
+    /// Context that it was allocated in.
+    pub context: ContextHandle,
+    /// Its first address.
+    pub base: u64,
+    /// Its size in bytes, as asked for.
+    pub bytes: u64,
+    /// A number that no other allocation of the process has.
+    pub identity: u64,
+    /// The flags it was allocated with.
+    pub flags: u32,
+}
+
+/// Kinds of memory in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PointerKind {
+    /// Device memory.
+    Device,
+    /// Pinned host memory.
+    Host,
+    /// Managed memory.
+    Managed,
+}
