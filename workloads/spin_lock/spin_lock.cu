@@ -11,8 +11,8 @@ constexpr int THREADS = 64;
 struct Protected {
     int lock;
     int entries;           // times that the lock was taken
-    int checksum;          // depends on the order of entries, kept twice
-    int checksum_copy;
+    unsigned checksum;     // depends on the order of entries, kept twice
+    unsigned checksum_copy;
     int torn;              // entries that found the two checksums different
     int slots[THREADS];    // one a thread
 };
@@ -31,7 +31,7 @@ __global__ void increment_under_lock(Protected* shared, int* order, int rounds) 
             shared->entries = entry + 1;
             order[entry] = blockIdx.x;
             if (shared->checksum != shared->checksum_copy) shared->torn += 1;
-            int checksum = shared->checksum * 31 + blockIdx.x;
+            unsigned checksum = shared->checksum * 31 + blockIdx.x;
             shared->checksum = checksum;
             shared->checksum_copy = checksum;
         }
@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
 
     Protected result = shared.read_one();
     std::vector<int> entered(blocks, 0);
-    int checksum = 0;
+    unsigned checksum = 0;
     for (int block : order.read()) {
         if (block >= 0 && block < blocks) entered[block]++;
-        checksum = static_cast<int>(static_cast<unsigned>(checksum) * 31u + static_cast<unsigned>(block));
+        checksum = checksum * 31 + block;
     }
     bool passed = result.lock == 0 && result.entries == blocks * rounds && result.torn == 0 &&
                   result.checksum == checksum && result.checksum_copy == checksum;
