@@ -103,6 +103,175 @@ pub struct SmConfig {
     pub interval: IntervalConfig,
 }
 
+/// From issue to the issue of a dependent instruction; the names are those of the classes in
+/// `lockstep_isa`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LatencyConfig {
+    /// Integer, logic, moves.
+    pub integer: Cycles,
+    /// Single precision and 32-bit multiply-add.
+    pub float: Cycles,
+    /// Multiply-add of 32 x 32 to 64 bits.
+    pub wide_multiply: Cycles,
+    /// Double precision.
+    pub double: Cycles,
+    /// Pairs of half precision.
+    pub half: Cycles,
+    /// Transcendental functions.
+    pub transcendental: Cycles,
+    /// Conversions, population counts, leading zeros.
+    pub conversion: Cycles,
+    /// Predicates and comparisons, until a guard or a branch can use them.
+    pub compare: Cycles,
+    /// Votes.
+    pub vote: Cycles,
+    /// Shuffles.
+    pub shuffle: Cycles,
+    /// Reductions over a warp.
+    pub warp_reduce: Cycles,
+    /// Matches over a warp.
+    #[serde(rename = "match")]
+    pub matching: Cycles,
+    /// The uniform datapath.
+    pub uniform: Cycles,
+    /// Reading special registers.
+    pub special_register: Cycles,
+    /// Matrix multiply with a short chain (1688).
+    pub matrix_short: Cycles,
+    /// Matrix multiply with a long chain (16816).
+    pub matrix_long: Cycles,
+    /// Double-precision matrix multiply.
+    pub matrix_double: Cycles,
+    /// Branches and calls, until the next instruction of the warp.
+    pub branch: Cycles,
+    /// A block barrier with one warp, from arriving to going on.
+    pub barrier: Cycles,
+    /// What each further warp adds to a block barrier.
+    pub barrier_per_warp: Cycles,
+    /// Loads from shared memory without conflict.
+    pub shared: Cycles,
+    /// Atomics on shared memory without conflict.
+    pub shared_atomic: Cycles,
+    /// Loads from constant memory that hit.
+    pub constant: Cycles,
+}
+
+/// Cycles that one warp instruction occupies its unit in a sub-core; the names are those of the
+/// units in `lockstep_isa`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct IntervalConfig {
+    /// Integer and logic.
+    pub alu: Cycles,
+    /// Single-precision multiply-add.
+    pub fma: Cycles,
+    /// Integer multiply-add, which shares that unit.
+    pub integer_multiply: Cycles,
+    /// Double precision.
+    pub double: Cycles,
+    /// Pairs of half precision.
+    pub half: Cycles,
+    /// Transcendental functions and conversions.
+    pub transcendental: Cycles,
+    /// The uniform datapath.
+    pub uniform: Cycles,
+    /// Matrix multiply.
+    pub tensor: Cycles,
+    /// Branches.
+    pub branch: Cycles,
+    /// Address generation and all memory.
+    pub load_store: Cycles,
+    /// Texture.
+    pub texture: Cycles,
+    /// Barriers, special registers, the rest.
+    pub miscellaneous: Cycles,
+}
+
+/// The data cache of one SM.
+    pub l1: L1Config,
+    /// The cache shared by all SMs, in slices.
+    pub l2: L2Config,
+    /// The network between SMs and L2 slices.
+    pub interconnect: InterconnectConfig,
+    /// The memory behind the L2 slices.
+    pub dram: DramConfig,
+    /// How blocks reach SMs.
+    pub dispatch: DispatchConfig,
+    /// What a kernel launch costs on the device.
+    pub launch: LaunchConfig,
+    /// What calls cost on the host.
+    pub host: HostConfig,
+    /// The engines and the bus that move data between host and device.
+    pub copy: CopyConfig,
+}
+
+/// The chip as a whole.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DeviceConfig {
+    /// The name that a program reads.
+    pub name: String,
+    /// Instruction set and feature level.
+    pub compute_capability: ComputeCapability,
+    /// Streaming multiprocessors that are enabled.
+    pub sms: u32,
+    /// Graphics processing clusters; a thread-block cluster stays inside one.
+    pub gpcs: u32,
+    /// Clock of SMs.
+    pub clock: Hertz,
+    /// Memory that a program can see and allocate from.
+    pub memory: Bytes,
+    /// Part of `memory` that the driver keeps for a context.
+    pub reserved_memory: Bytes,
+    /// Clock of the memory interface as a program reads it; the data rate is twice this.
+    pub memory_clock: Hertz,
+    /// Width of the memory interface in bits.
+    pub memory_bus_bits: u32,
+    /// Single to double precision throughput, as a program reads it.
+    pub single_to_double_ratio: u32,
+    /// Whether memory errors are corrected, as a program reads it.
+    pub ecc: bool,
+}
+
+/// One streaming multiprocessor.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SmConfig {
+    /// Sub-cores, each with a scheduler; warp `w` lives on sub-core `w mod sub-cores`.
+    pub sub_cores: u32,
+    /// Warps resident at a time.
+    pub warps: u32,
+    /// Blocks resident at a time.
+    pub blocks: u32,
+    /// 32-bit registers.
+    pub registers: u32,
+    /// Registers are given to a warp in multiples of this many.
+    pub register_unit: u32,
+    /// Most registers that a thread can have.
+    pub registers_per_thread: u32,
+    /// Memory that L1 and shared memory divide between them.
+    pub unified_memory: Bytes,
+    /// Sizes of shared memory that the division offers, ascending.
+    pub shared_carveouts: Vec<Bytes>,
+    /// Shared memory of a block without asking for more.
+    pub shared_per_block: Bytes,
+    /// Shared memory of a block that opted in.
+    pub shared_per_block_optin: Bytes,
+    /// Shared memory that the system keeps in each block.
+    pub shared_reserved: Bytes,
+    /// Shared memory is given to a block in multiples of this.
+    pub shared_unit: Bytes,
+    /// Banks of shared memory, 4 bytes wide each.
+    pub shared_banks: u32,
+    /// Warp scheduler by name.
+    pub scheduler: String,
+    /// From issue to the issue of a dependent instruction, by class.
+    pub latency: LatencyConfig,
+    /// Cycles that one warp instruction occupies its unit in a sub-core, by class.
+    pub interval: IntervalConfig,
+}
+
 /// From issue to the issue of a dependent instruction.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

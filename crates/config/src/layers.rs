@@ -212,8 +212,8 @@ fn typed(path: &str, table: &Table) -> Result<GpuConfig, ConfigError> {
     serde_path_to_error::deserialize(table.clone()).map_err(|error| ConfigError::Malformed {
         path: path.into(),
         message: match error.path().to_string().as_str() {
-            "." => error.inner().to_string().trim_end().to_string(),
-            key => format!("`{key}`: {}", error.inner().to_string().trim_end()),
+            "." => error.inner().message().trim_end().to_string(),
+            key => format!("`{key}`: {}", error.inner().message().trim_end()),
         },
     })
 }
