@@ -1,1 +1,4 @@
 //! Samplers and writers: run folder and counter schema.
+
+pub mod schema;
+pub mod segment;
