@@ -1,1 +1,52 @@
-//! Partitions, links, clock domains, epochs, worker threads, save and load.
+//! Partitions, links, epochs, worker threads, save and load.
+//!
+//! The engine advances [`Partition`]s through simulated time and knows nothing of what they model.
+//! Partitions speak only in messages over declared links, and every link has a latency. The
+//! smallest latency is the length of an epoch: whatever is sent inside an epoch is due after it,
+//! so all partitions of an epoch can run at once, on any number of threads, and meet at its end.
+//!
+//! ```text
+//!  plan ──▶ run all partitions that have work ──▶ commit what they logged ──▶ after ──▶ plan …
+//!  (one     (all workers; exchange is written     (all workers, only if       (one
+//!  thread)   for the next epoch)                   something was logged)       thread)
+//! ```
+//!
+//! One answer: a partition sees its messages in the order (due, sender, sequence) and nothing
+//! else of the others, so neither the number of workers nor their speed can show.
+//!
+//! Left out: ranks of several processes. They would carry the same messages at the same boundary;
+//! `exchange.rs` is where they would attach.
+//!
+//! Start reading at [`Partition`], then [`Engine::run`].
+
+mod boundary;
+mod cells;
+mod engine;
+mod error;
+mod exchange;
+mod gate;
+mod harness;
+mod inbox;
+mod options;
+mod outbox;
+mod partition;
+mod pool;
+mod save;
+mod shared;
+mod state;
+mod sync;
+mod topology;
+mod topology_text;
+
+pub use boundary::{Boundary, Control, Logged, NoBoundary, Partitions, Shard};
+pub use engine::{Engine, Figures, Outcome};
+pub use error::{EngineError, LoadError, TopologyError};
+pub use harness::{Harness, Sent};
+pub use inbox::{Delivery, Inbox};
+pub use options::{Options, Perturbation, Schedule};
+pub use outbox::Outbox;
+pub use partition::{Partition, PartitionId, Wake, Window};
+pub use save::{Reader, Writer};
+pub use topology::{
+    KindId, LinkId, LinkKind, MINIMUM_EPOCH, PartitionKind, Topology, TopologyBuilder,
+};

@@ -1,0 +1,83 @@
+//! Where partitions live, each reached by one thread at a time.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::AtomicU64;
+
+use crate::outbox::Egress;
+use crate::sync::Padded;
+use crate::{Inbox, Partition, PartitionId, Topology};
+
+/// A partition, with what the engine keeps for it.
+pub(crate) struct Cell<P: Partition> {
+    pub partition: P,
+    pub inbox: Inbox<P::Message>,
+    pub egress: Egress,
+    /// Whether it has a log that was committed and not yet cleared.
+    pub logged: bool,
+    /// What a run of it costs on this host, in nanoseconds, smoothed; for balancing only.
+    pub cost: u64,
+}
+
+/// All partitions.
+pub(crate) struct Cells<P: Partition> {
+    cells: Box<[Padded<UnsafeCell<Cell<P>>>]>,
+    /// When each next has work, messages that wait for it included: dense, since the whole of it
+    /// is looked at between epochs. Each is stored by the worker that ran its partition.
+    pub wakes: Box<[AtomicU64]>,
+}
+
+// SAFETY: a cell is reached through `get`, whose callers promise to be the only thread that has
+// it, or through `look`, whose callers promise that no thread changes it meanwhile and look at its
+// messages from one thread; hence partitions are both `Send` and `Sync`, and messages `Send`.
+unsafe impl<P: Partition> Sync for Cells<P> {}
+// SAFETY: it owns partitions and messages, which are `Send`.
+unsafe impl<P: Partition> Send for Cells<P> {}
+
+impl<P: Partition> Cells<P> {
+    /// Every partition has work at the beginning: it says itself when it has none.
+    pub(crate) fn new(topology: &Topology, partitions: Vec<P>) -> Self {
+        let wakes = partitions.iter().map(|_| AtomicU64::new(0)).collect();
+        let cell = |partition| {
+            let (inbox, egress) = (Inbox::default(), Egress::new(topology));
+            Padded(UnsafeCell::new(Cell {
+                partition,
+                inbox,
+                egress,
+                logged: false,
+                cost: 0,
+            }))
+        };
+        Self {
+            cells: partitions.into_iter().map(cell).collect(),
+            wakes,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// One cell, to be changed.
+    ///
+    /// # Safety
+    /// No other reference to the cell exists while this one is used.
+    #[inline]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "disjoint cells go to different threads"
+    )]
+    pub(crate) unsafe fn get(&self, id: PartitionId) -> &mut Cell<P> {
+        // SAFETY: as the caller promises.
+        unsafe { &mut *self.cells[id.index()].0.get() }
+    }
+
+    /// One cell, to be looked at.
+    ///
+    /// # Safety
+    /// Nobody changes the cell while this reference is used.
+    #[inline]
+    pub(crate) unsafe fn look(&self, id: PartitionId) -> &Cell<P> {
+        // SAFETY: as the caller promises.
+        unsafe { &*self.cells[id.index()].0.get() }
+    }
+}

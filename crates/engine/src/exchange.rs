@@ -1,0 +1,231 @@
+//! How messages cross from the workers that ran their senders to the workers that run their
+//! receivers.
+//!
+//! Every worker has a board with two sides. In one step it writes the messages of the partitions
+//! it runs on one side, chained by receiver; in the next step every worker reads that side, each
+//! the chains of the partitions it runs, while the other sides are written. The gate between
+//! steps is the only synchronisation: no message costs an atomic operation, and no memory is
+//! allocated once the boards have grown.
+//!
+//! Which board a message lay on depends on the schedule; the receiver's [`Inbox`](crate::Inbox)
+//! puts messages in order, so it does not show.
+
+use lockstep_units::Time;
+
+use crate::PartitionId;
+use crate::inbox::Order;
+use crate::sync::{Padded, UnsafeCell};
+
+/// End of a chain.
+const NONE: u32 = u32::MAX;
+
+struct Slot<M> {
+    order: Order,
+    next: u32,
+    /// Taken by the one worker that runs the receiver.
+    message: UnsafeCell<Option<M>>,
+}
+
+#[derive(Clone, Copy)]
+struct Chain {
+    first: u32,
+    last: u32,
+}
+
+/// What one worker sends in one step.
+pub(crate) struct Side<M> {
+    slots: Vec<Slot<M>>,
+    /// By receiver.
+    chains: Box<[Chain]>,
+    /// One bit for each receiver with a chain.
+    mail: Box<[u64]>,
+    /// When the first of all messages is due.
+    earliest: Time,
+    /// The step that wrote this side. A worker that sat out a step leaves an older one, which
+    /// was read long ago.
+    step: u64,
+}
+
+impl<M> Side<M> {
+    pub(crate) fn new(partitions: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            chains: vec![
+                Chain {
+                    first: NONE,
+                    last: NONE
+                };
+                partitions
+            ]
+            .into(),
+            mail: vec![0; partitions.div_ceil(64)].into(),
+            earliest: Time::NEVER,
+            step: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, to: PartitionId, order: Order, message: M) {
+        let slot = self.slots.len() as u32;
+        self.slots.push(Slot {
+            order,
+            next: NONE,
+            message: UnsafeCell::new(Some(message)),
+        });
+        let chain = &mut self.chains[to.index()];
+        if chain.first == NONE {
+            chain.first = slot;
+            self.mail[to.index() / 64] |= 1 << (to.index() % 64);
+        } else {
+            self.slots[chain.last as usize].next = slot;
+        }
+        chain.last = slot;
+        self.earliest = self.earliest.min(order.due);
+    }
+
+    /// Makes the side ready for the next step, after its messages were taken.
+    fn clear(&mut self) {
+        if self.slots.is_empty() {
+            return;
+        }
+        self.slots.clear();
+        for (word, bits) in self.mail.iter_mut().enumerate() {
+            let mut left = std::mem::take(bits);
+            while left != 0 {
+                self.chains[word * 64 + left.trailing_zeros() as usize] = Chain {
+                    first: NONE,
+                    last: NONE,
+                };
+                left &= left - 1;
+            }
+        }
+        self.earliest = Time::NEVER;
+    }
+
+    pub(crate) fn earliest(&self) -> Time {
+        self.earliest
+    }
+
+    pub(crate) fn mail(&self) -> &[u64] {
+        &self.mail
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Takes everything, in the order of sending by one sender.
+    pub(crate) fn drain(&mut self) -> Vec<(Order, PartitionId, M)> {
+        let mut all = Vec::new();
+        for receiver in (0..self.chains.len() as u32).map(PartitionId) {
+            // SAFETY: `&mut self` keeps every other thread away.
+            unsafe {
+                self.take(receiver, |order, message| {
+                    all.push((order, receiver, message))
+                })
+            };
+        }
+        self.clear();
+        all.sort_unstable_by_key(|(order, _, _)| order.sequence);
+        all
+    }
+
+    /// Takes every message for `receiver`.
+    ///
+    /// # Safety
+    /// The side is not written meanwhile, and no other thread takes for the same receiver.
+    #[inline]
+    unsafe fn take(&self, receiver: PartitionId, mut put: impl FnMut(Order, M)) {
+        let mut next = self.chains[receiver.index()].first;
+        while next != NONE {
+            let slot = &self.slots[next as usize];
+            // SAFETY: the slot is on the chain of this receiver alone, and the caller promises to
+            // be the only one that takes for it.
+            let message = slot.message.with_mut(|cell| unsafe { (*cell).take() });
+            if let Some(message) = message {
+                put(slot.order, message);
+            }
+            next = slot.next;
+        }
+    }
+}
+
+/// The two sides of one worker.
+type Board<M> = [UnsafeCell<Side<M>>; 2];
+
+/// One board a worker.
+pub(crate) struct Exchange<M> {
+    boards: Box<[Padded<Board<M>>]>,
+}
+
+// SAFETY: threads reach the sides only through `write`, `read` and `take`, whose callers promise
+// that a side is either written by one thread or read by any number, with the gate in between;
+// messages move between threads, hence `M: Send`.
+unsafe impl<M: Send> Sync for Exchange<M> {}
+// SAFETY: it owns its messages, which are `Send`.
+unsafe impl<M: Send> Send for Exchange<M> {}
+
+impl<M> Exchange<M> {
+    pub(crate) fn new(workers: usize, partitions: usize) -> Self {
+        let side = || UnsafeCell::new(Side::new(partitions));
+        Self {
+            boards: (0..workers).map(|_| Padded([side(), side()])).collect(),
+        }
+    }
+
+    /// Clears a worker's side for this step and lets `f` write on it.
+    ///
+    /// # Safety
+    /// No other thread reaches this side until the next gate.
+    pub(crate) unsafe fn write<R>(
+        &self,
+        worker: usize,
+        step: u64,
+        f: impl FnOnce(&mut Side<M>) -> R,
+    ) -> R {
+        self.boards[worker].0[side_of(step)].with_mut(|side| {
+            // SAFETY: the caller promises that this thread alone has the side.
+            let side = unsafe { &mut *side };
+            side.clear();
+            side.step = step;
+            f(side)
+        })
+    }
+
+    /// Lets `f` look at every side that was written in `step`.
+    ///
+    /// # Safety
+    /// No thread writes these sides until the next gate.
+    pub(crate) unsafe fn read(&self, step: u64, mut f: impl FnMut(&Side<M>)) {
+        for board in &self.boards {
+            board.0[side_of(step)].with(|side| {
+                // SAFETY: the caller promises that nobody writes the side.
+                let side = unsafe { &*side };
+                if side.step == step {
+                    f(side);
+                }
+            });
+        }
+    }
+
+    /// Takes every message that was sent to `receiver` in `step`, in no particular order.
+    ///
+    /// # Safety
+    /// No thread writes these sides until the next gate, and no other thread takes for the same
+    /// receiver.
+    #[inline]
+    pub(crate) unsafe fn take(
+        &self,
+        step: u64,
+        receiver: PartitionId,
+        mut put: impl FnMut(Order, M),
+    ) {
+        // SAFETY: as the caller promises, for both calls.
+        unsafe { self.read(step, |side| side.take(receiver, &mut put)) }
+    }
+}
+
+/// Which side of a board a step writes; the step after it reads that side and writes the other.
+const fn side_of(step: u64) -> usize {
+    (step % 2) as usize
+}

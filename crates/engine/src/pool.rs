@@ -1,0 +1,80 @@
+//! The threads that help the leader.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::gate::Patience;
+use crate::shared::{Shared, Task};
+use crate::{Boundary, Partition};
+
+/// Threads that wait at the gate until the engine ends.
+pub(crate) struct Pool {
+    threads: Vec<JoinHandle<()>>,
+    pub patience: Patience,
+}
+
+impl Pool {
+    /// Starts every worker but the first, which is the calling thread.
+    pub(crate) fn start<P: Partition, B: Boundary<P>>(
+        shared: &Arc<Shared<P, B>>,
+        workers: usize,
+    ) -> Self {
+        let patience = patience(workers);
+        let start = |worker| {
+            let shared = Arc::clone(shared);
+            let work = move || follow(&shared, worker, patience);
+            std::thread::Builder::new()
+                .name(format!("lockstep-{worker}"))
+                .spawn(work)
+                .expect("the host gives a thread for each worker asked for")
+        };
+        Self {
+            threads: (1..workers).map(start).collect(),
+            patience,
+        }
+    }
+
+    /// Ends the threads.
+    pub(crate) fn stop<P: Partition, B: Boundary<P>>(self, shared: &Shared<P, B>) {
+        // SAFETY: the followers wait at the gate, so the leader alone has the plan.
+        unsafe { (*shared.plan.get()).task = Task::Exit };
+        shared.gate.open();
+        for thread in self.threads {
+            // A follower catches the panics of partitions and has none of its own.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How long to spin: long when every worker has a processor, hardly when they share.
+fn patience(workers: usize) -> Patience {
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    if workers <= processors {
+        Patience {
+            spins: 4_000,
+            yields: 8,
+        }
+    } else {
+        Patience {
+            spins: 32,
+            yields: 4,
+        }
+    }
+}
+
+/// The life of one follower.
+fn follow<P: Partition, B: Boundary<P>>(shared: &Shared<P, B>, worker: usize, patience: Patience) {
+    for turn in 1.. {
+        shared.gate.pass(turn, patience);
+        // SAFETY: the leader wrote the plan before it opened the gate and changes it only after
+        // all have arrived.
+        let task = unsafe { (*shared.plan.get()).task };
+        if task == Task::Exit {
+            return;
+        }
+        // SAFETY: the plan is written, the leader waits or does its own share, and every worker
+        // comes here once a turn.
+        unsafe { shared.share_caught(worker) };
+        shared.gate.arrive();
+    }
+}

@@ -1,0 +1,270 @@
+//! What the workers of an engine share, and the share of a step that each of them does.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use lockstep_units::Time;
+
+use crate::boundary::{Logged, Shard};
+use crate::cells::Cells;
+use crate::exchange::{Exchange, Side};
+use crate::gate::Gate;
+use crate::sync::Padded;
+use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wake, Window};
+
+/// What the workers are to do when the gate opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Run the partitions of their lists.
+    Lists,
+    /// Run the partitions of the queue, whoever comes first.
+    Queue,
+    /// Commit their shards of the logs.
+    Commit,
+    /// End.
+    Exit,
+}
+
+/// What the leader decided; written while the workers wait.
+pub(crate) struct Plan {
+    pub task: Task,
+    /// Counts the steps: sides of the exchange are told apart by it.
+    pub step: u64,
+    pub window: Window,
+    /// Whether partitions without work are left alone.
+    pub jumping: bool,
+    /// Whether to measure what partitions cost.
+    pub measure: bool,
+    pub perturbation: Option<Perturbation>,
+    /// For each worker, the partitions it runs.
+    pub lists: Vec<Vec<PartitionId>>,
+    /// The partitions that anyone may run.
+    pub queue: Vec<PartitionId>,
+    /// The partitions that logged something, in order.
+    pub logged: Vec<PartitionId>,
+}
+
+/// What a worker tells the leader after a step.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub logged: Vec<PartitionId>,
+    pub fault: Option<(Time, PartitionId)>,
+    /// How many partitions ran.
+    pub ran: u64,
+}
+
+pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
+    pub topology: Topology,
+    pub cells: Cells<P>,
+    pub exchange: Exchange<P::Message>,
+    pub boundary: UnsafeCell<B>,
+    pub gate: Gate,
+    pub plan: UnsafeCell<Plan>,
+    /// How far the queue was taken.
+    pub taken: Padded<AtomicUsize>,
+    pub reports: Box<[Padded<UnsafeCell<Report>>]>,
+    pub panicked: AtomicBool,
+    /// The first panic of a worker, to be raised by the leader.
+    pub panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+// SAFETY: the gate orders all accesses to what is not `Sync` by itself. While workers work, the
+// plan and the boundary are only read and each report belongs to its worker; while they wait, the
+// leader alone has everything.
+unsafe impl<P: Partition, B: Boundary<P>> Sync for Shared<P, B> {}
+// SAFETY: all it owns is `Send`.
+unsafe impl<P: Partition, B: Boundary<P>> Send for Shared<P, B> {}
+
+impl<P: Partition, B: Boundary<P>> Shared<P, B> {
+    pub(crate) fn new(topology: Topology, partitions: Vec<P>, boundary: B) -> Self {
+        let window = topology.window(0);
+        Self {
+            cells: Cells::new(&topology, partitions),
+            exchange: Exchange::new(1, topology.partitions()),
+            boundary: UnsafeCell::new(boundary),
+            gate: Gate::new(0),
+            plan: UnsafeCell::new(Plan {
+                task: Task::Exit,
+                step: 0,
+                window,
+                jumping: true,
+                measure: false,
+                perturbation: None,
+                lists: vec![Vec::new()],
+                queue: Vec::new(),
+                logged: Vec::new(),
+            }),
+            taken: Padded::default(),
+            reports: [Padded::default()].into(),
+            panicked: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            topology,
+        }
+    }
+
+    /// Makes room for so many workers, while none is there.
+    pub(crate) fn resize(&mut self, workers: usize) {
+        self.exchange = Exchange::new(workers, self.topology.partitions());
+        self.gate = Gate::new(workers - 1);
+        self.plan.get_mut().lists = vec![Vec::new(); workers];
+        self.reports = (0..workers).map(|_| Padded::default()).collect();
+    }
+
+    /// Does one worker's share of the task, and keeps a panic for the leader.
+    ///
+    /// # Safety
+    /// The leader has written the plan and waits, or is this thread; every worker calls this once.
+    pub(crate) unsafe fn share_caught(&self, worker: usize) {
+        // SAFETY: as the caller promises.
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe { self.share(worker) }));
+        if let Err(payload) = result {
+            let mut first = self
+                .panic
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            first.get_or_insert(payload);
+            self.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Does one worker's share of the task.
+    ///
+    /// # Safety
+    /// As for [`Shared::share_caught`].
+    pub(crate) unsafe fn share(&self, worker: usize) {
+        // SAFETY: the plan is only read while workers work.
+        let plan = unsafe { &*self.plan.get() };
+        if plan.task == Task::Commit {
+            let shard = Shard {
+                index: worker,
+                count: self.reports.len(),
+            };
+            // SAFETY: nobody changes boundary or partitions during a commit.
+            unsafe { self.commit(plan, shard) };
+            return;
+        }
+        // SAFETY: every worker has its own report and its own board.
+        let report = unsafe { &mut *self.reports[worker].0.get() };
+        report.logged.clear();
+        report.fault = None;
+        report.ran = 0;
+        let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
+            if let Some(perturbation) = plan.perturbation {
+                perturbation.delay(plan.step, worker, id.0);
+            }
+            // SAFETY: lists are disjoint and the queue hands out each partition once, so this
+            // worker alone has the cell and takes its messages.
+            unsafe { self.run(plan, id, side, report) };
+        };
+        let work = |side: &mut Side<P::Message>| match plan.task {
+            Task::Lists => plan.lists[worker].iter().for_each(|&id| run(side, id)),
+            _ => {
+                while let Some(&id) = plan.queue.get(self.taken.0.fetch_add(1, Ordering::Relaxed)) {
+                    run(side, id);
+                }
+            }
+        };
+        // SAFETY: every worker has its own board; its side of this step is read in the next one.
+        unsafe { self.exchange.write(worker, plan.step, work) };
+    }
+
+    /// Commits one shard of the logs.
+    ///
+    /// # Safety
+    /// Nobody changes boundary or partitions meanwhile.
+    pub(crate) unsafe fn commit(&self, plan: &Plan, shard: Shard) {
+        // SAFETY: as the caller promises.
+        let boundary = unsafe { &*self.boundary.get() };
+        boundary.commit(
+            plan.window,
+            shard,
+            Logged {
+                cells: &self.cells,
+                ids: &plan.logged,
+            },
+        );
+    }
+
+    /// Runs one partition through the window of the plan, if it has work there.
+    ///
+    /// # Safety
+    /// No other thread reaches the cell, nor takes messages for it.
+    #[inline]
+    unsafe fn run(
+        &self,
+        plan: &Plan,
+        id: PartitionId,
+        side: &mut Side<P::Message>,
+        report: &mut Report,
+    ) {
+        // SAFETY: as the caller promises.
+        let cell = unsafe { self.cells.get(id) };
+        if cell.logged {
+            cell.logged = false;
+            cell.partition.clear_log();
+        }
+        // SAFETY: as the caller promises; the sides of the last step are not written in this one.
+        unsafe {
+            self.exchange.take(plan.step - 1, id, |order, message| {
+                cell.inbox.push(order, message)
+            });
+        }
+        let wake = &self.cells.wakes[id.index()];
+        let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
+        let next = due.0.min(wake.load(Ordering::Relaxed));
+        if plan.jumping && next >= plan.window.end.0 {
+            wake.store(next, Ordering::Relaxed);
+            return;
+        }
+        cell.inbox.open(plan.window.end);
+        let mut outbox = Outbox {
+            topology: &self.topology,
+            sender: id,
+            window: plan.window,
+            egress: &mut cell.egress,
+            side,
+        };
+        let timer = plan.measure.then(Timer::start);
+        let own = match cell
+            .partition
+            .run(plan.window, &mut cell.inbox, &mut outbox)
+        {
+            Wake::At(time) => time,
+            Wake::OnMessage => Time::NEVER,
+        };
+        if let Some(timer) = timer {
+            cell.cost = (cell.cost * 7 + timer.nanoseconds()) / 8;
+        }
+        let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
+        wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);
+        report.ran += 1;
+        if cell.partition.has_log() {
+            cell.logged = true;
+            report.logged.push(id);
+        }
+        if let Some(time) = cell.partition.fault() {
+            let earliest = report.fault.unwrap_or((time, id));
+            report.fault = Some(earliest.min((time, id)));
+        }
+    }
+}
+
+/// Measures the host, for balancing only: nothing simulated depends on it.
+struct Timer(std::time::Instant);
+
+impl Timer {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "which worker runs a partition never shows"
+    )]
+    fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+}
