@@ -1,1 +1,45 @@
 //! What CUDA calls mean, without a C ABI.
+//!
+//! A [`Runtime`] takes one request at a time, in the order of arrival, and answers it. It keeps
+//! contexts, modules, streams, events and allocations, and a simulated host clock: every call
+//! costs a configured time, a call that waits lets the device advance until its work is complete,
+//! and nothing else ever lets it advance. The answers therefore depend on the calls and on the
+//! simulated state alone.
+//!
+//! Start reading at [`Runtime::handle`], then [`timeline`] for what happens when.
+
+mod attributes;
+mod calls;
+mod context;
+pub mod device;
+mod heap;
+mod memory;
+mod module;
+pub mod occupancy;
+mod ranges;
+mod record;
+mod runtime;
+pub mod timeline;
+
+pub use attributes::{DRIVER_VERSION, describe};
+pub use device::Device;
+pub use module::{FrontendChoice, LoadOptions, ModuleSource};
+pub use record::{Entry, RecordError, RecordReader, RecordWriter};
+pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
+
+use lockstep_protocol::{CuResult, Failure};
+
+/// What a call comes to.
+pub type CallResult<T> = Result<T, Failure>;
+
+/// A failed call, with CUDA's code and a sentence.
+pub(crate) fn fail<T>(code: CuResult, message: impl Into<String>) -> CallResult<T> {
+    Err(failure(code, message))
+}
+
+pub(crate) fn failure(code: CuResult, message: impl Into<String>) -> Failure {
+    Failure {
+        code,
+        message: message.into(),
+    }
+}

@@ -1,0 +1,192 @@
+//! Contexts, their limits and peers.
+
+use crate::context::{Context, LIMITS, default_limits};
+use crate::device::Device;
+use crate::{CallResult, Client, Runtime, fail, failure};
+use lockstep_protocol::{ContextHandle, CuResult, Reply};
+use std::collections::BTreeMap;
+
+/// `CUctx_flags` that a context may be created with.
+const KNOWN_FLAGS: u32 = 0xff;
+
+impl<D: Device> Runtime<D> {
+    pub(super) fn primary_retain(&mut self, client: Client, device: u32) -> CallResult<Reply> {
+        self.check_device(device)?;
+        if let Some(handle) = self.primary(client.process, device) {
+            let context = self.context_mut(handle)?;
+            context.retained = context.retained.map(|count| count + 1);
+            return Ok(Reply::Context(handle));
+        }
+        Ok(Reply::Context(self.new_context(client, device, Some(1))))
+    }
+
+    pub(super) fn primary_release(&mut self, client: Client, device: u32) -> CallResult<Reply> {
+        self.check_device(device)?;
+        let Some(handle) = self.primary(client.process, device) else {
+            return fail(
+                CuResult::INVALID_CONTEXT,
+                "the primary context is not retained",
+            );
+        };
+        let context = self.context_mut(handle)?;
+        let count = context.retained.unwrap_or(1) - 1;
+        context.retained = Some(count);
+        if count == 0 {
+            self.destroy_context(handle);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn primary_reset(&mut self, client: Client, device: u32) -> CallResult<Reply> {
+        self.check_device(device)?;
+        if let Some(handle) = self.primary(client.process, device) {
+            self.destroy_context(handle);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn context_create(
+        &mut self,
+        client: Client,
+        device: u32,
+        flags: u32,
+    ) -> CallResult<Reply> {
+        self.check_device(device)?;
+        if flags & !KNOWN_FLAGS != 0 {
+            return fail(CuResult::INVALID_VALUE, format!("context flags {flags:#x}"));
+        }
+        Ok(Reply::Context(self.new_context(client, device, None)))
+    }
+
+    pub(super) fn context_destroy(&mut self, handle: ContextHandle) -> CallResult<Reply> {
+        if self.context(handle)?.retained.is_some() {
+            return fail(
+                CuResult::INVALID_CONTEXT,
+                "a primary context is released, not destroyed",
+            );
+        }
+        self.destroy_context(handle);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn context_synchronize(&mut self, handle: ContextHandle) -> CallResult<Reply> {
+        self.context(handle)?;
+        for (key, _) in self.streams_of(handle) {
+            let end = self.timeline.end(key);
+            self.wait(key, end)?;
+        }
+        self.spend(self.config.host.synchronize);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn limit_get(&mut self, handle: ContextHandle, limit: u32) -> CallResult<Reply> {
+        let value = self.context(handle)?.limits.get(&limit).copied();
+        value
+            .map(Reply::Value)
+            .ok_or_else(|| failure(CuResult::UNSUPPORTED_LIMIT, format!("limit {limit}")))
+    }
+
+    pub(super) fn limit_set(
+        &mut self,
+        handle: ContextHandle,
+        limit: u32,
+        value: u64,
+    ) -> CallResult<Reply> {
+        let Some((_, _, most)) = LIMITS.iter().find(|(number, ..)| *number == limit) else {
+            return fail(CuResult::UNSUPPORTED_LIMIT, format!("limit {limit}"));
+        };
+        let value = value.min(*most);
+        self.context_mut(handle)?.limits.insert(limit, value);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn peer_enable(
+        &mut self,
+        handle: ContextHandle,
+        peer: ContextHandle,
+    ) -> CallResult<Reply> {
+        if self.context(handle)?.device == self.context(peer)?.device {
+            return fail(CuResult::INVALID_DEVICE, "a device is not its own peer");
+        }
+        let peers = &mut self.context_mut(handle)?.peers;
+        if peers.contains(&peer) {
+            return fail(CuResult::PEER_ACCESS_ALREADY_ENABLED, "");
+        }
+        peers.push(peer);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn peer_disable(
+        &mut self,
+        handle: ContextHandle,
+        peer: ContextHandle,
+    ) -> CallResult<Reply> {
+        let peers = &mut self.context_mut(handle)?.peers;
+        let Some(place) = peers.iter().position(|known| *known == peer) else {
+            return fail(CuResult::PEER_ACCESS_NOT_ENABLED, "");
+        };
+        peers.remove(place);
+        Ok(Reply::Done)
+    }
+
+    /// Destroys a context with all that lives in it, once its work is done.
+    pub(crate) fn destroy_context(&mut self, handle: ContextHandle) {
+        // A fault or a stop on the way ends the work just as well.
+        let _ = self.context_synchronize(handle);
+        for (key, _) in self.streams_of(handle) {
+            self.timeline.remove(key);
+        }
+        self.streams.retain(|_, stream| stream.context != handle);
+        self.events.retain(|_, event| event.context != handle);
+        self.functions
+            .retain(|_, function| function.context != handle);
+        self.modules.retain(|_, module| module.context != handle);
+        for base in self.memory.owned_by(handle) {
+            if let Ok(allocation) = self.memory.free(base) {
+                self.device.unmap(allocation.info.base, allocation.occupied);
+            }
+        }
+        self.contexts.remove(&handle);
+    }
+
+    pub(super) fn context(&self, handle: ContextHandle) -> CallResult<&Context> {
+        self.contexts
+            .get(&handle)
+            .ok_or_else(|| failure(CuResult::INVALID_CONTEXT, format!("there is no {handle}")))
+    }
+
+    fn context_mut(&mut self, handle: ContextHandle) -> CallResult<&mut Context> {
+        self.contexts
+            .get_mut(&handle)
+            .ok_or_else(|| failure(CuResult::INVALID_CONTEXT, format!("there is no {handle}")))
+    }
+
+    fn primary(&self, process: u32, device: u32) -> Option<ContextHandle> {
+        self.contexts
+            .iter()
+            .find(|(_, context)| {
+                context.process == process && context.device == device && context.retained.is_some()
+            })
+            .map(|(handle, _)| *handle)
+    }
+
+    fn new_context(&mut self, client: Client, device: u32, retained: Option<u32>) -> ContextHandle {
+        let handle = ContextHandle(self.fresh());
+        let legacy = self.fresh();
+        self.timeline.create(legacy);
+        self.contexts.insert(
+            handle,
+            Context {
+                device,
+                process: client.process,
+                retained,
+                sticky: None,
+                legacy,
+                per_thread: BTreeMap::new(),
+                limits: default_limits(),
+                peers: Vec::new(),
+            },
+        );
+        handle
+    }
+}

@@ -1,0 +1,138 @@
+//! Copies and fills: who moves the bytes, and how long that takes.
+
+use crate::device::Device;
+use crate::timeline::{Effect, Work};
+use crate::{CallResult, Client, Runtime, fail, failure};
+use lockstep_protocol::{Copy, CuResult, Extent, Fill, Place, PointerKind, Reply, Rows};
+use lockstep_units::{Bytes, Duration};
+
+impl<D: Device> Runtime<D> {
+    pub(super) fn copy(&mut self, client: Client, copy: &Copy) -> CallResult<Reply> {
+        let key = self.stream_key(client, copy.context, copy.stream)?;
+        self.spend(self.config.host.copy);
+        let bytes = size(&copy.extent)?;
+        let destination = self.check_place(copy.destination, &copy.extent)?;
+        let source = self.check_place(copy.source, &copy.extent)?;
+        if bytes == 0 {
+            return Ok(Reply::Done);
+        }
+        let takes = self.transfer_time(destination, source, bytes);
+        let effect = match (copy.destination, copy.source) {
+            (Place::Window(destination), Place::Window(source)) => Effect::Copy {
+                destination,
+                source,
+                extent: copy.extent,
+            },
+            _ => Effect::None,
+        };
+        let by_program = effect == Effect::None;
+        let position = self.enqueue(copy.context, key, Work::Transfer { takes, effect });
+        if by_program || copy.blocking {
+            self.wait(key, position)?;
+        }
+        if by_program && let Place::Window(rows) = copy.destination {
+            let span = span(&rows, &copy.extent)?;
+            self.device.touched(rows.address, span);
+            self.host_writes.push((rows.address, span));
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn fill(&mut self, client: Client, fill: &Fill) -> CallResult<Reply> {
+        let key = self.stream_key(client, fill.context, fill.stream)?;
+        self.spend(self.config.host.copy);
+        let unit = u64::from(fill.pattern_bytes);
+        if !matches!(unit, 1 | 2 | 4) || !fill.extent.width.is_multiple_of(unit) {
+            return crate::fail(
+                CuResult::INVALID_VALUE,
+                format!("a pattern of {unit} bytes over {}", fill.extent.width),
+            );
+        }
+        if !fill.destination.address.is_multiple_of(unit) {
+            return crate::fail(
+                CuResult::INVALID_VALUE,
+                format!("{:#x} is not aligned to {unit}", fill.destination.address),
+            );
+        }
+        let bytes = size(&fill.extent)?;
+        self.check_place(Place::Window(fill.destination), &fill.extent)?;
+        if bytes == 0 {
+            return Ok(Reply::Done);
+        }
+        let takes = self.config.copy.latency + self.config.copy.device.time_for(Bytes(bytes));
+        let pattern = fill.pattern.to_le_bytes()[..unit as usize].to_vec();
+        let effect = Effect::Fill {
+            destination: fill.destination,
+            extent: fill.extent,
+            pattern,
+        };
+        let position = self.enqueue(fill.context, key, Work::Transfer { takes, effect });
+        if fill.blocking {
+            self.wait(key, position)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// The kind of memory that a place is in; `None` for ordinary memory of the program.
+    fn check_place(&self, place: Place, extent: &Extent) -> CallResult<Option<PointerKind>> {
+        let Place::Window(rows) = place else {
+            return Ok(None);
+        };
+        if extent.bytes() == Some(0) {
+            return Ok(None);
+        }
+        let allocation = self.memory.covering(rows.address, span(&rows, extent)?)?;
+        Ok(Some(allocation.info.kind))
+    }
+
+    fn transfer_time(
+        &self,
+        destination: Option<PointerKind>,
+        source: Option<PointerKind>,
+        bytes: u64,
+    ) -> Duration {
+        let copy = &self.config.copy;
+        let rate = match (destination, source) {
+            (Some(PointerKind::Device), Some(PointerKind::Device)) => copy.device,
+            (Some(_), Some(_)) => copy.pinned,
+            _ => copy.pageable,
+        };
+        copy.latency + rate.time_for(Bytes(bytes))
+    }
+}
+
+fn size(extent: &Extent) -> CallResult<u64> {
+    extent.bytes().ok_or_else(|| {
+        failure(
+            CuResult::INVALID_VALUE,
+            "a copy of more bytes than there can be",
+        )
+    })
+}
+
+/// From the first byte of the first row to the last byte of the last.
+fn span(rows: &Rows, extent: &Extent) -> CallResult<u64> {
+    let overlapping = (extent.height > 1 && rows.row_pitch < extent.width)
+        || (extent.depth > 1
+            && rows.slice_pitch < rows.row_pitch.saturating_mul(extent.height - 1) + extent.width);
+    if overlapping {
+        return fail(
+            CuResult::INVALID_VALUE,
+            format!(
+                "rows of {} bytes overlap at a pitch of {} bytes",
+                extent.width, rows.row_pitch
+            ),
+        );
+    }
+    let last = || {
+        let row = rows.row_pitch.checked_mul(extent.height.checked_sub(1)?)?;
+        let slice = rows.slice_pitch.checked_mul(extent.depth.checked_sub(1)?)?;
+        row.checked_add(slice)?.checked_add(extent.width)
+    };
+    last().ok_or_else(|| {
+        failure(
+            CuResult::INVALID_VALUE,
+            "a copy of more bytes than there can be",
+        )
+    })
+}

@@ -1,0 +1,183 @@
+//! Kernel launches: what CUDA refuses, and what reaches the device.
+
+use super::modules::MAXIMUM_THREADS;
+use crate::device::{Device, KernelLaunch};
+use crate::occupancy::occupancy;
+use crate::timeline::{KernelWork, Work};
+use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
+use lockstep_isa::Kernel;
+use lockstep_protocol::{CuResult, FunctionAttributes, Launch, PointerKind, Reply};
+use lockstep_units::Time;
+
+/// Most blocks along x, y and z.
+const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+/// Most threads along x, y and z.
+const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Bytes of the work space of a cooperative launch.
+const COOPERATIVE_BYTES: u64 = 512;
+
+impl<D: Device> Runtime<D> {
+    pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
+        let key = self.stream_key(client, launch.context, launch.stream)?;
+        self.spend(self.config.host.launch);
+        let function = self.function(launch.function)?;
+        if function.context != launch.context {
+            return fail(
+                CuResult::INVALID_CONTEXT,
+                "the kernel was loaded in another context",
+            );
+        }
+        let attributes = function.attributes.clone();
+        let index = function.kernel;
+        let module = self.module(function.module)?;
+        let (code, constants) = (module.code.clone(), module.constants.clone());
+        let kernel = &code.kernels[index];
+        self.check_shape(launch, kernel, &attributes)?;
+        let threads = launch.block.iter().product();
+        let shape = self.block_shape(launch.function, threads, u64::from(launch.dynamic_shared))?;
+        let resident = occupancy(&self.config.sm, shape).blocks();
+        if resident == 0 {
+            return fail(
+                CuResult::LAUNCH_OUT_OF_RESOURCES,
+                format!(
+                    "`{}` needs {} registers and {} bytes of shared memory for {threads} threads, more than an SM has",
+                    kernel.name, shape.registers, shape.shared
+                ),
+            );
+        }
+        let cooperative = if launch.cooperative {
+            let blocks: u64 = launch.grid.iter().map(|size| u64::from(*size)).product();
+            let most = u64::from(resident) * u64::from(self.config.device.sms);
+            if blocks > most {
+                return fail(
+                    CuResult::COOPERATIVE_LAUNCH_TOO_LARGE,
+                    format!(
+                        "{blocks} blocks of `{}`, of which {most} can be resident at once",
+                        kernel.name
+                    ),
+                );
+            }
+            Some(self.cooperative_space(launch)?)
+        } else {
+            None
+        };
+        let id = self.launches.len() as u64;
+        self.launches.push(LaunchSummary {
+            id,
+            kernel: kernel.name.clone(),
+            gpu: self.context(launch.context)?.device,
+            context: launch.context.0,
+            stream: key,
+            grid: launch.grid,
+            block: launch.block,
+            registers: shape.registers,
+            shared: shape.shared,
+            result: None,
+        });
+        let carveout = self.carveout(&attributes);
+        let work = KernelWork {
+            launch: KernelLaunch {
+                id,
+                module: code,
+                kernel: index,
+                grid: launch.grid,
+                block: launch.block,
+                dynamic_shared: launch.dynamic_shared,
+                arguments: launch.parameters.clone(),
+                constants: Vec::new(),
+                cooperative,
+                carveout,
+                at: Time::ZERO,
+            },
+            constants,
+        };
+        self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
+        Ok(Reply::Done)
+    }
+
+    fn check_shape(
+        &self,
+        launch: &Launch,
+        kernel: &Kernel,
+        attributes: &FunctionAttributes,
+    ) -> CallResult<()> {
+        let name = &kernel.name;
+        for axis in 0..3 {
+            if launch.grid[axis] == 0 || launch.grid[axis] > MAXIMUM_GRID[axis] {
+                return fail(
+                    CuResult::INVALID_VALUE,
+                    format!("`{name}`: a grid of {:?} blocks", launch.grid),
+                );
+            }
+            if launch.block[axis] == 0 || launch.block[axis] > MAXIMUM_BLOCK[axis] {
+                return fail(
+                    CuResult::INVALID_VALUE,
+                    format!("`{name}`: a block of {:?} threads", launch.block),
+                );
+            }
+        }
+        let threads: u32 = launch.block.iter().product();
+        if threads > MAXIMUM_THREADS {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("`{name}`: a block of {threads} threads"),
+            );
+        }
+        if kernel.max_threads != 0 && threads > kernel.max_threads {
+            return fail(
+                CuResult::LAUNCH_OUT_OF_RESOURCES,
+                format!(
+                    "`{name}` was compiled for {} threads a block, not {threads}",
+                    kernel.max_threads
+                ),
+            );
+        }
+        if kernel
+            .required_threads
+            .is_some_and(|required| required != launch.block)
+        {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("`{name}` was compiled for blocks of another shape"),
+            );
+        }
+        if i64::from(launch.dynamic_shared) > i64::from(attributes.maximum_dynamic_shared) {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "`{name}`: {} bytes of dynamic shared memory; {} are allowed unless the program asks for more",
+                    launch.dynamic_shared, attributes.maximum_dynamic_shared
+                ),
+            );
+        }
+        let expected = kernel.parameter_bytes as usize;
+        let most = self.config.launch.parameters.0 as usize;
+        if launch.parameters.len() < expected || launch.parameters.len() > most.max(expected) {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "`{name}` takes {expected} bytes of arguments, not {}",
+                    launch.parameters.len()
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    /// Zeroed memory for the barriers of a cooperative grid.
+    fn cooperative_space(&mut self, launch: &Launch) -> CallResult<u64> {
+        match self.allocate_kind(PointerKind::Device, launch.context, COOPERATIVE_BYTES, 0)? {
+            Reply::Address(address) => Ok(address),
+            _ => fail(CuResult::UNKNOWN, "an allocation without an address"),
+        }
+    }
+
+    /// The shared memory that the kernel prefers the SM to set aside: the smallest carve-out with
+    /// that share of the largest.
+    fn carveout(&self, attributes: &FunctionAttributes) -> Option<u64> {
+        let percent = u64::try_from(attributes.preferred_carveout).ok()?;
+        let sizes = &self.config.sm.shared_carveouts;
+        let wanted = sizes.last()?.0 * percent / 100;
+        sizes.iter().map(|size| size.0).find(|size| *size >= wanted)
+    }
+}

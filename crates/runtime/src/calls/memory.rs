@@ -1,0 +1,164 @@
+//! Allocating, freeing and asking about memory.
+
+use crate::device::Device;
+use crate::timeline::{Effect, Work};
+use crate::{CallResult, Client, Runtime, fail};
+use lockstep_protocol::{ContextHandle, CuResult, MemoryLocation, PointerKind, Reply, StreamName};
+use lockstep_units::Bytes;
+
+/// Portable, mapped, write-combined.
+const KNOWN_HOST_FLAGS: u32 = 7;
+/// Global, host, single.
+const KNOWN_ATTACH_FLAGS: u32 = 7;
+
+impl<D: Device> Runtime<D> {
+    pub(super) fn allocate(&mut self, context: ContextHandle, bytes: u64) -> CallResult<Reply> {
+        self.allocate_kind(PointerKind::Device, context, bytes, 0)
+    }
+
+    pub(super) fn allocate_host(
+        &mut self,
+        context: ContextHandle,
+        bytes: u64,
+        flags: u32,
+    ) -> CallResult<Reply> {
+        if flags & !KNOWN_HOST_FLAGS != 0 {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("host allocation flags {flags:#x}"),
+            );
+        }
+        self.allocate_kind(PointerKind::Host, context, bytes, flags)
+    }
+
+    pub(super) fn allocate_managed(
+        &mut self,
+        context: ContextHandle,
+        bytes: u64,
+        flags: u32,
+    ) -> CallResult<Reply> {
+        if flags == 0 || flags & !KNOWN_ATTACH_FLAGS != 0 {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("managed allocation flags {flags:#x}"),
+            );
+        }
+        self.allocate_kind(PointerKind::Managed, context, bytes, flags)
+    }
+
+    pub(super) fn free(&mut self, context: ContextHandle, address: u64) -> CallResult<Reply> {
+        if address == 0 {
+            return Ok(Reply::Done);
+        }
+        if self
+            .memory
+            .find(address)
+            .is_none_or(|allocation| allocation.info.base != address)
+        {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{address:#x} is not the start of an allocation"),
+            );
+        }
+        // As CUDA does: freeing waits for work that may still use the memory.
+        self.context_synchronize(context)?;
+        self.spend(self.config.host.allocate);
+        let allocation = self.memory.free(address)?;
+        self.device.unmap(allocation.info.base, allocation.occupied);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn free_async(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        stream: StreamName,
+        address: u64,
+    ) -> CallResult<Reply> {
+        if self
+            .memory
+            .find(address)
+            .is_none_or(|allocation| allocation.info.base != address)
+        {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{address:#x} is not the start of an allocation"),
+            );
+        }
+        let key = self.stream_key(client, context, stream)?;
+        self.enqueue(context, key, Work::Instant(Effect::Free { address }));
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn memory_info(&mut self, context: ContextHandle) -> CallResult<Reply> {
+        self.context(context)?;
+        let (free, total) = self.memory.info();
+        Ok(Reply::Memory { free, total })
+    }
+
+    pub(super) fn pointer_info(&mut self, address: u64) -> CallResult<Reply> {
+        Ok(Reply::Pointer(
+            self.memory.find(address).map(|allocation| allocation.info),
+        ))
+    }
+
+    pub(super) fn prefetch(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        stream: StreamName,
+        address: u64,
+        bytes: u64,
+        location: MemoryLocation,
+    ) -> CallResult<Reply> {
+        self.check_managed(address, bytes)?;
+        if let MemoryLocation::Device(device) = location {
+            self.check_device(device)?;
+        }
+        let takes = self.config.copy.latency + self.config.copy.pinned.time_for(Bytes(bytes));
+        let key = self.stream_key(client, context, stream)?;
+        self.enqueue(
+            context,
+            key,
+            Work::Transfer {
+                takes,
+                effect: Effect::None,
+            },
+        );
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn advise(&mut self, address: u64, bytes: u64, advice: u32) -> CallResult<Reply> {
+        self.check_managed(address, bytes)?;
+        if !(1..=6).contains(&advice) {
+            return fail(CuResult::INVALID_VALUE, format!("advice {advice}"));
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Allocates memory of any kind that a kernel may touch from now on.
+    pub(super) fn allocate_kind(
+        &mut self,
+        kind: PointerKind,
+        context: ContextHandle,
+        bytes: u64,
+        flags: u32,
+    ) -> CallResult<Reply> {
+        let device = self.context(context)?.device;
+        self.spend(self.config.host.allocate);
+        let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
+        self.device.map(allocation.info.base, allocation.occupied);
+        Ok(Reply::Address(allocation.info.base))
+    }
+
+    fn check_managed(&self, address: u64, bytes: u64) -> CallResult<()> {
+        let allocation = self.memory.covering(address, bytes)?;
+        if allocation.info.kind != PointerKind::Managed {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{address:#x} is not managed memory"),
+            );
+        }
+        Ok(())
+    }
+}

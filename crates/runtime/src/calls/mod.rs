@@ -1,0 +1,181 @@
+//! Every request and its meaning, a chapter a file.
+
+mod contexts;
+mod copies;
+mod events;
+mod launches;
+mod memory;
+mod modules;
+mod streams;
+
+use crate::device::Device;
+use crate::{CallResult, Client, Runtime, fail};
+use lockstep_protocol::{ContextHandle, CuResult, Reply, Request};
+
+impl<D: Device> Runtime<D> {
+    pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
+        use Request as R;
+        self.spend(self.config.host.call);
+        match request {
+            R::PrimaryContextRetain { device } => self.primary_retain(client, *device),
+            R::PrimaryContextRelease { device } => self.primary_release(client, *device),
+            R::PrimaryContextReset { device } => self.primary_reset(client, *device),
+            R::ContextCreate { device, flags } => self.context_create(client, *device, *flags),
+            R::ContextDestroy { context } => self.context_destroy(*context),
+            R::ContextSynchronize { context } => self.context_synchronize(*context),
+            R::LimitGet { context, limit } => self.limit_get(*context, *limit),
+            R::LimitSet {
+                context,
+                limit,
+                value,
+            } => self.limit_set(*context, *limit, *value),
+            R::PeerAccessEnable { context, peer } => self.peer_enable(*context, *peer),
+            R::PeerAccessDisable { context, peer } => self.peer_disable(*context, *peer),
+            R::ModuleLoad { context, images } => self.module_load(*context, images),
+            R::ModuleUnload { module } => self.module_unload(*module),
+            R::ModuleFunction { module, name } => self.module_function(*module, name),
+            R::ModuleFunctionNames { module } => self.module_function_names(*module),
+            R::ModuleGlobal { module, name } => self.module_global(*module, name),
+            R::FunctionSetAttribute {
+                function,
+                attribute,
+                value,
+            } => self.function_set_attribute(*function, *attribute, *value),
+            R::OccupancyBlocks {
+                function,
+                block_threads,
+                dynamic_shared,
+                ..
+            } => self.occupancy_blocks(*function, *block_threads, *dynamic_shared),
+            R::OccupancyClusters { launch } => self.occupancy_clusters(launch),
+            R::Allocate { context, bytes } | R::AllocateAsync { context, bytes, .. } => {
+                self.allocate(*context, *bytes)
+            }
+            R::AllocateHost {
+                context,
+                bytes,
+                flags,
+            } => self.allocate_host(*context, *bytes, *flags),
+            R::AllocateManaged {
+                context,
+                bytes,
+                flags,
+            } => self.allocate_managed(*context, *bytes, *flags),
+            R::Free { context, address } => self.free(*context, *address),
+            R::FreeAsync {
+                context,
+                stream,
+                address,
+            } => self.free_async(client, *context, *stream, *address),
+            R::MemoryInfo { context } => self.memory_info(*context),
+            R::PointerInfo { address } => self.pointer_info(*address),
+            R::Prefetch {
+                context,
+                stream,
+                address,
+                bytes,
+                location,
+            } => self.prefetch(client, *context, *stream, *address, *bytes, *location),
+            R::Advise {
+                address,
+                bytes,
+                advice,
+                ..
+            } => self.advise(*address, *bytes, *advice),
+            R::Copy(copy) => self.copy(client, copy),
+            R::Fill(fill) => self.fill(client, fill),
+            R::Launch(launch) => self.launch(client, launch),
+            R::HostFunction { context, stream } => self.host_function(client, *context, *stream),
+            R::StreamCreate { context, flags, .. } => self.stream_create(*context, *flags),
+            R::StreamDestroy { stream } => self.stream_destroy(*stream),
+            R::StreamSynchronize { context, stream } => {
+                self.stream_synchronize(client, *context, *stream)
+            }
+            R::StreamQuery { context, stream } => self.stream_query(client, *context, *stream),
+            R::StreamWaitEvent {
+                context,
+                stream,
+                event,
+            } => self.stream_wait_event(client, *context, *stream, *event),
+            R::EventCreate { context, flags } => self.event_create(*context, *flags),
+            R::EventDestroy { event } => self.event_destroy(*event),
+            R::EventRecord {
+                context,
+                stream,
+                event,
+            } => self.event_record(client, *context, *stream, *event),
+            R::EventSynchronize { event } => self.event_synchronize(*event),
+            R::EventQuery { event } => self.event_query(*event),
+            R::EventElapsed { start, end } => self.event_elapsed(*start, *end),
+            R::Profiler { .. } => Ok(Reply::Done),
+            R::Unsupported { name, manner } => {
+                self.note_unsupported(name, *manner);
+                Ok(Reply::Done)
+            }
+        }
+    }
+
+    /// The context that a request is about, whose sticky error would be its answer.
+    pub(crate) fn context_of(&self, request: &Request) -> Option<ContextHandle> {
+        use Request as R;
+        match request {
+            R::ContextDestroy { context }
+            | R::ContextSynchronize { context }
+            | R::LimitGet { context, .. }
+            | R::LimitSet { context, .. }
+            | R::PeerAccessEnable { context, .. }
+            | R::PeerAccessDisable { context, .. }
+            | R::ModuleLoad { context, .. }
+            | R::Allocate { context, .. }
+            | R::AllocateAsync { context, .. }
+            | R::AllocateHost { context, .. }
+            | R::AllocateManaged { context, .. }
+            | R::Free { context, .. }
+            | R::FreeAsync { context, .. }
+            | R::MemoryInfo { context }
+            | R::Prefetch { context, .. }
+            | R::HostFunction { context, .. }
+            | R::StreamCreate { context, .. }
+            | R::StreamSynchronize { context, .. }
+            | R::StreamQuery { context, .. }
+            | R::StreamWaitEvent { context, .. }
+            | R::EventCreate { context, .. }
+            | R::EventRecord { context, .. } => Some(*context),
+            R::Copy(copy) => Some(copy.context),
+            R::Fill(fill) => Some(fill.context),
+            R::Launch(launch) => Some(launch.context),
+            R::OccupancyClusters { launch } => Some(launch.context),
+            R::ModuleUnload { module }
+            | R::ModuleFunction { module, .. }
+            | R::ModuleFunctionNames { module }
+            | R::ModuleGlobal { module, .. } => {
+                self.modules.get(module).map(|module| module.context)
+            }
+            R::FunctionSetAttribute { function, .. } | R::OccupancyBlocks { function, .. } => self
+                .functions
+                .get(function)
+                .map(|function| function.context),
+            R::StreamDestroy { stream } => self.streams.get(stream).map(|stream| stream.context),
+            R::EventDestroy { event } | R::EventSynchronize { event } | R::EventQuery { event } => {
+                self.events.get(event).map(|event| event.context)
+            }
+            R::EventElapsed { start, .. } => self.events.get(start).map(|event| event.context),
+            R::PrimaryContextRetain { .. }
+            | R::PrimaryContextRelease { .. }
+            | R::PrimaryContextReset { .. }
+            | R::ContextCreate { .. }
+            | R::PointerInfo { .. }
+            | R::Advise { .. }
+            | R::Profiler { .. }
+            | R::Unsupported { .. } => None,
+        }
+    }
+
+    /// Refuses a device that is not there.
+    fn check_device(&self, device: u32) -> CallResult<()> {
+        if device == 0 {
+            return Ok(());
+        }
+        fail(CuResult::INVALID_DEVICE, format!("device {device} of 1"))
+    }
+}

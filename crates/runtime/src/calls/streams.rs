@@ -1,0 +1,208 @@
+//! Streams, and the order that CUDA promises between them.
+
+use crate::context::Stream;
+use crate::device::Device;
+use crate::timeline::{Effect, Position, StreamKey, Work};
+use crate::{CallResult, Client, Runtime, fail, failure};
+use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName};
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: u32 = 1;
+
+impl<D: Device> Runtime<D> {
+    pub(super) fn stream_create(
+        &mut self,
+        context: ContextHandle,
+        flags: u32,
+    ) -> CallResult<Reply> {
+        self.context(context)?;
+        if flags & !NON_BLOCKING != 0 {
+            return fail(CuResult::INVALID_VALUE, format!("stream flags {flags:#x}"));
+        }
+        let (handle, key) = (StreamHandle(self.fresh()), self.fresh());
+        self.timeline.create(key);
+        self.streams.insert(
+            handle,
+            Stream {
+                key,
+                context,
+                blocking: flags & NON_BLOCKING == 0,
+            },
+        );
+        Ok(Reply::Stream(handle))
+    }
+
+    pub(super) fn stream_destroy(&mut self, handle: StreamHandle) -> CallResult<Reply> {
+        // Its work still runs; the timeline keeps what is left of it.
+        match self.streams.remove(&handle) {
+            Some(_) => Ok(Reply::Done),
+            None => fail(CuResult::INVALID_HANDLE, format!("there is no {handle}")),
+        }
+    }
+
+    pub(super) fn stream_synchronize(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<Reply> {
+        let position = self.meet(client, context, name)?;
+        self.wait(position.0, position.1)?;
+        self.spend(self.config.host.synchronize);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn stream_query(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<Reply> {
+        let (key, position) = self.meet(client, context, name)?;
+        self.poll(key, position)
+    }
+
+    pub(super) fn stream_wait_event(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+        event: EventHandle,
+    ) -> CallResult<Reply> {
+        let recorded = self.event(event)?.recorded;
+        let key = self.stream_key(client, context, name)?;
+        if let Some((_, stream, position)) = recorded {
+            self.enqueue(context, key, Work::Wait { stream, position });
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn host_function(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<Reply> {
+        let (key, position) = self.meet(client, context, name)?;
+        self.wait(key, position)?;
+        Ok(Reply::Done)
+    }
+
+    /// Answers whether a point is reached, after letting the device advance a little.
+    pub(super) fn poll(&mut self, key: StreamKey, position: Position) -> CallResult<Reply> {
+        if !self.timeline.reached(key, position) {
+            self.spend(self.config.host.query);
+            self.catch_up()?;
+        }
+        if self.timeline.reached(key, position) {
+            Ok(Reply::Done)
+        } else {
+            fail(CuResult::NOT_READY, "")
+        }
+    }
+
+    /// The stream that a name means to this client.
+    pub(super) fn stream_key(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<StreamKey> {
+        let legacy = self.context(context)?.legacy;
+        match name {
+            StreamName::Legacy => Ok(legacy),
+            StreamName::PerThread => {
+                if let Some(key) = self.context(context)?.per_thread.get(&client.connection) {
+                    return Ok(*key);
+                }
+                let key = self.fresh();
+                self.timeline.create(key);
+                if let Some(context) = self.contexts.get_mut(&context) {
+                    context.per_thread.insert(client.connection, key);
+                }
+                Ok(key)
+            }
+            StreamName::Created(handle) => match self.streams.get(&handle) {
+                Some(stream) if stream.context == context => Ok(stream.key),
+                Some(_) => fail(
+                    CuResult::INVALID_HANDLE,
+                    format!("{handle} lives in another context"),
+                ),
+                None => fail(CuResult::INVALID_HANDLE, format!("there is no {handle}")),
+            },
+        }
+    }
+
+    /// Puts work into a stream, in the order that CUDA promises.
+    pub(super) fn enqueue(
+        &mut self,
+        context: ContextHandle,
+        key: StreamKey,
+        work: Work,
+    ) -> Position {
+        let after = self.ordered_after(context, key);
+        self.timeline.push(key, work, self.now, after)
+    }
+
+    /// All streams of a context: key, and whether it is ordered with the legacy stream.
+    pub(super) fn streams_of(&self, context: ContextHandle) -> Vec<(StreamKey, bool)> {
+        let Some(own) = self.contexts.get(&context) else {
+            return Vec::new();
+        };
+        let created = self
+            .streams
+            .values()
+            .filter(|stream| stream.context == context);
+        let per_thread = own.per_thread.values().map(|key| (*key, true));
+        [(own.legacy, true)]
+            .into_iter()
+            .chain(per_thread)
+            .chain(created.map(|stream| (stream.key, stream.blocking)))
+            .collect()
+    }
+
+    /// A point after everything that the stream must wait for now, for somebody to wait for.
+    fn meet(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<(StreamKey, Position)> {
+        let key = self.stream_key(client, context, name)?;
+        if self.ordered_after(context, key).is_empty() {
+            return Ok((key, self.timeline.end(key)));
+        }
+        let position = self.enqueue(context, key, Work::Instant(Effect::None));
+        Ok((key, position))
+    }
+
+    /// What new work of a stream waits for beside its own stream: the legacy stream waits for
+    /// every blocking one, and they for it.
+    fn ordered_after(&self, context: ContextHandle, key: StreamKey) -> Vec<(StreamKey, Position)> {
+        let streams = self.streams_of(context);
+        let legacy = streams.first().map(|(legacy, _)| *legacy);
+        let blocking = streams
+            .iter()
+            .find(|(known, _)| *known == key)
+            .is_some_and(|(_, blocking)| *blocking);
+        streams
+            .into_iter()
+            .filter(|(other, other_blocking)| {
+                *other != key
+                    && if Some(key) == legacy {
+                        *other_blocking
+                    } else {
+                        blocking && Some(*other) == legacy
+                    }
+            })
+            .map(|(other, _)| (other, self.timeline.end(other)))
+            .filter(|(other, position)| !self.timeline.reached(*other, *position))
+            .collect()
+    }
+
+    pub(super) fn event(&self, handle: EventHandle) -> CallResult<&crate::context::Event> {
+        self.events
+            .get(&handle)
+            .ok_or_else(|| failure(CuResult::INVALID_HANDLE, format!("there is no {handle}")))
+    }
+}

@@ -1,0 +1,65 @@
+//! Contexts, and the streams and events that live in them.
+
+use crate::timeline::StreamKey;
+use lockstep_protocol::{ContextHandle, CuResult};
+use std::collections::BTreeMap;
+
+/// A context of one process on one device.
+#[derive(Debug)]
+pub struct Context {
+    /// The device.
+    pub device: u32,
+    /// The process that it belongs to.
+    pub process: u32,
+    /// Times that it was retained, for a primary context; none for a created one.
+    pub retained: Option<u32>,
+    /// The error that it fell into, with the sentence that explains it.
+    pub sticky: Option<(CuResult, String)>,
+    /// The legacy default stream.
+    pub legacy: StreamKey,
+    /// Default streams of host threads, by connection.
+    pub per_thread: BTreeMap<u64, StreamKey>,
+    /// Limits by `CUlimit`.
+    pub limits: BTreeMap<u32, u64>,
+    /// Contexts whose memory is visible.
+    pub peers: Vec<ContextHandle>,
+}
+
+/// `CUlimit`s that can be set, with the value that a new context has and the most that is kept.
+pub const LIMITS: &[(u32, u64, u64)] = &[
+    (0, 1 << 10, 512 << 10), // stack size of a thread
+    (1, 1 << 20, 1 << 30),   // printf buffer
+    (2, 8 << 20, 32 << 30),  // malloc heap
+    (5, 64, 128),            // granularity of fetches from L2
+    (6, 0, 1 << 40),         // L2 set aside for persisting accesses
+];
+
+/// Limits of a new context.
+pub fn default_limits() -> BTreeMap<u32, u64> {
+    LIMITS
+        .iter()
+        .map(|(limit, value, _)| (*limit, *value))
+        .collect()
+}
+
+/// A stream that the program can name.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// Its place in the timeline.
+    pub key: StreamKey,
+    /// The context that it lives in.
+    pub context: ContextHandle,
+    /// Whether it waits for, and is waited for by, the legacy default stream.
+    pub blocking: bool,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The context that it lives in.
+    pub context: ContextHandle,
+    /// Whether it notes the time.
+    pub timing: bool,
+    /// Where it was recorded last: recording, stream, position.
+    pub recorded: Option<(u64, StreamKey, u64)>,
+}

@@ -1,0 +1,111 @@
+//! What the runtime needs of the simulated hardware, and nothing more.
+//!
+//! The hardware advances only inside these calls; between them it stands still at a boundary, so
+//! its memory can be read and written freely.
+
+use lockstep_isa::Module;
+use lockstep_protocol::CuResult;
+use lockstep_units::Time;
+use std::sync::Arc;
+
+/// One kernel launch, as the hardware sees it.
+#[derive(Clone, Debug)]
+pub struct KernelLaunch {
+    /// The number of the launch, from 0, in the order of calls.
+    pub id: u64,
+    /// The code.
+    pub module: Arc<Module>,
+    /// Which kernel of the module.
+    pub kernel: usize,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: u32,
+    /// The packed arguments.
+    pub arguments: Vec<u8>,
+    /// Constant banks whose contents differ from the module's (bank, offset, bytes).
+    pub constants: Vec<(u8, u32, Vec<u8>)>,
+    /// Work space for grid-wide barriers, if the launch is cooperative.
+    pub cooperative: Option<u64>,
+    /// Shared memory that the SM should set aside in all, in bytes; none if the hardware chooses.
+    pub carveout: Option<u64>,
+    /// When it may begin, not before now.
+    pub at: Time,
+}
+
+/// What is known of a kernel that has ended. What a mode does not know is absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KernelResult {
+    /// The number of the launch.
+    pub id: u64,
+    /// When its first block was sent out or its launch began on the device.
+    pub start: Time,
+    /// When it was complete.
+    pub end: Time,
+    /// Counters by the column name of `kernels.csv`.
+    pub counters: Vec<(&'static str, f64)>,
+}
+
+/// Why the hardware stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// CUDA's code for it.
+    pub code: CuResult,
+    /// The launch that it happened in.
+    pub launch: Option<u64>,
+    /// Kernel, block, thread, instruction, line, and what to do.
+    pub message: String,
+}
+
+/// How an advance ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Advance {
+    /// The limit was reached, or kernels ended before it, or both.
+    Reached(Vec<KernelResult>),
+    /// A kernel did something that it must not.
+    Faulted(Fault),
+    /// Somebody asked the run to stop.
+    Stopped,
+}
+
+/// The simulated hardware.
+pub trait Device {
+    /// The boundary at which it stands.
+    fn now(&self) -> Time;
+
+    /// Hands over a launch. It begins at the first boundary not before its time.
+    ///
+    /// # Errors
+    /// The hardware cannot take it at all.
+    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault>;
+
+    /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
+    /// With no kernel running it jumps.
+    fn advance(&mut self, limit: Time) -> Advance;
+
+    /// Gives up every running kernel, after a fault.
+    fn abort(&mut self);
+
+    /// What kernels printed since the last call.
+    fn take_output(&mut self) -> Vec<u8>;
+
+    /// Makes addresses legal; they read zero.
+    fn map(&mut self, address: u64, bytes: u64);
+
+    /// Makes addresses illegal again and forgets their contents.
+    fn unmap(&mut self, address: u64, bytes: u64);
+
+    /// Copies out of memory.
+    fn read(&self, address: u64, bytes: &mut [u8]);
+
+    /// Copies into memory.
+    fn write(&mut self, address: u64, bytes: &[u8]);
+
+    /// Copies within memory; the ranges may overlap only if they are equal.
+    fn copy(&mut self, destination: u64, source: u64, bytes: u64);
+
+    /// Notes that the host wrote here, past the hardware.
+    fn touched(&mut self, address: u64, bytes: u64);
+}

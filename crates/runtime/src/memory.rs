@@ -1,0 +1,267 @@
+//! Allocations of all kinds: where they are, whose they are, and what may be touched.
+
+use crate::heap::Heap;
+use crate::{CallResult, fail};
+use lockstep_config::GpuConfig;
+use lockstep_protocol::layout::{Region, region_of};
+use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, PointerKind};
+use std::collections::BTreeMap;
+
+/// Pinned and managed memory that a run may have, in bytes: what a large host could offer.
+const HOST_CAPACITY: u64 = 1 << 40;
+
+/// One allocation.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    /// What a program may learn of it.
+    pub info: PointerInfo,
+    /// Bytes that it occupies, from its base on.
+    pub occupied: u64,
+}
+
+/// All allocations of one device, and of the host memory that it sees.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    device: Heap,
+    pinned: Heap,
+    managed: Heap,
+    allocations: BTreeMap<u64, Allocation>,
+    total: u64,
+    identities: u64,
+}
+
+impl Memory {
+    /// Nothing allocated on the device with this ordinal.
+    pub fn new(config: &GpuConfig, ordinal: u32) -> Self {
+        let heap = |region: Region, capacity: u64| {
+            let range = region.range();
+            Heap::new(
+                range.start,
+                range.end,
+                capacity.min(range.end - range.start),
+            )
+        };
+        let usable = config.device.memory.0 - config.device.reserved_memory.0;
+        Self {
+            device: heap(Region::Device(ordinal), usable),
+            pinned: heap(Region::Pinned, HOST_CAPACITY),
+            managed: heap(Region::Managed, HOST_CAPACITY),
+            allocations: BTreeMap::new(),
+            total: config.device.memory.0,
+            identities: 0,
+        }
+    }
+
+    /// Allocates memory of a kind; the caller makes it legal to touch.
+    pub fn allocate(
+        &mut self,
+        kind: PointerKind,
+        context: ContextHandle,
+        device: u32,
+        bytes: u64,
+        flags: u32,
+    ) -> CallResult<Allocation> {
+        if bytes == 0 {
+            return fail(CuResult::INVALID_VALUE, "an allocation of 0 bytes");
+        }
+        let heap = self.heap(kind);
+        let available = heap.available();
+        let Some(base) = heap.allocate(bytes) else {
+            return fail(
+                CuResult::OUT_OF_MEMORY,
+                format!("{bytes} bytes asked for, {available} bytes left"),
+            );
+        };
+        self.identities += 1;
+        let occupied = if bytes >= 1 << 20 {
+            bytes.next_multiple_of(crate::heap::LARGE_UNIT)
+        } else {
+            bytes.next_multiple_of(crate::heap::SMALL_UNIT)
+        };
+        let identity = self.identities;
+        let info = PointerInfo {
+            kind,
+            device,
+            context,
+            base,
+            bytes,
+            identity,
+            flags,
+        };
+        let allocation = Allocation { info, occupied };
+        self.allocations.insert(base, allocation.clone());
+        Ok(allocation)
+    }
+
+    /// Frees the allocation that starts at `base`.
+    pub fn free(&mut self, base: u64) -> CallResult<Allocation> {
+        let Some(allocation) = self.allocations.remove(&base) else {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{base:#x} is not the start of an allocation"),
+            );
+        };
+        self.heap(allocation.info.kind).free(base);
+        Ok(allocation)
+    }
+
+    /// The allocation that holds an address.
+    pub fn find(&self, address: u64) -> Option<&Allocation> {
+        let (_, allocation) = self.allocations.range(..=address).next_back()?;
+        (address - allocation.info.base < allocation.info.bytes).then_some(allocation)
+    }
+
+    /// The one allocation that holds all of a range, or why there is none.
+    pub fn covering(&self, address: u64, bytes: u64) -> CallResult<&Allocation> {
+        let found = self.find(address);
+        match found {
+            Some(allocation)
+                if bytes <= allocation.info.bytes - (address - allocation.info.base) =>
+            {
+                Ok(allocation)
+            }
+            Some(allocation) => fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "{bytes} bytes at {address:#x} pass the end of the allocation of {} bytes at {:#x}",
+                    allocation.info.bytes, allocation.info.base
+                ),
+            ),
+            None => fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "no allocation holds {address:#x}{}",
+                    self.describe_place(address)
+                ),
+            ),
+        }
+    }
+
+    /// Bases of everything that belongs to a context.
+    pub fn owned_by(&self, context: ContextHandle) -> Vec<u64> {
+        self.allocations
+            .values()
+            .filter(|allocation| allocation.info.context == context)
+            .map(|allocation| allocation.info.base)
+            .collect()
+    }
+
+    /// Allocations of host memory that the device sees, by address.
+    pub fn host_visible(&self) -> impl Iterator<Item = &Allocation> {
+        self.allocations
+            .values()
+            .filter(|allocation| allocation.info.kind != PointerKind::Device)
+    }
+
+    /// Free and total device memory.
+    pub fn info(&self) -> (u64, u64) {
+        (self.device.available(), self.total)
+    }
+
+    fn heap(&mut self, kind: PointerKind) -> &mut Heap {
+        match kind {
+            PointerKind::Device => &mut self.device,
+            PointerKind::Host => &mut self.pinned,
+            PointerKind::Managed => &mut self.managed,
+        }
+    }
+
+    fn describe_place(&self, address: u64) -> String {
+        let before = self
+            .allocations
+            .range(..=address)
+            .next_back()
+            .map(|(_, found)| found);
+        match (region_of(address), before) {
+            (None, _) => ", which is ordinary memory of the program".into(),
+            (Some(_), None) => String::new(),
+            (Some(_), Some(before)) => {
+                let end = before.info.base + before.info.bytes;
+                format!(
+                    "; the nearest below it ends {} bytes before, at {end:#x}",
+                    address - end
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTEXT: ContextHandle = ContextHandle(1);
+
+    fn memory() -> Memory {
+        Memory::new(
+            &lockstep_config::load::<&str>(Some("h200"), &[]).unwrap(),
+            0,
+        )
+    }
+
+    #[test]
+    fn addresses_are_fixed_and_kinds_lie_apart() {
+        let mut memory = memory();
+        let mut base = |kind| memory.allocate(kind, CONTEXT, 0, 100, 0).unwrap().info.base;
+        assert_eq!(base(PointerKind::Device), 0x2000_0000_0000);
+        assert_eq!(base(PointerKind::Device), 0x2000_0000_0200);
+        assert_eq!(base(PointerKind::Host), 0x2800_0000_0000);
+        assert_eq!(base(PointerKind::Managed), 0x2c00_0000_0000);
+    }
+
+    #[test]
+    fn a_range_must_lie_in_one_allocation() {
+        let mut memory = memory();
+        let base = memory
+            .allocate(PointerKind::Device, CONTEXT, 0, 1000, 0)
+            .unwrap()
+            .info
+            .base;
+        assert!(memory.covering(base, 1000).is_ok());
+        assert!(memory.covering(base + 999, 1).is_ok());
+        let past = memory.covering(base + 8, 1000).unwrap_err();
+        assert_eq!(past.code, CuResult::INVALID_VALUE);
+        assert!(
+            past.message
+                .contains("pass the end of the allocation of 1000 bytes"),
+            "{}",
+            past.message
+        );
+        let outside = memory.covering(base + 2000, 1).unwrap_err();
+        assert!(
+            outside.message.contains("ends 1000 bytes before"),
+            "{}",
+            outside.message
+        );
+        assert!(memory.covering(u64::MAX, u64::MAX).is_err());
+        assert_eq!(
+            memory.free(base + 8).unwrap_err().code,
+            CuResult::INVALID_VALUE
+        );
+        memory.free(base).unwrap();
+        assert_eq!(memory.free(base).unwrap_err().code, CuResult::INVALID_VALUE);
+    }
+
+    #[test]
+    fn memory_ends_at_the_capacity_of_the_gpu() {
+        let mut memory = memory();
+        let (free, total) = memory.info();
+        assert!(free < total);
+        let refused = memory
+            .allocate(PointerKind::Device, CONTEXT, 0, total, 0)
+            .unwrap_err();
+        assert_eq!(refused.code, CuResult::OUT_OF_MEMORY);
+        let all = memory
+            .allocate(PointerKind::Device, CONTEXT, 0, free, 0)
+            .unwrap();
+        assert_eq!(
+            memory
+                .allocate(PointerKind::Device, CONTEXT, 0, 1, 0)
+                .unwrap_err()
+                .code,
+            CuResult::OUT_OF_MEMORY
+        );
+        memory.free(all.info.base).unwrap();
+        assert_eq!(memory.info(), (free, total));
+    }
+}

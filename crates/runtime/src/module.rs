@@ -1,0 +1,116 @@
+//! Modules: from the bytes that a program hands over to code whose addresses are final.
+
+use crate::{CallResult, failure};
+use lockstep_isa::Module;
+use lockstep_isa::module::{Global, GlobalKind};
+use lockstep_protocol::{ContextHandle, CuResult, FunctionAttributes, GlobalInfo, ModuleImage};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which instructions to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrontendChoice {
+    /// SASS for the simulated architecture if the program carries it, else PTX.
+    #[default]
+    Auto,
+    /// SASS only.
+    Sass,
+    /// PTX only.
+    Ptx,
+}
+
+/// How images are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Which instructions to run.
+    pub frontend: FrontendChoice,
+    /// The simulated architecture, e.g. 90.
+    pub architecture: u32,
+    /// Refuse images that the real driver would refuse.
+    pub strict: bool,
+}
+
+/// Code before its variables have addresses.
+pub trait ModuleSource {
+    /// Variables that need an address.
+    fn globals(&self) -> &[Global];
+
+    /// What the user should know although loading succeeded.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Fixes all addresses, those of `globals` in their order.
+    ///
+    /// # Errors
+    /// The log of the linker.
+    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String>;
+}
+
+/// A loaded module.
+#[derive(Debug)]
+pub struct LoadedModule {
+    /// The context that it lives in.
+    pub context: ContextHandle,
+    /// The code.
+    pub code: Arc<Module>,
+    /// Variables by name.
+    pub globals: BTreeMap<String, GlobalInfo>,
+    /// Constant variables: bank, offset, address, bytes.
+    pub constants: Vec<(u8, u32, u64, u64)>,
+    /// Allocations that hold the variables.
+    pub allocations: Vec<u64>,
+}
+
+/// A kernel that the program asked for.
+#[derive(Debug)]
+pub struct Function {
+    /// The context that it lives in.
+    pub context: ContextHandle,
+    /// The module's handle.
+    pub module: lockstep_protocol::ModuleHandle,
+    /// Index into the module's kernels.
+    pub kernel: usize,
+    /// Attributes, some of which the program may set.
+    pub attributes: FunctionAttributes,
+}
+
+/// Where variables go within one allocation a kind: offsets in the order of `globals`, and the
+/// size of the device and of the managed block.
+pub fn lay_out(globals: &[Global]) -> CallResult<(Vec<u64>, u64, u64)> {
+    let too_large = || {
+        failure(
+            CuResult::OUT_OF_MEMORY,
+            "the variables of the module exceed any memory",
+        )
+    };
+    let (mut device, mut managed) = (0u64, 0u64);
+    let mut offsets = Vec::with_capacity(globals.len());
+    for global in globals {
+        let end = if global.kind == GlobalKind::Managed {
+            &mut managed
+        } else {
+            &mut device
+        };
+        let alignment = global.alignment.max(1).min(1 << 20);
+        if !alignment.is_power_of_two() {
+            return Err(failure(
+                CuResult::INVALID_IMAGE,
+                format!(
+                    "variable `{}` asks for an alignment of {}",
+                    global.name, global.alignment
+                ),
+            ));
+        }
+        let start = end
+            .checked_next_multiple_of(alignment)
+            .ok_or_else(too_large)?;
+        *end = start.checked_add(global.size).ok_or_else(too_large)?;
+        offsets.push(start);
+    }
+    Ok((offsets, device, managed))
+}
+
+/// Reads images and chooses among them.
+pub type Loader =
+    Box<dyn Fn(&[ModuleImage], &LoadOptions) -> CallResult<Box<dyn ModuleSource>> + Send>;

@@ -1,0 +1,345 @@
+//! The state behind all calls, and the way from a request to its answer.
+
+use crate::context::{Context, Event, Stream};
+use crate::device::{Device, Fault, KernelResult};
+use crate::memory::Memory;
+use crate::module::{Function, LoadOptions, LoadedModule, Loader};
+use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
+use crate::{CallResult, failure};
+use lockstep_config::GpuConfig;
+use lockstep_protocol::{
+    ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, ModuleHandle,
+    Request, Response, StreamHandle, UnsupportedManner,
+};
+use lockstep_units::{Duration, Time};
+use std::collections::BTreeMap;
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Client {
+    /// The connection, that is, the host thread; numbered in the order of arrival.
+    pub connection: u64,
+    /// The process; numbered in the order of arrival.
+    pub process: u32,
+}
+
+/// A launch, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchSummary {
+    /// The number of the launch, from 0.
+    pub id: u64,
+    /// Mangled name of the kernel.
+    pub kernel: String,
+    /// The device.
+    pub gpu: u32,
+    /// The context.
+    pub context: u64,
+    /// The stream, by a number of its own.
+    pub stream: u64,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a block in bytes, static and dynamic.
+    pub shared: u64,
+    /// What is known once it has ended.
+    pub result: Option<KernelResult>,
+}
+
+/// A call that a program wanted and that is lacking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsupportedCall {
+    /// Its name.
+    pub name: String,
+    /// How the program came to it.
+    pub manner: UnsupportedManner,
+    /// How many processes said so.
+    pub count: u64,
+}
+
+/// Everything that CUDA calls can see and change.
+pub struct Runtime<D> {
+    pub(crate) config: GpuConfig,
+    pub(crate) options: LoadOptions,
+    pub(crate) loader: Loader,
+    pub(crate) device: D,
+    pub(crate) timeline: Timeline,
+    /// Simulated time of the host.
+    pub(crate) now: Time,
+    pub(crate) memory: Memory,
+    pub(crate) contexts: BTreeMap<ContextHandle, Context>,
+    pub(crate) modules: BTreeMap<ModuleHandle, LoadedModule>,
+    pub(crate) functions: BTreeMap<FunctionHandle, Function>,
+    pub(crate) streams: BTreeMap<StreamHandle, Stream>,
+    pub(crate) events: BTreeMap<EventHandle, Event>,
+    pub(crate) launches: Vec<LaunchSummary>,
+    unsupported: BTreeMap<(String, UnsupportedManner), u64>,
+    faults: Vec<Fault>,
+    warnings: Vec<String>,
+    next: u64,
+    stopped: bool,
+    /// Addresses and sizes that the program writes once it has the answer.
+    pub(crate) host_writes: Vec<(u64, u64)>,
+    calls: u64,
+}
+
+impl<D: Device> Runtime<D> {
+    /// A runtime over one device, with nothing in it.
+    pub fn new(config: GpuConfig, options: LoadOptions, loader: Loader, device: D) -> Self {
+        Self {
+            memory: Memory::new(&config, 0),
+            timeline: Timeline::new(config.copy.engines),
+            config,
+            options,
+            loader,
+            device,
+            now: Time::ZERO,
+            contexts: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            events: BTreeMap::new(),
+            launches: Vec::new(),
+            unsupported: BTreeMap::new(),
+            faults: Vec::new(),
+            warnings: Vec::new(),
+            next: 0,
+            stopped: false,
+            host_writes: Vec::new(),
+            calls: 0,
+        }
+    }
+
+    /// What programs are told of the devices.
+    pub fn descriptions(&self) -> Vec<DeviceDescription> {
+        vec![crate::describe(&self.config, 0, 1)]
+    }
+
+    /// Answers one request.
+    pub fn handle(&mut self, client: Client, request: &Request) -> Response {
+        self.calls += 1;
+        self.host_writes.clear();
+        let context = self.context_of(request);
+        let result = match context.and_then(|context| self.sticky(context)) {
+            Some(failure) if !survives_a_fault(request) => Err(failure),
+            _ => self.answer(client, request),
+        };
+        if result.is_err() {
+            self.host_writes.clear();
+        }
+        self.collect();
+        let sticky = context
+            .and_then(|context| self.sticky(context))
+            .map(|failure| failure.code);
+        Response {
+            output: self.device.take_output(),
+            sticky,
+            result,
+        }
+    }
+
+    /// A process is gone: its contexts go with it.
+    pub fn detach(&mut self, process: u32) {
+        let gone: Vec<ContextHandle> = self
+            .contexts
+            .iter()
+            .filter(|(_, context)| context.process == process)
+            .map(|(handle, _)| *handle)
+            .collect();
+        for handle in gone {
+            self.destroy_context(handle);
+        }
+    }
+
+    /// Ranges that the program writes after the last answer, before it does anything else.
+    pub fn host_writes(&self) -> &[(u64, u64)] {
+        &self.host_writes
+    }
+
+    /// Host memory that the device sees and the program can write at any time.
+    pub fn host_visible(&self) -> Vec<(u64, u64)> {
+        self.memory
+            .host_visible()
+            .map(|allocation| (allocation.info.base, allocation.info.bytes))
+            .collect()
+    }
+
+    /// Simulated time of the host.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Requests answered.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Every launch, in the order of calls.
+    pub fn launches(&self) -> &[LaunchSummary] {
+        &self.launches
+    }
+
+    /// Faults that kernels fell into.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// What the user should know although nothing failed.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Calls that programs wanted and that are lacking, by name.
+    pub fn unsupported(&self) -> Vec<UnsupportedCall> {
+        self.unsupported
+            .iter()
+            .map(|((name, manner), count)| UnsupportedCall {
+                name: name.clone(),
+                manner: *manner,
+                count: *count,
+            })
+            .collect()
+    }
+
+    /// Whether the run was asked to stop inside a call.
+    pub fn stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The hardware.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// The hardware, to change it between calls.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
+    }
+
+    /// Notes for the list at the end of the run.
+    pub(crate) fn note_unsupported(&mut self, name: &str, manner: UnsupportedManner) {
+        *self
+            .unsupported
+            .entry((name.to_string(), manner))
+            .or_default() += 1;
+    }
+
+    pub(crate) fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            tracing::warn!("{warning}");
+            self.warnings.push(warning);
+        }
+    }
+
+    /// A number that was never given before.
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Lets the host work for a while.
+    pub(crate) fn spend(&mut self, cost: Duration) {
+        self.now += cost;
+    }
+
+    /// Waits until a point of a stream is reached.
+    pub(crate) fn wait(&mut self, stream: StreamKey, position: u64) -> CallResult<()> {
+        self.advance(Goal::Position(stream, position))?;
+        let reached = self.timeline.finished(stream).max(self.timeline.now());
+        self.now = self.now.max(reached);
+        Ok(())
+    }
+
+    /// Lets the device advance to where the host is.
+    pub(crate) fn catch_up(&mut self) -> CallResult<()> {
+        self.advance(Goal::Until(self.now))
+    }
+
+    fn advance(&mut self, goal: Goal) -> CallResult<()> {
+        match self.timeline.advance(&mut self.device, goal) {
+            Ok(()) => {
+                self.collect();
+                Ok(())
+            }
+            Err(Interruption::Fault(fault)) => {
+                self.collect();
+                Err(self.take_fault(fault))
+            }
+            Err(Interruption::Stopped) => {
+                self.stopped = true;
+                Err(failure(CuResult::DEINITIALIZED, "the run was stopped"))
+            }
+            Err(Interruption::Stuck) => Err(failure(
+                CuResult::LAUNCH_TIMEOUT,
+                "streams wait for each other and nothing is left to run",
+            )),
+        }
+    }
+
+    /// Notes what the timeline finished.
+    fn collect(&mut self) {
+        for result in self.timeline.take_results() {
+            if let Some(launch) = self.launches.get_mut(result.id as usize) {
+                launch.result = Some(result);
+            }
+        }
+        for address in self.timeline.take_released() {
+            if let Ok(allocation) = self.memory.free(address) {
+                self.device.unmap(allocation.info.base, allocation.occupied);
+            }
+        }
+    }
+
+    /// A kernel did what it must not: its context is dead from now on.
+    fn take_fault(&mut self, fault: Fault) -> Failure {
+        self.device.abort();
+        self.now = self.now.max(self.device.now());
+        let at_fault = fault
+            .launch
+            .and_then(|id| self.launches.get(id as usize))
+            .map(|launch| ContextHandle(launch.context));
+        let failure = failure(fault.code, fault.message.clone());
+        tracing::error!("{}", fault.message);
+        // Kernels of other contexts were on the device as well; they are lost with it.
+        let streams: Vec<StreamKey> = self.all_streams();
+        self.timeline.abandon(&streams);
+        for (handle, context) in &mut self.contexts {
+            if at_fault.is_none_or(|at_fault| at_fault == *handle) {
+                context.sticky = Some((fault.code, fault.message.clone()));
+            }
+        }
+        self.faults.push(fault);
+        failure
+    }
+
+    fn sticky(&self, context: ContextHandle) -> Option<Failure> {
+        let (code, message) = self.contexts.get(&context)?.sticky.clone()?;
+        Some(failure(code, message))
+    }
+
+    fn all_streams(&self) -> Vec<StreamKey> {
+        let defaults = self
+            .contexts
+            .values()
+            .flat_map(|context| context.per_thread.values().chain([&context.legacy]));
+        defaults
+            .copied()
+            .chain(self.streams.values().map(|stream| stream.key))
+            .collect()
+    }
+}
+
+/// Calls that a dead context still answers.
+fn survives_a_fault(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::PrimaryContextReset { .. }
+            | Request::PrimaryContextRelease { .. }
+            | Request::ContextDestroy { .. }
+            | Request::Unsupported { .. }
+            | Request::Profiler { .. }
+            | Request::PointerInfo { .. }
+    )
+}

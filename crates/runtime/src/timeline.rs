@@ -1,0 +1,476 @@
+//! What happens when: streams, copy engines and kernels in simulated time.
+//!
+//! Work is put into streams with the time at which the host issued it. It starts when its
+//! predecessor in the stream, and whatever else it waits for, is complete; kernels then run on
+//! the hardware, transfers take an engine for a computed time, and the rest takes no time. The
+//! order of events depends on simulated time alone, never on when the host asks: the device may
+//! lag behind the host and catch up when somebody waits.
+//!
+//! Start reading at [`Timeline::advance`].
+
+use crate::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
+use lockstep_protocol::{Extent, Rows};
+use lockstep_units::{Duration, Time};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A stream, by a number of its own.
+pub type StreamKey = u64;
+/// A point in a stream: how many pieces of work were put into it before.
+pub type Position = u64;
+
+/// Something that a stream does.
+#[derive(Debug)]
+pub enum Work {
+    /// Run a kernel; prepared when its turn comes, because it may depend on memory.
+    Kernel(Box<KernelWork>),
+    /// Occupy a copy engine, then change memory.
+    Transfer {
+        /// From taking the engine to giving it back.
+        takes: Duration,
+        /// What changes when it is complete.
+        effect: Effect,
+    },
+    /// Note the time.
+    Record {
+        /// Number of the recording.
+        recording: u64,
+    },
+    /// Wait until a point of another stream is reached.
+    Wait {
+        /// The other stream.
+        stream: StreamKey,
+        /// The point.
+        position: Position,
+    },
+    /// Change memory without taking time.
+    Instant(Effect),
+}
+
+/// A kernel, and the variables that its constant banks are refreshed from.
+#[derive(Debug)]
+pub struct KernelWork {
+    /// The launch; its time and constants are filled in when it starts.
+    pub launch: KernelLaunch,
+    /// Constant variables: bank, offset, address, bytes.
+    pub constants: Vec<(u8, u32, u64, u64)>,
+}
+
+/// A change of memory by the simulator.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// None: the program moves the bytes itself.
+    None,
+    /// Rows to copy.
+    Copy {
+        /// Where to.
+        destination: Rows,
+        /// Where from.
+        source: Rows,
+        /// How much.
+        extent: Extent,
+    },
+    /// Rows to fill with a pattern.
+    Fill {
+        /// Where to.
+        destination: Rows,
+        /// How much.
+        extent: Extent,
+        /// The pattern, of 1, 2 or 4 bytes.
+        pattern: Vec<u8>,
+    },
+    /// An allocation to release.
+    Free {
+        /// Its address.
+        address: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Item {
+    work: Work,
+    /// When the host issued it.
+    issued: Time,
+    /// Points of other streams to wait for.
+    after: Vec<(StreamKey, Position)>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    queue: VecDeque<Item>,
+    /// Pieces of work ever put in.
+    pushed: Position,
+    /// Pieces of work complete.
+    completed: Position,
+    /// When the last one was complete.
+    finished: Time,
+    /// The head is running.
+    busy: bool,
+}
+
+/// All streams of all contexts on one device.
+#[derive(Debug)]
+pub struct Timeline {
+    streams: BTreeMap<StreamKey, Stream>,
+    /// Running kernels: launch to stream.
+    kernels: BTreeMap<u64, StreamKey>,
+    /// Running transfers: end, then the order in which they began.
+    transfers: BTreeMap<(Time, u64), StreamKey>,
+    transfers_begun: u64,
+    engines: usize,
+    /// Times of recordings that were reached.
+    recordings: BTreeMap<u64, Time>,
+    clock: Time,
+    /// Kernels that ended, not yet taken.
+    results: Vec<KernelResult>,
+    /// Allocations to release, not yet taken.
+    released: Vec<u64>,
+}
+
+/// How far to advance.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal {
+    /// To this time.
+    Until(Time),
+    /// Until this point of the stream is reached.
+    Position(StreamKey, Position),
+}
+
+/// Why an advance ended before its goal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Interruption {
+    /// A kernel did something that it must not.
+    Fault(Fault),
+    /// Somebody asked the run to stop.
+    Stopped,
+    /// Nothing is left to happen and the goal is not met.
+    Stuck,
+}
+
+impl Timeline {
+    /// An empty timeline with so many copy engines.
+    pub fn new(engines: u32) -> Self {
+        Self {
+            streams: BTreeMap::new(),
+            kernels: BTreeMap::new(),
+            transfers: BTreeMap::new(),
+            transfers_begun: 0,
+            engines: engines as usize,
+            recordings: BTreeMap::new(),
+            clock: Time::ZERO,
+            results: Vec::new(),
+            released: Vec::new(),
+        }
+    }
+
+    /// Adds a stream.
+    pub fn create(&mut self, stream: StreamKey) {
+        self.streams.entry(stream).or_default();
+    }
+
+    /// Removes a stream; its points count as reached. Call it when the stream is empty.
+    pub fn remove(&mut self, stream: StreamKey) {
+        self.streams.remove(&stream);
+    }
+
+    /// Puts work at the end of a stream, to start not before `issued` and not before the points
+    /// `after`; answers the point that it completes.
+    pub fn push(
+        &mut self,
+        stream: StreamKey,
+        work: Work,
+        issued: Time,
+        after: Vec<(StreamKey, Position)>,
+    ) -> Position {
+        let stream = self.streams.entry(stream).or_default();
+        stream.queue.push_back(Item {
+            work,
+            issued,
+            after,
+        });
+        stream.pushed += 1;
+        stream.pushed
+    }
+
+    /// The point that everything put into the stream so far completes.
+    pub fn end(&self, stream: StreamKey) -> Position {
+        self.streams.get(&stream).map_or(0, |stream| stream.pushed)
+    }
+
+    /// Whether a point of a stream is reached.
+    pub fn reached(&self, stream: StreamKey, position: Position) -> bool {
+        self.streams
+            .get(&stream)
+            .is_none_or(|stream| stream.completed >= position)
+    }
+
+    /// When the last work of a stream was complete.
+    pub fn finished(&self, stream: StreamKey) -> Time {
+        self.streams
+            .get(&stream)
+            .map_or(Time::ZERO, |stream| stream.finished)
+    }
+
+    /// The time of a recording, once it is reached.
+    pub fn recorded(&self, recording: u64) -> Option<Time> {
+        self.recordings.get(&recording).copied()
+    }
+
+    /// Forgets a recording.
+    pub fn forget(&mut self, recording: u64) {
+        self.recordings.remove(&recording);
+    }
+
+    /// Kernels that ended since the last call, in the order of their ends.
+    pub fn take_results(&mut self) -> Vec<KernelResult> {
+        std::mem::take(&mut self.results)
+    }
+
+    /// Allocations that streams released since the last call.
+    pub fn take_released(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.released)
+    }
+
+    /// How far time has come.
+    pub fn now(&self) -> Time {
+        self.clock
+    }
+
+    /// Forgets all work of the given streams, after a fault: their points count as reached.
+    pub fn abandon(&mut self, streams: &[StreamKey]) {
+        for key in streams {
+            if let Some(stream) = self.streams.get_mut(key) {
+                stream.queue.clear();
+                stream.completed = stream.pushed;
+                stream.busy = false;
+            }
+        }
+        self.kernels.retain(|_, stream| !streams.contains(stream));
+        self.transfers.retain(|_, stream| !streams.contains(stream));
+    }
+
+    /// Lets simulated time pass until the goal is met.
+    ///
+    /// # Errors
+    /// Why it ended early; time stands where that was.
+    pub fn advance(&mut self, device: &mut dyn Device, goal: Goal) -> Result<(), Interruption> {
+        loop {
+            self.settle(device).map_err(Interruption::Fault)?;
+            let met = match goal {
+                Goal::Until(time) => self.clock >= time,
+                Goal::Position(stream, position) => self.reached(stream, position),
+            };
+            if met {
+                return Ok(());
+            }
+            let mut next = self.next_event();
+            if let Goal::Until(time) = goal {
+                next = next.min(time);
+            }
+            if next == Time::NEVER && self.kernels.is_empty() {
+                return Err(Interruption::Stuck);
+            }
+            match device.advance(next) {
+                Advance::Reached(results) => {
+                    self.clock = self.clock.max(device.now());
+                    if self.kernels.is_empty() {
+                        self.clock = self.clock.max(next);
+                    }
+                    for result in results {
+                        self.kernel_ended(result);
+                    }
+                }
+                Advance::Faulted(fault) => return Err(Interruption::Fault(fault)),
+                Advance::Stopped => return Err(Interruption::Stopped),
+            }
+        }
+    }
+
+    /// When something will happen by itself: the end of a transfer, or a head whose time comes.
+    fn next_event(&self) -> Time {
+        let transfer = self
+            .transfers
+            .keys()
+            .next()
+            .map_or(Time::NEVER, |(end, _)| *end);
+        let issued = self
+            .streams
+            .values()
+            .filter(|stream| !stream.busy)
+            .filter_map(|stream| stream.queue.front())
+            .filter(|item| item.issued > self.clock)
+            .map(|item| item.issued)
+            .min()
+            .unwrap_or(Time::NEVER);
+        transfer.min(issued)
+    }
+
+    /// Ends what has ended and starts what can start, until nothing more happens at this time.
+    fn settle(&mut self, device: &mut dyn Device) -> Result<(), Fault> {
+        loop {
+            let mut changed = self.end_transfers(device);
+            let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
+            for key in keys {
+                while self.start_head(key, device)? {
+                    changed = true;
+                }
+            }
+            if !changed {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end_transfers(&mut self, device: &mut dyn Device) -> bool {
+        let mut changed = false;
+        while let Some(((end, order), key)) = self
+            .transfers
+            .first_key_value()
+            .map(|(at, key)| (*at, *key))
+        {
+            if end > self.clock {
+                break;
+            }
+            self.transfers.remove(&(end, order));
+            changed = true;
+            let Some(stream) = self.streams.get_mut(&key) else {
+                continue;
+            };
+            let item = stream.queue.pop_front();
+            stream.busy = false;
+            stream.completed += 1;
+            stream.finished = end;
+            if let Some(Item {
+                work: Work::Transfer { effect, .. },
+                ..
+            }) = item
+            {
+                self.apply(effect, device);
+            }
+        }
+        changed
+    }
+
+    /// Starts the head of a stream if its time has come; true if anything changed.
+    fn start_head(&mut self, key: StreamKey, device: &mut dyn Device) -> Result<bool, Fault> {
+        let Some(stream) = self.streams.get(&key) else {
+            return Ok(false);
+        };
+        let Some(head) = stream.queue.front() else {
+            return Ok(false);
+        };
+        let ready = !stream.busy
+            && head.issued <= self.clock
+            && head
+                .after
+                .iter()
+                .all(|(other, position)| self.reached(*other, *position))
+            && match &head.work {
+                Work::Wait { stream, position } => self.reached(*stream, *position),
+                Work::Transfer { .. } => self.transfers.len() < self.engines,
+                _ => true,
+            };
+        if !ready {
+            return Ok(false);
+        }
+        let others = head
+            .after
+            .iter()
+            .map(|(other, _)| self.finished(*other))
+            .max()
+            .unwrap_or(Time::ZERO);
+        let waited = match &head.work {
+            Work::Wait { stream, .. } => self.finished(*stream),
+            _ => Time::ZERO,
+        };
+        let (clock, begun) = (self.clock, self.transfers_begun);
+        let stream = self.streams.get_mut(&key).expect("looked up above");
+        let head = stream.queue.front_mut().expect("looked up above");
+        // The exact time, which may lie a little before the boundary that the clock stands at.
+        let start = head.issued.max(stream.finished).max(others).max(waited);
+        match &mut head.work {
+            Work::Kernel(work) => {
+                stream.busy = true;
+                let mut launch = work.launch.clone();
+                launch.at = clock;
+                for (bank, offset, address, bytes) in &work.constants {
+                    let mut contents = vec![0; *bytes as usize];
+                    device.read(*address, &mut contents);
+                    launch.constants.push((*bank, *offset, contents));
+                }
+                self.kernels.insert(launch.id, key);
+                device.launch(launch)?;
+            }
+            Work::Transfer { takes, .. } => {
+                stream.busy = true;
+                self.transfers.insert((clock + *takes, begun), key);
+                self.transfers_begun += 1;
+            }
+            Work::Record { .. } | Work::Wait { .. } | Work::Instant(_) => {
+                stream.completed += 1;
+                stream.finished = start;
+                match stream.queue.pop_front().map(|item| item.work) {
+                    Some(Work::Record { recording }) => {
+                        self.recordings.insert(recording, start);
+                    }
+                    Some(Work::Instant(effect)) => self.apply(effect, device),
+                    _ => {}
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn kernel_ended(&mut self, result: KernelResult) {
+        if let Some(key) = self.kernels.remove(&result.id)
+            && let Some(stream) = self.streams.get_mut(&key)
+        {
+            stream.queue.pop_front();
+            stream.busy = false;
+            stream.completed += 1;
+            stream.finished = result.end;
+        }
+        self.results.push(result);
+    }
+
+    fn apply(&mut self, effect: Effect, device: &mut dyn Device) {
+        match effect {
+            Effect::None => {}
+            Effect::Copy {
+                destination,
+                source,
+                extent,
+            } => {
+                for (to, from) in
+                    row_addresses(destination, extent).zip(row_addresses(source, extent))
+                {
+                    device.copy(to, from, extent.width);
+                }
+            }
+            Effect::Fill {
+                destination,
+                extent,
+                pattern,
+            } => {
+                let block = pattern.repeat((64 << 10) / pattern.len().max(1));
+                for mut address in row_addresses(destination, extent) {
+                    let mut bytes = extent.width;
+                    while bytes > 0 {
+                        let length = bytes.min(block.len() as u64);
+                        device.write(address, &block[..length as usize]);
+                        address += length;
+                        bytes -= length;
+                    }
+                }
+            }
+            Effect::Free { address } => self.released.push(address),
+        }
+    }
+}
+
+/// The first byte of every row. The caller has checked that all lie in one allocation.
+fn row_addresses(rows: Rows, extent: Extent) -> impl Iterator<Item = u64> {
+    (0..extent.depth).flat_map(move |slice| {
+        (0..extent.height)
+            .map(move |row| rows.address + slice * rows.slice_pitch + row * rows.row_pitch)
+    })
+}
