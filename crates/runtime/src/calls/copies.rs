@@ -43,13 +43,13 @@ impl<D: Device> Runtime<D> {
         self.spend(self.config.host.copy);
         let unit = u64::from(fill.pattern_bytes);
         if !matches!(unit, 1 | 2 | 4) || !fill.extent.width.is_multiple_of(unit) {
-            return crate::fail(
+            return fail(
                 CuResult::INVALID_VALUE,
                 format!("a pattern of {unit} bytes over {}", fill.extent.width),
             );
         }
         if !fill.destination.address.is_multiple_of(unit) {
-            return crate::fail(
+            return fail(
                 CuResult::INVALID_VALUE,
                 format!("{:#x} is not aligned to {unit}", fill.destination.address),
             );

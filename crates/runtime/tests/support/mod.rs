@@ -1,0 +1,395 @@
+//! A device that knows nothing but time, and requests written as text.
+
+use lockstep_isa::module::{Global, GlobalKind, Parameter};
+use lockstep_isa::{Kernel, Module};
+use lockstep_protocol::{
+    ContextHandle, Copy, CuResult, EventHandle, Extent, Fill, FunctionHandle, ImageKind, ImageRole,
+    Launch, ModuleHandle, ModuleImage, Place, Reply, Request, Response, Rows, StreamHandle,
+    StreamName,
+};
+use lockstep_runtime::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::{Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
+use lockstep_units::{Duration, Time};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Boundaries are this far apart.
+const EPOCH: u64 = 50_000_000;
+
+/// Kernels take as many nanoseconds as their first argument says; the argument 666 faults.
+#[derive(Default)]
+pub struct Fake {
+    now: Time,
+    running: BTreeMap<Time, Vec<(KernelLaunch, Time)>>,
+    memory: BTreeMap<u64, u8>,
+}
+
+impl Device for Fake {
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        let nanoseconds = u64::from_le_bytes(launch.arguments[..8].try_into().unwrap());
+        let end = launch.at + Duration::nanoseconds(nanoseconds);
+        let start = launch.at;
+        self.running.entry(end).or_default().push((launch, start));
+        Ok(())
+    }
+
+    fn advance(&mut self, limit: Time) -> Advance {
+        let first = self.running.keys().next().copied().unwrap_or(Time::NEVER);
+        let reached = first.min(limit);
+        self.now = self.now.max(Time(reached.0.next_multiple_of(EPOCH)));
+        let mut results = Vec::new();
+        while let Some(entry) = self.running.first_entry() {
+            if *entry.key() > self.now {
+                break;
+            }
+            let (end, launches) = entry.remove_entry();
+            for (launch, start) in launches {
+                if launch.arguments[..8] == 666u64.to_le_bytes() {
+                    let message = format!("launch {} reads what is not there", launch.id);
+                    return Advance::Faulted(Fault {
+                        code: CuResult::ILLEGAL_ADDRESS,
+                        launch: Some(launch.id),
+                        message,
+                    });
+                }
+                results.push(KernelResult {
+                    id: launch.id,
+                    start,
+                    end,
+                    counters: Vec::new(),
+                });
+            }
+        }
+        Advance::Reached(results)
+    }
+
+    fn abort(&mut self) {
+        self.running.clear();
+    }
+
+    fn take_output(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn map(&mut self, _: u64, _: u64) {}
+
+    fn unmap(&mut self, address: u64, bytes: u64) {
+        self.memory
+            .retain(|at, _| *at < address || *at >= address + bytes);
+    }
+
+    fn read(&self, address: u64, bytes: &mut [u8]) {
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = self
+                .memory
+                .get(&(address + index as u64))
+                .copied()
+                .unwrap_or(0);
+        }
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        for (index, byte) in bytes.iter().enumerate() {
+            self.memory.insert(address + index as u64, *byte);
+        }
+    }
+
+    fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
+        let mut moved = vec![0; bytes as usize];
+        self.read(source, &mut moved);
+        self.write(destination, &moved);
+    }
+
+    fn touched(&mut self, _: u64, _: u64) {}
+}
+
+struct Source(Vec<Global>);
+
+impl ModuleSource for Source {
+    fn globals(&self) -> &[Global] {
+        &self.0
+    }
+
+    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
+        let kernel = |name: &str, registers, shared_bytes| Kernel {
+            name: name.into(),
+            registers,
+            shared_bytes,
+            parameters: vec![Parameter { offset: 0, size: 8 }],
+            parameter_bytes: 8,
+            ..Kernel::default()
+        };
+        Ok(Module {
+            kernels: vec![
+                kernel("spin", 16, 0),
+                kernel("fat", 128, 0),
+                kernel("tile", 32, 40 << 10),
+            ],
+            initial: vec![(addresses[0], vec![7, 8])],
+            architecture: 90,
+            ..Module::default()
+        })
+    }
+}
+
+/// A runtime over a fake device.
+pub fn runtime() -> Runtime<Fake> {
+    let config = lockstep_config::load(
+        Some("h200"),
+        &[
+            "host.call=0 ns",
+            "host.launch=1 us",
+            "host.copy=1 us",
+            "host.synchronize=0 ns",
+            "host.allocate=0 ns",
+            "host.load=0 ns",
+            "copy.latency=1 us",
+            "copy.pageable=1 GB/s",
+            "copy.pinned=10 GB/s",
+            "copy.device=100 GB/s",
+        ],
+    )
+    .unwrap();
+    let options = LoadOptions {
+        frontend: FrontendChoice::Auto,
+        architecture: 90,
+        strict: false,
+    };
+    let loader = Box::new(|_: &[ModuleImage], _: &LoadOptions| {
+        let global = |name: &str, kind| Global {
+            name: name.into(),
+            size: 100,
+            alignment: 256,
+            kind,
+        };
+        let source: Box<dyn ModuleSource> = Box::new(Source(vec![
+            global("table", GlobalKind::Constant { bank: 3, offset: 0 }),
+            global("shared_counter", GlobalKind::Managed),
+        ]));
+        Ok(source)
+    });
+    Runtime::new(config, options, loader, Fake::default())
+}
+
+/// Handles that the fresh runtime gives: the context is 1, its default stream 2, the module 3.
+pub const CONTEXT: ContextHandle = ContextHandle(1);
+
+/// Runs a script, a request a line, and prints the answers with the simulated time of the host.
+///
+/// `launch STREAM NAME NANOSECONDS`, `sync STREAM`, `query STREAM`, `stream`, `stream nonblocking`,
+/// `event`, `record STREAM EVENT`, `wait STREAM EVENT`, `elapsed EVENT EVENT`, `join EVENT`,
+/// `malloc N`, `pinned N`, `free ADDRESS`, `in STREAM ADDRESS N`, `move STREAM TO FROM N`,
+/// `fill STREAM ADDRESS N BYTE`, `all`, `reset`, `info`. A stream is `default`, `thread` or a number.
+pub fn play(script: &str) -> String {
+    let mut runtime = runtime();
+    let client = Client {
+        connection: 0,
+        process: 0,
+    };
+    let mut functions = BTreeMap::new();
+    runtime.handle(client, &Request::PrimaryContextRetain { device: 0 });
+    let image = ModuleImage {
+        kind: ImageKind::Ptx,
+        role: ImageRole::Main,
+        bytes: Vec::new(),
+    };
+    let Ok(Reply::Module(module)) = runtime
+        .handle(
+            client,
+            &Request::ModuleLoad {
+                context: CONTEXT,
+                images: vec![image],
+            },
+        )
+        .result
+    else {
+        panic!("the fake module loads");
+    };
+    let mut text = String::new();
+    for line in script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        let request = parse(line, &mut |name| {
+            *functions.entry(name.to_string()).or_insert_with(|| {
+                match runtime
+                    .handle(
+                        client,
+                        &Request::ModuleFunction {
+                            module,
+                            name: name.into(),
+                        },
+                    )
+                    .result
+                {
+                    Ok(Reply::Function(info)) => info.handle,
+                    other => panic!("{other:?}"),
+                }
+            })
+        });
+        let response = runtime.handle(client, &request);
+        let _ = writeln!(
+            text,
+            "{:>8} ns  {line}: {}",
+            runtime.now().nanoseconds(),
+            show(&response)
+        );
+    }
+    for launch in runtime.launches() {
+        if let Some(result) = &launch.result {
+            let _ = writeln!(
+                text,
+                "{} {} to {} ns",
+                launch.kernel,
+                result.start.nanoseconds(),
+                result.end.nanoseconds()
+            );
+        }
+    }
+    text
+}
+
+fn show(response: &Response) -> String {
+    let sticky = response
+        .sticky
+        .map(|code| format!(" [sticky {}]", code.0))
+        .unwrap_or_default();
+    let result = match &response.result {
+        Ok(Reply::Done) => "done".into(),
+        Ok(Reply::Address(address)) => format!("{address:#x}"),
+        Ok(Reply::Elapsed { picoseconds }) => format!("{picoseconds} ps"),
+        Ok(other) => format!("{other:?}"),
+        Err(failure) => format!("{} {}", failure.code.0, failure.message),
+    };
+    format!("{result}{sticky}").trim_end().to_string()
+}
+
+fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Request {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |index: usize| {
+        let word: &str = words[index];
+        match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).unwrap(),
+            None => word.parse().unwrap(),
+        }
+    };
+    let stream = |index: usize| match words[index] {
+        "default" => StreamName::Legacy,
+        "thread" => StreamName::PerThread,
+        word => StreamName::Created(StreamHandle(word.parse().unwrap())),
+    };
+    let event = |index: usize| EventHandle(number(index));
+    let context = CONTEXT;
+    let copy = |stream, destination, source, bytes| {
+        let extent = Extent::linear(bytes);
+        Request::Copy(Copy {
+            context,
+            stream,
+            destination,
+            source,
+            extent,
+            blocking: false,
+        })
+    };
+    match words[0] {
+        "launch" => Request::Launch(Box::new(Launch {
+            context,
+            stream: stream(1),
+            function: function(words[2]),
+            grid: [4, 1, 1],
+            block: [
+                words.get(4).map_or(256, |threads| threads.parse().unwrap()),
+                1,
+                1,
+            ],
+            dynamic_shared: words.get(5).map_or(0, |bytes| bytes.parse().unwrap()),
+            parameters: number(3).to_le_bytes().to_vec(),
+            cooperative: false,
+            cluster: None,
+            priority: None,
+            programmatic_stream_serialization: false,
+        })),
+        "sync" => Request::StreamSynchronize {
+            context,
+            stream: stream(1),
+        },
+        "query" => Request::StreamQuery {
+            context,
+            stream: stream(1),
+        },
+        "all" => Request::ContextSynchronize { context },
+        "stream" => Request::StreamCreate {
+            context,
+            flags: u32::from(words.len() > 1),
+            priority: 0,
+        },
+        "event" => Request::EventCreate { context, flags: 0 },
+        "record" => Request::EventRecord {
+            context,
+            stream: stream(1),
+            event: event(2),
+        },
+        "wait" => Request::StreamWaitEvent {
+            context,
+            stream: stream(1),
+            event: event(2),
+        },
+        "elapsed" => Request::EventElapsed {
+            start: event(1),
+            end: event(2),
+        },
+        "join" => Request::EventSynchronize { event: event(1) },
+        "malloc" => Request::Allocate {
+            context,
+            bytes: number(1),
+        },
+        "pinned" => Request::AllocateHost {
+            context,
+            bytes: number(1),
+            flags: 0,
+        },
+        "free" => Request::Free {
+            context,
+            address: number(1),
+        },
+        "in" => copy(
+            stream(1),
+            Place::Window(Rows::linear(number(2), number(3))),
+            Place::Host,
+            number(3),
+        ),
+        "move" => copy(
+            stream(1),
+            Place::Window(Rows::linear(number(2), number(4))),
+            Place::Window(Rows::linear(number(3), number(4))),
+            number(4),
+        ),
+        "fill" => Request::Fill(Fill {
+            context,
+            stream: stream(1),
+            destination: Rows::linear(number(2), number(3)),
+            extent: Extent::linear(number(3)),
+            pattern: number(4) as u32,
+            pattern_bytes: 1,
+            blocking: false,
+        }),
+        "reset" => Request::PrimaryContextReset { device: 0 },
+        "info" => Request::MemoryInfo { context },
+        "global" => Request::ModuleGlobal {
+            module: ModuleHandle(number(1)),
+            name: words[2].into(),
+        },
+        "occupancy" => Request::OccupancyBlocks {
+            function: function(words[1]),
+            block_threads: number(2) as u32,
+            dynamic_shared: number(3),
+            flags: 0,
+        },
+        other => panic!("no request is written `{other}`"),
+    }
+}
