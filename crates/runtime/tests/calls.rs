@@ -15,9 +15,9 @@ fn launches_queue_and_waiting_lets_time_pass() {
          launch default spin 5000
          sync default",
         expect![[r#"
-                1000 ns  launch default spin 5000: done
-                2000 ns  launch default spin 5000: done
-               11000 ns  sync default: done
+            1000 ns  launch default spin 5000: done
+            2000 ns  launch default spin 5000: done
+            11000 ns  sync default: done
             spin 1000 to 6000 ns
             spin 6000 to 11000 ns
         "#]],
@@ -35,13 +35,13 @@ fn streams_overlap_and_the_default_stream_orders_them() {
          launch 4 spin 1000
          all",
         expect![[r#"
-                   0 ns  stream: Stream(StreamHandle(4))
-                   0 ns  stream: Stream(StreamHandle(6))
-                1000 ns  launch 4 spin 10000: done
-                2000 ns  launch 6 spin 10000: done
-                3000 ns  launch default spin 1000: done
-                4000 ns  launch 4 spin 1000: done
-               14000 ns  all: done
+            0 ns  stream: Stream(StreamHandle(4))
+            0 ns  stream: Stream(StreamHandle(6))
+            1000 ns  launch 4 spin 10000: done
+            2000 ns  launch 6 spin 10000: done
+            3000 ns  launch default spin 1000: done
+            4000 ns  launch 4 spin 1000: done
+            14000 ns  all: done
             spin 1000 to 11000 ns
             spin 2000 to 12000 ns
             spin 12000 to 13000 ns
@@ -55,11 +55,11 @@ fn streams_overlap_and_the_default_stream_orders_them() {
          sync default
          sync 4",
         expect![[r#"
-                   0 ns  stream nonblocking: Stream(StreamHandle(4))
-                1000 ns  launch 4 spin 10000: done
-                2000 ns  launch default spin 1000: done
-                3000 ns  sync default: done
-               11000 ns  sync 4: done
+            0 ns  stream nonblocking: Stream(StreamHandle(4))
+            1000 ns  launch 4 spin 10000: done
+            2000 ns  launch default spin 1000: done
+            3000 ns  sync default: done
+            11000 ns  sync 4: done
             spin 1000 to 11000 ns
             spin 2000 to 3000 ns
         "#]],
@@ -84,20 +84,20 @@ fn events_note_simulated_time_and_hold_streams_back() {
          elapsed 9 8
          sync 6",
         expect![[r#"
-                   0 ns  stream: Stream(StreamHandle(4))
-                   0 ns  stream: Stream(StreamHandle(6))
-                   0 ns  event: Event(EventHandle(8))
-                   0 ns  event: Event(EventHandle(9))
-                   0 ns  record 4 8: done
-                1000 ns  launch 4 spin 7000: done
-                1000 ns  record 4 9: done
-                1000 ns  wait 6 9: done
-                2000 ns  launch 6 spin 1000: done
-                2000 ns  elapsed 8 9: 600
-                8000 ns  join 9: done
-                8000 ns  elapsed 8 9: 8000000 ps
-                8000 ns  elapsed 9 8: -8000000 ps
-                9000 ns  sync 6: done
+            0 ns  stream: Stream(StreamHandle(4))
+            0 ns  stream: Stream(StreamHandle(6))
+            0 ns  event: Event(EventHandle(8))
+            0 ns  event: Event(EventHandle(9))
+            0 ns  record 4 8: done
+            1000 ns  launch 4 spin 7000: done
+            1000 ns  record 4 9: done
+            1000 ns  wait 6 9: done
+            2000 ns  launch 6 spin 1000: done
+            2000 ns  elapsed 8 9: 600
+            8000 ns  join 9: done
+            8000 ns  elapsed 8 9: 8000000 ps
+            8000 ns  elapsed 9 8: -8000000 ps
+            9000 ns  sync 6: done
             spin 1000 to 8000 ns
             spin 8000 to 9000 ns
         "#]],
@@ -113,11 +113,11 @@ fn a_query_lets_the_device_advance_a_little() {
          query default
          query default",
         expect![[r#"
-                1000 ns  launch default spin 2500: done
-                2000 ns  query default: 600
-                3000 ns  query default: 600
-                4000 ns  query default: done
-                4000 ns  query default: done
+            1000 ns  launch default spin 2500: done
+            2000 ns  query default: 600
+            3000 ns  query default: 600
+            4000 ns  query default: done
+            4000 ns  query default: done
             spin 1000 to 3500 ns
         "#]],
     );
@@ -137,16 +137,16 @@ fn copies_cost_latency_and_bandwidth() {
          fill default 0x2000000f4600 100000 255
          sync default",
         expect![[r#"
-                   0 ns  malloc 1000000: 0x200000000200
-                   0 ns  malloc 1000000: 0x2000000f4600
-                   0 ns  pinned 1000000: 0x280000000000
-              102000 ns  in default 0x2000000f4600 100000: done
-              103000 ns  move default 0x200000000200 0x2000000f4600 100000: done
-              105000 ns  sync default: done
-              106000 ns  move default 0x2000000f4600 0x280000000000 100000: done
-              117000 ns  sync default: done
-              118000 ns  fill default 0x2000000f4600 100000 255: done
-              120000 ns  sync default: done
+            0 ns  malloc 1000000: 0x200000000200
+            0 ns  malloc 1000000: 0x2000000f4600
+            0 ns  pinned 1000000: 0x280000000000
+            102000 ns  in default 0x2000000f4600 100000: done
+            103000 ns  move default 0x200000000200 0x2000000f4600 100000: done
+            105000 ns  sync default: done
+            106000 ns  move default 0x2000000f4600 0x280000000000 100000: done
+            117000 ns  sync default: done
+            118000 ns  fill default 0x2000000f4600 100000 255: done
+            120000 ns  sync default: done
         "#]],
     );
 }
@@ -171,22 +171,22 @@ fn wrong_arguments_answer_cudas_codes() {
          malloc 999999999999999
          info",
         expect![[r#"
-                   0 ns  malloc 0: 1 an allocation of 0 bytes
-                   0 ns  malloc 1000: 0x200000000200
-                   0 ns  free 0x200000000202: 1 0x200000000202 is not the start of an allocation
-                1000 ns  in default 0x200000000200 1001: 1 1001 bytes at 0x200000000200 pass the end of the allocation of 1000 bytes at 0x200000000200
-                2000 ns  move default 0x200000000200 0x7fff0000 8: 1 no allocation holds 0x7fff0000, which is ordinary memory of the program
-                3000 ns  fill default 0x200000000200 2000 0: 1 2000 bytes at 0x200000000200 pass the end of the allocation of 1000 bytes at 0x200000000200
-                4000 ns  launch default spin 1 1025: 1 `spin`: a block of [1025, 1, 1] threads
-                5000 ns  launch default spin 1 0: 1 `spin`: a block of [0, 1, 1] threads
-                6000 ns  launch default fat 1 1024: 701 `fat` needs 128 registers and 0 bytes of shared memory for 1024 threads, more than an SM has
-                7000 ns  launch default spin 1 256 49153: 1 `spin`: 49153 bytes of dynamic shared memory; 49152 are allowed unless the program asks for more
-                8000 ns  launch default tile 1 256 8192: done
-                9000 ns  launch default tile 1 256 8193: 1 `tile`: 8193 bytes of dynamic shared memory; 8192 are allowed unless the program asks for more
-                9000 ns  sync 99: 400 there is no StreamHandle 99
-                9000 ns  join 99: 400 there is no EventHandle 99
-                9000 ns  malloc 999999999999999: 2 999999999999999 bytes asked for, 149570977792 bytes left
-                9000 ns  info: Memory { free: 149570977792, total: 150109945856 }
+            0 ns  malloc 0: 1 an allocation of 0 bytes
+            0 ns  malloc 1000: 0x200000000200
+            0 ns  free 0x200000000202: 1 0x200000000202 is not the start of an allocation
+            1000 ns  in default 0x200000000200 1001: 1 1001 bytes at 0x200000000200 pass the end of the allocation of 1000 bytes at 0x200000000200
+            2000 ns  move default 0x200000000200 0x7fff0000 8: 1 no allocation holds 0x7fff0000, which is ordinary memory of the program
+            3000 ns  fill default 0x200000000200 2000 0: 1 2000 bytes at 0x200000000200 pass the end of the allocation of 1000 bytes at 0x200000000200
+            4000 ns  launch default spin 1 1025: 1 `spin`: a block of [1025, 1, 1] threads
+            5000 ns  launch default spin 1 0: 1 `spin`: a block of [0, 1, 1] threads
+            6000 ns  launch default fat 1 1024: 701 `fat` needs 128 registers and 0 bytes of shared memory for 1024 threads, more than an SM has
+            7000 ns  launch default spin 1 256 49153: 1 `spin`: 49153 bytes of dynamic shared memory; 49152 are allowed unless the program asks for more
+            8000 ns  launch default tile 1 256 8192: done
+            9000 ns  launch default tile 1 256 8193: 1 `tile`: 8193 bytes of dynamic shared memory; 8192 are allowed unless the program asks for more
+            9000 ns  sync 99: 400 there is no StreamHandle 99
+            9000 ns  join 99: 400 there is no EventHandle 99
+            9000 ns  malloc 999999999999999: 2 999999999999999 bytes asked for, 149570977792 bytes left
+            9000 ns  info: Memory { free: 149570977792, total: 150109945856 }
         "#]],
     );
 }
@@ -202,13 +202,13 @@ fn a_fault_sticks_until_the_device_is_reset() {
          reset
          malloc 8",
         expect![[r#"
-                   0 ns  malloc 1000: 0x200000000200
-                1000 ns  launch default spin 666: done
-                1700 ns  sync default: 700 launch 0 reads what is not there [sticky 700]
-                1700 ns  malloc 8: 700 launch 0 reads what is not there [sticky 700]
-                1700 ns  launch default spin 1: 700 launch 0 reads what is not there [sticky 700]
-                1700 ns  reset: done
-                1700 ns  malloc 8: 201 there is no ContextHandle 1
+            0 ns  malloc 1000: 0x200000000200
+            1000 ns  launch default spin 666: done
+            1700 ns  sync default: 700 launch 0 reads what is not there [sticky 700]
+            1700 ns  malloc 8: 700 launch 0 reads what is not there [sticky 700]
+            1700 ns  launch default spin 1: 700 launch 0 reads what is not there [sticky 700]
+            1700 ns  reset: done
+            1700 ns  malloc 8: 201 there is no ContextHandle 1
         "#]],
     );
 }

@@ -235,7 +235,7 @@ pub fn play(script: &str) -> String {
         let response = runtime.handle(client, &request);
         let _ = writeln!(
             text,
-            "{:>8} ns  {line}: {}",
+            "{} ns  {line}: {}",
             runtime.now().nanoseconds(),
             show(&response)
         );
