@@ -177,15 +177,20 @@ impl Convergence {
         }
     }
 
-    /// Records the active lanes in a barrier.
+    /// Adds the active lanes to a barrier. Lanes that another split recorded stay in it: two
+    /// splits may be in one region at once, and each must find its own lanes again.
     pub fn converge_set(&mut self, barrier: u16) {
-        self.barriers[usize::from(barrier)] = self.active;
+        self.barriers[usize::from(barrier)] |= self.active;
         self.advance();
     }
 
-    /// Waits until every lane recorded in the barrier has come, then all go on together.
+    /// Waits until every lane recorded in the barrier has come, then all go on together and the
+    /// barrier is empty.
     pub fn converge_wait(&mut self, barrier: u16) {
-        if self.barriers[usize::from(barrier)] & !self.active == 0 {
+        if self.barriers[usize::from(barrier)] & !self.active == 0
+            && !self.anyone_waits(Waiting::Barrier(barrier))
+        {
+            self.barriers[usize::from(barrier)] = 0;
             return self.advance();
         }
         self.park(Waiting::Barrier(barrier));
@@ -371,7 +376,12 @@ impl Convergence {
         if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
             return;
         }
+        self.barriers[usize::from(barrier)] = 0;
         self.release(|split| split.waiting == waits);
+    }
+
+    fn anyone_waits(&self, waits: Waiting) -> bool {
+        self.others.iter().any(|split| split.waiting == waits)
     }
 
     /// Lane syncs are released when all live lanes of their mask wait at one instruction.
@@ -465,6 +475,24 @@ mod tests {
         assert_eq!((warp.pc(), warp.active()), (3, 0xc));
         warp.exit(0xc);
         assert_eq!((warp.pc(), warp.active()), (10, 0x3));
+    }
+
+    #[test]
+    fn two_splits_in_one_region_each_find_their_lanes() {
+        let mut warp = warp(0xf);
+        warp.branch(0x3, 0); // lanes 0,1 at 0; lanes 2,3 at 1
+        warp.converge_set(0);
+        warp.branch(0x1, 8); // lane 0 at 8, lane 1 at 2
+        warp.converge_wait(0); // lane 0 waits; lanes 2,3 run next
+        assert_eq!((warp.pc(), warp.active()), (1, 0xc));
+        warp.converge_set(0);
+        warp.branch(0xc, 8);
+        warp.converge_wait(0); // lanes 2,3 wait with lane 0; lane 1 is missing
+        assert_eq!((warp.pc(), warp.active()), (2, 0x2));
+        warp.branch(0x2, 8);
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (9, 0xf));
+        assert_eq!(warp.barrier(0), 0, "an open barrier keeps nobody");
     }
 
     #[test]

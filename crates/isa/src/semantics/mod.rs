@@ -1,1 +1,29 @@
 //! Pure meanings, written once: PTX and SASS tables bind spelling and encoding to them.
+//!
+//! A meaning is a function on plain words: `fn(u32, u32) -> u32` for one lane, or on the values
+//! of 32 lanes where lanes see each other ([`warp`], [`matrix`]). Floats travel as bits, so that
+//! no host rule about NaNs shows. Results are the same on every host: nothing here calls a
+//! mathematical library, and what the host rounds is only what IEEE 754 defines.
+//!
+//! [`rows`] lifts a lane function to the rows of a warp.
+//!
+//! Start reading at [`integer`] for the shape of a meaning, then [`rows`].
+
+pub mod atomic;
+pub mod compare;
+pub mod convert;
+pub mod float16;
+pub mod float32;
+pub mod float64;
+pub mod integer;
+pub mod logic;
+pub mod matrix;
+pub mod modifiers;
+pub mod rows;
+pub mod small_float;
+pub mod soft;
+pub mod transcendental;
+pub mod warp;
+
+pub use modifiers::Modifiers;
+pub use soft::Rounding;

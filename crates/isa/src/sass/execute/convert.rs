@@ -1,0 +1,245 @@
+//! Conversions and transcendental functions of SASS on the rows of a warp.
+
+use crate::{
+    instruction::Instruction,
+    lanes::Lanes,
+    operand::Halves,
+    row::Row,
+    semantics::{
+        Modifiers,
+        convert::{self, Integer},
+        float16::{self, Kind},
+        float32, transcendental,
+    },
+};
+
+/// Source format of a conversion: [`Format`] in four bits.
+pub const FROM: u32 = Modifiers::FREE;
+/// Destination format of a conversion: [`Format`] in four bits.
+pub const TO: u32 = Modifiers::FREE + 4;
+/// Which function `MUFU` computes: [`Function`] in four bits.
+pub const FUNCTION: u32 = Modifiers::FREE;
+/// Pairs: the result takes `sources[0]` as its high and `sources[1]` as its low half.
+pub const PAIR: u64 = 1 << (Modifiers::FREE + 8);
+/// Bytes or halves of the source: `.B0` to `.B3`, `.H0`, `.H1` as a shift in bits.
+pub const SHIFT: u32 = Modifiers::FREE + 9;
+/// The result is rounded to an integer but stays a float.
+pub const WHOLE: u64 = 1 << (Modifiers::FREE + 14);
+
+/// Formats that conversions know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Format {
+    /// Unsigned byte.
+    U8,
+    /// Signed byte.
+    S8,
+    /// Unsigned 16-bit.
+    U16,
+    /// Signed 16-bit.
+    S16,
+    /// Unsigned 32-bit.
+    U32,
+    /// Signed 32-bit.
+    S32,
+    /// Unsigned 64-bit.
+    U64,
+    /// Signed 64-bit.
+    S64,
+    /// Half precision.
+    F16,
+    /// bfloat16.
+    Bf16,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+    /// Single precision of which ten fraction bits count.
+    Tf32,
+}
+
+const FORMATS: [Format; 13] = [
+    Format::U8,
+    Format::S8,
+    Format::U16,
+    Format::S16,
+    Format::U32,
+    Format::S32,
+    Format::U64,
+    Format::S64,
+    Format::F16,
+    Format::Bf16,
+    Format::F32,
+    Format::F64,
+    Format::Tf32,
+];
+
+impl Format {
+    fn from_bits(modifiers: u64, shift: u32) -> Self {
+        FORMATS[((modifiers >> shift & 15) as usize).min(FORMATS.len() - 1)]
+    }
+
+    /// The integer type, if it is one.
+    #[must_use]
+    pub const fn integer(self) -> Option<Integer> {
+        let (bits, signed) = match self {
+            Self::U8 => (8, false),
+            Self::S8 => (8, true),
+            Self::U16 => (16, false),
+            Self::S16 => (16, true),
+            Self::U32 => (32, false),
+            Self::S32 => (32, true),
+            Self::U64 => (64, false),
+            Self::S64 => (64, true),
+            _ => return None,
+        };
+        Some(Integer { bits, signed })
+    }
+
+    /// Takes two registers.
+    #[must_use]
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::U64 | Self::S64 | Self::F64)
+    }
+}
+
+/// `F2F`, `F2I`, `I2F`, `I2FP`, `FRND`: any format to any other, the modifiers say which.
+pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let from = Format::from_bits(i.modifiers, FROM);
+    let to = Format::from_bits(i.modifiers, TO);
+    let shift = (i.modifiers >> SHIFT & 31) as u32;
+    let source = i.sources[0];
+    let values: [u64; 32] = match from {
+        Format::F64 => lanes.float64(source),
+        Format::U64 | Format::S64 => lanes.integer64(source),
+        Format::F32 | Format::Tf32 => lanes.float(source).0.map(u64::from),
+        Format::F16 | Format::Bf16 => {
+            let high = source.halves == Halves::High || shift == 16;
+            lanes.raw(source.operand, 0).0.map(|word| {
+                let mut half = float16::unpack(word)[usize::from(high)];
+                if source.absolute {
+                    half &= 0x7fff;
+                }
+                if source.negate {
+                    half ^= 0x8000;
+                }
+                u64::from(half)
+            })
+        }
+        _ => lanes.integer(source).0.map(|word| u64::from(word >> shift)),
+    };
+    let modifiers = Modifiers(i.modifiers);
+    let results = values.map(|value| one(value, from, to, modifiers));
+    if to.is_wide() {
+        lanes.write64(i.destination, &results);
+    } else {
+        lanes.write(i.destination, 0, &Row(results.map(|value| value as u32)));
+    }
+}
+
+/// One value converted.
+fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
+    let rounding = modifiers.rounding();
+    let flush = |word: u32| if modifiers.flush() { float32::flush(word) } else { word };
+    if let Some(integer) = from.integer() {
+        let number = integer.read(value);
+        return match to {
+            Format::F64 => convert::integer_to_float64(number, rounding),
+            Format::F16 => u64::from(Kind::Half.narrow_double(convert::integer_to_float64(number, rounding), rounding)),
+            Format::Bf16 => u64::from(Kind::Brain.narrow_double(convert::integer_to_float64(number, rounding), rounding)),
+            _ => match to.integer() {
+                Some(target) => target.convert(number, modifiers.saturate()),
+                None => u64::from(convert::integer_to_float32(number, rounding)),
+            },
+        };
+    }
+    if from == Format::F64 {
+        return match (to.integer(), to) {
+            (Some(target), _) => convert::float64_to_integer(value, target, rounding),
+            (None, Format::F64) => convert::float64_to_whole(value, rounding),
+            (None, Format::F16) => u64::from(Kind::Half.narrow_double(value, rounding)),
+            (None, Format::Bf16) => u64::from(Kind::Brain.narrow_double(value, rounding)),
+            (None, _) => u64::from(flush(convert::float64_to_float32(value, rounding))),
+        };
+    }
+    let single = match from {
+        Format::F16 => Kind::Half.widen(value as u16),
+        Format::Bf16 => Kind::Brain.widen(value as u16),
+        _ => flush(value as u32),
+    };
+    let single = if modifiers.has(WHOLE) { convert::float32_to_whole(single, rounding) } else { single };
+    match (to.integer(), to) {
+        (Some(target), _) => convert::float32_to_integer(single, target, rounding),
+        (None, Format::F64) => convert::float32_to_float64(single),
+        (None, Format::F16) => u64::from(Kind::Half.narrow_rounded(single, rounding)),
+        (None, Format::Bf16) => u64::from(Kind::Brain.narrow_rounded(single, rounding)),
+        (None, Format::Tf32) => u64::from(convert::float32_to_tf32(single, rounding)),
+        (None, _) => {
+            let value = flush(single);
+            u64::from(if modifiers.saturate() { float32::saturate(value) } else { value })
+        }
+    }
+}
+
+/// `F2FP`: two FP32 values into a pair, the first into the high half.
+pub fn pack_pair(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let kind = match Format::from_bits(i.modifiers, TO) {
+        Format::Bf16 => Kind::Brain,
+        _ => Kind::Half,
+    };
+    let (high, low) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let relu = modifiers.has(Modifiers::RELU);
+    let row = Row(std::array::from_fn(|n| {
+        let half = |word: u32| {
+            let value = kind.narrow_rounded(word, modifiers.rounding());
+            if relu { kind.relu(value) } else { value }
+        };
+        float16::pack([half(low.0[n]), half(high.0[n])])
+    }));
+    lanes.write(i.destination, 0, &row);
+}
+
+/// Functions of the transcendental unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Function {
+    /// Cosine of a multiple of 2π.
+    Cosine,
+    /// Sine of a multiple of 2π.
+    Sine,
+    /// Power of two.
+    Exponential,
+    /// Logarithm to base two.
+    Logarithm,
+    /// 1 / x.
+    Reciprocal,
+    /// 1 / √x.
+    ReciprocalSquareRoot,
+    /// Seed of 1 / x in double precision, high words.
+    ReciprocalHigh,
+    /// Seed of 1 / √x in double precision, high words.
+    ReciprocalSquareRootHigh,
+    /// √x.
+    SquareRoot,
+    /// Hyperbolic tangent.
+    HyperbolicTangent,
+}
+
+/// `MUFU`.
+pub fn transcendental(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let function: fn(u32) -> u32 = match i.modifiers >> FUNCTION & 15 {
+        0 => transcendental::cosine_of_turns,
+        1 => transcendental::sine_of_turns,
+        2 => transcendental::exponential,
+        3 => transcendental::logarithm,
+        4 => transcendental::reciprocal,
+        5 => transcendental::reciprocal_square_root,
+        6 => transcendental::reciprocal_high,
+        7 => transcendental::reciprocal_square_root_high,
+        8 => transcendental::square_root,
+        _ => transcendental::hyperbolic_tangent,
+    };
+    let a = lanes.float(i.sources[0]);
+    lanes.write(i.destination, 0, &Row(a.0.map(function)));
+}

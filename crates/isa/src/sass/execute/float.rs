@@ -1,0 +1,343 @@
+//! Floating point of SASS on the rows of a warp: FP32, FP64 and pairs of FP16 or BF16.
+
+use super::integer::store_comparison;
+use crate::{
+    instruction::Instruction,
+    lanes::Lanes,
+    operand::{Halves, Source},
+    row::{LANES, Row},
+    semantics::{
+        Modifiers, float16, float32, float64,
+        float16::Kind,
+        rows::{compare_rows, float_binary, float_ternary, mask_of},
+        soft::Rounding,
+    },
+};
+
+/// Pairs are BF16 rather than FP16.
+pub const BRAIN: u64 = 1 << Modifiers::FREE;
+/// Results of pairs are one FP32 value (`.F32` accumulator forms).
+pub const SINGLE_RESULT: u64 = 1 << (Modifiers::FREE + 1);
+/// `HSETP2.H_AND` gives one predicate for both halves.
+pub const BOTH_HALVES: u64 = 1 << (Modifiers::FREE + 2);
+/// `FMUL.M8` and kin: the product is scaled by a power of two.
+pub const SCALE: u32 = Modifiers::FREE + 4;
+
+/// `FADD`, rounding by the modifiers.
+#[inline(always)]
+pub fn add(lanes: &mut Lanes<'_>, i: &Instruction) {
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => float_binary(lanes, i, float32::add),
+        rounding => float_binary(lanes, i, |a, b| float32::add_rounded(a, b, rounding)),
+    }
+}
+
+/// `FMUL`.
+#[inline(always)]
+pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => float_binary(lanes, i, float32::mul),
+        rounding => float_binary(lanes, i, |a, b| float32::mul_rounded(a, b, rounding)),
+    }
+}
+
+/// `FFMA` for any host.
+#[inline(always)]
+pub fn fused(lanes: &mut Lanes<'_>, i: &Instruction) {
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => float_ternary(lanes, i, float32::fma),
+        rounding => float_ternary(lanes, i, |a, b, c| float32::fma_rounded(a, b, c, rounding)),
+    }
+}
+
+/// `FFMA` for hosts with a fused multiply-add of their own.
+#[inline(always)]
+pub fn fused_host(lanes: &mut Lanes<'_>, i: &Instruction) {
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => float_ternary(lanes, i, float32::fma_host),
+        rounding => float_ternary(lanes, i, |a, b, c| float32::fma_rounded(a, b, c, rounding)),
+    }
+}
+
+/// `FMNMX`: the smaller where the predicate holds, else the larger.
+#[inline(always)]
+pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let smaller = lanes.predicate(i.predicates[0]);
+    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let nan = modifiers.has(Modifiers::NAN);
+    let result = Row(std::array::from_fn(|n| {
+        let flush = |x| if modifiers.flush() { float32::flush(x) } else { x };
+        let (x, y) = (flush(a.0[n]), flush(b.0[n]));
+        let (x_key, y_key) = if modifiers.has(Modifiers::XOR_SIGN) {
+            (float32::abs(x), float32::abs(y))
+        } else {
+            (x, y)
+        };
+        let value = if smaller >> n & 1 == 1 {
+            float32::min(x_key, y_key, nan)
+        } else {
+            float32::max(x_key, y_key, nan)
+        };
+        if modifiers.has(Modifiers::XOR_SIGN) { float32::with_xor_sign(value, x, y) } else { value }
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `FSETP`.
+#[inline(always)]
+pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let holds = comparison(lanes, i);
+    store_comparison(lanes, i, holds);
+}
+
+#[inline(always)]
+fn comparison(lanes: &Lanes<'_>, i: &Instruction) -> u32 {
+    let modifiers = Modifiers(i.modifiers);
+    let (mut a, mut b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    if modifiers.flush() {
+        a = Row(a.0.map(float32::flush));
+        b = Row(b.0.map(float32::flush));
+    }
+    compare_rows(modifiers.comparison(), |n| f32::from_bits(a.0[n]), |n| f32::from_bits(b.0[n]))
+}
+
+/// `FSET`: a comparison as a word, all ones or 1.0 (`.BF`).
+#[inline(always)]
+pub fn set(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let holds = comparison(lanes, i);
+    let modifiers = Modifiers(i.modifiers);
+    let joined = modifiers.boolean().join(holds, lanes.predicate(i.predicates[0]));
+    let yes = if modifiers.has(SINGLE_RESULT) { 1f32.to_bits() } else { u32::MAX };
+    let row = Row(std::array::from_fn(|n| (joined >> n & 1).wrapping_neg() & yes));
+    lanes.write(i.destination, 0, &row);
+}
+
+/// `FCHK.DIVIDE`: true where the fast division `a / b` may be wrong: an operand or the quotient
+/// is near the ends of the exponent range, or not a number.
+#[inline(always)]
+pub fn check_divide(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let exponent = |word: u32| (word >> 23 & 0xff) as i32;
+    let slow = mask_of(|n| {
+        let (x, y) = (exponent(a.0[n]), exponent(b.0[n]));
+        let difference = x - y;
+        x == 0xff || y == 0xff || y == 0 || y >= 253 || x <= 23 || !(-125..126).contains(&difference)
+    });
+    lanes.set_predicate(i.predicate_destinations[0], slow);
+}
+
+/// `DADD`.
+#[inline(always)]
+pub fn double_add(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let rounding = Modifiers(i.modifiers).rounding();
+    double_two(lanes, i, |a, b| match rounding {
+        Rounding::Nearest => float64::add(a, b),
+        _ => float64::add_rounded(a, b, rounding),
+    });
+}
+
+/// `DMUL`.
+#[inline(always)]
+pub fn double_multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let rounding = Modifiers(i.modifiers).rounding();
+    double_two(lanes, i, |a, b| match rounding {
+        Rounding::Nearest => float64::mul(a, b),
+        _ => float64::mul_rounded(a, b, rounding),
+    });
+}
+
+#[inline(always)]
+fn double_two(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+}
+
+/// `DFMA` for any host.
+#[inline(always)]
+pub fn double_fused(lanes: &mut Lanes<'_>, i: &Instruction) {
+    double_three(lanes, i, float64::fma);
+}
+
+/// `DFMA` for hosts with a fused multiply-add of their own.
+#[inline(always)]
+pub fn double_fused_host(lanes: &mut Lanes<'_>, i: &Instruction) {
+    double_three(lanes, i, float64::fma_host);
+}
+
+#[inline(always)]
+fn double_three(lanes: &mut Lanes<'_>, i: &Instruction, nearest: impl Fn(u64, u64, u64) -> u64) {
+    let rounding = Modifiers(i.modifiers).rounding();
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    let c = lanes.float64(i.sources[2]);
+    let values = match rounding {
+        Rounding::Nearest => std::array::from_fn(|n| nearest(a[n], b[n], c[n])),
+        _ => std::array::from_fn(|n| float64::fma_rounded(a[n], b[n], c[n], rounding)),
+    };
+    lanes.write64(i.destination, &values);
+}
+
+/// `DSETP`.
+#[inline(always)]
+pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    let comparison = Modifiers(i.modifiers).comparison();
+    let holds = compare_rows(comparison, |n| f64::from_bits(a[n]), |n| f64::from_bits(b[n]));
+    store_comparison(lanes, i, holds);
+}
+
+/// `DMNMX`.
+#[inline(always)]
+pub fn double_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let smaller = lanes.predicate(i.predicates[0]);
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    let values = std::array::from_fn(|n| {
+        if smaller >> n & 1 == 1 { float64::min(a[n], b[n]) } else { float64::max(a[n], b[n]) }
+    });
+    lanes.write64(i.destination, &values);
+}
+
+fn kind(i: &Instruction) -> Kind {
+    if i.modifiers & BRAIN != 0 { Kind::Brain } else { Kind::Half }
+}
+
+/// A packed source, or one FP32 value narrowed into both halves.
+#[inline(always)]
+fn packed(lanes: &Lanes<'_>, source: Source, kind: Kind) -> Row {
+    let row = lanes.halves(Source { negate: false, absolute: false, ..source });
+    let mut row = if source.halves == Halves::Float32 {
+        Row(row.0.map(|word| {
+            let half = kind.narrow(word);
+            float16::pack([half, half])
+        }))
+    } else {
+        row
+    };
+    if source.absolute {
+        row.0.iter_mut().for_each(|word| *word &= 0x7fff_7fff);
+    }
+    if source.negate {
+        row.0.iter_mut().for_each(|word| *word ^= 0x8000_8000);
+    }
+    row
+}
+
+#[inline(always)]
+fn pairwise(lanes: &mut Lanes<'_>, i: &Instruction, count: usize, f: impl Fn(Kind, [u16; 3]) -> u16) {
+    let modifiers = Modifiers(i.modifiers);
+    let kind = kind(i);
+    let mut rows = [Row::ZERO; 3];
+    for (row, source) in rows.iter_mut().zip(&i.sources).take(count) {
+        *row = packed(lanes, *source, kind);
+    }
+    let flush = |half: u16| {
+        if modifiers.flush() && kind == Kind::Half && half & 0x7c00 == 0 { half & 0x8000 } else { half }
+    };
+    let mut result = Row::ZERO;
+    for n in 0..LANES {
+        let words = rows.map(|row| float16::unpack(row.0[n]));
+        let halves = [0, 1].map(|h| {
+            let value = flush(f(kind, words.map(|word| flush(word[h]))));
+            let value = if modifiers.saturate() { kind.saturate(value) } else { value };
+            if modifiers.has(Modifiers::RELU) { kind.relu(value) } else { value }
+        });
+        result.0[n] = float16::pack(halves);
+    }
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `HADD2`.
+#[inline(always)]
+pub fn half_add(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & SINGLE_RESULT != 0 {
+        return half_to_single(lanes, i);
+    }
+    pairwise(lanes, i, 2, |kind, [a, b, _]| kind.add(a, b));
+}
+
+/// `HADD2.F32`: the chosen half of `a`, plus `b`, as FP32; used to widen.
+#[inline(always)]
+fn half_to_single(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let kind = kind(i);
+    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    let row = Row(std::array::from_fn(|n| {
+        let wide = |word: u32| kind.widen(float16::unpack(word)[0]);
+        float32::add(wide(a.0[n]), wide(b.0[n]))
+    }));
+    lanes.write(i.destination, 0, &row);
+}
+
+/// `HMUL2`.
+#[inline(always)]
+pub fn half_multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    pairwise(lanes, i, 2, |kind, [a, b, _]| kind.mul(a, b));
+}
+
+/// `HFMA2`.
+#[inline(always)]
+pub fn half_fused(lanes: &mut Lanes<'_>, i: &Instruction) {
+    pairwise(lanes, i, 3, |kind, [a, b, c]| kind.fma(a, b, c));
+}
+
+/// `HMNMX2`: the smaller where the predicate holds, else the larger.
+#[inline(always)]
+pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let smaller = lanes.predicate(i.predicates[0]);
+    let nan = Modifiers(i.modifiers).has(Modifiers::NAN);
+    // The predicate is a constant in all code seen; lanes still decide for themselves.
+    let kind = kind(i);
+    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    let row = Row(std::array::from_fn(|n| {
+        let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
+        float16::pack([0, 1].map(|h| {
+            if smaller >> n & 1 == 1 { kind.min(x[h], y[h], nan) } else { kind.max(x[h], y[h], nan) }
+        }))
+    }));
+    lanes.write(i.destination, 0, &row);
+}
+
+/// `HSETP2`: a predicate for each half, or one for both (`.H_AND`).
+#[inline(always)]
+pub fn half_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let holds = half_comparison(lanes, i);
+    let other = lanes.predicate(i.predicates[0]);
+    let boolean = modifiers.boolean();
+    if modifiers.has(BOTH_HALVES) {
+        let both = holds[0] & holds[1];
+        lanes.set_predicate(i.predicate_destinations[0], boolean.join(both, other));
+        lanes.set_predicate(i.predicate_destinations[1], boolean.join(!both, other));
+    } else {
+        lanes.set_predicate(i.predicate_destinations[0], boolean.join(holds[0], other));
+        lanes.set_predicate(i.predicate_destinations[1], boolean.join(holds[1], other));
+    }
+}
+
+/// `HSET2`: comparisons of both halves as words, all ones or 1.0 (`.BF`).
+#[inline(always)]
+pub fn half_set(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let holds = half_comparison(lanes, i);
+    let other = lanes.predicate(i.predicates[0]);
+    let yes = match (modifiers.has(SINGLE_RESULT), kind(i)) {
+        (false, _) => 0xffff,
+        (true, Kind::Half) => 0x3c00,
+        (true, Kind::Brain) => 0x3f80,
+    };
+    let joined = holds.map(|mask| modifiers.boolean().join(mask, other));
+    let row = Row(std::array::from_fn(|n| {
+        float16::pack([0, 1].map(|h| if joined[h] >> n & 1 == 1 { yes } else { 0 }))
+    }));
+    lanes.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn half_comparison(lanes: &Lanes<'_>, i: &Instruction) -> [u32; 2] {
+    let kind = kind(i);
+    let comparison = Modifiers(i.modifiers).comparison();
+    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    [0, 1].map(|h| {
+        let wide = |word: u32| f32::from_bits(kind.widen(float16::unpack(word)[h]));
+        compare_rows(comparison, |n| wide(a.0[n]), |n| wide(b.0[n]))
+    })
+}

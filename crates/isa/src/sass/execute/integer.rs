@@ -1,0 +1,373 @@
+//! Integer arithmetic of SASS on the rows of a warp.
+
+use crate::{
+    instruction::Instruction,
+    lanes::Lanes,
+    row::{LANES, Row},
+    semantics::{
+        Modifiers, integer, logic,
+        rows::{compare_rows, mask_of},
+    },
+};
+
+/// The high half of a product or shift is wanted (`.HI`).
+pub const HIGH: u64 = 1 << Modifiers::FREE;
+/// Sign extension of the first operand stands for its high word (`LEA.HI.SX32`).
+pub const SIGN_EXTENDED: u64 = 1 << (Modifiers::FREE + 1);
+/// Operand B is signed too (`IDP.4A.S8.U8` differ).
+pub const SECOND_SIGNED: u64 = 1 << (Modifiers::FREE + 2);
+/// Shifts go right.
+pub const RIGHT: u64 = 1 << (Modifiers::FREE + 3);
+/// Shift counts go up to 64 rather than 32.
+pub const WIDE: u64 = 1 << (Modifiers::FREE + 4);
+/// The result is the distance to the top (`FLO.SH`).
+pub const SHIFT_AMOUNT: u64 = 1 << (Modifiers::FREE + 5);
+/// `ISETP.EX`: the low words were compared before, `predicates[1]` holds their outcome.
+pub const EXTENDED: u64 = 1 << (Modifiers::FREE + 6);
+
+/// One operand of a sum with carries: the complement where it is negated, and the one that
+/// completes the negation unless a carry chain brings it (`.X`).
+#[inline(always)]
+fn addend(lanes: &Lanes<'_>, i: &Instruction, index: usize, extended: bool) -> (Row, u64) {
+    let source = i.sources[index];
+    let mut row = lanes.raw(source.operand, 0);
+    let complement = source.negate || source.invert;
+    if complement {
+        row.0.iter_mut().for_each(|word| *word = !*word);
+    }
+    (row, u64::from(source.negate && !extended))
+}
+
+#[inline(always)]
+fn bit(mask: u32, lane: usize) -> u64 {
+    u64::from(mask >> lane & 1)
+}
+
+/// `IADD3`: three words and two carries in, a word and two carries out.
+#[inline(always)]
+pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let extended = Modifiers(i.modifiers).has(Modifiers::CARRY_IN);
+    let (a, a_one) = addend(lanes, i, 0, extended);
+    let (b, b_one) = addend(lanes, i, 1, extended);
+    let (c, c_one) = addend(lanes, i, 2, extended);
+    let ones = a_one + b_one + c_one;
+    let (first, second) = if extended {
+        (lanes.predicate(i.predicates[0]), lanes.predicate(i.predicates[1]))
+    } else {
+        (0, 0)
+    };
+    let sums: [u64; LANES] = std::array::from_fn(|n| {
+        u64::from(a.0[n]) + u64::from(b.0[n]) + u64::from(c.0[n]) + ones + bit(first, n) + bit(second, n)
+    });
+    lanes.write(i.destination, 0, &Row(sums.map(|sum| sum as u32)));
+    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| sums[n] >> 32 >= 1));
+    lanes.set_predicate(i.predicate_destinations[1], mask_of(|n| sums[n] >> 32 >= 2));
+}
+
+/// `LEA`: `(a << s) + b`, or the high word of `c:a << s` plus `b` with `.HI`.
+#[inline(always)]
+pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let extended = modifiers.has(Modifiers::CARRY_IN);
+    let shift = lanes.raw(i.sources[3].operand, 0).0[0] & 31;
+    let negate = i.sources[0].negate;
+    let low = lanes.raw(i.sources[0].operand, 0);
+    let (b, b_one) = addend(lanes, i, 1, extended);
+    let high = if modifiers.has(SIGN_EXTENDED) {
+        Row(low.0.map(|word| ((word as i32) >> 31) as u32))
+    } else {
+        lanes.raw(i.sources[2].operand, 0)
+    };
+    let carry = if extended { lanes.predicate(i.predicates[0]) } else { 0 };
+    let sums: [u64; LANES] = std::array::from_fn(|n| {
+        let value = (u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift;
+        let word = if modifiers.has(HIGH) { (value >> 32) as u32 } else { value as u32 };
+        let (word, one) = match (negate, extended) {
+            (false, _) => (word, 0),
+            (true, true) => (!word, 0),
+            (true, false) => (!word, 1),
+        };
+        u64::from(word) + one + u64::from(b.0[n]) + b_one + bit(carry, n)
+    });
+    lanes.write(i.destination, 0, &Row(sums.map(|sum| sum as u32)));
+    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| sums[n] >> 32 != 0));
+}
+
+/// `IMAD`: low word of `a × b + c`, plus a carry with `.X`.
+#[inline(always)]
+pub fn multiply_add(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let mut result = Row(std::array::from_fn(|n| integer::mad_low(a.0[n], b.0[n], c.0[n])));
+    if Modifiers(i.modifiers).has(Modifiers::CARRY_IN) {
+        let carry = lanes.predicate(i.predicates[0]);
+        for lane in 0..LANES {
+            result.0[lane] = result.0[lane].wrapping_add(carry >> lane & 1);
+        }
+    }
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `IMAD.WIDE`: 64-bit `a × b + c`, carry out and in.
+#[inline(always)]
+pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer64(i.sources[2]);
+    let carry = if modifiers.has(Modifiers::CARRY_IN) { lanes.predicate(i.predicates[0]) } else { 0 };
+    let signed = modifiers.has(Modifiers::SIGNED);
+    let mut overflow = 0;
+    let sums = std::array::from_fn(|n| {
+        let product = if signed {
+            integer::mul_wide_signed(a.0[n], b.0[n])
+        } else {
+            integer::mul_wide(a.0[n], b.0[n])
+        };
+        let (sum, out) = integer::add64_with_carry(product, c[n], carry >> n & 1 == 1);
+        overflow |= u32::from(out) << n;
+        sum
+    });
+    lanes.write64(i.destination, &sums);
+    lanes.set_predicate(i.predicate_destinations[0], overflow);
+}
+
+/// `IMAD.HI`: high word of `a × b + c`, where `c` is 64 bits wide.
+#[inline(always)]
+pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer64(i.sources[2]);
+    let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
+    let mut overflow = 0;
+    let result = Row(std::array::from_fn(|n| {
+        let product = if signed {
+            integer::mul_wide_signed(a.0[n], b.0[n])
+        } else {
+            integer::mul_wide(a.0[n], b.0[n])
+        };
+        let (sum, out) = product.overflowing_add(c[n]);
+        overflow |= u32::from(out) << n;
+        (sum >> 32) as u32
+    }));
+    lanes.write(i.destination, 0, &result);
+    lanes.set_predicate(i.predicate_destinations[0], overflow);
+}
+
+/// `IABS`.
+#[inline(always)]
+pub fn absolute(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let a = lanes.integer(i.sources[0]);
+    lanes.write(i.destination, 0, &Row(a.0.map(integer::abs)));
+}
+
+/// `IMNMX`, `VIMNMX`: the smaller where `predicates[0]` holds, else the larger.
+#[inline(always)]
+pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let result = choose_by_order(lanes, i, &a, &b);
+    lanes.write(i.destination, 0, &result);
+}
+
+#[inline(always)]
+fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row {
+    let smaller = lanes.predicate(i.predicates[0]);
+    // Flipping the sign bits makes unsigned order of signed.
+    let flip = u32::from(Modifiers(i.modifiers).has(Modifiers::SIGNED)) << 31;
+    Row(std::array::from_fn(|n| {
+        let (x, y) = (a.0[n] ^ flip, b.0[n] ^ flip);
+        let wanted = if smaller >> n & 1 == 1 { x.min(y) } else { x.max(y) };
+        wanted ^ flip
+    }))
+}
+
+/// `VIADDMNMX`: `a + b`, then the smaller or larger of it and `c`.
+#[inline(always)]
+pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let sum = Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n])));
+    let mut result = choose_by_order(lanes, i, &sum, &c);
+    if Modifiers(i.modifiers).has(Modifiers::RELU) {
+        result.0.iter_mut().for_each(|word| *word = (*word as i32).max(0) as u32);
+    }
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `VIADD`: `a + b`.
+#[inline(always)]
+pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    lanes.write(i.destination, 0, &Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n]))));
+}
+
+/// `VABSDIFF`: `|a - b| + c`.
+#[inline(always)]
+pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
+    let result = Row(std::array::from_fn(|n| {
+        if signed {
+            integer::sad_signed(a.0[n], b.0[n], c.0[n])
+        } else {
+            integer::sad(a.0[n], b.0[n], c.0[n])
+        }
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `VABSDIFF4`: sum of the differences of four bytes, plus `c` (`.ACC`).
+#[inline(always)]
+pub fn absolute_difference_bytes(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
+    let result = Row(std::array::from_fn(|n| {
+        let (x, y) = (a.0[n].to_le_bytes(), b.0[n].to_le_bytes());
+        (0..4).fold(c.0[n], |sum, k| {
+            let difference = if signed {
+                u32::from((x[k] as i8).abs_diff(y[k] as i8))
+            } else {
+                u32::from(x[k].abs_diff(y[k]))
+            };
+            sum.wrapping_add(difference)
+        })
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `IDP.4A`: dot product of bytes, plus `c`.
+#[inline(always)]
+pub fn dot_product4(lanes: &mut Lanes<'_>, i: &Instruction) {
+    dot_product(lanes, i, |a, b, c, x, y, _| integer::dp4a(a, b, c, x, y));
+}
+
+/// `IDP.2A.LO`, `.HI`: dot product of two 16-bit and two 8-bit values, plus `c`.
+#[inline(always)]
+pub fn dot_product2(lanes: &mut Lanes<'_>, i: &Instruction) {
+    dot_product(lanes, i, integer::dp2a);
+}
+
+#[inline(always)]
+fn dot_product(
+    lanes: &mut Lanes<'_>,
+    i: &Instruction,
+    product: impl Fn(u32, u32, u32, bool, bool, bool) -> u32,
+) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let modifiers = Modifiers(i.modifiers);
+    let (first, second) = (modifiers.has(Modifiers::SIGNED), modifiers.has(SECOND_SIGNED));
+    let high = modifiers.has(HIGH);
+    let result = Row(std::array::from_fn(|n| product(a.0[n], b.0[n], c.0[n], first, second, high)));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `ISETP`: compares, joins with `predicates[0]`; the second destination takes the complement
+/// of the comparison, joined likewise.
+#[inline(always)]
+pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let comparison = modifiers.comparison();
+    let flip = u32::from(modifiers.has(Modifiers::SIGNED)) << 31;
+    let mut holds = compare_rows(comparison, |n| a.0[n] ^ flip, |n| b.0[n] ^ flip);
+    if modifiers.has(EXTENDED) {
+        // Equal high words leave the answer to the low words.
+        let equal = mask_of(|n| a.0[n] == b.0[n]);
+        let low = lanes.predicate(i.predicates[1]);
+        let strict = mask_of(|n| crate::semantics::compare::compare(comparison, a.0[n] ^ flip, b.0[n] ^ flip));
+        holds = (strict & !equal) | (low & equal);
+    }
+    store_comparison(lanes, i, holds);
+}
+
+/// Joins a comparison with `predicates[0]` and writes both destinations.
+#[inline(always)]
+pub fn store_comparison(lanes: &mut Lanes<'_>, i: &Instruction, holds: u32) {
+    let boolean = Modifiers(i.modifiers).boolean();
+    let other = lanes.predicate(i.predicates[0]);
+    lanes.set_predicate(i.predicate_destinations[0], boolean.join(holds, other));
+    lanes.set_predicate(i.predicate_destinations[1], boolean.join(!holds, other));
+}
+
+/// `SHF`: the 64 bits `c:a` shifted by `b`; low or high word.
+#[inline(always)]
+pub fn shift(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let limit = if modifiers.has(WIDE) { 64 } else { 32 };
+    let wrap = modifiers.has(Modifiers::WRAP);
+    let signed = modifiers.has(Modifiers::SIGNED);
+    let (right, high) = (modifiers.has(RIGHT), modifiers.has(HIGH));
+    let result = Row(std::array::from_fn(|n| {
+        let count = if wrap { b.0[n] & (limit - 1) } else { b.0[n].min(limit) };
+        let value = u64::from(c.0[n]) << 32 | u64::from(a.0[n]);
+        let shifted = match (right, signed) {
+            (false, _) => logic::shl64(value, count),
+            (true, false) => logic::shr64(value, count),
+            (true, true) => logic::shr64_signed(value, count),
+        };
+        if high { (shifted >> 32) as u32 } else { shifted as u32 }
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `FLO`: position of the highest bit that differs from the sign, all ones if there is none; the
+/// predicate says whether there is one.
+#[inline(always)]
+pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let a = lanes.integer(i.sources[0]);
+    let amount = modifiers.has(SHIFT_AMOUNT);
+    let signed = modifiers.has(Modifiers::SIGNED);
+    let result = Row(a.0.map(|word| {
+        if signed {
+            logic::find_leading_signed(word, amount)
+        } else {
+            logic::find_leading(word, amount)
+        }
+    }));
+    lanes.write(i.destination, 0, &result);
+    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| result.0[n] != u32::MAX));
+}
+
+/// `POPC`.
+#[inline(always)]
+pub fn population(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let a = lanes.integer(i.sources[0]);
+    lanes.write(i.destination, 0, &Row(a.0.map(logic::popc)));
+}
+
+/// `BREV`.
+#[inline(always)]
+pub fn reverse_bits(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let a = lanes.integer(i.sources[0]);
+    lanes.write(i.destination, 0, &Row(a.0.map(logic::brev)));
+}
+
+/// `SGXT`: the low `b` bits extended.
+#[inline(always)]
+pub fn extend(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let wrap = modifiers.has(Modifiers::WRAP);
+    let signed = modifiers.has(Modifiers::SIGNED);
+    let result = Row(std::array::from_fn(|n| {
+        if signed {
+            logic::extend_signed(a.0[n], b.0[n], wrap)
+        } else {
+            logic::extend(a.0[n], b.0[n], wrap)
+        }
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// `BMSK`: ones from bit `a` for `b` bits.
+#[inline(always)]
+pub fn bit_mask(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let wrap = Modifiers(i.modifiers).has(Modifiers::WRAP);
+    let result = Row(std::array::from_fn(|n| logic::bit_mask(a.0[n], b.0[n], wrap)));
+    lanes.write(i.destination, 0, &result);
+}

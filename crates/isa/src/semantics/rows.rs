@@ -1,0 +1,425 @@
+//! From a lane's meaning to a warp's: helpers that read operands, loop over 32 lanes and write
+//! back. Binding tables name a helper and a meaning; the loop becomes vector code.
+//!
+//! A [`Meaning`] holds the same function compiled twice, for any host and for hosts with AVX2 and
+//! FMA. Which one runs is chosen once, when a program is linked; results are equal.
+
+use std::sync::OnceLock;
+
+use super::{Modifiers, compare::Comparison, float32};
+use crate::{
+    instruction::{Compute, Instruction},
+    lanes::Lanes,
+    row::{LANES, Mask, Row},
+};
+
+/// What an instruction does to the rows of a warp.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    /// For any host.
+    pub portable: Compute,
+    /// For hosts with AVX2 and FMA; called only where [`wide_host`] holds.
+    pub wide: Compute,
+}
+
+impl Meaning {
+    /// The version for this host.
+    #[must_use]
+    pub fn choose(&self) -> Compute {
+        if wide_host() {
+            self.wide
+        } else {
+            self.portable
+        }
+    }
+}
+
+/// Whether the host has AVX2 and FMA.
+#[must_use]
+pub fn wide_host() -> bool {
+    static WIDE: OnceLock<bool> = OnceLock::new();
+    *WIDE.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        {
+            std::arch::is_x86_feature_detected!("avx2")
+                && std::arch::is_x86_feature_detected!("fma")
+                && std::arch::is_x86_feature_detected!("bmi2")
+                && std::arch::is_x86_feature_detected!("lzcnt")
+                && std::arch::is_x86_feature_detected!("popcnt")
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            false
+        }
+    })
+}
+
+/// Builds a [`Meaning`]: `meaning!(binary(integer::add))` calls `binary(lanes, instruction,
+/// integer::add)`. With two functions, `portable; wide`, the second serves hosts with FMA.
+#[macro_export]
+macro_rules! meaning {
+    ($helper:path; $portable:expr; $wide:expr) => {{
+        fn portable(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
+            $helper(lanes, instruction, $portable);
+        }
+        #[cfg_attr(
+            target_arch = "x86_64",
+            target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")
+        )]
+        fn wide(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
+            $helper(lanes, instruction, $wide);
+        }
+        $crate::meaning!(@pair portable, wide)
+    }};
+    ($helper:path; $function:expr) => {
+        $crate::meaning!($helper; $function; $function)
+    };
+    ($whole:expr) => {{
+        fn portable(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
+            $whole(lanes, instruction);
+        }
+        #[cfg_attr(
+            target_arch = "x86_64",
+            target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")
+        )]
+        fn wide(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
+            $whole(lanes, instruction);
+        }
+        $crate::meaning!(@pair portable, wide)
+    }};
+    (@pair $portable:ident, $wide:ident) => {{
+        type Plain = fn(&mut $crate::Lanes<'_>, &$crate::Instruction);
+        type Featured = unsafe fn(&mut $crate::Lanes<'_>, &$crate::Instruction);
+        let featured: Featured = $wide;
+        $crate::semantics::rows::Meaning {
+            portable: $portable,
+            // SAFETY: both are plain function pointers of one signature, and `Meaning::choose`
+            // hands the wide one out only after it has found the features on this host.
+            wide: unsafe { ::core::mem::transmute::<Featured, Plain>(featured) },
+        }
+    }};
+}
+
+/// One 32-bit integer in, one out.
+#[inline(always)]
+pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
+    let a = lanes.integer(i.sources[0]);
+    let result = Row(std::array::from_fn(|n| f(a.0[n])));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// Two 32-bit integers in, one out.
+#[inline(always)]
+pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u32) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let result = Row(std::array::from_fn(|n| f(a.0[n], b.0[n])));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// Three 32-bit integers in, one out.
+#[inline(always)]
+pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32) -> u32) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let result = Row(std::array::from_fn(|n| f(a.0[n], b.0[n], c.0[n])));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// Four 32-bit integers in, one out.
+#[inline(always)]
+pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -> u32) {
+    let [a, b, c, d] = i.sources.map(|source| lanes.integer(source));
+    let result = Row(std::array::from_fn(|n| f([a.0[n], b.0[n], c.0[n], d.0[n]])));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// One 64-bit integer in, one out.
+#[inline(always)]
+pub fn unary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
+    let a = lanes.integer64(i.sources[0]);
+    lanes.write64(i.destination, &a.map(f));
+}
+
+/// Two 64-bit integers in, one out.
+#[inline(always)]
+pub fn binary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
+    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+}
+
+/// Three 64-bit integers in, one out.
+#[inline(always)]
+pub fn ternary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
+    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
+    let c = lanes.integer64(i.sources[2]);
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n], c[n])));
+}
+
+/// One 32-bit word in, a 64-bit one out.
+#[inline(always)]
+pub fn widen(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u64) {
+    let a = lanes.integer(i.sources[0]);
+    lanes.write64(i.destination, &a.0.map(f));
+}
+
+/// One 64-bit word in, a 32-bit one out.
+#[inline(always)]
+pub fn narrow(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u32) {
+    let a = lanes.integer64(i.sources[0]);
+    lanes.write(i.destination, 0, &Row(a.map(f)));
+}
+
+/// Two 32-bit words in, a 64-bit one out.
+#[inline(always)]
+pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u64) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a.0[n], b.0[n])));
+}
+
+/// Two 32-bit words and a 64-bit one in, a 64-bit one out.
+#[inline(always)]
+pub fn ternary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u64) -> u64) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer64(i.sources[2]);
+    lanes.write64(
+        i.destination,
+        &std::array::from_fn(|n| f(a.0[n], b.0[n], c[n])),
+    );
+}
+
+/// A 64-bit word and a 32-bit one in, a 64-bit one out.
+#[inline(always)]
+pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u64) {
+    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer(i.sources[1]));
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b.0[n])));
+}
+
+/// A 64-bit word and two 32-bit ones in, a 64-bit one out.
+#[inline(always)]
+pub fn field64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32, u32) -> u64) {
+    let a = lanes.integer64(i.sources[0]);
+    let (b, c) = (lanes.integer(i.sources[1]), lanes.integer(i.sources[2]));
+    lanes.write64(
+        i.destination,
+        &std::array::from_fn(|n| f(a[n], b.0[n], c.0[n])),
+    );
+}
+
+/// Two 64-bit words and two 32-bit ones in, a 64-bit one out.
+#[inline(always)]
+pub fn insert64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u32, u32) -> u64) {
+    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
+    let (c, d) = (lanes.integer(i.sources[2]), lanes.integer(i.sources[3]));
+    lanes.write64(
+        i.destination,
+        &std::array::from_fn(|n| f(a[n], b[n], c.0[n], d.0[n])),
+    );
+}
+
+/// A lane mask from a test of each lane.
+#[inline(always)]
+pub fn mask_of(test: impl Fn(usize) -> bool) -> Mask {
+    (0..LANES).fold(0, |mask, n| mask | Mask::from(test(n)) << n)
+}
+
+/// Results of single precision, finished: flushed, clamped.
+#[inline(always)]
+fn finish<const FLUSH: bool, const SATURATE: bool>(value: u32) -> u32 {
+    let value = if FLUSH { float32::flush(value) } else { value };
+    if SATURATE {
+        float32::saturate(value)
+    } else {
+        value
+    }
+}
+
+#[inline(always)]
+fn enter<const FLUSH: bool>(value: u32) -> u32 {
+    if FLUSH { float32::flush(value) } else { value }
+}
+
+/// Calls `$run::<FLUSH, SATURATE>` for the modifiers of an instruction.
+macro_rules! finished {
+    ($modifiers:expr, $lanes:expr, $i:expr, $run:ident, $f:expr) => {{
+        let modifiers = $modifiers;
+        match (modifiers.flush(), modifiers.saturate()) {
+            (false, false) => $run::<false, false>($lanes, $i, $f),
+            (true, false) => $run::<true, false>($lanes, $i, $f),
+            (false, true) => $run::<false, true>($lanes, $i, $f),
+            (true, true) => $run::<true, true>($lanes, $i, $f),
+        }
+    }};
+}
+
+#[inline(always)]
+fn float_unary_as<const FLUSH: bool, const SATURATE: bool>(
+    lanes: &mut Lanes<'_>,
+    i: &Instruction,
+    f: impl Fn(u32) -> u32,
+) {
+    let a = lanes.float(i.sources[0]);
+    let result = Row(std::array::from_fn(|n| {
+        finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n])))
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+#[inline(always)]
+fn float_binary_as<const FLUSH: bool, const SATURATE: bool>(
+    lanes: &mut Lanes<'_>,
+    i: &Instruction,
+    f: impl Fn(u32, u32) -> u32,
+) {
+    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let result = Row(std::array::from_fn(|n| {
+        finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n])))
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+#[inline(always)]
+fn float_ternary_as<const FLUSH: bool, const SATURATE: bool>(
+    lanes: &mut Lanes<'_>,
+    i: &Instruction,
+    f: impl Fn(u32, u32, u32) -> u32,
+) {
+    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let c = lanes.float(i.sources[2]);
+    let result = Row(std::array::from_fn(|n| {
+        let (x, y) = (enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]));
+        finish::<FLUSH, SATURATE>(f(x, y, enter::<FLUSH>(c.0[n])))
+    }));
+    lanes.write(i.destination, 0, &result);
+}
+
+/// One float in, one out, `.ftz` and `.sat` as the modifiers say.
+#[inline(always)]
+pub fn float_unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
+    finished!(Modifiers(i.modifiers), lanes, i, float_unary_as, f);
+}
+
+/// Two floats in, one out, `.ftz` and `.sat` as the modifiers say.
+#[inline(always)]
+pub fn float_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u32) {
+    finished!(Modifiers(i.modifiers), lanes, i, float_binary_as, f);
+}
+
+/// Three floats in, one out, `.ftz` and `.sat` as the modifiers say.
+#[inline(always)]
+pub fn float_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32) -> u32) {
+    finished!(Modifiers(i.modifiers), lanes, i, float_ternary_as, f);
+}
+
+/// One double in, one out.
+#[inline(always)]
+pub fn double_unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
+    let a = lanes.float64(i.sources[0]);
+    lanes.write64(i.destination, &a.map(f));
+}
+
+/// Two doubles in, one out.
+#[inline(always)]
+pub fn double_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+}
+
+/// Three doubles in, one out.
+#[inline(always)]
+pub fn double_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
+    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    let c = lanes.float64(i.sources[2]);
+    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n], c[n])));
+}
+
+/// Lanes where `comparison` holds between two rows of ordered values.
+#[inline(always)]
+pub fn compare_rows<T: PartialOrd + Copy>(
+    comparison: Comparison,
+    a: impl Fn(usize) -> T,
+    b: impl Fn(usize) -> T,
+) -> Mask {
+    // The comparison is the same for all lanes: choosing it outside leaves a plain loop.
+    match comparison {
+        Comparison::False => 0,
+        Comparison::True => Mask::MAX,
+        Comparison::Less => mask_of(|n| a(n) < b(n)),
+        Comparison::Equal => mask_of(|n| a(n) == b(n)),
+        Comparison::LessEqual => mask_of(|n| a(n) <= b(n)),
+        Comparison::Greater => mask_of(|n| a(n) > b(n)),
+        Comparison::GreaterEqual => mask_of(|n| a(n) >= b(n)),
+        Comparison::NotEqualUnordered => mask_of(|n| a(n) != b(n)),
+        other => mask_of(|n| super::compare::compare(other, a(n), b(n))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Convergence, Operand,
+        instruction::{Operation, Shape},
+        lanes::{ConstantBanks, Identity, UniformRegisters},
+        semantics::integer,
+    };
+    use proptest::prelude::*;
+
+    /// Runs a meaning on `sources` in rows 0 and 1, 2 and 3, …; gives rows 8 and 9.
+    fn run(compute: Compute, modifiers: u64, sources: &[[u64; LANES]], execute: Mask) -> [Row; 2] {
+        let mut registers = vec![Row::splat(7); 10];
+        let mut instruction = Instruction::new(Operation::Compute(compute), Shape::default());
+        for (index, values) in sources.iter().enumerate() {
+            registers[2 * index] = Row(values.map(|value| value as u32));
+            registers[2 * index + 1] = Row(values.map(|value| (value >> 32) as u32));
+            instruction.sources[index] = Operand::Register(2 * index as u16).into();
+        }
+        instruction.destination = Some(8);
+        instruction.modifiers = modifiers;
+        let mut lanes = Lanes {
+            registers: &mut registers,
+            predicates: &mut [],
+            uniform: &mut UniformRegisters::default(),
+            convergence: &mut Convergence::new(Mask::MAX, 0, 0, true),
+            constants: &ConstantBanks::default(),
+            identity: &Identity::default(),
+            active: Mask::MAX,
+            execute,
+        };
+        compute(&mut lanes, &instruction);
+        [registers[8], registers[9]]
+    }
+
+    #[test]
+    fn lanes_that_do_not_execute_keep_their_values() {
+        let add = meaning!(binary; integer::add);
+        let values: [u64; LANES] = std::array::from_fn(|n| n as u64);
+        let [row, _] = run(add.choose(), 0, &[values, values], 0xffff);
+        assert_eq!((row.0[3], row.0[15], row.0[16]), (6, 30, 7));
+    }
+
+    proptest! {
+        /// Results do not depend on the host's vector width.
+        #[test]
+        fn both_versions_agree(
+            a in prop::array::uniform32(any::<u64>()),
+            b in prop::array::uniform32(any::<u64>()),
+            c in prop::array::uniform32(any::<u64>()),
+            execute: Mask,
+            flush: bool,
+        ) {
+            let meanings = [
+                meaning!(ternary; integer::mad_low),
+                meaning!(float_ternary; float32::fma; float32::fma_host),
+                meaning!(float_binary; float32::add),
+                meaning!(double_ternary; super::super::float64::fma; super::super::float64::fma_host),
+                meaning!(ternary64; |a: u64, b, c| a.wrapping_mul(b) ^ c),
+            ];
+            let modifiers = if flush { Modifiers::FLUSH } else { 0 };
+            for meaning in meanings {
+                let sources = [a, b, c];
+                let portable = run(meaning.portable, modifiers, &sources, execute);
+                prop_assert_eq!(portable, run(meaning.choose(), modifiers, &sources, execute));
+            }
+        }
+    }
+}
