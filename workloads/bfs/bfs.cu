@@ -47,8 +47,9 @@ int main(int argc, char** argv) {
     int level = 0;
     while (size > 0) {
         next_size.clear();
+        level++;
         expand_frontier<<<blocks_for(size, THREADS), THREADS>>>(offsets, targets, frontier, size, distances, next,
-                                                                next_size, ++level);
+                                                                next_size, level);
         CHECK_LAUNCH();
         size = next_size.read_one();
         std::swap(frontier, next);
