@@ -48,6 +48,16 @@ pub enum ConfigError {
         /// The reason.
         because: String,
     },
+    /// A policy name that no registry entry has.
+    #[error("no {kind} is called `{name}`; known: {known}")]
+    UnknownPolicy {
+        /// What it would decide.
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// The registry.
+        known: String,
+    },
     /// A GPU that is neither in the catalogue nor a file.
     #[error(
         "no GPU is called `{name}`{}; known: {known}; or give the path of a .toml file",
