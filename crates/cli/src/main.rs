@@ -1,2 +1,56 @@
 //! The `lockstep` command.
-fn main() {}
+//!
+//! One file a command under `commands/`; only here do errors become text and exit codes.
+
+mod commands;
+mod options;
+mod report;
+mod table;
+mod watch;
+
+use clap::Parser;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Runs unmodified CUDA programs on simulated NVIDIA GPUs: cycle by cycle, in parallel, with one
+/// answer however many threads run it.
+#[derive(Parser)]
+#[command(name = "lockstep", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    /// Say more about what happens (-v: what is done, -vv: every call)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_logging(cli.verbose);
+    match cli.command.run() {
+        Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "lockstep: {error:#}");
+            let code = error.downcast_ref::<lockstep_simulation::RunError>().map_or(2, |error| error.exit_code());
+            ExitCode::from(u8::try_from(code & 0xff).unwrap_or(2))
+        }
+    }
+}
+
+fn start_logging(verbose: u8) {
+    use tracing_subscriber::EnvFilter;
+    let level = match verbose {
+        0 => "error",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("LOCKSTEP_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .without_time()
+        .with_target(false)
+        .init();
+}

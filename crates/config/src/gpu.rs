@@ -294,6 +294,8 @@ pub struct LaunchConfig {
     pub finish: Cycles,
     /// Most bytes of parameters.
     pub parameters: Bytes,
+    /// A kernel that runs for longer is taken to hang, in SM cycles.
+    pub watchdog: Cycles,
 }
 
 /// What calls cost on the host, in simulated time.

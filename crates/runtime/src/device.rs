@@ -31,6 +31,8 @@ pub struct KernelLaunch {
     pub cooperative: Option<u64>,
     /// Shared memory that the SM should set aside in all, in bytes; none if the hardware chooses.
     pub carveout: Option<u64>,
+    /// The stream, by a number of its own: launches of one queue run one after the other.
+    pub queue: u64,
     /// When it may begin, not before now.
     pub at: Time,
 }
@@ -44,8 +46,18 @@ pub struct KernelResult {
     pub start: Time,
     /// When it was complete.
     pub end: Time,
-    /// Counters by the column name of `kernels.csv`.
-    pub counters: Vec<(&'static str, f64)>,
+    /// Counters by name: those of the columns of `kernels.csv`, and those that columns are made of.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+impl KernelResult {
+    /// A counter, if the mode knows it.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.counters
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| *value)
+    }
 }
 
 /// Why the hardware stopped.

@@ -1,1 +1,36 @@
 //! One run, from description to results.
+//!
+//! A [`Description`] says what is simulated and how; [`run_program`] runs an unmodified CUDA
+//! program against it, [`run_kernel`] a single kernel, [`replay`] a record of calls, and
+//! [`verify`] one program in many ways that must agree. Every entry point calls one of these.
+//!
+//! Start reading at [`run_program`].
+
+mod arguments;
+mod description;
+mod environment;
+mod guardian;
+mod host_writes;
+mod inspect;
+mod kernel;
+mod machine;
+mod program;
+mod progress;
+mod replay;
+mod results;
+mod server;
+mod supervise;
+mod verify;
+
+pub use arguments::{Argument, ElementType};
+pub use description::{Description, Execution, Mode, Schedule};
+pub use environment::{Libraries, MissingLibraries};
+pub use kernel::{KernelDescription, Printed, run_kernel};
+pub use lockstep_runtime::FrontendChoice;
+pub use program::{RunError, run_program};
+pub use progress::Progress;
+pub use replay::replay;
+pub use results::Results;
+pub use server::Recording;
+pub use supervise::{Ended, StartError};
+pub use verify::{Outcome, Variant, variants, verify};

@@ -87,6 +87,7 @@ impl<D: Device> Runtime<D> {
                 constants: Vec::new(),
                 cooperative,
                 carveout,
+                queue: key,
                 at: Time::ZERO,
             },
             constants,

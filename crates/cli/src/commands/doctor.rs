@@ -1,0 +1,176 @@
+//! `lockstep doctor`: what works on this machine, what is missing, and how to get it.
+
+use clap::Args;
+use lockstep_protocol::window::{self, Window};
+use lockstep_simulation::Libraries;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Check what works on this machine and say what is missing.
+#[derive(Args)]
+pub struct Doctor {}
+
+/// What a check found.
+enum Finding {
+    /// It works.
+    Good(String),
+    /// Something optional is missing: what, and how to get it.
+    Lacking(String),
+    /// Nothing can run without it: what, and what to do.
+    Broken(String),
+}
+
+use Finding::{Broken, Good, Lacking};
+
+/// Every check, in the order of the report.
+const CHECKS: &[(&str, fn() -> Finding)] = &[
+    ("processor", processor),
+    ("memory", memory),
+    ("shared memory", shared_memory),
+    ("fixed addresses", fixed_addresses),
+    ("libraries for CUDA programs", libraries),
+    ("socket directory", socket_directory),
+    ("page faults in user space", user_faults),
+    ("nvcc", || tool("nvcc", "compiles CUDA programs; `cargo xtask demo` fetches it from PyPI into .lockstep/venv")),
+    ("ptxas", || tool("ptxas", "turns PTX into machine code; it comes with nvcc")),
+    ("nvdisasm", || tool("nvdisasm", "checks the decoder of machine code; it comes with nvcc")),
+    ("real GPU", real_gpu),
+];
+
+impl Doctor {
+    /// Runs it; 1 if programs cannot be simulated here.
+    pub fn run(self) -> anyhow::Result<i32> {
+        println!("lockstep {}", env!("CARGO_PKG_VERSION"));
+        let mut broken = 0;
+        for (name, check) in CHECKS {
+            let (mark, text) = match check() {
+                Good(text) => ("ok  ", text),
+                Lacking(text) => ("none", text),
+                Broken(text) => {
+                    broken += 1;
+                    ("FAIL", text)
+                }
+            };
+            println!("[{mark}] {name}: {text}");
+        }
+        match broken {
+            0 => println!("\nCUDA programs can be simulated here."),
+            1 => println!("\nOne thing must be repaired before CUDA programs can be simulated here."),
+            count => println!("\n{count} things must be repaired before CUDA programs can be simulated here."),
+        }
+        Ok(i32::from(broken > 0))
+    }
+}
+
+fn processor() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut features = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    for (name, present) in [
+        ("AVX2", std::arch::is_x86_feature_detected!("avx2")),
+        ("AVX-512", std::arch::is_x86_feature_detected!("avx512f")),
+        ("FMA", std::arch::is_x86_feature_detected!("fma")),
+    ] {
+        if present {
+            features.push(name);
+        }
+    }
+    let features = if features.is_empty() { "no wide vectors (slower)".into() } else { features.join(", ") };
+    Good(format!("{cores} cores, {}, {features}", std::env::consts::ARCH))
+}
+
+fn memory() -> Finding {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let value = |key: &str| -> Option<u64> {
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    match value("MemAvailable:") {
+        Some(kibibytes) if kibibytes < 1 << 20 => {
+            Lacking(format!("{} MiB free; large programs will not fit", kibibytes >> 10))
+        }
+        Some(kibibytes) => Good(format!("{:.1} GiB free", kibibytes as f64 / f64::from(1 << 20))),
+        None => Lacking("/proc/meminfo cannot be read".into()),
+    }
+}
+
+fn shared_memory() -> Finding {
+    match window::create() {
+        Ok(_) => Good("a sparse memory file can be made".into()),
+        Err(error) => Broken(format!("{error}; is memfd_create forbidden by a sandbox?")),
+    }
+}
+
+fn fixed_addresses() -> Finding {
+    match window::create().and_then(Window::map_fixed) {
+        Ok(_) => Good("the window of simulated memory can be mapped where programs expect it".into()),
+        Err(error) => Broken(error.to_string()),
+    }
+}
+
+fn libraries() -> Finding {
+    match Libraries::find() {
+        Ok(found) => Good(found.core.display().to_string()),
+        Err(error) => Broken(error.to_string()),
+    }
+}
+
+fn socket_directory() -> Finding {
+    let parent = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|path| path.is_dir())
+        .unwrap_or_else(std::env::temp_dir);
+    match lockstep_protocol::Listener::bind_under(&parent) {
+        Ok(_) => Good(parent.display().to_string()),
+        Err(error) => Broken(error.to_string()),
+    }
+}
+
+fn user_faults() -> Finding {
+    let allowed = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
+    let device = Path::new("/dev/userfaultfd");
+    let open = rustix::fs::access(device, rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK).is_ok();
+    let root = rustix::process::geteuid().is_root();
+    if allowed.trim() == "1" || open || root {
+        return Good("userfaultfd is allowed".into());
+    }
+    Lacking(
+        "userfaultfd is not allowed to you; managed memory is then synchronised at calls only \
+         (`sysctl vm.unprivileged_userfaultfd=1` allows it)"
+            .into(),
+    )
+}
+
+fn tool(name: &str, why: &str) -> Finding {
+    let Some(path) = find_tool(name) else { return Lacking(format!("not found; it {why}")) };
+    let version = Command::new(&path).arg("--version").output().ok().and_then(|output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().find(|line| line.contains("release")).map(|line| line.trim().to_string())
+    });
+    Good(format!("{} ({})", path.display(), version.as_deref().unwrap_or("version unknown")))
+}
+
+/// In the path, in the usual places, or in the project's own virtual environment.
+fn find_tool(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    if let Some(home) = std::env::var_os("CUDA_HOME").or_else(|| std::env::var_os("CUDA_PATH")) {
+        folders.push(Path::new(&home).join("bin"));
+    }
+    folders.push("/usr/local/cuda/bin".into());
+    let libraries = Path::new(".lockstep/venv/lib");
+    for python in std::fs::read_dir(libraries).into_iter().flatten().flatten() {
+        let packages = python.path().join("site-packages/nvidia");
+        for package in std::fs::read_dir(packages).into_iter().flatten().flatten() {
+            folders.push(package.path().join("bin"));
+        }
+    }
+    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+fn real_gpu() -> Finding {
+    if Path::new("/dev/nvidiactl").exists() || Path::new("/proc/driver/nvidia/version").exists() {
+        return Good("an NVIDIA driver is loaded; `lockstep sample` can read its counters".into());
+    }
+    Lacking("no NVIDIA driver; none is needed to simulate".into())
+}

@@ -1,0 +1,70 @@
+//! `lockstep gpus`: what can be simulated.
+
+use crate::table::{Align, Table};
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use lockstep_config::{CATALOGUE, load};
+
+/// List the GPUs that can be simulated, or show the file of one.
+#[derive(Args)]
+#[command(after_help = "A GPU of your own is a .toml file; it may begin with `base = \"h200\"` and name only what differs:\n  lockstep run --gpu my_gpu.toml -- ./program")]
+pub struct Gpus {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Show the file of a GPU, with the source of every number
+    Show {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Gpus {
+    /// Runs it.
+    pub fn run(self) -> anyhow::Result<i32> {
+        match self.what {
+            None => list(),
+            Some(What::Show { name }) => {
+                match lockstep_config::find(&name) {
+                    Some(entry) => print!("{}", entry.text),
+                    None => print!("{}", lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)),
+                }
+                Ok(0)
+            }
+        }
+    }
+}
+
+fn list() -> anyhow::Result<i32> {
+    let mut table = Table::new(&[
+        ("name", Align::Left),
+        ("GPU", Align::Left),
+        ("sm", Align::Right),
+        ("SMs", Align::Right),
+        ("clock", Align::Right),
+        ("L2", Align::Right),
+        ("memory", Align::Right),
+        ("bandwidth", Align::Right),
+    ]);
+    for entry in CATALOGUE {
+        let config = load::<&str>(Some(entry.name), &[]).context("the catalogue")?;
+        let dram = &config.dram;
+        let bandwidth = dram.bytes_per_cycle.at(dram.clock).get() as f64 * f64::from(dram.channels) / 1e9;
+        table.row(&[
+            entry.name.to_string(),
+            entry.title().to_string(),
+            config.device.compute_capability.architecture().to_string(),
+            config.device.sms.to_string(),
+            config.device.clock.to_string(),
+            config.l2.capacity.to_string(),
+            format!("{:.1} GiB", config.device.memory.0 as f64 / f64::from(1 << 30)),
+            format!("{bandwidth:.0} GB/s"),
+        ]);
+    }
+    print!("{table}");
+    println!("\n`lockstep gpus show NAME` prints every number of one with its source.");
+    Ok(0)
+}

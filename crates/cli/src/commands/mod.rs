@@ -1,0 +1,45 @@
+//! The commands, one file each; to add one, a file and a line here.
+
+mod disasm;
+mod doctor;
+mod gpus;
+mod kernel;
+mod run;
+mod topology;
+mod verify;
+
+use clap::Subcommand;
+
+/// What the command line can ask for.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run a CUDA program on a simulated GPU
+    Run(run::Run),
+    /// Run one kernel of a PTX or cubin file, without a host program
+    Kernel(kernel::Kernel),
+    /// Simulate a program in many ways and check that all answers are equal
+    Verify(verify::Verify),
+    /// Show the parts of a simulated GPU and the links between them
+    Topology(topology::Topology),
+    /// Show the instructions of a PTX, cubin or fat binary file as the simulator sees them
+    Disasm(disasm::Disasm),
+    /// List the GPUs that can be simulated, or show the file of one
+    Gpus(gpus::Gpus),
+    /// Check what works on this machine and say what is missing
+    Doctor(doctor::Doctor),
+}
+
+impl Command {
+    /// Runs it; the exit code.
+    pub fn run(self) -> anyhow::Result<i32> {
+        match self {
+            Self::Run(command) => command.run(),
+            Self::Kernel(command) => command.run(),
+            Self::Verify(command) => command.run(),
+            Self::Topology(command) => command.run(),
+            Self::Disasm(command) => command.run(),
+            Self::Gpus(command) => command.run(),
+            Self::Doctor(command) => command.run(),
+        }
+    }
+}

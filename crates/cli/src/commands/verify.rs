@@ -1,0 +1,57 @@
+//! `lockstep verify`: one program, many ways, one answer.
+
+use crate::options::SimulationOptions;
+use crate::report;
+use clap::Args;
+use lockstep_simulation::{variants, verify};
+
+/// Simulate a program in many ways and check that all answers are equal.
+///
+/// The program runs once; its calls are recorded with all data and replayed with 1, 2, 3 and 8
+/// threads, both schedules, random delays of the workers, idle time stepped through instead of
+/// jumped over, and saving and loading the whole state in the middle of kernels.
+#[derive(Args)]
+pub struct Verify {
+    #[command(flatten)]
+    options: SimulationOptions,
+    /// Runs with saving and loading at random epochs
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    reloads: u64,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    command: Vec<String>,
+}
+
+impl Verify {
+    /// Runs it; 1 if any answer differs.
+    pub fn run(self) -> anyhow::Result<i32> {
+        let description = self.options.describe()?;
+        let variants = variants(self.reloads);
+        println!("{:<44} {:>10}  {:<16}  result", "way", "seconds", "digest");
+        let (reference, outcomes) = verify(&description, &self.command, &variants, |outcome| {
+            let verdict = if outcome.differences.is_empty() {
+                match outcome.reloads {
+                    0 => "equal".to_string(),
+                    count => format!("equal, after {count} reloads"),
+                }
+            } else {
+                format!("DIFFERENT: {}", outcome.differences.join("; "))
+            };
+            println!(
+                "{:<44} {:>10.3}  {:<16}  {verdict}",
+                outcome.variant.describe(),
+                outcome.wall.as_secs_f64(),
+                report::short(&outcome.digest)
+            );
+        })?;
+        report::print_problems(&reference);
+        let different = outcomes.iter().filter(|outcome| !outcome.differences.is_empty()).count();
+        let digest = reference.summary.digest.clone().unwrap_or_default();
+        if different > 0 {
+            println!("\n{different} of {} ways gave another answer than {}", outcomes.len(), report::short(&digest));
+            return Ok(1);
+        }
+        println!("\nall {} ways gave the digest {digest}", outcomes.len());
+        Ok(reference.summary.ending.exit_code)
+    }
+}

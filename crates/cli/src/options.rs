@@ -1,0 +1,96 @@
+//! Options that several commands share.
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use lockstep_simulation::{Description, FrontendChoice, Mode, Schedule};
+use std::path::PathBuf;
+
+/// Which GPU is simulated, and how.
+#[derive(Args)]
+pub struct SimulationOptions {
+    /// GPU of the catalogue (see `lockstep gpus`), or a .toml file
+    #[arg(long, value_name = "NAME|FILE", default_value = lockstep_config::DEFAULT_GPU)]
+    pub gpu: String,
+    /// Change one setting, for example `--set l2.capacity="30 MiB"`; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+    /// Instructions to run: SASS for the GPU if the program carries it, else PTX; or only one kind
+    #[arg(long, value_enum, default_value_t = FrontendName::Auto)]
+    pub frontend: FrontendName,
+    /// Model every cycle, or only values
+    #[arg(long, value_enum, default_value_t = ModeName::Timing)]
+    pub mode: ModeName,
+    /// Worker threads; 0 takes what the machine has
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub threads: u32,
+    /// How parts of the GPU are given to threads
+    #[arg(long, value_enum, default_value_t = ScheduleName::Auto)]
+    pub schedule: ScheduleName,
+    /// Empty the caches before every kernel, as ncu does by default
+    #[arg(long)]
+    pub cold_caches: bool,
+    /// Refuse images that the real driver would refuse on this GPU
+    #[arg(long)]
+    pub strict_image: bool,
+    /// Folder for the results [default: lockstep-out/<program>-<n>]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Names for [`FrontendChoice`].
+#[derive(Clone, Copy, ValueEnum)]
+pub enum FrontendName {
+    /// SASS if there is any for the GPU, else PTX
+    Auto,
+    /// Machine code
+    Sass,
+    /// Virtual machine code
+    Ptx,
+}
+
+/// Names for [`Mode`].
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ModeName {
+    /// Every cycle
+    Timing,
+    /// Values only
+    Functional,
+}
+
+/// Names for [`Schedule`].
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ScheduleName {
+    /// Whatever suits the number of threads
+    Auto,
+    /// Every part stays with one thread
+    Static,
+    /// Threads take parts as they become free
+    Dynamic,
+}
+
+impl SimulationOptions {
+    /// The run that these options describe.
+    pub fn describe(&self) -> anyhow::Result<Description> {
+        let config = lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
+        let mut description = Description::new(&self.gpu, config);
+        description.frontend = match self.frontend {
+            FrontendName::Auto => FrontendChoice::Auto,
+            FrontendName::Sass => FrontendChoice::Sass,
+            FrontendName::Ptx => FrontendChoice::Ptx,
+        };
+        description.mode = match self.mode {
+            ModeName::Timing => Mode::Timing,
+            ModeName::Functional => Mode::Functional,
+        };
+        description.execution.threads = self.threads;
+        description.execution.schedule = match self.schedule {
+            ScheduleName::Auto => Schedule::Auto,
+            ScheduleName::Static => Schedule::Static,
+            ScheduleName::Dynamic => Schedule::Dynamic,
+        };
+        description.cold_caches = self.cold_caches;
+        description.strict_image = self.strict_image;
+        description.out = self.out.clone();
+        Ok(description)
+    }
+}

@@ -1,0 +1,210 @@
+//! The report at the end of a run, on standard error so that the program's own output stays its
+//! own.
+
+use crate::table::{Align, Table};
+use lockstep_simulation::Results;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Rows of the kernel table.
+const MAXIMUM_ROWS: usize = 20;
+/// Letters of a kernel's name.
+const MAXIMUM_NAME: usize = 48;
+
+/// Prints the whole report.
+pub fn print(results: &Results) {
+    eprint!("{}", text(results));
+}
+
+/// Prints what went wrong, and notices.
+pub fn print_problems(results: &Results) {
+    for notice in &results.notices {
+        eprintln!("lockstep: {notice}");
+    }
+    for warning in &results.summary.warnings {
+        eprintln!("lockstep: warning: {warning}");
+    }
+    for problem in &results.summary.ending.problems {
+        eprintln!("lockstep: {problem}");
+    }
+    if !results.summary.ending.complete {
+        eprintln!("lockstep: not every kernel was complete when the run ended");
+    }
+}
+
+fn text(results: &Results) -> String {
+    let summary = &results.summary;
+    let mut text = String::new();
+    if results.kernels.is_empty() && summary.totals.calls == 0 {
+        return text;
+    }
+    let name = summary.configuration["device"]["name"].as_str().unwrap_or(&summary.gpu).to_string();
+    let _ = writeln!(text, "\n── {name}, {} ──", summary.mode);
+    if !results.kernels.is_empty() {
+        let _ = write!(text, "{}", kernel_table(results));
+    }
+    let totals = &summary.totals;
+    let mut line = format!("{} calls, {} kernels", group(totals.calls), group(totals.kernels));
+    if let Some(count) = totals.inst_executed {
+        let _ = write!(line, ", {} warp instructions", group(count));
+    }
+    if let Some(cycles) = totals.cycles {
+        let _ = write!(line, ", {} cycles", group(cycles));
+    }
+    if summary.mode == "timing" {
+        let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
+    }
+    let _ = writeln!(text, "{line}");
+    if let Some(digest) = &summary.digest {
+        let note = if summary.reproducible { "" } else { "  (not reproducible: the program spins on memory)" };
+        let _ = writeln!(text, "digest {digest}{note}");
+    }
+    let _ = writeln!(text, "{}", speed(results));
+    if !summary.unsupported.is_empty() {
+        let _ = writeln!(text, "{}", unsupported(results));
+    }
+    if let Some(folder) = &results.folder {
+        let _ = writeln!(text, "results in {}", folder.display());
+    }
+    text
+}
+
+fn kernel_table(results: &Results) -> String {
+    let timing = results.summary.mode == "timing";
+    let mut columns = vec![("kernel", Align::Left), ("grid", Align::Right), ("block", Align::Right)];
+    if timing {
+        columns.extend([("time", Align::Right), ("cycles", Align::Right)]);
+    }
+    columns.push(("warp instructions", Align::Right));
+    let mut table = Table::new(&columns);
+    let count = |value: Option<u64>| value.map_or_else(|| "-".into(), group);
+    for row in results.kernels.iter().take(MAXIMUM_ROWS) {
+        let mut cells = vec![readable(&row.kernel), shape(row.grid), shape(row.block)];
+        if timing {
+            cells.push(row.duration_ns.map_or_else(|| "-".into(), duration));
+            cells.push(count(row.cycles));
+        }
+        cells.push(count(row.inst_executed));
+        table.row(&cells);
+    }
+    let mut text = table.to_string();
+    if results.kernels.len() > MAXIMUM_ROWS {
+        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in &results.kernels[MAXIMUM_ROWS..] {
+            *names.entry(&row.kernel).or_default() += 1;
+        }
+        let more = results.kernels.len() - MAXIMUM_ROWS;
+        let _ = writeln!(text, "… and {} more launches of {} kernels, in kernels.csv", group(more as u64), names.len());
+    }
+    text
+}
+
+fn speed(results: &Results) -> String {
+    let host = &results.summary.host;
+    let mut words = vec![format!("{:.2} s on {} threads", host.seconds, host.threads)];
+    if let Some(rate) = host.inst_per_second {
+        words.push(format!("{} warp instructions/s", rounded(rate)));
+    }
+    if let Some(rate) = host.cycles_per_second {
+        words.push(format!("{} cycles/s", rounded(rate)));
+    }
+    if let Some(slow_down) = host.slow_down {
+        words.push(format!("{}x slower than the GPU", rounded(slow_down)));
+    }
+    words.push(format!("{} MiB at most", host.peak_memory >> 20));
+    words.join(", ")
+}
+
+fn unsupported(results: &Results) -> String {
+    let mut by_manner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for call in &results.summary.unsupported {
+        by_manner.entry(&call.manner).or_default().push(&call.name);
+    }
+    let mut lines = Vec::new();
+    for (manner, names) in by_manner {
+        let what = match manner {
+            "called" => "not supported, and answered 801",
+            "option" => "options not supported",
+            _ => "asked for and not found (harmless unless used)",
+        };
+        lines.push(format!("{what}: {}", names.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// A kernel's name for people: demangled, without its parameters, not too long.
+pub fn readable(name: &str) -> String {
+    let demangled = cpp_demangle::Symbol::new(name)
+        .ok()
+        .and_then(|symbol| symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params()).ok())
+        .unwrap_or_else(|| name.to_string());
+    if demangled.chars().count() <= MAXIMUM_NAME {
+        return demangled;
+    }
+    let kept: String = demangled.chars().take(MAXIMUM_NAME - 1).collect();
+    format!("{kept}…")
+}
+
+/// The beginning of a digest.
+pub fn short(digest: &str) -> &str {
+    digest.get(..16).unwrap_or(digest)
+}
+
+fn shape([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x}x{y}"),
+        _ => format!("{x}x{y}x{z}"),
+    }
+}
+
+/// A whole number with its thousands apart.
+fn group(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn duration(nanoseconds: f64) -> String {
+    match nanoseconds {
+        short if short < 1e3 => format!("{short:.0} ns"),
+        short if short < 1e6 => format!("{:.2} us", short / 1e3),
+        short if short < 1e9 => format!("{:.2} ms", short / 1e6),
+        long => format!("{:.2} s", long / 1e9),
+    }
+}
+
+fn rounded(number: f64) -> String {
+    match number {
+        small if small < 10.0 => format!("{small:.1}"),
+        small if small < 1e4 => format!("{small:.0}"),
+        small if small < 1e6 => format!("{:.0}k", small / 1e3),
+        small if small < 1e9 => format!("{:.1}M", small / 1e6),
+        large => format!("{:.1}G", large / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!(group(0), "0");
+        assert_eq!(group(1_234_567), "1,234,567");
+        assert_eq!(duration(950.0), "950 ns");
+        assert_eq!(duration(4600.0), "4.60 us");
+        assert_eq!(rounded(12_345_678.0), "12.3M");
+        assert_eq!(shape([160, 1, 1]), "160");
+        assert_eq!(shape([16, 16, 1]), "16x16");
+        assert_eq!(readable("_Z10vector_addPKfS0_Pfi"), "vector_add");
+        assert_eq!(readable("plain"), "plain");
+        assert_eq!(readable("_Zxyz"), "_Zxyz");
+    }
+}

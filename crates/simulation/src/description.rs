@@ -1,0 +1,109 @@
+//! What is to be run, and how.
+
+use crate::progress::Progress;
+use crate::server::Recording;
+use lockstep_config::GpuConfig;
+use lockstep_runtime::FrontendChoice;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What is modelled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Every cycle.
+    #[default]
+    Timing,
+    /// Values only: one instruction per resident warp in turn.
+    Functional,
+}
+
+impl Mode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timing => "timing",
+            Self::Functional => "functional",
+        }
+    }
+}
+
+/// How partitions are given to worker threads. No choice here changes a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schedule {
+    /// Whatever suits the number of threads.
+    #[default]
+    Auto,
+    /// Every partition stays with one worker.
+    Static,
+    /// Workers take partitions as they become free.
+    Dynamic,
+}
+
+impl Schedule {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Static => "static",
+            Self::Dynamic => "dynamic",
+        }
+    }
+}
+
+/// How the simulator itself works. Nothing here changes a result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Worker threads; 0 chooses.
+    pub threads: u32,
+    /// How partitions are given to them.
+    pub schedule: Schedule,
+    /// Step through idle time instead of jumping over it.
+    pub no_jumping: bool,
+    /// Delay workers at random, from this seed.
+    pub delay_seed: Option<u64>,
+    /// Save and load the whole state at random epochs, from this seed.
+    pub reload_seed: Option<u64>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The GPU, as the user named it.
+    pub gpu: String,
+    /// The GPU.
+    pub config: GpuConfig,
+    /// Which instructions to run.
+    pub frontend: FrontendChoice,
+    /// Refuse images that the real driver would refuse.
+    pub strict_image: bool,
+    /// What is modelled.
+    pub mode: Mode,
+    /// Empty caches before every kernel.
+    pub cold_caches: bool,
+    /// How the simulator works.
+    pub execution: Execution,
+    /// Where results go; `lockstep-out/<program>-<n>` if it is not said.
+    pub out: Option<PathBuf>,
+    /// How much of the calls is recorded.
+    pub recording: Recording,
+    /// For those who watch.
+    pub progress: Arc<Progress>,
+}
+
+impl Description {
+    /// A run on this GPU with nothing special about it.
+    pub fn new(gpu: &str, config: GpuConfig) -> Self {
+        Self {
+            gpu: gpu.into(),
+            config,
+            frontend: FrontendChoice::default(),
+            strict_image: false,
+            mode: Mode::default(),
+            cold_caches: false,
+            execution: Execution::default(),
+            out: None,
+            recording: Recording::default(),
+            progress: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Runs one kernel of a PTX or cubin file, without a host program.
+
+use crate::arguments::{Argument, ElementType, contents};
+use crate::description::Description;
+use crate::machine;
+use crate::program::{RunError, system};
+use crate::results::Results;
+use crate::server::Figures;
+use lockstep_protocol::{
+    FunctionInfo, ImageKind, ImageRole, Launch, ModuleImage, Reply, Request, StreamName, window,
+};
+use lockstep_runtime::{Client, Device, Runtime};
+use lockstep_telemetry::run_folder::{Ending, RunFolder};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Largest file that is taken for a kernel.
+const MAXIMUM_FILE: u64 = 1 << 30;
+/// Elements of a buffer that are written at a time.
+const PIECE: u64 = 1 << 16;
+const CLIENT: Client = Client { connection: 0, process: 0 };
+
+/// One kernel and its arguments.
+#[derive(Clone, Debug)]
+pub struct KernelDescription {
+    /// PTX, cubin or fat binary.
+    pub file: PathBuf,
+    /// The kernel; may be left out if the file has only one.
+    pub entry: Option<String>,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: u32,
+    /// Arguments in order.
+    pub arguments: Vec<Argument>,
+    /// Buffers to print afterwards: argument and number of elements.
+    pub print: Vec<(usize, u64)>,
+    /// How often to launch it.
+    pub repeat: u32,
+}
+
+/// A buffer after the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Printed {
+    /// Which argument.
+    pub argument: usize,
+    /// Type of its elements.
+    pub kind: ElementType,
+    /// Values as text.
+    pub values: Vec<String>,
+}
+
+/// Runs the kernel as described.
+///
+/// # Errors
+/// The file, the kernel or the arguments do not fit, or nothing could be simulated.
+#[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Result<(Results, Vec<Printed>), RunError> {
+    let image = read_image(kernel)?;
+    let memory = window::create()?;
+    let mut runtime = machine::runtime(description, &memory)?;
+    let began = Instant::now();
+    let context = match ask(&mut runtime, &Request::PrimaryContextRetain { device: 0 })? {
+        Reply::Context(context) => context,
+        other => return Err(unexpected(&other)),
+    };
+    let module = match ask(&mut runtime, &Request::ModuleLoad { context, images: vec![image] })? {
+        Reply::Module(module) => module,
+        other => return Err(unexpected(&other)),
+    };
+    let names = match ask(&mut runtime, &Request::ModuleFunctionNames { module })? {
+        Reply::Names(names) => names,
+        other => return Err(unexpected(&other)),
+    };
+    let entry = choose_entry(kernel, &names)?;
+    let function = match ask(&mut runtime, &Request::ModuleFunction { module, name: entry.clone() })? {
+        Reply::Function(function) => function,
+        other => return Err(unexpected(&other)),
+    };
+    let mut buffers = Vec::new();
+    let mut parameters = vec![0; function.parameter_bytes()];
+    check_count(&function, kernel)?;
+    for (index, (argument, slot)) in kernel.arguments.iter().zip(&function.parameters).enumerate() {
+        let bytes = match argument {
+            Argument::Scalar { bytes, .. } => {
+                buffers.push(None);
+                bytes.clone()
+            }
+            Argument::Buffer { kind, count, .. } => {
+                let bytes = count * kind.bytes();
+                let address = match ask(&mut runtime, &Request::Allocate { context, bytes })? {
+                    Reply::Address(address) => address,
+                    other => return Err(unexpected(&other)),
+                };
+                fill(&mut runtime, argument, address);
+                buffers.push(Some(address));
+                address.to_le_bytes().to_vec()
+            }
+        };
+        if bytes.len() != slot.size as usize {
+            return Err(RunError::Request(format!(
+                "argument {index} of `{entry}` has {} bytes, not {}",
+                slot.size,
+                bytes.len()
+            )));
+        }
+        let at = slot.offset as usize;
+        parameters[at..at + bytes.len()].copy_from_slice(&bytes);
+    }
+    if kernel.dynamic_shared > function.attributes.maximum_dynamic_shared as u32 {
+        let value = i32::try_from(kernel.dynamic_shared).unwrap_or(i32::MAX);
+        ask(&mut runtime, &Request::FunctionSetAttribute { function: function.handle, attribute: 8, value })?;
+    }
+    let mut problems = Vec::new();
+    for _ in 0..kernel.repeat.max(1) {
+        let launch = Request::Launch(Box::new(Launch {
+            context,
+            stream: StreamName::Legacy,
+            function: function.handle,
+            grid: kernel.grid,
+            block: kernel.block,
+            dynamic_shared: kernel.dynamic_shared,
+            parameters: parameters.clone(),
+            cooperative: false,
+            cluster: None,
+            priority: None,
+            programmatic_stream_serialization: false,
+        }));
+        ask(&mut runtime, &launch)?;
+    }
+    let synchronized = runtime.handle(CLIENT, &Request::ContextSynchronize { context });
+    print_output(&synchronized.output);
+    if let Err(failure) = synchronized.result
+        && runtime.faults().is_empty()
+    {
+        problems.push(format!("{}: {}", failure.code, failure.message));
+    }
+    let printed = print(&runtime, kernel, &buffers)?;
+    let wall = began.elapsed();
+    let figures = Figures { simulating: wall, ..Figures::default() };
+    let ending = Ending { exit_code: 0, signal: None, problems, complete: true };
+    let name = kernel.file.display().to_string();
+    let mut results = Results::collect(description, &[name.clone(), entry], &mut runtime, figures, wall, ending);
+    let folder = RunFolder::create(description.out.as_deref(), &name)?;
+    results.write(&folder)?;
+    Ok((results, printed))
+}
+
+/// Asks the runtime; a failure is a sentence.
+fn ask<D: Device>(runtime: &mut Runtime<D>, request: &Request) -> Result<Reply, RunError> {
+    let response = runtime.handle(CLIENT, request);
+    print_output(&response.output);
+    response.result.map_err(|failure| RunError::Request(format!("{}: {}", failure.code, failure.message)))
+}
+
+fn unexpected(reply: &Reply) -> RunError {
+    RunError::Request(format!("the runtime answered {reply:?}"))
+}
+
+/// What kernels printed goes where a program's own output would go.
+fn print_output(output: &[u8]) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(output);
+}
+
+fn read_image(kernel: &KernelDescription) -> Result<ModuleImage, RunError> {
+    let name = kernel.file.display().to_string();
+    let size = std::fs::metadata(&kernel.file).map_err(system(&name))?.len();
+    if size > MAXIMUM_FILE {
+        return Err(RunError::Request(format!("{name}: {size} bytes are too many for a kernel")));
+    }
+    let mut bytes = std::fs::read(&kernel.file).map_err(system(&name))?;
+    let kind = match bytes.get(..4) {
+        Some(b"\x7fELF") => ImageKind::Cubin,
+        Some([0x50, 0xed, 0x55, 0xba]) => ImageKind::FatBinary,
+        _ => ImageKind::Ptx,
+    };
+    if kind == ImageKind::Ptx {
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+    }
+    Ok(ModuleImage { kind, role: ImageRole::Main, bytes })
+}
+
+fn choose_entry(kernel: &KernelDescription, names: &[String]) -> Result<String, RunError> {
+    let file = kernel.file.display();
+    let known = if names.is_empty() { "none".into() } else { names.join(", ") };
+    match (&kernel.entry, names) {
+        (Some(entry), _) if names.contains(entry) => Ok(entry.clone()),
+        (Some(entry), _) => {
+            Err(RunError::Request(format!("{file} has no kernel called `{entry}`; its kernels: {known}")))
+        }
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(RunError::Request(format!("name one of the kernels of {file} with --entry: {known}"))),
+    }
+}
+
+fn check_count(function: &FunctionInfo, kernel: &KernelDescription) -> Result<(), RunError> {
+    let (expected, found) = (function.parameters.len(), kernel.arguments.len());
+    if expected == found {
+        return Ok(());
+    }
+    let sizes: Vec<String> = function.parameters.iter().map(|slot| slot.size.to_string()).collect();
+    Err(RunError::Request(format!(
+        "`{}` takes {expected} arguments (of {} bytes), and {found} are given with --arg",
+        function.name,
+        sizes.join(", ")
+    )))
+}
+
+fn fill<D: Device>(runtime: &mut Runtime<D>, argument: &Argument, address: u64) {
+    let Argument::Buffer { kind, count, pattern } = argument else { return };
+    let mut first = 0;
+    while first < *count {
+        let part = PIECE.min(count - first);
+        runtime.device_mut().write(address + first * kind.bytes(), &contents(*kind, pattern, first, part));
+        first += part;
+    }
+}
+
+fn print<D: Device>(
+    runtime: &Runtime<D>,
+    kernel: &KernelDescription,
+    buffers: &[Option<u64>],
+) -> Result<Vec<Printed>, RunError> {
+    let mut printed = Vec::new();
+    for (index, wanted) in &kernel.print {
+        let (Some(Argument::Buffer { kind, count, .. }), Some(Some(address))) =
+            (kernel.arguments.get(*index), buffers.get(*index))
+        else {
+            return Err(RunError::Request(format!("argument {index} is not a buffer that could be printed")));
+        };
+        let count = (*wanted).min(*count);
+        let mut bytes = vec![0; (count * kind.bytes()) as usize];
+        runtime.device().read(*address, &mut bytes);
+        let values = bytes.chunks(kind.bytes() as usize).map(|bytes| kind.show(bytes)).collect();
+        printed.push(Printed { argument: *index, kind: *kind, values });
+    }
+    Ok(printed)
+}

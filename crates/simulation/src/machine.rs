@@ -1,0 +1,435 @@
+//! The simulated GPU as the runtime sees it, and what only a whole run needs of it: stopping,
+//! progress, fresh memory after a free, saving and loading, the digest.
+
+use crate::description::{Description, Mode, Schedule};
+use crate::images;
+use crate::progress::Progress;
+use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::{
+    Contents, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options, Perturbation,
+};
+use lockstep_isa::Module;
+use lockstep_protocol::{CuResult, layout, window};
+use lockstep_runtime::device::{Advance, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
+use lockstep_stats::{DigestTree, Hasher, Table};
+use lockstep_telemetry::run_folder::StatisticRow;
+use lockstep_units::{Duration, Time};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// How much simulated time may pass before somebody who wants to stop is heard.
+const SLICE: Duration = Duration::microseconds(2);
+
+/// Why a GPU could not be made.
+#[derive(Debug, Error)]
+pub enum MachineError {
+    /// Its configuration or its parts.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+    /// Its memory.
+    #[error("simulated memory: {0}")]
+    Memory(String),
+}
+
+/// One simulated GPU in a run.
+pub struct Machine {
+    gpu: Gpu,
+    memory: OwnedFd,
+    config: lockstep_config::GpuConfig,
+    options: Options,
+    progress: Arc<Progress>,
+    timing: bool,
+    /// The runtime's number of each launch on the device.
+    launches: BTreeMap<LaunchId, u64>,
+    /// Modules by the number that saved state knows them by.
+    modules: Vec<Arc<Module>>,
+    output: Vec<u8>,
+    /// What freed memory held.
+    freed: Hasher,
+    /// When to save and load next, and how that goes on.
+    reload: Option<Reload>,
+    reloads: u64,
+}
+
+#[derive(Debug)]
+struct Reload {
+    random: u64,
+    at: Time,
+}
+
+/// A runtime over a fresh GPU whose memory is in the file.
+///
+/// # Errors
+/// The GPU cannot be built.
+pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<Machine>, MachineError> {
+    let machine = Machine::new(description, memory)?;
+    let options = LoadOptions {
+        frontend: description.frontend,
+        architecture: description.config.device.compute_capability.architecture(),
+        strict: description.strict_image,
+    };
+    Ok(Runtime::new(description.config.clone(), options, Box::new(images::load), machine))
+}
+
+/// The name of a choice.
+pub fn frontend_name(choice: FrontendChoice) -> &'static str {
+    match choice {
+        FrontendChoice::Auto => "auto",
+        FrontendChoice::Sass => "sass",
+        FrontendChoice::Ptx => "ptx",
+    }
+}
+
+/// Threads that a run has.
+pub fn worker_threads(description: &Description) -> u32 {
+    match description.execution.threads {
+        0 => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        given => given,
+    }
+}
+
+/// Parts and links of the GPU, as text or for Graphviz.
+///
+/// # Errors
+/// The GPU cannot be built.
+pub fn topology(description: &Description, graph: bool) -> Result<String, MachineError> {
+    let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
+    let machine = Machine::new(description, &memory)?;
+    let topology = machine.gpu.topology();
+    Ok(if graph { topology.graphviz() } else { topology.text() })
+}
+
+fn contents(memory: &OwnedFd) -> Result<Arc<Contents>, MachineError> {
+    Contents::shared(memory.as_fd(), layout::WINDOW_BASE, layout::WINDOW_SIZE)
+        .map(Arc::new)
+        .map_err(|error| MachineError::Memory(error.to_string()))
+}
+
+fn options(description: &Description) -> Options {
+    let execution = &description.execution;
+    let threads = worker_threads(description) as usize;
+    let schedule = match (execution.schedule, threads) {
+        (Schedule::Static, _) | (Schedule::Auto, 1) => lockstep_gpu::Schedule::Static,
+        (Schedule::Dynamic | Schedule::Auto, _) => lockstep_gpu::Schedule::Dynamic,
+    };
+    Options {
+        mode: match description.mode {
+            Mode::Timing => lockstep_gpu::Mode::Timing,
+            Mode::Functional => lockstep_gpu::Mode::Functional,
+        },
+        engine: EngineOptions {
+            threads,
+            schedule,
+            jumping: !execution.no_jumping,
+            perturbation: execution.delay_seed.map(|seed| Perturbation { seed }),
+            ..EngineOptions::default()
+        },
+        watchdog: Some(description.config.launch.watchdog),
+        ..Options::default()
+    }
+}
+
+impl Machine {
+    fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
+        let memory = memory.try_clone().map_err(|error| MachineError::Memory(error.to_string()))?;
+        let options = options(description);
+        let gpu = Gpu::new(&description.config, contents(&memory)?, options.clone())?;
+        Ok(Self {
+            gpu,
+            memory,
+            config: description.config.clone(),
+            options,
+            progress: description.progress.clone(),
+            timing: description.mode == Mode::Timing,
+            launches: BTreeMap::new(),
+            modules: Vec::new(),
+            output: Vec::new(),
+            freed: Hasher::new("freed memory"),
+            reload: description.execution.reload_seed.map(|seed| Reload { random: seed, at: Time::ZERO }),
+            reloads: 0,
+        })
+    }
+
+    /// One number for everything that was simulated.
+    pub fn digest(&self) -> String {
+        self.digests().root().to_string()
+    }
+
+    /// Digests of all parts.
+    pub fn digests(&self) -> DigestTree {
+        let mut tree = self.gpu.digest("gpu 0");
+        tree.insert("gpu 0/freed", self.freed.finish());
+        tree
+    }
+
+    /// Every statistic of every part.
+    pub fn statistics(&self) -> Vec<StatisticRow> {
+        let mut table = Table::default();
+        self.gpu.statistics("gpu 0", &mut table);
+        let row = |row: &lockstep_stats::Row| StatisticRow {
+            component: row.component.clone(),
+            statistic: row.name.clone(),
+            value: row.value.to_string(),
+            unit: row.unit.into(),
+            description: row.help.into(),
+        };
+        table.rows().iter().map(row).collect()
+    }
+
+    /// Whether the same calls give the same digest. So far, nothing here could prevent it.
+    pub fn is_reproducible(&self) -> bool {
+        true
+    }
+
+    /// Times that the state was saved and loaded.
+    pub fn reloads(&self) -> u64 {
+        self.reloads
+    }
+
+    fn module_number(&mut self, module: &Arc<Module>) -> u64 {
+        if let Some(index) = self.modules.iter().position(|known| Arc::ptr_eq(known, module)) {
+            return index as u64;
+        }
+        self.modules.push(module.clone());
+        self.modules.len() as u64 - 1
+    }
+
+    fn results(&mut self, records: Vec<KernelRecord>) -> Vec<KernelResult> {
+        self.progress.ended(records.len());
+        let mut results = Vec::with_capacity(records.len());
+        for record in records {
+            if let Some(id) = self.launches.remove(&record.launch) {
+                results.push(result(id, &record, self.timing));
+            }
+        }
+        results
+    }
+
+    /// Saves everything, makes a GPU anew and loads it, if the time for that has come.
+    fn reload_if_due(&mut self) {
+        let now = self.gpu.now();
+        let Some(reload) = &mut self.reload else { return };
+        if now < reload.at {
+            return;
+        }
+        // Some hundred to some ten thousand cycles further on.
+        reload.random = reload.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        reload.at = now + Duration::nanoseconds(100 + (reload.random >> 33) % 10_000);
+        if self.gpu.is_idle() {
+            return;
+        }
+        let saved = self.gpu.save();
+        let (gpu, memory) = self.rebuilt(&saved).unwrap_or_else(|error| panic!("state that was saved loads: {error}"));
+        self.gpu = gpu;
+        self.memory = memory;
+        self.reloads += 1;
+    }
+
+    fn rebuilt(&self, saved: &[u8]) -> Result<(Gpu, OwnedFd), MachineError> {
+        let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
+        let mut gpu = Gpu::new(&self.config, contents(&memory)?, self.options.clone())?;
+        gpu.load(saved, &|number| self.modules.get(number as usize).cloned())?;
+        Ok((gpu, memory))
+    }
+
+    /// Notes what a range holds, then makes it read zero again.
+    fn forget(&mut self, address: u64, bytes: u64) {
+        let end = address + bytes;
+        let mut page = vec![0; PAGE as usize];
+        let mut at = address;
+        while let Some(data) = self.next_data(at, end) {
+            let start = data - data % PAGE;
+            let from = start.max(address);
+            let to = (start + PAGE).min(end);
+            let part = &mut page[..(to - from) as usize];
+            self.gpu.contents().read(from, part);
+            if part.iter().any(|byte| *byte != 0) {
+                self.freed.number(from);
+                self.freed.bytes(part);
+                if to - from < PAGE {
+                    part.fill(0);
+                    self.gpu.contents().write(from, part);
+                }
+            }
+            at = to;
+        }
+        let (first, last) = (address.next_multiple_of(PAGE), end - end % PAGE);
+        if first < last {
+            let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            let offset = first - layout::WINDOW_BASE;
+            if rustix::fs::fallocate(&self.memory, flags, offset, last - first).is_err() {
+                let zeros = vec![0; PAGE as usize];
+                for address in (first..last).step_by(PAGE as usize) {
+                    self.gpu.contents().write(address, &zeros);
+                }
+            }
+        }
+    }
+
+    /// The first address from `from` that may hold something, before `end`.
+    fn next_data(&self, from: u64, end: u64) -> Option<u64> {
+        if from >= end {
+            return None;
+        }
+        let offset = rustix::fs::seek(&self.memory, rustix::fs::SeekFrom::Data(from - layout::WINDOW_BASE)).ok()?;
+        let address = layout::WINDOW_BASE + offset;
+        (address < end).then_some(address)
+    }
+}
+
+impl Device for Machine {
+    fn now(&self) -> Time {
+        self.gpu.now()
+    }
+
+    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        let module_id = self.module_number(&launch.module);
+        let work_space = launch.cooperative.unwrap_or(0);
+        let name = launch.module.kernels[launch.kernel].name.clone();
+        self.progress.began(&name);
+        let handed = self.gpu.launch(Launch {
+            module: launch.module,
+            module_id,
+            kernel: launch.kernel,
+            grid: launch.grid,
+            block: launch.block,
+            dynamic_shared: launch.dynamic_shared,
+            arguments: launch.arguments,
+            queue: launch.queue as u32,
+            environment: [0, work_space as u32, (work_space >> 32) as u32, 0],
+            constants: launch.constants,
+            at: launch.at,
+        });
+        match handed {
+            Ok(id) => {
+                self.launches.insert(id, launch.id);
+                Ok(())
+            }
+            Err(error) => Err(Fault {
+                code: CuResult::LAUNCH_OUT_OF_RESOURCES,
+                launch: Some(launch.id),
+                message: error.to_string(),
+            }),
+        }
+    }
+
+    fn advance(&mut self, limit: Time) -> Advance {
+        loop {
+            if self.progress.is_stopped() {
+                return Advance::Stopped;
+            }
+            self.reload_if_due();
+            let idle = self.gpu.is_idle();
+            let next = if idle { limit } else { limit.min(self.gpu.now() + SLICE) };
+            if idle && limit == Time::NEVER {
+                return Advance::Reached(Vec::new());
+            }
+            let advanced = self.gpu.advance(next);
+            self.progress.reached(self.gpu.now().nanoseconds());
+            match advanced {
+                lockstep_gpu::Advance::Faulted(fault) => {
+                    return Advance::Faulted(Fault {
+                        code: code_of(&fault.kind),
+                        launch: self.launches.get(&LaunchId(fault.launch)).copied(),
+                        message: fault.to_string(),
+                    });
+                }
+                lockstep_gpu::Advance::Reached(records) => {
+                    if !records.is_empty() || self.gpu.now() >= limit {
+                        return Advance::Reached(self.results(records));
+                    }
+                }
+            }
+        }
+    }
+
+    fn abort(&mut self) {
+        self.launches.clear();
+        if let Err(error) = self.gpu.abort() {
+            tracing::error!("the GPU could not be made anew: {error}");
+        }
+    }
+
+    fn take_output(&mut self) -> Vec<u8> {
+        for printed in self.gpu.take_output() {
+            self.output.extend_from_slice(printed.text.as_bytes());
+        }
+        std::mem::take(&mut self.output)
+    }
+
+    fn map(&mut self, address: u64, bytes: u64) {
+        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
+            tracing::error!("an allocation that cannot be used: {error}");
+        }
+    }
+
+    fn unmap(&mut self, address: u64, bytes: u64) {
+        self.gpu.contents().unmap(address);
+        self.forget(address, bytes);
+    }
+
+    fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.gpu.contents().read(address, bytes);
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        self.gpu.contents().write(address, bytes);
+    }
+
+    fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
+        let mut buffer = vec![0; bytes.min(1 << 20) as usize];
+        let mut done = 0;
+        while done < bytes {
+            let part = &mut buffer[..(bytes - done).min(1 << 20) as usize];
+            self.gpu.contents().read(source + done, part);
+            self.gpu.contents().write(destination + done, part);
+            done += part.len() as u64;
+        }
+    }
+
+    fn touched(&mut self, address: u64, bytes: u64) {
+        self.gpu.contents().note_host_write(address..address + bytes);
+    }
+}
+
+/// CUDA's code for what a kernel did.
+fn code_of(kind: &FaultKind) -> CuResult {
+    match kind {
+        FaultKind::IllegalAddress { .. } => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
+        FaultKind::Unsupported(_) => CuResult::ILLEGAL_INSTRUCTION,
+        FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
+        FaultKind::Assert(_) => CuResult::ASSERT,
+        FaultKind::Trap => CuResult::LAUNCH_FAILED,
+        FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
+    }
+}
+
+fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
+    let counters = &record.counters;
+    let [fp32, fp64, integer, control, load_store, other] = counters.mix;
+    let mut all = vec![
+        ("inst_executed", counters.inst_executed),
+        ("thread_inst_executed", counters.thread_inst_executed),
+        ("warps_launched", counters.warps_launched),
+        ("mix_fp32", fp32),
+        ("mix_fp64", fp64),
+        ("mix_integer", integer),
+        ("mix_control", control),
+        ("mix_load_store", load_store),
+        ("mix_other", other),
+    ];
+    if timing {
+        all.extend([
+            ("inst_issued", counters.inst_issued),
+            ("cycles", record.cycles()),
+            ("active_cycles", counters.active_cycles),
+            ("warp_cycles", counters.warp_cycles),
+        ]);
+    }
+    KernelResult { id, start: record.start, end: record.end, counters: all }
+}

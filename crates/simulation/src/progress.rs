@@ -1,0 +1,58 @@
+//! How far a run has come, for those who watch it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Shared between a run and whoever shows its progress. Nothing here flows back into the run,
+/// but for the wish to stop it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    stop: AtomicBool,
+    simulated: AtomicU64,
+    launched: AtomicU64,
+    completed: AtomicU64,
+    kernel: Mutex<String>,
+}
+
+impl Progress {
+    /// Asks the run to stop at the next boundary.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked the run to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Simulated time, in nanoseconds.
+    pub fn simulated_ns(&self) -> u64 {
+        self.simulated.load(Ordering::Relaxed)
+    }
+
+    /// Kernels that began and kernels that ended.
+    pub fn kernels(&self) -> (u64, u64) {
+        (self.launched.load(Ordering::Relaxed), self.completed.load(Ordering::Relaxed))
+    }
+
+    /// The kernel that began last.
+    pub fn kernel(&self) -> String {
+        self.kernel.lock().map(|name| name.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn began(&self, kernel: &str) {
+        self.launched.fetch_add(1, Ordering::Relaxed);
+        if let Ok(mut name) = self.kernel.lock() {
+            name.clear();
+            name.push_str(kernel);
+        }
+    }
+
+    pub(crate) fn ended(&self, count: usize) {
+        self.completed.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reached(&self, nanoseconds: u64) {
+        self.simulated.store(nanoseconds, Ordering::Relaxed);
+    }
+}

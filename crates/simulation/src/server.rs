@@ -1,0 +1,308 @@
+//! Serves the connections of CUDA programs: one request at a time, in the order of arrival.
+//!
+//! Every connection has a thread that reads its requests; whoever takes the lock is next, and
+//! that order is what the record of calls keeps. Connections and processes are numbered when
+//! their first request is handled, so connections that only watch change no number.
+//!
+//! Start reading at [`Server::start`].
+
+use crate::host_writes::HostWrites;
+use lockstep_protocol::{ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a client may take to shake hands.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How much of the calls is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recording {
+    /// Nothing.
+    None,
+    /// What was called.
+    #[default]
+    Calls,
+    /// And every byte that the host wrote, so that it can be replayed without the program.
+    Full,
+}
+
+/// What all connections share.
+pub struct State<D> {
+    /// The meaning of calls.
+    pub runtime: Runtime<D>,
+    record: Option<RecordWriter<File>>,
+    writes: Option<HostWrites>,
+    connections: u64,
+    processes: BTreeMap<u32, Process>,
+    started: Instant,
+    /// Figures about the host.
+    pub figures: Figures,
+    problems: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Process {
+    number: u32,
+    connections: u32,
+}
+
+/// Figures about the host, outside the digest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// From the start to the first answer.
+    pub first_answer: Option<Duration>,
+    /// Time inside calls.
+    pub simulating: Duration,
+    /// Processes that made a call.
+    pub processes: u32,
+    /// Connections that were made, those that only watch included.
+    pub attached: u64,
+}
+
+/// A server, until it is finished.
+pub struct Server<D> {
+    state: Arc<Mutex<State<D>>>,
+    streams: Arc<Mutex<Streams>>,
+    acceptor: Option<JoinHandle<()>>,
+    wake: OwnedFd,
+}
+
+#[derive(Default)]
+struct Streams {
+    closed: bool,
+    open: Vec<UnixStream>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<D: Device + Send + 'static> Server<D> {
+    /// Serves whoever connects to `listener`, handing out `window`.
+    ///
+    /// # Errors
+    /// The system has no threads or descriptors left.
+    #[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+    pub fn start(
+        listener: Arc<Listener>,
+        window: OwnedFd,
+        runtime: Runtime<D>,
+        record: Option<File>,
+        recording: Recording,
+    ) -> std::io::Result<Self> {
+        let welcome = Welcome {
+            window_base: layout::WINDOW_BASE,
+            window_size: layout::WINDOW_SIZE,
+            driver_version: DRIVER_VERSION,
+            devices: runtime.descriptions(),
+        };
+        let record = record
+            .filter(|_| recording != Recording::None)
+            .map(|file| RecordWriter::new(file).map_err(std::io::Error::other))
+            .transpose()?;
+        let state = Arc::new(Mutex::new(State {
+            runtime,
+            record,
+            writes: (recording == Recording::Full).then(HostWrites::default),
+            connections: 0,
+            processes: BTreeMap::new(),
+            started: Instant::now(),
+            figures: Figures::default(),
+            problems: Vec::new(),
+        }));
+        let streams = Arc::new(Mutex::new(Streams::default()));
+        let (wake, woken) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map(|(a, b)| (b, a))?;
+        let acceptor = {
+            let (state, streams) = (state.clone(), streams.clone());
+            std::thread::Builder::new()
+                .name("accept".into())
+                .spawn(move || accept(&listener, &woken, &window, &Arc::new(welcome), &state, &streams))?
+        };
+        Ok(Self { state, streams, acceptor: Some(acceptor), wake })
+    }
+
+    /// Ends all connections and answers what they leave behind, with sentences about what went
+    /// wrong.
+    pub fn finish(mut self) -> (State<D>, Vec<String>) {
+        self.close();
+        let Self { state, .. } = self;
+        let mut state = match Arc::try_unwrap(state) {
+            Ok(state) => state.into_inner().unwrap_or_else(PoisonError::into_inner),
+            Err(_) => unreachable!("every thread that shared the state was joined"),
+        };
+        if let Some(record) = state.record.take()
+            && let Err(error) = record.finish()
+        {
+            state.problems.push(format!("calls.record: {error}"));
+        }
+        let problems = std::mem::take(&mut state.problems);
+        (state, problems)
+    }
+
+    fn close(&mut self) {
+        let _ = rustix::io::write(&self.wake, &[0]);
+        if let Some(acceptor) = self.acceptor.take() {
+            let _ = acceptor.join();
+        }
+        let (open, threads) = {
+            let mut streams = lock(&self.streams);
+            streams.closed = true;
+            (std::mem::take(&mut streams.open), std::mem::take(&mut streams.threads))
+        };
+        for stream in open {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept<D: Device + Send + 'static>(
+    listener: &Listener,
+    woken: &OwnedFd,
+    window: &OwnedFd,
+    welcome: &Arc<Welcome>,
+    state: &Arc<Mutex<State<D>>>,
+    streams: &Arc<Mutex<Streams>>,
+) {
+    use rustix::event::{PollFd, PollFlags, poll};
+    loop {
+        let mut files = [
+            PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(listener.socket().as_fd(), PollFlags::IN),
+        ];
+        if poll(&mut files, None).is_err() {
+            continue;
+        }
+        if !files[0].revents().is_empty() {
+            return;
+        }
+        let Ok(stream) = listener.accept() else { continue };
+        let (Ok(copy), Ok(window)) = (stream.try_clone(), window.try_clone()) else {
+            lock(state).problems.push("a program could not attach: no file descriptors are left".into());
+            continue;
+        };
+        let (welcome, shared) = (welcome.clone(), state.clone());
+        let spawned = std::thread::Builder::new().name("connection".into()).spawn(move || {
+            if let Err(error) = serve(stream, &welcome, &window, &shared) {
+                lock(&shared).problems.push(format!("a connection ended: {error}"));
+            }
+        });
+        let mut streams = lock(streams);
+        streams.open.push(copy);
+        match spawned {
+            Ok(thread) => streams.threads.push(thread),
+            Err(error) => lock(state).problems.push(format!("a program could not attach: {error}")),
+        }
+    }
+}
+
+fn serve<D: Device>(
+    stream: UnixStream,
+    welcome: &Welcome,
+    window: &OwnedFd,
+    state: &Mutex<State<D>>,
+) -> Result<(), ConnectionError> {
+    stream.set_read_timeout(Some(HANDSHAKE))?;
+    let (mut connection, hello) = ServerConnection::accept(stream, welcome, window.as_fd())?;
+    connection.stream().set_read_timeout(None)?;
+    lock(state).figures.attached += 1;
+    let mut client = None;
+    let outcome = loop {
+        let request = match connection.receive() {
+            Ok(Some(request)) => request,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        let response = lock(state).handle(&mut client, &hello, &request);
+        if let Err(error) = connection.send(&response) {
+            // A program that was ended does not wait for its answer.
+            tracing::debug!("an answer was not wanted: {error}");
+            break Ok(());
+        }
+    };
+    if let Some(client) = client {
+        lock(state).left(client, &hello);
+    }
+    outcome
+}
+
+impl<D: Device> State<D> {
+    #[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+    fn handle(&mut self, client: &mut Option<Client>, hello: &Hello, request: &Request) -> Response {
+        let client = match client {
+            Some(client) => *client,
+            None => *client.insert(self.introduce(hello)),
+        };
+        let began = Instant::now();
+        self.note(client, request);
+        tracing::trace!(connection = client.connection, ?request);
+        let response = self.runtime.handle(client, request);
+        if let Err(failure) = &response.result {
+            tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
+        }
+        if let Some(writes) = &mut self.writes {
+            writes.after(client.connection, &self.runtime);
+        }
+        self.figures.simulating += began.elapsed();
+        self.figures.first_answer.get_or_insert_with(|| self.started.elapsed());
+        response
+    }
+
+    fn introduce(&mut self, hello: &Hello) -> Client {
+        let known = self.processes.len() as u32;
+        let process = self.processes.entry(hello.process).or_insert(Process { number: known, connections: 0 });
+        process.connections += 1;
+        self.connections += 1;
+        self.figures.processes = self.processes.len() as u32;
+        Client { connection: self.connections - 1, process: process.number }
+    }
+
+    fn note(&mut self, client: Client, request: &Request) {
+        let Some(record) = &mut self.record else { return };
+        let mut written = Ok(());
+        if let Some(writes) = &mut self.writes {
+            writes.before(client.connection, &self.runtime, |address, bytes| {
+                if written.is_ok() {
+                    written = record.wrote(address, bytes);
+                }
+            });
+        }
+        let written = written.and_then(|()| record.call(client, self.runtime.now(), request));
+        if let Err(error) = written {
+            self.problems.push(format!("calls.record: {error}; the record ends here"));
+            self.record = None;
+        }
+    }
+
+    fn left(&mut self, client: Client, hello: &Hello) {
+        let Some(process) = self.processes.get_mut(&hello.process) else { return };
+        process.connections -= 1;
+        if process.connections > 0 {
+            return;
+        }
+        // What the host wrote last still counts.
+        let mut written = Ok(());
+        if let Some(record) = &mut self.record {
+            if let Some(writes) = &mut self.writes {
+                writes.before(client.connection, &self.runtime, |address, bytes| {
+                    if written.is_ok() {
+                        written = record.wrote(address, bytes);
+                    }
+                });
+            }
+            let _ = written.and_then(|()| record.gone(client.process));
+        }
+        self.processes.remove(&hello.process);
+        self.runtime.detach(client.process);
+    }
+}

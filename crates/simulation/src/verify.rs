@@ -1,0 +1,136 @@
+//! One program, many ways to simulate it: the answers must not differ.
+
+use crate::description::{Description, Execution, Schedule};
+use crate::program::{RunError, run_program};
+use crate::replay::replay;
+use crate::results::Results;
+use crate::server::Recording;
+use std::time::Duration;
+
+/// Worker threads that are tried.
+const THREADS: &[u32] = &[1, 2, 3, 8];
+
+/// One way to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// What it is called.
+    pub name: &'static str,
+    /// How it works.
+    pub execution: Execution,
+}
+
+impl Variant {
+    /// Words for a table.
+    pub fn describe(&self) -> String {
+        let execution = &self.execution;
+        let mut words = vec![format!("{} threads", execution.threads), execution.schedule.name().into()];
+        if execution.no_jumping {
+            words.push("no jumping".into());
+        }
+        if let Some(seed) = execution.delay_seed {
+            words.push(format!("delays (seed {seed})"));
+        }
+        if let Some(seed) = execution.reload_seed {
+            words.push(format!("save and load (seed {seed})"));
+        }
+        words.join(", ")
+    }
+}
+
+/// What one way came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The way.
+    pub variant: Variant,
+    /// Its digest.
+    pub digest: String,
+    /// What differs from the first run; empty when nothing does.
+    pub differences: Vec<String>,
+    /// How long it took.
+    pub wall: Duration,
+    /// Times that the state was saved and loaded.
+    pub reloads: u64,
+}
+
+/// Every way that is tried: threads, schedules, jumping, delays, and `reloads` runs with saving
+/// and loading at random epochs.
+pub fn variants(reloads: u64) -> Vec<Variant> {
+    let mut variants = Vec::new();
+    for (index, threads) in THREADS.iter().enumerate() {
+        for schedule in [Schedule::Static, Schedule::Dynamic] {
+            let execution = Execution { threads: *threads, schedule, ..Execution::default() };
+            variants.push(Variant { name: "threads", execution });
+            let delayed = Execution { delay_seed: Some(index as u64 + 1), ..execution };
+            variants.push(Variant { name: "delays", execution: delayed });
+        }
+        let stepping = Execution { threads: *threads, no_jumping: true, ..Execution::default() };
+        variants.push(Variant { name: "no jumping", execution: stepping });
+    }
+    for seed in 1..=reloads {
+        let execution = Execution { threads: 1 + (seed % 2) as u32, reload_seed: Some(seed), ..Execution::default() };
+        variants.push(Variant { name: "save and load", execution });
+    }
+    variants
+}
+
+/// Runs the program once, recording everything, then replays it in every way. `told` hears of
+/// each outcome as it comes.
+///
+/// # Errors
+/// The program could not be run or its record not be replayed.
+pub fn verify(
+    description: &Description,
+    command: &[String],
+    variants: &[Variant],
+    mut told: impl FnMut(&Outcome),
+) -> Result<(Results, Vec<Outcome>), RunError> {
+    let mut first = description.clone();
+    first.recording = Recording::Full;
+    let reference = run_program(&first, command)?;
+    let record = reference.folder.as_ref().map(|folder| folder.join("calls.record")).unwrap_or_default();
+    let mut outcomes = Vec::new();
+    for variant in variants {
+        let mut description = description.clone();
+        description.execution = variant.execution;
+        description.progress = std::sync::Arc::default();
+        let results = replay(&description, &record)?;
+        let outcome = Outcome {
+            variant: *variant,
+            digest: results.summary.digest.clone().unwrap_or_default(),
+            differences: differences(&reference, &results),
+            wall: Duration::from_secs_f64(results.summary.host.seconds),
+            reloads: results.reloads,
+        };
+        told(&outcome);
+        outcomes.push(outcome);
+    }
+    Ok((reference, outcomes))
+}
+
+/// What differs between two runs, the most telling first.
+fn differences(reference: &Results, other: &Results) -> Vec<String> {
+    let mut found = Vec::new();
+    if reference.kernels.len() != other.kernels.len() {
+        found.push(format!("{} kernels instead of {}", other.kernels.len(), reference.kernels.len()));
+    }
+    for (expected, row) in reference.kernels.iter().zip(&other.kernels) {
+        if expected != row {
+            found.push(format!("launch {} ({}) counts otherwise", row.launch, row.kernel));
+            break;
+        }
+    }
+    for (expected, row) in reference.statistics.iter().zip(&other.statistics) {
+        if expected != row {
+            found.push(format!("{} {}: {} instead of {}", row.component, row.statistic, row.value, expected.value));
+            break;
+        }
+    }
+    let times = (reference.summary.totals.simulated_ns, other.summary.totals.simulated_ns);
+    if times.0 != times.1 {
+        found.push(format!("{} ns instead of {} ns", times.1, times.0));
+    }
+    if reference.summary.digest != other.summary.digest {
+        found.push("the digest".into());
+    }
+    found
+}
