@@ -1,0 +1,429 @@
+//! Launches, in all their forms.
+
+use super::event;
+use crate::boundary::{RuntimeError, driver, runtime};
+use crate::call::{done, note};
+use crate::context::{current, current_for_runtime, find};
+use crate::process::{lock, process};
+use crate::registry::{self, Function};
+use crate::streams::{Defaults, Target, target};
+use crate::thread::{self, Configuration};
+use crate::types::{Address, Dim3, In, Out};
+use lockstep_protocol::{
+    ContextHandle, CuResult, FunctionInfo, Launch, Request, UnsupportedManner, attribute,
+};
+
+/// `cudaLaunchConfig_t`; `CUlaunchConfig` differs only in the width of `shared`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct LaunchConfiguration {
+    pub grid: Dim3,
+    pub block: Dim3,
+    pub shared: usize,
+    pub stream: Address,
+    pub attributes: In<Attribute>,
+    pub attribute_count: u32,
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct DriverLaunchConfiguration {
+    grid: Dim3,
+    block: Dim3,
+    shared: u32,
+    stream: Address,
+    attributes: In<Attribute>,
+    attribute_count: u32,
+}
+
+impl From<DriverLaunchConfiguration> for LaunchConfiguration {
+    fn from(other: DriverLaunchConfiguration) -> Self {
+        Self {
+            grid: other.grid,
+            block: other.block,
+            shared: other.shared as usize,
+            stream: other.stream,
+            attributes: other.attributes,
+            attribute_count: other.attribute_count,
+        }
+    }
+}
+
+/// `cudaLaunchAttribute`, `CUlaunchAttribute`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Attribute {
+    number: u32,
+    padding: u32,
+    value: [u32; 16],
+}
+
+/// What attributes say beside the shape.
+#[derive(Clone, Copy, Default)]
+pub struct Extras {
+    cooperative: bool,
+    cluster: Option<[u32; 3]>,
+    priority: Option<i32>,
+    programmatic_stream_serialization: bool,
+    /// An event to record once the kernel is under way or done.
+    event: Option<Address>,
+}
+
+/// Reads launch attributes. Hints about placement and caches change no result and are
+/// passed over, but they are listed at the end of the run.
+fn extras(attributes: In<Attribute>, count: u32) -> Result<Extras, CuResult> {
+    let mut extras = Extras::default();
+    for index in 0..count as usize {
+        let Attribute { number, value, .. } = attributes.at(index)?;
+        match number {
+            0 => {}
+            2 => extras.cooperative = value[0] != 0,
+            4 => extras.cluster = Some([value[0], value[1], value[2]]),
+            6 => extras.programmatic_stream_serialization = value[0] != 0,
+            7 | 12 => {
+                let event = u64::from(value[0]) | u64::from(value[1]) << 32;
+                extras.event = Some(event as Address);
+            }
+            8 => extras.priority = Some(value[0] as i32),
+            1 | 3 | 5 | 9 | 10 | 11 | 14 | 16 | 17 | 18 => {
+                note(
+                    &format!("launch attribute {number}"),
+                    UnsupportedManner::Option,
+                );
+            }
+            _ => {
+                note(
+                    &format!("launch attribute {number}"),
+                    UnsupportedManner::Option,
+                );
+                return Err(CuResult::NOT_SUPPORTED);
+            }
+        }
+    }
+    Ok(extras)
+}
+
+/// The kernel's arguments as the program passes them.
+#[derive(Clone, Copy)]
+pub enum Arguments {
+    /// A pointer to each.
+    Pointers(In<In<u8>>),
+    /// The `extra` array: 1, block, 2, address of its size, 0.
+    Extra(In<Address>),
+    /// None.
+    Nothing,
+}
+
+impl Arguments {
+    fn new(pointers: In<In<u8>>, extra: In<Address>) -> Self {
+        if !pointers.is_null() {
+            Self::Pointers(pointers)
+        } else if !extra.is_null() {
+            Self::Extra(extra)
+        } else {
+            Self::Nothing
+        }
+    }
+
+    fn pack(self, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> {
+        match self {
+            Self::Nothing if info.parameters.is_empty() => Ok(Vec::new()),
+            Self::Nothing => Err(CuResult::INVALID_VALUE),
+            Self::Pointers(pointers) => {
+                let mut block = vec![0; info.parameter_bytes()];
+                for (index, slot) in info.parameters.iter().enumerate() {
+                    let bytes = pointers.at(index)?.bytes(slot.size as usize)?;
+                    let start = slot.offset as usize;
+                    block[start..start + bytes.len()].copy_from_slice(&bytes);
+                }
+                Ok(block)
+            }
+            Self::Extra(extra) => packed(extra, info),
+        }
+    }
+}
+
+/// Reads the `extra` array.
+fn packed(extra: In<Address>, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> {
+    const END: Address = 0;
+    const BLOCK: Address = 1;
+    const SIZE: Address = 2;
+    let (mut block, mut size) = (0, None);
+    for pair in 0..2 {
+        match extra.at(pair * 2)? {
+            END => break,
+            BLOCK => block = extra.at(pair * 2 + 1)?,
+            SIZE => size = Some(In(extra.at(pair * 2 + 1)? as *const usize).get()?),
+            _ => return Err(CuResult::INVALID_VALUE),
+        }
+    }
+    let size = size.ok_or(CuResult::INVALID_VALUE)?;
+    let wanted = info.parameter_bytes();
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    // Padding after the last parameter may be there or not.
+    if size < wanted {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    In(block as *const u8).bytes(wanted)
+}
+
+/// Launches a kernel that is already found.
+pub fn launch(
+    target: Target,
+    function: &Function,
+    shape: (Dim3, Dim3, usize),
+    arguments: Arguments,
+    extras: Extras,
+) -> Result<(), CuResult> {
+    let (grid, block, shared) = shape;
+    let empty = |dimensions: Dim3| dimensions.x == 0 || dimensions.y == 0 || dimensions.z == 0;
+    if empty(grid) || empty(block) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let (handle, parameters) = {
+        let info = lock(&function.info);
+        (info.handle, arguments.pack(&info)?)
+    };
+    done(&Request::Launch(Box::new(Launch {
+        context: target.context,
+        stream: target.stream,
+        function: handle,
+        grid: grid.into(),
+        block: block.into(),
+        dynamic_shared: u32::try_from(shared).map_err(|_| CuResult::INVALID_VALUE)?,
+        parameters,
+        cooperative: extras.cooperative,
+        cluster: extras.cluster,
+        priority: extras.priority,
+        programmatic_stream_serialization: extras.programmatic_stream_serialization,
+    })))?;
+    match extras.event {
+        Some(event) => event::record(target, event),
+        None => Ok(()),
+    }
+}
+
+/// The runtime has a code of its own for shapes that no device accepts.
+fn check_shape(context: ContextHandle, grid: Dim3, block: Dim3) -> Result<(), RuntimeError> {
+    let device = find(context)?.device;
+    let description = &process()?.devices[device].description;
+    let limit = |number: u32| description.attribute(number).max(1) as u64;
+    let within = |value: u32, number: u32| value >= 1 && u64::from(value) <= limit(number);
+    let threads = u64::from(block.x) * u64::from(block.y) * u64::from(block.z);
+    let fits = within(grid.x, attribute::MAX_GRID_DIM_X)
+        && within(grid.y, attribute::MAX_GRID_DIM_Y)
+        && within(grid.z, attribute::MAX_GRID_DIM_Z)
+        && within(block.x, attribute::MAX_BLOCK_DIM_X)
+        && within(block.y, attribute::MAX_BLOCK_DIM_Y)
+        && within(block.z, attribute::MAX_BLOCK_DIM_Z)
+        && threads <= limit(attribute::MAX_THREADS_PER_BLOCK);
+    if fits {
+        Ok(())
+    } else {
+        Err(RuntimeError::INVALID_CONFIGURATION)
+    }
+}
+
+/// Launches for the runtime, by the address of a host stub or any handle.
+pub fn launch_for_runtime(
+    function: Address,
+    shape: (Dim3, Dim3, usize),
+    arguments: Arguments,
+    stream: Address,
+    defaults: Defaults,
+    extras: Extras,
+) -> Result<(), RuntimeError> {
+    let target = target(stream, defaults, current_for_runtime)?;
+    let function = find_for_runtime(function, target.context)?;
+    check_shape(target.context, shape.0, shape.1)?;
+    Ok(launch(target, &function, shape, arguments, extras)?)
+}
+
+/// The kernel behind a handle; the runtime has a code of its own for one it does not know.
+pub fn find_for_runtime(
+    function: Address,
+    context: ContextHandle,
+) -> Result<std::sync::Arc<Function>, RuntimeError> {
+    registry::function(function, context).map_err(|error| match error {
+        CuResult::INVALID_HANDLE | CuResult::NOT_FOUND => RuntimeError::INVALID_DEVICE_FUNCTION,
+        other => other.into(),
+    })
+}
+
+const COOPERATIVE: Extras = Extras {
+    cooperative: true,
+    cluster: None,
+    priority: None,
+    programmatic_stream_serialization: false,
+    event: None,
+};
+
+runtime! {
+    fn cudaLaunchKernel | cudaLaunchKernel_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, Extras::default())
+    }
+
+    fn __cudaLaunchKernel | __cudaLaunchKernel_ptsz [defaults] (kernel: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        launch_for_runtime(kernel, (grid, block, shared), arguments, stream, defaults, Extras::default())
+    }
+
+    fn cudaLaunchCooperativeKernel | cudaLaunchCooperativeKernel_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, COOPERATIVE)
+    }
+
+    fn cudaLaunchKernelExC | cudaLaunchKernelExC_ptsz [defaults] (configuration: In<LaunchConfiguration>, function: Address, arguments: In<In<u8>>) {
+        let configuration = configuration.get()?;
+        let extras = extras(configuration.attributes, configuration.attribute_count)?;
+        let shape = (configuration.grid, configuration.block, configuration.shared);
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        launch_for_runtime(function, shape, arguments, configuration.stream, defaults, extras)
+    }
+
+    fn __cudaPopCallConfiguration(grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Address>) {
+        let popped = thread::current().configurations.borrow_mut().pop();
+        let configuration = popped.ok_or(RuntimeError::MISSING_CONFIGURATION)?;
+        grid.set(configuration.grid)?;
+        block.set(configuration.block)?;
+        shared.set(configuration.shared)?;
+        Ok(stream.set(configuration.stream)?)
+    }
+
+    fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: Address) {
+        thread::current().configurations.borrow_mut().push(Configuration { grid, block, shared, stream });
+        Ok(())
+    }
+}
+
+driver! {
+    fn cuLaunchKernel | cuLaunchKernel_ptsz [defaults] (
+        function: Address, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: Address, arguments: In<In<u8>>, extra: In<Address>
+    ) {
+        let target = target(stream, defaults, current)?;
+        let function = registry::function(function, target.context)?;
+        let grid = Dim3 { x: grid_x, y: grid_y, z: grid_z };
+        let block = Dim3 { x: block_x, y: block_y, z: block_z };
+        let arguments = Arguments::new(arguments, extra);
+        launch(target, &function, (grid, block, shared as usize), arguments, Extras::default())
+    }
+
+    fn cuLaunchCooperativeKernel | cuLaunchCooperativeKernel_ptsz [defaults] (
+        function: Address, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32, block_z: u32,
+        shared: u32, stream: Address, arguments: In<In<u8>>
+    ) {
+        let target = target(stream, defaults, current)?;
+        let function = registry::function(function, target.context)?;
+        let grid = Dim3 { x: grid_x, y: grid_y, z: grid_z };
+        let block = Dim3 { x: block_x, y: block_y, z: block_z };
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        launch(target, &function, (grid, block, shared as usize), arguments, COOPERATIVE)
+    }
+
+    fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [defaults] (configuration: In<DriverLaunchConfiguration>, function: Address, arguments: In<In<u8>>, extra: In<Address>) {
+        let configuration = LaunchConfiguration::from(configuration.get()?);
+        let extras = extras(configuration.attributes, configuration.attribute_count)?;
+        let target = target(configuration.stream, defaults, current)?;
+        let function = registry::function(function, target.context)?;
+        let shape = (configuration.grid, configuration.block, configuration.shared);
+        launch(target, &function, shape, Arguments::new(arguments, extra), extras)
+    }
+}
+
+/// The launch that an occupancy query describes.
+pub fn describe(
+    context: ContextHandle,
+    function: &Function,
+    configuration: LaunchConfiguration,
+) -> Result<Box<Launch>, CuResult> {
+    let extras = extras(configuration.attributes, configuration.attribute_count)?;
+    Ok(Box::new(Launch {
+        context,
+        stream: lockstep_protocol::StreamName::Legacy,
+        function: lock(&function.info).handle,
+        grid: configuration.grid.into(),
+        block: configuration.block.into(),
+        dynamic_shared: configuration.shared as u32,
+        parameters: Vec::new(),
+        cooperative: extras.cooperative,
+        cluster: extras.cluster,
+        priority: extras.priority,
+        programmatic_stream_serialization: false,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_protocol::{FunctionAttributes, FunctionHandle, ParameterSlot};
+
+    fn function() -> FunctionInfo {
+        FunctionInfo {
+            handle: FunctionHandle(1),
+            name: "k".into(),
+            parameters: vec![
+                ParameterSlot { offset: 0, size: 2 },
+                ParameterSlot { offset: 8, size: 4 },
+            ],
+            attributes: FunctionAttributes::default(),
+        }
+    }
+
+    #[test]
+    fn arguments_are_packed_where_the_image_says() {
+        let (first, second) = (0x1122u16, 0x33445566u32);
+        let pointers = [
+            In((&raw const first).cast()),
+            In((&raw const second).cast()),
+        ];
+        let arguments = Arguments::new(In(pointers.as_ptr()), In(std::ptr::null()));
+        let block = arguments.pack(&function()).unwrap();
+        assert_eq!(
+            block,
+            [0x22, 0x11, 0, 0, 0, 0, 0, 0, 0x66, 0x55, 0x44, 0x33]
+        );
+    }
+
+    #[test]
+    fn the_extra_array_carries_a_packed_block() {
+        let block = [7u8; 16];
+        let size = block.len();
+        let extra = [
+            1,
+            block.as_ptr() as Address,
+            2,
+            &raw const size as Address,
+            0,
+        ];
+        let arguments = Arguments::new(In(std::ptr::null()), In(extra.as_ptr()));
+        assert_eq!(arguments.pack(&function()).unwrap(), [7; 12]);
+        let size = 4usize;
+        let short = [
+            1,
+            block.as_ptr() as Address,
+            2,
+            &raw const size as Address,
+            0,
+        ];
+        let arguments = Arguments::new(In(std::ptr::null()), In(short.as_ptr()));
+        assert_eq!(arguments.pack(&function()), Err(CuResult::INVALID_VALUE));
+    }
+
+    #[test]
+    fn missing_arguments_are_an_invalid_value() {
+        let none = Arguments::new(In(std::ptr::null()), In(std::ptr::null()));
+        assert_eq!(none.pack(&function()), Err(CuResult::INVALID_VALUE));
+    }
+
+    #[test]
+    fn structures_have_the_sizes_of_the_headers() {
+        assert_eq!(size_of::<LaunchConfiguration>(), 56);
+        assert_eq!(size_of::<DriverLaunchConfiguration>(), 56);
+        assert_eq!(size_of::<Attribute>(), 72);
+    }
+}

@@ -1,0 +1,122 @@
+//! Managed memory: prefetching and advice.
+
+use crate::boundary::{driver, runtime};
+use crate::call::done;
+use crate::context::{check_initialized, current, current_for_runtime, ordinal};
+use crate::streams::{Target, target};
+use crate::types::{Address, Location};
+use lockstep_protocol::{CuResult, MemoryLocation, Request};
+
+/// The device number that means the host.
+const HOST: i32 = -1;
+
+/// Where a device number of the calls before 12.2 points.
+fn of_device(number: i32) -> Result<MemoryLocation, CuResult> {
+    match usize::try_from(number) {
+        Ok(device) => Ok(MemoryLocation::Device(ordinal(device)?)),
+        Err(_) if number == HOST => Ok(MemoryLocation::Host),
+        Err(_) => Err(CuResult::INVALID_DEVICE),
+    }
+}
+
+fn of_location(location: Location) -> Result<MemoryLocation, CuResult> {
+    match location.kind {
+        0 => Ok(MemoryLocation::None),
+        1 => of_device(location.number),
+        2 | 4 => Ok(MemoryLocation::Host),
+        3 => Ok(MemoryLocation::HostNuma(location.number)),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+fn prefetch(
+    target: Target,
+    address: Address,
+    bytes: usize,
+    location: MemoryLocation,
+) -> Result<(), CuResult> {
+    done(&Request::Prefetch {
+        context: target.context,
+        stream: target.stream,
+        address: address as u64,
+        bytes: bytes as u64,
+        location,
+    })
+}
+
+fn advise(
+    address: Address,
+    bytes: usize,
+    advice: u32,
+    location: MemoryLocation,
+) -> Result<(), CuResult> {
+    done(&Request::Advise {
+        address: address as u64,
+        bytes: bytes as u64,
+        advice,
+        location,
+    })
+}
+
+runtime! {
+    fn cudaMemPrefetchAsync | cudaMemPrefetchAsync_ptsz [defaults] (address: Address, bytes: usize, device: i32, stream: Address) {
+        let target = target(stream, defaults, current_for_runtime)?;
+        Ok(prefetch(target, address, bytes, of_device(device)?)?)
+    }
+
+    fn cudaMemPrefetchAsync_v2 | cudaMemPrefetchAsync_v2_ptsz [defaults] (address: Address, bytes: usize, location: Location, flags: u32, stream: Address) {
+        let target = target(stream, defaults, current_for_runtime)?;
+        if flags != 0 {
+            return Err(CuResult::INVALID_VALUE.into());
+        }
+        Ok(prefetch(target, address, bytes, of_location(location)?)?)
+    }
+
+    fn cudaMemAdvise(address: Address, bytes: usize, advice: u32, device: i32) {
+        current_for_runtime()?;
+        Ok(advise(address, bytes, advice, of_device(device)?)?)
+    }
+
+    fn cudaMemAdvise_v2(address: Address, bytes: usize, advice: u32, location: Location) {
+        current_for_runtime()?;
+        Ok(advise(address, bytes, advice, of_location(location)?)?)
+    }
+
+    /// All managed memory is visible to every stream, so there is nothing to attach.
+    fn cudaStreamAttachMemAsync | cudaStreamAttachMemAsync_ptsz [defaults] (stream: Address, address: Address, bytes: usize, flags: u32) {
+        let _ = (address, bytes);
+        target(stream, defaults, current_for_runtime)?;
+        if matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(CuResult::INVALID_VALUE.into()) }
+    }
+}
+
+driver! {
+    fn cuMemPrefetchAsync | cuMemPrefetchAsync_ptsz [defaults] (address: Address, bytes: usize, device: i32, stream: Address) {
+        let target = target(stream, defaults, current)?;
+        prefetch(target, address, bytes, of_device(device)?)
+    }
+
+    fn cuMemPrefetchAsync_v2 | cuMemPrefetchAsync_v2_ptsz [defaults] (address: Address, bytes: usize, location: Location, flags: u32, stream: Address) {
+        let target = target(stream, defaults, current)?;
+        if flags != 0 {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        prefetch(target, address, bytes, of_location(location)?)
+    }
+
+    fn cuMemAdvise(address: Address, bytes: usize, advice: u32, device: i32) {
+        check_initialized()?;
+        advise(address, bytes, advice, of_device(device)?)
+    }
+
+    fn cuMemAdvise_v2(address: Address, bytes: usize, advice: u32, location: Location) {
+        check_initialized()?;
+        advise(address, bytes, advice, of_location(location)?)
+    }
+
+    fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [defaults] (stream: Address, address: Address, bytes: usize, flags: u32) {
+        let _ = (address, bytes);
+        target(stream, defaults, current)?;
+        if matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(CuResult::INVALID_VALUE) }
+    }
+}

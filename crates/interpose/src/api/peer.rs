@@ -1,0 +1,82 @@
+//! Access to another device's memory.
+
+use crate::boundary::{RuntimeError, driver, runtime};
+use crate::call::done;
+use crate::context::{check_initialized, current, current_for_runtime, ordinal, retain_primary};
+use crate::process::device;
+use crate::types::{Address, Out};
+use lockstep_protocol::{ContextHandle, CuResult, Request};
+
+fn can_access(number: i32, peer: i32) -> Result<bool, CuResult> {
+    let peer_ordinal = device(peer)?.ordinal;
+    Ok(device(number)?.description.peers.contains(&peer_ordinal))
+}
+
+fn enable(context: ContextHandle, peer: ContextHandle) -> Result<(), CuResult> {
+    done(&Request::PeerAccessEnable { context, peer })
+}
+
+fn disable(context: ContextHandle, peer: ContextHandle) -> Result<(), CuResult> {
+    done(&Request::PeerAccessDisable { context, peer })
+}
+
+/// The primary context of a peer, kept for as long as the process lives.
+fn peer_context(peer: i32) -> Result<ContextHandle, CuResult> {
+    device(peer)?;
+    ordinal(peer as usize)?;
+    retain_primary(peer as usize)
+}
+
+runtime! {
+    fn cudaDeviceCanAccessPeer(possible: Out<i32>, number: i32, peer: i32) {
+        Ok(possible.set(i32::from(can_access(number, peer)?))?)
+    }
+
+    fn cudaDeviceEnablePeerAccess(peer: i32, flags: u32) {
+        if flags != 0 {
+            return Err(RuntimeError::INVALID_VALUE);
+        }
+        Ok(enable(current_for_runtime()?, peer_context(peer)?)?)
+    }
+
+    fn cudaDeviceDisablePeerAccess(peer: i32) {
+        Ok(disable(current_for_runtime()?, peer_context(peer)?)?)
+    }
+
+    fn cudaDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, number: i32, peer: i32) {
+        Ok(value.set(attribute_of(attribute, number, peer)?)?)
+    }
+}
+
+driver! {
+    fn cuDeviceCanAccessPeer(possible: Out<i32>, number: i32, peer: i32) {
+        check_initialized()?;
+        possible.set(i32::from(can_access(number, peer)?))
+    }
+
+    fn cuCtxEnablePeerAccess(peer: Address, flags: u32) {
+        if flags != 0 {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        enable(current()?, super::context::from_handle(peer)?)
+    }
+
+    fn cuCtxDisablePeerAccess(peer: Address) {
+        disable(current()?, super::context::from_handle(peer)?)
+    }
+
+    fn cuDeviceGetP2PAttribute(value: Out<i32>, attribute: u32, number: i32, peer: i32) {
+        check_initialized()?;
+        value.set(attribute_of(attribute, number, peer)?)
+    }
+}
+
+/// 1 is a rank of performance, where 0 is best; 2 access, 3 native atomics, 4 arrays.
+fn attribute_of(attribute: u32, number: i32, peer: i32) -> Result<i32, CuResult> {
+    let access = i32::from(can_access(number, peer)?);
+    match attribute {
+        1 => Ok(0),
+        2..=4 => Ok(access),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}

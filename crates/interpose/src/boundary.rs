@@ -1,0 +1,146 @@
+//! Where C calls in: no panic crosses, and results become the codes of each API.
+
+use crate::{call, report, thread};
+use lockstep_protocol::CuResult;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A `cudaError_t`. Nearly all codes of the driver mean the same here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuntimeError(pub i32);
+
+impl RuntimeError {
+    pub const INVALID_VALUE: Self = Self(1);
+    pub const INVALID_CONFIGURATION: Self = Self(9);
+    pub const INVALID_PITCH: Self = Self(12);
+    pub const INVALID_SYMBOL: Self = Self(13);
+    pub const INVALID_COPY_DIRECTION: Self = Self(21);
+    pub const MISSING_CONFIGURATION: Self = Self(52);
+    pub const INVALID_DEVICE_FUNCTION: Self = Self(98);
+}
+
+impl From<CuResult> for RuntimeError {
+    fn from(result: CuResult) -> Self {
+        Self(result.0 as i32)
+    }
+}
+
+/// Runs a function of the runtime API. A failure becomes the thread's last error.
+pub fn answer_runtime(name: &str, body: impl FnOnce() -> Result<(), RuntimeError>) -> i32 {
+    let code = match guarded(name, body) {
+        Some(Ok(())) => 0,
+        Some(Err(error)) => error.0,
+        None => CuResult::UNKNOWN.0 as i32,
+    };
+    if code != 0 {
+        thread::current().last_error.set(code);
+    }
+    code
+}
+
+/// Runs a function of the driver API.
+pub fn answer_driver(name: &str, body: impl FnOnce() -> Result<(), CuResult>) -> u32 {
+    match guarded(name, body) {
+        Some(Ok(())) => 0,
+        Some(Err(error)) => error.0,
+        None => CuResult::UNKNOWN.0,
+    }
+}
+
+/// Runs what must not fail into C; `None` after a panic, which has been reported.
+pub fn guarded<T>(name: &str, body: impl FnOnce() -> T) -> Option<T> {
+    let outcome = catch_unwind(AssertUnwindSafe(body)).ok();
+    if outcome.is_none() {
+        report::sentence(&format!(
+            "{name}: a fault inside Lockstep itself, described above; the call answers \
+             \"unknown error\" (999). Please report it"
+        ));
+    }
+    outcome
+}
+
+/// What the stubs of the runtime API come to.
+#[unsafe(no_mangle)]
+extern "C" fn lockstep_unsupported_runtime(name: crate::types::Text) -> i32 {
+    answer_runtime("unsupported", || {
+        call::unsupported(&name.get()?);
+        Err(CuResult::NOT_SUPPORTED.into())
+    })
+}
+
+/// What the stubs of the driver API come to.
+#[unsafe(no_mangle)]
+extern "C" fn lockstep_unsupported_driver(name: crate::types::Text) -> u32 {
+    answer_driver("unsupported", || {
+        call::unsupported(&name.get()?);
+        Err(CuResult::NOT_SUPPORTED)
+    })
+}
+
+/// Defines functions of the runtime API.
+///
+/// `fn name | name_ptsz [defaults] (…)` defines two: `defaults` says which stream a null
+/// handle means in each.
+macro_rules! runtime {
+    () => {};
+    ($(#[$meta:meta])* fn $name:ident ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($($argument: $type),*) -> i32 {
+            crate::boundary::answer_runtime(
+                stringify!($name),
+                || -> Result<(), crate::boundary::RuntimeError> { $body },
+            )
+        }
+        runtime! { $($rest)* }
+    };
+    ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        runtime! {
+            $(#[$meta])*
+            fn $name($($argument: $type),*) {
+                let $defaults = crate::streams::Defaults::Legacy;
+                $body
+            }
+            $(#[$meta])*
+            fn $variant($($argument: $type),*) {
+                let $defaults = crate::streams::Defaults::PerThread;
+                $body
+            }
+            $($rest)*
+        }
+    };
+}
+
+/// Defines functions of the driver API, in the same two forms.
+macro_rules! driver {
+    () => {};
+    ($(#[$meta:meta])* fn $name:ident ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($($argument: $type),*) -> u32 {
+            crate::boundary::answer_driver(
+                stringify!($name),
+                || -> Result<(), lockstep_protocol::CuResult> { $body },
+            )
+        }
+        driver! { $($rest)* }
+    };
+    ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+        driver! {
+            $(#[$meta])*
+            fn $name($($argument: $type),*) {
+                let $defaults = crate::streams::Defaults::Legacy;
+                $body
+            }
+            $(#[$meta])*
+            fn $variant($($argument: $type),*) {
+                let $defaults = crate::streams::Defaults::PerThread;
+                $body
+            }
+            $($rest)*
+        }
+    };
+}
+
+pub(crate) use {driver, runtime};

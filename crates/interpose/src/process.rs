@@ -1,0 +1,204 @@
+//! What belongs to the process: the simulator's welcome and the devices that are visible.
+
+use crate::{report, watch};
+use lockstep_protocol::window::Window;
+use lockstep_protocol::{
+    ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, SOCKET_VARIABLE,
+    Welcome, layout,
+};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The simulator, as this process knows it.
+pub struct Process {
+    /// What `cuDriverGetVersion` answers.
+    pub driver_version: i32,
+    /// The devices that `CUDA_VISIBLE_DEVICES` leaves, in its order.
+    pub devices: Vec<Device>,
+}
+
+/// A device that the program sees.
+pub struct Device {
+    /// The simulator's ordinal.
+    pub ordinal: u32,
+    /// What is known of it.
+    pub description: DeviceDescription,
+}
+
+static PROCESS: OnceLock<Process> = OnceLock::new();
+static CONNECTING: Mutex<()> = Mutex::new(());
+static FORKED: AtomicBool = AtomicBool::new(false);
+static SAID_NO_SOCKET: AtomicBool = AtomicBool::new(false);
+static SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
+
+/// Locks a mutex whether or not a panic was once caught while it was held.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The process, connected if need be.
+pub fn process() -> Result<&'static Process, CuResult> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(CuResult::NOT_INITIALIZED);
+    }
+    if PROCESS.get().is_none() {
+        let thread = crate::thread::current();
+        if thread.connection.borrow().is_none() {
+            let connection = connect()?;
+            *thread.connection.borrow_mut() = Some(connection);
+        }
+    }
+    PROCESS.get().ok_or(CuResult::NOT_INITIALIZED)
+}
+
+/// A visible device by its number.
+pub fn device(number: i32) -> Result<&'static Device, CuResult> {
+    let devices = &process()?.devices;
+    usize::try_from(number)
+        .ok()
+        .and_then(|index| devices.get(index))
+        .ok_or(CuResult::INVALID_DEVICE)
+}
+
+/// Opens a connection for the calling thread.
+pub fn connect() -> Result<ClientConnection, CuResult> {
+    if FORKED.load(Ordering::Relaxed) {
+        // CUDA does not survive a fork either once it is initialised.
+        return Err(CuResult::NOT_INITIALIZED);
+    }
+    let Some(path) = socket_path() else {
+        report::once(
+            &SAID_NO_SOCKET,
+            &format!(
+                "this program calls CUDA, but {SOCKET_VARIABLE} is not set, so there is no \
+                 simulated GPU; start it with `lockstep run -- PROGRAM`"
+            ),
+        );
+        return Err(CuResult::NO_DEVICE);
+    };
+    let _guard = lock(&CONNECTING);
+    match open(&path) {
+        Ok(connection) => Ok(connection),
+        Err(error) => {
+            report::once(&SAID_UNREACHABLE, &error.to_string());
+            Err(CuResult::NO_DEVICE)
+        }
+    }
+}
+
+/// Where the simulator listens.
+pub fn socket_path() -> Option<PathBuf> {
+    let path = std::env::var_os(SOCKET_VARIABLE)?;
+    (!path.is_empty()).then(|| path.into())
+}
+
+/// Who this thread is; thread 0 stands for the connection that only watches.
+pub fn hello(watching: bool) -> Hello {
+    // SAFETY: `gettid` has no preconditions.
+    let thread = unsafe { libc::gettid() } as u32;
+    let name = std::env::args_os().next().unwrap_or_default();
+    Hello {
+        process: std::process::id(),
+        thread: if watching { 0 } else { thread },
+        name: name.to_string_lossy().into_owned(),
+    }
+}
+
+fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
+    let (connection, welcome, memory) = ClientConnection::connect(path, &hello(false))?;
+    if PROCESS.get().is_none() {
+        if (welcome.window_base, welcome.window_size) != (layout::WINDOW_BASE, layout::WINDOW_SIZE)
+        {
+            return Err(ConnectionError::Refused(format!(
+                "its memory lies at {:#x} ({} bytes), ours at {:#x} ({} bytes)",
+                welcome.window_base,
+                welcome.window_size,
+                layout::WINDOW_BASE,
+                layout::WINDOW_SIZE
+            )));
+        }
+        Window::map_fixed(&memory)?.leak();
+        watch::start(path);
+        // SAFETY: the handler only stores a flag.
+        unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+        let _ = PROCESS.set(adopt(welcome));
+    }
+    Ok(connection)
+}
+
+extern "C" fn after_fork() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+fn adopt(welcome: Welcome) -> Process {
+    let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+    let devices = visible(&welcome.devices, wanted.as_deref());
+    let device = |ordinal: usize| Device {
+        ordinal: ordinal as u32,
+        description: welcome.devices[ordinal].clone(),
+    };
+    Process {
+        driver_version: welcome.driver_version,
+        devices: devices.into_iter().map(device).collect(),
+    }
+}
+
+/// Applies `CUDA_VISIBLE_DEVICES`: ordinals or beginnings of `GPU-<uuid>`; what follows the
+/// first entry that names no device (or one named before) is ignored, as a driver does.
+fn visible(devices: &[DeviceDescription], wanted: Option<&str>) -> Vec<usize> {
+    let Some(wanted) = wanted else {
+        return (0..devices.len()).collect();
+    };
+    let mut chosen = Vec::new();
+    for word in wanted.split(',') {
+        let word = word.trim();
+        let found = match word.strip_prefix("GPU-") {
+            Some(prefix) => devices
+                .iter()
+                .position(|device| uuid_text(&device.uuid).starts_with(&prefix.to_lowercase())),
+            None => word.parse().ok().filter(|ordinal| *ordinal < devices.len()),
+        };
+        match found {
+            Some(ordinal) if !chosen.contains(&ordinal) => chosen.push(ordinal),
+            _ => break,
+        }
+    }
+    chosen
+}
+
+fn uuid_text(uuid: &[u8; 16]) -> String {
+    let mut text = String::new();
+    for (index, byte) in uuid.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn visible_devices_are_chosen_as_a_driver_chooses_them() {
+        let devices: Vec<DeviceDescription> = (0..3)
+            .map(|number| DeviceDescription {
+                uuid: [number * 16; 16],
+                ..Default::default()
+            })
+            .collect();
+        let check = |wanted: Option<&str>, expected: &[usize]| {
+            assert_eq!(visible(&devices, wanted), expected, "{wanted:?}");
+        };
+        check(None, &[0, 1, 2]);
+        check(Some(""), &[]);
+        check(Some("2,0"), &[2, 0]);
+        check(Some("1,-1,0"), &[1]);
+        check(Some("0,7,1"), &[0]);
+        check(Some("1,1"), &[1]);
+        check(Some("GPU-20202020-2020, 0"), &[2, 0]);
+    }
+}

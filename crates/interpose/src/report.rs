@@ -1,0 +1,32 @@
+//! Sentences for the user, on standard error.
+//!
+//! They are written with one system call each and without the standard library's lock, so
+//! that they come out whole from any thread and at any time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit status of a program whose simulator is gone (BSD's "internal software error").
+const SIMULATOR_GONE: i32 = 70;
+
+/// Writes `lockstep: <sentence>`.
+pub fn sentence(text: &str) {
+    let line = format!("lockstep: {text}\n");
+    // SAFETY: the pointer and length are those of a live string.
+    unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+}
+
+/// Writes a sentence the first time only.
+pub fn once(said: &AtomicBool, text: &str) {
+    if !said.swap(true, Ordering::Relaxed) {
+        sentence(text);
+    }
+}
+
+/// Ends the program because its simulator is gone.
+pub fn simulator_gone(reason: &str) -> ! {
+    sentence(&format!(
+        "the simulator is gone ({reason}); this program's GPU is gone with it, so it ends here"
+    ));
+    // SAFETY: `_exit` has no preconditions. Handlers of the program's exit would call CUDA.
+    unsafe { libc::_exit(SIMULATOR_GONE) }
+}

@@ -1,0 +1,125 @@
+//! Streams: what a handle means, and whose context it brings along.
+
+use crate::call::ask;
+use crate::opaque::{self, Kind};
+use crate::process::lock;
+use crate::types::Address;
+use lockstep_protocol::{ContextHandle, CuResult, Request, StreamHandle, StreamName};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Which default stream a null handle means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defaults {
+    /// The legacy one.
+    Legacy,
+    /// The thread's own.
+    PerThread,
+}
+
+impl Defaults {
+    /// The default stream's name.
+    pub fn name(self) -> StreamName {
+        match self {
+            Self::Legacy => StreamName::Legacy,
+            Self::PerThread => StreamName::PerThread,
+        }
+    }
+}
+
+/// `cudaStreamLegacy`, `CU_STREAM_LEGACY`.
+const LEGACY: Address = 1;
+/// `cudaStreamPerThread`, `CU_STREAM_PER_THREAD`.
+const PER_THREAD: Address = 2;
+
+/// What is known of a created stream.
+#[derive(Clone, Copy)]
+pub struct Stream {
+    /// The context it was created in.
+    pub context: ContextHandle,
+    /// `CUstream_flags`.
+    pub flags: u32,
+    /// Its priority.
+    pub priority: i32,
+}
+
+static STREAMS: Mutex<BTreeMap<StreamHandle, Stream>> = Mutex::new(BTreeMap::new());
+
+/// Where work goes: a context and a stream of it.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The context.
+    pub context: ContextHandle,
+    /// The stream.
+    pub stream: StreamName,
+}
+
+/// Creates a stream.
+pub fn create(context: ContextHandle, flags: u32, priority: i32) -> Result<Address, CuResult> {
+    if flags > 1 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let request = Request::StreamCreate {
+        context,
+        flags,
+        priority,
+    };
+    let handle = ask!(Stream, &request);
+    let stream = Stream {
+        context,
+        flags,
+        priority,
+    };
+    lock(&STREAMS).insert(handle, stream);
+    Ok(opaque::encode(Kind::Stream, handle.0))
+}
+
+/// Forgets a stream and answers its name on the wire.
+pub fn remove(handle: Address) -> Result<StreamHandle, CuResult> {
+    let number = opaque::decode(Kind::Stream, handle).ok_or(CuResult::INVALID_HANDLE)?;
+    let stream = StreamHandle(number);
+    match lock(&STREAMS).remove(&stream) {
+        Some(_) => Ok(stream),
+        None => Err(CuResult::INVALID_HANDLE),
+    }
+}
+
+/// A created stream; `None` for the default ones.
+pub fn created(handle: Address) -> Result<Option<Stream>, CuResult> {
+    if handle <= PER_THREAD {
+        return Ok(None);
+    }
+    let number = opaque::decode(Kind::Stream, handle).ok_or(CuResult::INVALID_HANDLE)?;
+    let found = lock(&STREAMS).get(&StreamHandle(number)).copied();
+    found.map(Some).ok_or(CuResult::INVALID_HANDLE)
+}
+
+/// Where work on a stream goes. A created stream brings its own context; a default one
+/// takes the current, which `current` finds.
+pub fn target(
+    handle: Address,
+    defaults: Defaults,
+    current: impl FnOnce() -> Result<ContextHandle, CuResult>,
+) -> Result<Target, CuResult> {
+    if let Some(stream) = created(handle)? {
+        let number = opaque::decode(Kind::Stream, handle).ok_or(CuResult::INVALID_HANDLE)?;
+        return Ok(Target {
+            context: stream.context,
+            stream: StreamName::Created(StreamHandle(number)),
+        });
+    }
+    let stream = match handle {
+        LEGACY => StreamName::Legacy,
+        PER_THREAD => StreamName::PerThread,
+        _ => defaults.name(),
+    };
+    Ok(Target {
+        context: current()?,
+        stream,
+    })
+}
+
+/// Forgets the streams of a context that is gone.
+pub fn context_gone(context: ContextHandle) {
+    lock(&STREAMS).retain(|_, stream| stream.context != context);
+}
