@@ -14,8 +14,6 @@ pub(crate) struct Cell<P: Partition> {
     pub egress: Egress,
     /// Whether it has a log that was committed and not yet cleared.
     pub logged: bool,
-    /// What a run of it costs on this host, in nanoseconds, smoothed; for balancing only.
-    pub cost: u64,
 }
 
 /// All partitions.
@@ -24,6 +22,8 @@ pub(crate) struct Cells<P: Partition> {
     /// When each next has work, messages that wait for it included: dense, since the whole of it
     /// is looked at between epochs. Each is stored by the worker that ran its partition.
     pub wakes: Box<[AtomicU64]>,
+    /// What a run of each costs on this host, smoothed; for sharing out only.
+    pub costs: Box<[AtomicU64]>,
 }
 
 // SAFETY: a cell is reached through `get`, whose callers promise to be the only thread that has
@@ -36,7 +36,8 @@ unsafe impl<P: Partition> Send for Cells<P> {}
 impl<P: Partition> Cells<P> {
     /// Every partition has work at the beginning: it says itself when it has none.
     pub(crate) fn new(topology: &Topology, partitions: Vec<P>) -> Self {
-        let wakes = partitions.iter().map(|_| AtomicU64::new(0)).collect();
+        let zeros = || partitions.iter().map(|_| AtomicU64::new(0)).collect();
+        let (wakes, costs) = (zeros(), zeros());
         let cell = |partition| {
             let (inbox, egress) = (Inbox::default(), Egress::new(topology));
             Padded(UnsafeCell::new(Cell {
@@ -44,12 +45,12 @@ impl<P: Partition> Cells<P> {
                 inbox,
                 egress,
                 logged: false,
-                cost: 0,
             }))
         };
         Self {
             cells: partitions.into_iter().map(cell).collect(),
             wakes,
+            costs,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use lockstep_units::{Duration, Time};
 
 use crate::boundary::{Boundary, Control, NoBoundary, Partitions, Shard};
+use crate::cost;
 use crate::inbox::Order;
 use crate::pool::Pool;
 use crate::shared::{Shared, Task};
@@ -65,8 +66,6 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     owners: Vec<u32>,
     /// Bits of the partitions that may have a log to clear.
     uncleared: Vec<u64>,
-    /// Bits of the partitions with messages from the last step.
-    mail: Vec<u64>,
     figures: Figures,
     broken: bool,
 }
@@ -110,7 +109,6 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             step: 1,
             owners: vec![0; found],
             uncleared: vec![0; words],
-            mail: vec![0; words],
             figures: Figures::default(),
             broken: false,
         };
@@ -336,21 +334,22 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             threads,
             schedule,
             jumping,
-            together_from,
             perturbation,
+            ..
         } = self.options;
         plan.step = self.step;
         plan.window = window;
         plan.jumping = jumping;
+        plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
         plan.queue.clear();
         for (index, wake) in self.shared.cells.wakes.iter().enumerate() {
-            let mail = self.mail[index / 64] >> (index % 64) & 1 != 0;
+            let mail = plan.mail[index / 64] >> (index % 64) & 1 != 0;
             if !jumping || mail || wake.load(Ordering::Relaxed) < window.end.0 {
                 plan.queue.push(PartitionId(index as u32));
             }
         }
-        let alone = threads == 1 || plan.queue.len() < together_from;
+        let alone = !self.is_worth_sharing(&plan.queue);
         if alone || schedule == Schedule::Dynamic {
             plan.task = Task::Queue;
             self.shared.taken.0.store(0, Ordering::Relaxed);
@@ -359,6 +358,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                     .sort_unstable_by_key(|id| perturbation.draw(self.step, id.0.into()));
             }
             return alone;
+        }
+        if schedule == Schedule::Balanced && cost::is_balanced(self.step) {
+            cost::balance(&self.shared.cells.costs, &mut self.owners, threads);
         }
         plan.task = Task::Lists;
         for list in &mut plan.lists {
@@ -372,6 +374,23 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             plan.lists[owner].push(id);
         }
         false
+    }
+
+    /// Whether running these partitions takes longer than meeting the other workers.
+    fn is_worth_sharing(&self, queue: &[PartitionId]) -> bool {
+        let Options {
+            threads,
+            together_from,
+            together_from_nanoseconds,
+            ..
+        } = self.options;
+        if threads == 1 || queue.len() < together_from {
+            return false;
+        }
+        let costs = queue
+            .iter()
+            .map(|id| cost::expected(&self.shared.cells.costs[id.index()]));
+        together_from_nanoseconds == 0 || costs.sum::<u64>() >= together_from_nanoseconds
     }
 
     /// Has the planned task done, by all workers or alone.
@@ -433,8 +452,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 
     /// Notes who has messages from the last step.
     fn collect_mail(&mut self) {
-        self.mail.fill(0);
-        let (mail, figures) = (&mut self.mail, &mut self.figures);
+        // SAFETY: the workers wait.
+        let mail = unsafe { &mut (*self.shared.plan.get()).mail };
+        mail.fill(0);
+        let figures = &mut self.figures;
         // SAFETY: the workers wait.
         unsafe {
             self.shared.exchange.read(self.step, |side| {
@@ -469,7 +490,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     fn settle(&mut self) {
         self.collect_mail();
         let cells = &self.shared.cells;
-        for id in ones(&self.mail) {
+        // SAFETY: the workers wait.
+        let mail = unsafe { &(*self.shared.plan.get()).mail };
+        for id in ones(mail) {
             // SAFETY: the workers wait, and this is the only reference to the cell.
             let cell = unsafe { cells.get(id) };
             // SAFETY: the workers wait.

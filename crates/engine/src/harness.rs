@@ -77,7 +77,7 @@ impl<P: Partition> Harness<P> {
         }
         let window = self.window();
         self.epoch += 1;
-        self.inbox.open(window.end);
+        self.inbox.open(window.end, |_| {});
         let mut outbox = Outbox {
             topology: &self.topology,
             sender: self.id,

@@ -37,18 +37,28 @@ pub struct Delivery<M> {
 }
 
 /// The messages on their way to one partition.
+///
+/// Most messages are due in the window after the one they were sent in: those are sorted once and
+/// taken from the front. Only what is due later goes through a heap.
 pub struct Inbox<M> {
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// What is due inside the window, in order from `taken` on.
+    current: Vec<Entry>,
+    /// How many of these were taken.
+    taken: usize,
+    /// What is due at the horizon or after.
+    later: BinaryHeap<Reverse<Entry>>,
     slots: Vec<Option<M>>,
     free: Vec<u32>,
-    /// Messages due at or after this belong to a later window.
+    /// The end of the window.
     horizon: Time,
 }
 
 impl<M> Default for Inbox<M> {
     fn default() -> Self {
         Self {
-            heap: BinaryHeap::new(),
+            current: Vec::new(),
+            taken: 0,
+            later: BinaryHeap::new(),
             slots: Vec::new(),
             free: Vec::new(),
             horizon: Time::ZERO,
@@ -60,7 +70,10 @@ impl<M> Inbox<M> {
     /// When the next message is due, in this window or after it.
     #[inline]
     pub fn next_due(&self) -> Option<Time> {
-        self.heap.peek().map(|entry| entry.0.order.due)
+        match self.current.get(self.taken) {
+            Some(entry) => Some(entry.order.due),
+            None => self.later.peek().map(|entry| entry.0.order.due),
+        }
     }
 
     /// The next message that is due at `now` or before.
@@ -73,45 +86,54 @@ impl<M> Inbox<M> {
             "{now} lies after the window, which ends at {}",
             self.horizon
         );
-        if self.next_due()? > now {
+        let entry = *self.current.get(self.taken)?;
+        if entry.order.due > now {
             return None;
         }
-        self.pop().map(|(order, message)| Delivery {
-            due: order.due,
-            sender: order.sender,
-            message,
+        self.taken += 1;
+        self.free.push(entry.slot);
+        let message = self.slots[entry.slot as usize].take();
+        Some(Delivery {
+            due: entry.order.due,
+            sender: entry.order.sender,
+            message: message.expect("a waiting entry has its message"),
         })
     }
 
     /// The next message that is due inside the window, whenever that is.
     #[inline]
     pub fn take_in_window(&mut self) -> Option<Delivery<M>> {
-        if self.next_due()? >= self.horizon {
-            return None;
-        }
-        self.pop().map(|(order, message)| Delivery {
-            due: order.due,
-            sender: order.sender,
-            message,
-        })
+        self.take_due(Time(self.horizon.0.saturating_sub(1)))
     }
 
     /// How many messages are on their way.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.current.len() - self.taken + self.later.len()
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
-    /// Opens the inbox for a window that ends at `horizon`.
+    /// Opens the inbox for a window that ends at `horizon`: lets `fill` push what has arrived, and
+    /// puts in order what is due before.
     #[inline]
-    pub(crate) fn open(&mut self, horizon: Time) {
+    pub(crate) fn open(&mut self, horizon: Time, fill: impl FnOnce(&mut Self)) {
+        self.current.drain(..self.taken);
+        self.taken = 0;
         self.horizon = horizon;
+        fill(self);
+        while let Some(entry) = self.later.peek()
+            && entry.0.order.due < horizon
+        {
+            self.current.extend(self.later.pop().map(|entry| entry.0));
+        }
+        self.current.sort_unstable();
     }
 
+    /// Adds a message: while the inbox is opened, or while it is not being taken from and the
+    /// message is not due before the horizon.
     #[inline]
     pub(crate) fn push(&mut self, order: Order, message: M) {
         let slot = match self.free.pop() {
@@ -124,32 +146,35 @@ impl<M> Inbox<M> {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.heap.push(Reverse(Entry { order, slot }));
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<(Order, M)> {
-        let Reverse(entry) = self.heap.pop()?;
-        self.free.push(entry.slot);
-        let message = self.slots[entry.slot as usize].take();
-        Some((
-            entry.order,
-            message.expect("a waiting entry has its message"),
-        ))
+        let entry = Entry { order, slot };
+        if order.due < self.horizon {
+            self.current.push(entry);
+        } else {
+            self.later.push(Reverse(entry));
+        }
     }
 
     fn clear(&mut self) {
-        self.heap.clear();
-        self.slots.clear();
-        self.free.clear();
+        *self = Self::default();
+    }
+
+    /// What waits, in order.
+    fn entries(&self) -> Vec<Entry> {
+        let later = self.later.iter().map(|entry| entry.0);
+        let mut entries: Vec<Entry> = self.current[self.taken..]
+            .iter()
+            .copied()
+            .chain(later)
+            .collect();
+        entries.sort_unstable();
+        entries
     }
 }
 
 impl<M: Serialize + DeserializeOwned> Inbox<M> {
     /// Writes what waits, in its order: where the messages lie never shows.
     pub(crate) fn save(&self, writer: &mut Writer<'_>) {
-        let mut entries: Vec<Entry> = self.heap.iter().map(|entry| entry.0).collect();
-        entries.sort_unstable();
+        let entries = self.entries();
         writer.write(&(entries.len() as u64));
         for entry in entries {
             writer.write(&entry.order);

@@ -21,12 +21,15 @@
 
 mod boundary;
 mod cells;
+mod cost;
 mod engine;
 mod error;
 mod exchange;
 mod gate;
 mod harness;
 mod inbox;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod options;
 mod outbox;
 mod partition;

@@ -59,9 +59,11 @@ pub struct Options {
     /// Whether time jumps over what nobody has to do. Off, every partition runs in every epoch,
     /// which is slow and gives the same answer.
     pub jumping: bool,
-    /// With fewer partitions to run than this, the calling thread runs them all: waking the
-    /// others would take longer.
+    /// With fewer partitions to run than this, the calling thread runs them all.
     pub together_from: usize,
+    /// If the partitions to run are expected to take less than this, the calling thread runs them
+    /// all: meeting the others would take longer.
+    pub together_from_nanoseconds: u64,
     /// Delays for tests.
     pub perturbation: Option<Perturbation>,
 }
@@ -73,6 +75,7 @@ impl Default for Options {
             schedule: Schedule::Static,
             jumping: true,
             together_from: 2,
+            together_from_nanoseconds: 2_000,
             perturbation: None,
         }
     }

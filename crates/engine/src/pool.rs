@@ -51,8 +51,8 @@ fn patience(workers: usize) -> Patience {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     if workers <= processors {
         Patience {
-            spins: 4_000,
-            yields: 8,
+            spins: 2_000,
+            yields: 4,
         }
     } else {
         Patience {

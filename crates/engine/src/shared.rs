@@ -10,6 +10,7 @@ use lockstep_units::Time;
 
 use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
+use crate::cost::Timer;
 use crate::exchange::{Exchange, Side};
 use crate::gate::Gate;
 use crate::sync::Padded;
@@ -39,6 +40,8 @@ pub(crate) struct Plan {
     /// Whether to measure what partitions cost.
     pub measure: bool,
     pub perturbation: Option<Perturbation>,
+    /// Bits of the partitions with messages from the last step.
+    pub mail: Vec<u64>,
     /// For each worker, the partitions it runs.
     pub lists: Vec<Vec<PartitionId>>,
     /// The partitions that anyone may run.
@@ -93,6 +96,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 jumping: true,
                 measure: false,
                 perturbation: None,
+                mail: vec![0; topology.partitions().div_ceil(64)],
                 lists: vec![Vec::new()],
                 queue: Vec::new(),
                 logged: Vec::new(),
@@ -206,12 +210,18 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             cell.logged = false;
             cell.partition.clear_log();
         }
-        // SAFETY: as the caller promises; the sides of the last step are not written in this one.
-        unsafe {
-            self.exchange.take(plan.step - 1, id, |order, message| {
-                cell.inbox.push(order, message)
-            });
-        }
+        let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
+        cell.inbox.open(plan.window.end, |inbox| {
+            if mail {
+                // SAFETY: as the caller promises; the sides of the last step are not written in
+                // this one.
+                unsafe {
+                    self.exchange.take(plan.step - 1, id, |order, message| {
+                        inbox.push(order, message)
+                    });
+                }
+            }
+        });
         let wake = &self.cells.wakes[id.index()];
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         let next = due.0.min(wake.load(Ordering::Relaxed));
@@ -219,7 +229,6 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             wake.store(next, Ordering::Relaxed);
             return;
         }
-        cell.inbox.open(plan.window.end);
         let mut outbox = Outbox {
             topology: &self.topology,
             sender: id,
@@ -236,7 +245,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             Wake::OnMessage => Time::NEVER,
         };
         if let Some(timer) = timer {
-            cell.cost = (cell.cost * 7 + timer.nanoseconds()) / 8;
+            timer.stop(&self.cells.costs[id.index()]);
         }
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);
@@ -249,22 +258,5 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             let earliest = report.fault.unwrap_or((time, id));
             report.fault = Some(earliest.min((time, id)));
         }
-    }
-}
-
-/// Measures the host, for balancing only: nothing simulated depends on it.
-struct Timer(std::time::Instant);
-
-impl Timer {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "which worker runs a partition never shows"
-    )]
-    fn start() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    fn nanoseconds(&self) -> u64 {
-        self.0.elapsed().as_nanos() as u64
     }
 }

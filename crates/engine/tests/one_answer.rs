@@ -34,6 +34,7 @@ fn hosts(seed: u64) -> Vec<Options> {
                     schedule,
                     jumping,
                     together_from: 1,
+                    together_from_nanoseconds: 0,
                     perturbation,
                 });
             }
@@ -85,7 +86,8 @@ proptest! {
     #[test]
     fn where_a_run_is_interrupted_never_shows(shape in shapes(), every in 20_000_000u64..500_000_000) {
         let expected = run(&shape, Options::default());
-        let mut engine = machine(&shape, Options { threads: 2, together_from: 1, ..Options::default() });
+        let mut engine = machine(&shape, Options { threads: 2, together_from: 1,
+                    together_from_nanoseconds: 0, ..Options::default() });
         let mut at = 0;
         while at < LIMIT.0 {
             at += every;

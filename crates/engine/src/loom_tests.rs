@@ -1,0 +1,161 @@
+//! Every interleaving of gate and exchange, explored by `loom`.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p lockstep-engine --release --lib loom`, in a
+//! target directory of its own. The models are small on purpose: they finish in seconds.
+
+use lockstep_units::Time;
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::PartitionId;
+use crate::exchange::Exchange;
+use crate::gate::{Gate, Patience};
+use crate::inbox::Order;
+use crate::sync::UnsafeCell;
+
+const HASTY: Patience = Patience {
+    spins: 0,
+    yields: 0,
+};
+
+/// A cell that both sides of the gate use; `loom` objects to any use that the gate does not order.
+struct Guarded(UnsafeCell<u64>);
+
+// SAFETY: the gate is meant to order all uses, and `loom` checks that it does.
+unsafe impl Sync for Guarded {}
+// SAFETY: it is a number.
+unsafe impl Send for Guarded {}
+
+impl Guarded {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    fn add(&self, amount: u64) {
+        // SAFETY: ordered by the gate, as `loom` checks.
+        self.0.with_mut(|value| unsafe { *value += amount });
+    }
+
+    fn get(&self) -> u64 {
+        // SAFETY: ordered by the gate, as `loom` checks.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+/// Explores every interleaving in which threads are interrupted at most twice, which is where
+/// nearly all errors show: all of them would take hours.
+fn bounded(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(model);
+}
+
+/// Leader and followers take turns with one cell of the leader's and one each.
+fn take_turns(followers: usize, turns: u64, patience: Patience) {
+    let gate = Arc::new(Gate::new(followers));
+    let plan = Arc::new(Guarded::new());
+    let reports: Arc<Vec<Guarded>> = Arc::new((0..followers).map(|_| Guarded::new()).collect());
+    let threads: Vec<_> = (0..followers)
+        .map(|follower| {
+            let (gate, plan, reports) = (gate.clone(), plan.clone(), reports.clone());
+            thread::spawn(move || {
+                for turn in 1..=turns {
+                    gate.pass(turn, patience);
+                    assert_eq!(plan.get(), turn);
+                    reports[follower].add(turn);
+                    gate.arrive();
+                }
+            })
+        })
+        .collect();
+    for turn in 1..=turns {
+        plan.add(1);
+        gate.open();
+        gate.meet(patience);
+        for report in reports.iter() {
+            assert_eq!(report.get(), (1..=turn).sum());
+        }
+    }
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn loom_the_gate_orders_a_leader_and_a_sleepy_follower() {
+    loom::model(|| take_turns(1, 2, HASTY));
+}
+
+#[test]
+fn loom_the_gate_orders_a_leader_and_a_spinning_follower() {
+    loom::model(|| {
+        take_turns(
+            1,
+            2,
+            Patience {
+                spins: 1,
+                yields: 0,
+            },
+        )
+    });
+}
+
+#[test]
+fn loom_the_gate_orders_two_followers() {
+    bounded(|| take_turns(2, 1, HASTY));
+}
+
+/// Two workers with a partition each send to both, in two steps, and take what was sent before.
+#[test]
+fn loom_the_exchange_moves_every_message_once() {
+    const STEPS: u64 = 3;
+    fn step(exchange: &Exchange<Box<u64>>, worker: usize, step: u64) {
+        let me = PartitionId(worker as u32);
+        let mut taken = Vec::new();
+        // SAFETY: each worker writes its own board and takes for its own partition; the gate
+        // orders the steps, as `loom` checks.
+        unsafe {
+            exchange.write(worker, step, |side| {
+                exchange.take(step - 1, me, |order, message| {
+                    taken.push((order.sender.0, *message))
+                });
+                for to in 0..2 {
+                    let order = Order {
+                        due: Time(step),
+                        sender: me,
+                        sequence: to,
+                    };
+                    side.push(PartitionId(to as u32), order, Box::new(step * 10 + to));
+                }
+            });
+        }
+        taken.sort_unstable();
+        let sent = (step - 1) * 10 + worker as u64;
+        let expected = if step == 1 {
+            vec![]
+        } else {
+            vec![(0, sent), (1, sent)]
+        };
+        assert_eq!(taken, expected);
+    }
+    bounded(|| {
+        let gate = Arc::new(Gate::new(1));
+        let exchange = Arc::new(Exchange::new(2, 2));
+        let follower = {
+            let (gate, exchange) = (gate.clone(), exchange.clone());
+            thread::spawn(move || {
+                for turn in 1..=STEPS {
+                    gate.pass(turn, HASTY);
+                    step(&exchange, 1, turn);
+                    gate.arrive();
+                }
+            })
+        };
+        for turn in 1..=STEPS {
+            gate.open();
+            step(&exchange, 0, turn);
+            gate.meet(HASTY);
+        }
+        follower.join().unwrap();
+    });
+}
