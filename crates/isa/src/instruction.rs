@@ -55,13 +55,22 @@ pub enum Operation {
     Unsupported(Box<str>),
 }
 
-/// Control flow. Program counters are indices into [`crate::Module::code`].
+/// Control flow. Program counters are indices into [`crate::Module::code`]. Wherever lanes "under
+/// guard" are spoken of, `predicates[0]` narrows the guard further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Lanes under guard (and `predicates[0]`) go to `target`, the others fall through.
     Branch {
         /// Where to.
         target: u32,
+    },
+    /// The lanes under guard go to `target` if some live lane of the mask in `sources[0]` is not
+    /// with them (`BRA.DIV`); with `together`, if none is missing (`BRA.CONV`).
+    BranchIfApart {
+        /// Where to.
+        target: u32,
+        /// Branch when all are here rather than when one is missing.
+        together: bool,
     },
     /// Each lane goes to `base + address(sources[0])`, see [`crate::module::CODE_BASE`].
     BranchIndirect {

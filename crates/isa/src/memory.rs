@@ -83,8 +83,9 @@ pub enum Action {
         /// Rows become columns.
         transpose: bool,
     },
-    /// `cp.async`/`LDGSTS`: global memory to shared memory. `address` is the global address,
-    /// `values[0]` the shared one; `values[1]`, if any, the bytes to copy (the rest is zeroed).
+    /// `cp.async`/`LDGSTS`: global memory to shared memory. `address` is the global address; the
+    /// sum of `values[0]`, `[2]` and `[3]` the shared one; `values[1]`, if any, the bytes to copy.
+    /// The rest is zeroed, and all of it in lanes where `predicates[0]` does not hold.
     CopyToShared,
     /// Brings a line in; no value moves.
     Prefetch,
