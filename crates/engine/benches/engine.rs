@@ -136,6 +136,39 @@ fn jump(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| engine.pass(length));
 }
 
+/// The gate alone, with one follower: items are meetings.
+#[divan::bench]
+fn gate_of_two(bencher: Bencher<'_, '_>) {
+    use internals::{Gate, Patience};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let gate = Arc::new(Gate::new(1));
+    let over = Arc::new(AtomicBool::new(false));
+    let follower = {
+        let (gate, over) = (gate.clone(), over.clone());
+        std::thread::spawn(move || {
+            let mut patience = Patience::new(2_000);
+            let mut turn = 0;
+            while !over.load(Ordering::Relaxed) {
+                turn += 1;
+                gate.pass(turn, &mut patience);
+                gate.arrive();
+            }
+        })
+    };
+    let mut patience = Patience::new(2_000);
+    bencher.counter(ItemsCount::new(200u32)).bench_local(|| {
+        for _ in 0..200 {
+            gate.open();
+            gate.meet(&mut patience);
+        }
+    });
+    over.store(true, Ordering::Relaxed);
+    gate.open();
+    follower.join().unwrap();
+}
+
 /// Two partitions that do nothing, one for each worker: items are epochs, and their cost beyond
 /// that of one worker is the cost of meeting.
 #[divan::bench(args = [1, 2])]

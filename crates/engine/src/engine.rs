@@ -62,6 +62,8 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     /// How many messages came from outside.
     pub(crate) posted: u64,
     step: u64,
+    /// When the first message of the last step is due, if any was sent.
+    in_flight: Option<Time>,
     /// For each partition its worker, under the schedules that fix one.
     owners: Vec<u32>,
     /// Bits of the partitions that may have a log to clear.
@@ -107,6 +109,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             epoch: 0,
             posted: 0,
             step: 1,
+            in_flight: None,
             owners: vec![0; found],
             uncleared: vec![0; words],
             figures: Figures::default(),
@@ -408,7 +411,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         shared.gate.open();
         // SAFETY: the plan is written, and every worker does its share once.
         unsafe { shared.share_caught(0) };
-        shared.gate.meet(pool.patience);
+        shared.gate.meet(&mut pool.patience);
         if shared.panicked.swap(false, Ordering::Relaxed) {
             let payload = shared
                 .panic
@@ -431,6 +434,11 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             let report = unsafe { &*report.0.get() };
             plan.logged.extend_from_slice(&report.logged);
             self.figures.runs += report.ran;
+            self.figures.messages += report.sent;
+            if report.sent > 0 {
+                let earliest = self.in_flight.unwrap_or(Time::NEVER);
+                self.in_flight = Some(earliest.min(report.earliest));
+            }
             fault = [fault, report.fault].into_iter().flatten().min();
         }
         if !plan.logged.is_empty() {
@@ -455,11 +463,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         // SAFETY: the workers wait.
         let mail = unsafe { &mut (*self.shared.plan.get()).mail };
         mail.fill(0);
-        let figures = &mut self.figures;
+        if self.in_flight.take().is_none() {
+            return;
+        }
         // SAFETY: the workers wait.
         unsafe {
             self.shared.exchange.read(self.step, |side| {
-                figures.messages += side.len() as u64;
                 for (all, some) in mail.iter_mut().zip(side.mail()) {
                     *all |= some;
                 }
@@ -469,20 +478,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 
     /// When anybody next has work, messages of the last step included.
     fn earliest_work(&self) -> Time {
-        let wakes = self
-            .shared
-            .cells
-            .wakes
-            .iter()
-            .map(|wake| wake.load(Ordering::Relaxed));
-        let mut next = Time(wakes.min().unwrap_or(u64::MAX));
-        // SAFETY: the workers wait.
-        unsafe {
-            self.shared
-                .exchange
-                .read(self.step, |side| next = next.min(side.earliest()))
-        };
-        next
+        let wakes = self.shared.cells.wakes.iter();
+        let next = wakes.map(|wake| wake.load(Ordering::Relaxed)).min();
+        Time(next.unwrap_or(u64::MAX)).min(self.in_flight.unwrap_or(Time::NEVER))
     }
 
     /// Brings everything into the state in which it is seen from outside: messages in the

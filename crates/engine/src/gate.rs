@@ -16,30 +16,36 @@ const ASLEEP: u64 = 1;
 const ONE: u64 = 2;
 
 /// How long to wait for another thread before sleeping.
+///
+/// Spinning that ends in sleep was in vain: perhaps the other thread waits for this very
+/// processor. So it halves the patience for the next time, and success doubles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
-    /// Turns of a tight loop.
-    pub spins: u32,
-    /// Offers of the processor to others after that.
-    pub yields: u32,
+pub struct Patience {
+    /// Turns of a tight loop, this time.
+    spins: u32,
+    /// Turns of a tight loop, at most.
+    most: u32,
 }
 
 impl Patience {
+    /// With so many turns at most.
+    pub const fn new(most: u32) -> Self {
+        Self { spins: most, most }
+    }
+
     /// Calls `done` until it is true or patience ends, and says which.
     #[inline]
-    fn wait(self, mut done: impl FnMut() -> bool) -> bool {
+    fn wait(&mut self, mut done: impl FnMut() -> bool) -> bool {
         for _ in 0..self.spins {
             if done() {
+                self.spins = (self.spins * 2).min(self.most);
                 return true;
             }
             spin_loop();
         }
-        for _ in 0..self.yields {
-            if done() {
-                return true;
-            }
-            yield_now();
-        }
+        self.spins = (self.spins / 2).max(self.most.min(16));
+        // Once, for whoever would run here: cheaper than sleeping if it is the one waited for.
+        yield_now();
         done()
     }
 }
@@ -62,7 +68,7 @@ impl Signal {
 
     /// Waits until `ready` is true of the word without its [`ASLEEP`] bit.
     #[inline]
-    fn wait(&self, patience: Patience, ready: impl Fn(u64) -> bool) {
+    fn wait(&self, patience: &mut Patience, ready: impl Fn(u64) -> bool) {
         let word = &self.word.0;
         if patience.wait(|| ready(word.load(Ordering::Acquire) & !ASLEEP)) {
             return;
@@ -92,7 +98,7 @@ impl Signal {
 }
 
 /// The meeting point of one leader and its followers.
-pub(crate) struct Gate {
+pub struct Gate {
     followers: u64,
     /// How often the gate was opened.
     opened: Signal,
@@ -101,7 +107,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(followers: usize) -> Self {
+    /// For a leader and so many followers.
+    pub fn new(followers: usize) -> Self {
         Self {
             followers: followers as u64,
             opened: Signal::new(),
@@ -112,7 +119,7 @@ impl Gate {
     /// Leader: lets every follower through once. All of them have arrived before, or have never
     /// been let through.
     #[inline]
-    pub(crate) fn open(&self) {
+    pub fn open(&self) {
         // A bit left behind by the leader itself is forgotten along with the count.
         self.arrived.word.0.store(0, Ordering::Relaxed);
         // Only the leader counts up, and followers only add the bit: it is safe to rebuild the
@@ -124,20 +131,20 @@ impl Gate {
 
     /// Leader: waits until every follower has arrived.
     #[inline]
-    pub(crate) fn meet(&self, patience: Patience) {
+    pub fn meet(&self, patience: &mut Patience) {
         let all = self.followers * ONE;
         self.arrived.wait(patience, |word| word == all);
     }
 
     /// Follower: waits for the gate to open for the `turn`-th time, counted from one.
     #[inline]
-    pub(crate) fn pass(&self, turn: u64, patience: Patience) {
+    pub fn pass(&self, turn: u64, patience: &mut Patience) {
         self.opened.wait(patience, |word| word == turn * ONE);
     }
 
     /// Follower: has done its share.
     #[inline]
-    pub(crate) fn arrive(&self) {
+    pub fn arrive(&self) {
         let before = self.arrived.word.0.fetch_add(ONE, Ordering::AcqRel);
         if (before & !ASLEEP) + ONE == self.followers * ONE {
             self.arrived.wake(before);

@@ -120,8 +120,10 @@ impl<M> Inbox<M> {
     /// puts in order what is due before.
     #[inline]
     pub(crate) fn open(&mut self, horizon: Time, fill: impl FnOnce(&mut Self)) {
-        self.current.drain(..self.taken);
-        self.taken = 0;
+        if self.taken > 0 {
+            self.current.drain(..self.taken);
+            self.taken = 0;
+        }
         self.horizon = horizon;
         fill(self);
         while let Some(entry) = self.later.peek()

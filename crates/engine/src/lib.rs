@@ -41,6 +41,12 @@ mod sync;
 mod topology;
 mod topology_text;
 
+/// For the benchmarks of this crate.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::gate::{Gate, Patience};
+}
+
 pub use boundary::{Boundary, Control, Logged, NoBoundary, Partitions, Shard};
 pub use engine::{Engine, Figures, Outcome};
 pub use error::{EngineError, LoadError, TopologyError};

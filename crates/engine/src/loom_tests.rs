@@ -51,7 +51,7 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Leader and followers take turns with one cell of the leader's and one each.
-fn take_turns(followers: usize, turns: u64, patience: Patience) {
+fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
     let gate = Arc::new(Gate::new(followers));
     let plan = Arc::new(Guarded::new());
     let reports: Arc<Vec<Guarded>> = Arc::new((0..followers).map(|_| Guarded::new()).collect());
@@ -60,7 +60,7 @@ fn take_turns(followers: usize, turns: u64, patience: Patience) {
             let (gate, plan, reports) = (gate.clone(), plan.clone(), reports.clone());
             thread::spawn(move || {
                 for turn in 1..=turns {
-                    gate.pass(turn, patience);
+                    gate.pass(turn, &mut patience);
                     assert_eq!(plan.get(), turn);
                     reports[follower].add(turn);
                     gate.arrive();
@@ -71,7 +71,7 @@ fn take_turns(followers: usize, turns: u64, patience: Patience) {
     for turn in 1..=turns {
         plan.add(1);
         gate.open();
-        gate.meet(patience);
+        gate.meet(&mut patience);
         for report in reports.iter() {
             assert_eq!(report.get(), (1..=turn).sum());
         }
@@ -88,16 +88,7 @@ fn loom_the_gate_orders_a_leader_and_a_sleepy_follower() {
 
 #[test]
 fn loom_the_gate_orders_a_leader_and_a_spinning_follower() {
-    loom::model(|| {
-        take_turns(
-            1,
-            2,
-            Patience {
-                spins: 1,
-                yields: 0,
-            },
-        )
-    });
+    loom::model(|| take_turns(1, 2, Patience::new(1)));
 }
 
 #[test]
@@ -145,7 +136,7 @@ fn loom_the_exchange_moves_every_message_once() {
             let (gate, exchange) = (gate.clone(), exchange.clone());
             thread::spawn(move || {
                 for turn in 1..=STEPS {
-                    gate.pass(turn, HASTY);
+                    gate.pass(turn, &mut HASTY.clone());
                     step(&exchange, 1, turn);
                     gate.arrive();
                 }
@@ -154,7 +145,7 @@ fn loom_the_exchange_moves_every_message_once() {
         for turn in 1..=STEPS {
             gate.open();
             step(&exchange, 0, turn);
-            gate.meet(HASTY);
+            gate.meet(&mut HASTY.clone());
         }
         follower.join().unwrap();
     });

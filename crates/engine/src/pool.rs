@@ -46,26 +46,21 @@ impl Pool {
     }
 }
 
-/// How long to spin: long when every worker has a processor, hardly when they share.
+/// How long to spin: some tens of microseconds when every worker has a processor, hardly when
+/// they share.
 fn patience(workers: usize) -> Patience {
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    if workers <= processors {
-        Patience {
-            spins: 2_000,
-            yields: 4,
-        }
-    } else {
-        Patience {
-            spins: 32,
-            yields: 4,
-        }
-    }
+    Patience::new(if workers <= processors { 2_000 } else { 32 })
 }
 
 /// The life of one follower.
-fn follow<P: Partition, B: Boundary<P>>(shared: &Shared<P, B>, worker: usize, patience: Patience) {
+fn follow<P: Partition, B: Boundary<P>>(
+    shared: &Shared<P, B>,
+    worker: usize,
+    mut patience: Patience,
+) {
     for turn in 1.. {
-        shared.gate.pass(turn, patience);
+        shared.gate.pass(turn, &mut patience);
         // SAFETY: the leader wrote the plan before it opened the gate and changes it only after
         // all have arrived.
         let task = unsafe { (*shared.plan.get()).task };

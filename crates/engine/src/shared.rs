@@ -51,12 +51,28 @@ pub(crate) struct Plan {
 }
 
 /// What a worker tells the leader after a step.
-#[derive(Default)]
 pub(crate) struct Report {
     pub logged: Vec<PartitionId>,
     pub fault: Option<(Time, PartitionId)>,
     /// How many partitions ran.
     pub ran: u64,
+    /// How many messages they sent.
+    pub sent: u64,
+    /// When the first of these is due.
+    pub earliest: Time,
+}
+
+impl Report {
+    fn new() -> Padded<UnsafeCell<Self>> {
+        let (logged, earliest) = (Vec::new(), Time::NEVER);
+        Padded(UnsafeCell::new(Self {
+            logged,
+            fault: None,
+            ran: 0,
+            sent: 0,
+            earliest,
+        }))
+    }
 }
 
 pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
@@ -102,7 +118,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 logged: Vec::new(),
             }),
             taken: Padded::default(),
-            reports: [Padded::default()].into(),
+            reports: [Report::new()].into(),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
             topology,
@@ -114,7 +130,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         self.exchange = Exchange::new(workers, self.topology.partitions());
         self.gate = Gate::new(workers - 1);
         self.plan.get_mut().lists = vec![Vec::new(); workers];
-        self.reports = (0..workers).map(|_| Padded::default()).collect();
+        self.reports = (0..workers).map(|_| Report::new()).collect();
     }
 
     /// Does one worker's share of the task, and keeps a panic for the leader.
@@ -155,6 +171,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         report.logged.clear();
         report.fault = None;
         report.ran = 0;
+        (report.sent, report.earliest) = (0, Time::NEVER);
         let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
             if let Some(perturbation) = plan.perturbation {
                 perturbation.delay(plan.step, worker, id.0);
@@ -163,16 +180,20 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             // worker alone has the cell and takes its messages.
             unsafe { self.run(plan, id, side, report) };
         };
-        let work = |side: &mut Side<P::Message>| match plan.task {
-            Task::Lists => plan.lists[worker].iter().for_each(|&id| run(side, id)),
-            _ => {
-                while let Some(&id) = plan.queue.get(self.taken.0.fetch_add(1, Ordering::Relaxed)) {
+        let work = |side: &mut Side<P::Message>| {
+            if plan.task == Task::Lists {
+                plan.lists[worker].iter().for_each(|&id| run(side, id));
+            } else {
+                let take = || self.taken.0.fetch_add(1, Ordering::Relaxed);
+                while let Some(&id) = plan.queue.get(take()) {
                     run(side, id);
                 }
             }
+            (side.len() as u64, side.earliest())
         };
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
-        unsafe { self.exchange.write(worker, plan.step, work) };
+        let sent = unsafe { self.exchange.write(worker, plan.step, work) };
+        (report.sent, report.earliest) = sent;
     }
 
     /// Commits one shard of the logs.
