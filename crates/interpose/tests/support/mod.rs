@@ -79,6 +79,8 @@ pub struct Knowledge {
     pub kernels: BTreeMap<&'static str, Kernel>,
     /// Variables: name, size, whether managed.
     pub globals: Vec<(&'static str, u64, bool)>,
+    /// A request that is never answered.
+    pub never_answers: Option<&'static str>,
 }
 
 impl Simulator {
@@ -177,6 +179,9 @@ fn serve(
     };
     assert_ne!(hello.process, 0);
     while let Ok(Some(request)) = connection.receive() {
+        if Some(describe(&request).as_str()) == knowledge.never_answers {
+            continue;
+        }
         let response = state.lock().unwrap().answer(request, memory, knowledge);
         if connection.send(&response).is_err() {
             break;

@@ -1,0 +1,41 @@
+//! Shared objects that carry a CUDA runtime of their own.
+
+mod support;
+
+use support::programs::{adder, check_status, command, compile, run, text};
+
+const PLUGIN: &[&str] = &["-shared", "-Xcompiler", "-fPIC"];
+
+#[test]
+fn an_object_that_is_loaded_later_is_served_from_its_first_constructor_on() {
+    let Some(plugin) = compile("plugin.cu", "libplugin_loaded.so", PLUGIN) else {
+        return;
+    };
+    let program = compile("loads_plugin.cpp", "loads_plugin", &["-cudart", "none"]).unwrap();
+    let simulator = adder();
+    let output = command(&program, &simulator).arg(plugin).output().unwrap();
+    check_status(&output, 0);
+    assert_eq!(text(&output), "1 device, 131\n");
+    assert!(simulator.log().contains(&"ModuleLoad of 1".to_string()));
+}
+
+#[test]
+fn an_object_that_the_program_is_linked_with_is_served() {
+    let Some(plugin) = compile("plugin.cu", "libplugin_linked.so", PLUGIN) else {
+        return;
+    };
+    let directory = plugin.parent().unwrap().display().to_string();
+    let options = [
+        "-cudart",
+        "none",
+        "-L",
+        &directory,
+        "-lplugin_linked",
+        "-Xlinker",
+        &format!("-rpath={directory}"),
+    ];
+    let program = compile("linked_plugin.cpp", "linked_plugin", &options).unwrap();
+    let output = run(&program, &adder());
+    check_status(&output, 0);
+    assert_eq!(text(&output), "1 device, 131\n");
+}
