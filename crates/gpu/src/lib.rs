@@ -1,1 +1,34 @@
 //! The hardware: dispatcher, SMs, interconnect, L2 slices, memory.
+//!
+//! A GPU is a set of partitions on the engine: one dispatcher, SMs, slices. They speak only over
+//! links; memory changes only at the end of an epoch ([`memory`]). The executor of instructions
+//! is one for functional and timing mode ([`sm`]).
+//!
+//! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
+
+mod counters;
+mod dispatch;
+mod error;
+mod fault;
+mod gpu;
+mod hazards;
+mod launch;
+pub mod memory;
+mod message;
+mod parameters;
+mod partition;
+mod slice;
+pub mod sm;
+mod statistics;
+
+pub use counters::Counters;
+pub use dispatch::{DISPATCH_POLICIES, DispatchPolicy};
+pub use error::GpuError;
+pub use fault::{Fault, FaultKind, Place};
+pub use gpu::{Advance, Gpu, Mode, Options};
+pub use launch::{KernelRecord, Launch, LaunchId};
+pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
+pub use memory::Contents;
+pub use sm::Printed;
+pub use sm::scheduler::WARP_SCHEDULERS;
+pub use statistics::{DispatchStats, SliceStats, SmStats};

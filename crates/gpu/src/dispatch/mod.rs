@@ -1,0 +1,446 @@
+//! The dispatcher: launches wait here, blocks leave for SMs, kernels end.
+//!
+//! A table of what each SM has free decides where the next block goes; SMs report blocks that
+//! have ended. The device heap lives here too: one place, so that allocations have one order.
+//!
+//! Start reading at [`Dispatcher::run`].
+
+mod heap;
+mod policy;
+mod slots;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use lockstep_engine::{
+    Inbox, LinkId, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer,
+};
+use lockstep_units::{Bytes, Duration, Hertz, Time};
+use serde::{Deserialize, Serialize};
+
+pub use heap::Heap;
+pub use policy::{DISPATCH_POLICIES, DispatchPolicy};
+use slots::SmSlots;
+pub use slots::{BlockNeeds, SmLimits};
+
+use crate::counters::Counters;
+use crate::fault::{Fault, FaultKind};
+use crate::launch::{KernelRecord, LaunchId, LaunchTable};
+use crate::memory::Contents;
+use crate::message::{BlockDone, Message};
+use crate::statistics::DispatchStats;
+
+/// What a dispatcher is made with.
+#[derive(Clone, Debug)]
+pub struct DispatchParameters {
+    /// SM clock.
+    pub clock: Hertz,
+    /// SMs.
+    pub sms: u32,
+    /// Number of the first SM's partition.
+    pub first_sm: u32,
+    /// Dispatcher to SM.
+    pub start: LinkId,
+    /// What an SM can hold.
+    pub limits: SmLimits,
+    /// Between two blocks.
+    pub interval: Duration,
+    /// From the head of the queue to the first block.
+    pub launch: Duration,
+    /// From the end of the last block to the end of the kernel.
+    pub finish: Duration,
+    /// Kernels at a time.
+    pub concurrent: u32,
+    /// Which SM receives the next block.
+    pub policy: DispatchPolicy,
+}
+
+/// A kernel that has started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Running {
+    launch: u32,
+    needs: BlockNeeds,
+    blocks: u64,
+    sent: u64,
+    done: u64,
+    start: Time,
+    /// No block leaves before.
+    first: Time,
+    /// When the kernel is complete, once its last block has ended.
+    end: Option<Time>,
+    counters: Counters,
+}
+
+/// The dispatcher.
+#[derive(Debug)]
+pub struct Dispatcher {
+    parameters: Arc<DispatchParameters>,
+    contents: Arc<Contents>,
+    launches: LaunchTable,
+    state: State,
+    policy: DispatchPolicy,
+    fault: Option<(Time, Box<Fault>)>,
+}
+
+/// What is saved.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    waiting: VecDeque<u32>,
+    running: Vec<Running>,
+    slots: Vec<SmSlots>,
+    /// When the next block may leave.
+    next_send: Time,
+    heap: Heap,
+    /// Kernels that ended since they were last taken.
+    records: Vec<KernelRecord>,
+    stats: DispatchStats,
+}
+
+impl Dispatcher {
+    /// A dispatcher with nothing to do.
+    #[must_use]
+    pub fn new(
+        parameters: Arc<DispatchParameters>,
+        contents: Arc<Contents>,
+        launches: LaunchTable,
+    ) -> Self {
+        let state = State {
+            slots: vec![SmSlots::default(); parameters.sms as usize],
+            ..State::default()
+        };
+        Self {
+            policy: parameters.policy.clone(),
+            parameters,
+            contents,
+            launches,
+            state,
+            fault: None,
+        }
+    }
+
+    /// Kernels that have ended and were not taken yet.
+    #[must_use]
+    pub fn records(&self) -> &[KernelRecord] {
+        &self.state.records
+    }
+
+    /// Takes the kernels that have ended.
+    pub fn take_records(&mut self) -> Vec<KernelRecord> {
+        std::mem::take(&mut self.state.records)
+    }
+
+    /// Whether no kernel waits or runs.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state.waiting.is_empty() && self.state.running.is_empty()
+    }
+
+    /// When the oldest running kernel started.
+    #[must_use]
+    pub fn oldest_start(&self) -> Option<Time> {
+        self.state.running.iter().map(|running| running.start).min()
+    }
+
+    /// The kernel that has run longest.
+    #[must_use]
+    pub fn oldest_launch(&self) -> Option<u32> {
+        let running = self.state.running.iter();
+        let oldest = running.min_by_key(|running| (running.start, running.launch));
+        oldest.map(|running| running.launch)
+    }
+
+    /// Gives device code addresses to allocate from.
+    pub fn set_heap(&mut self, range: Range<u64>) {
+        self.state.heap = Heap::new(range);
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn stats(&self) -> &DispatchStats {
+        &self.state.stats
+    }
+
+    /// Takes over what outlives a fault: statistics and the heap.
+    pub fn inherit(&mut self, other: &Self) {
+        self.state.stats = other.state.stats.clone();
+        self.state.heap = other.state.heap.emptied();
+    }
+
+    /// What went wrong, and when.
+    #[must_use]
+    pub fn fault(&self) -> Option<&(Time, Box<Fault>)> {
+        self.fault.as_ref()
+    }
+
+    /// Simulates a window: what arrives, what is to be sent, what ends, in the order of time.
+    pub fn run(
+        &mut self,
+        window: Window,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Wake {
+        let mut now = window.start;
+        loop {
+            while let Some(delivery) = inbox.take_due(now) {
+                self.take(delivery.sender, delivery.message, now, outbox);
+            }
+            self.end_kernels(now);
+            self.start_kernels(now);
+            self.send_blocks(now, outbox);
+            let mut next = self.next_action();
+            if let Some(due) = inbox.next_due() {
+                next = next.min(due);
+            }
+            if next >= window.end {
+                break;
+            }
+            now = next.max(now);
+        }
+        match self.next_action() {
+            Time::NEVER => Wake::OnMessage,
+            time => Wake::At(time),
+        }
+    }
+
+    fn take(
+        &mut self,
+        sender: PartitionId,
+        message: Message,
+        now: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        match message {
+            Message::Launch(launch) => self.state.waiting.push_back(launch),
+            Message::BlockDone(done) => self.block_done(sender, *done, now),
+            Message::Heap(mut request) => {
+                let stats = &mut self.state.stats;
+                for (_, value) in &mut request.lanes {
+                    if request.allocate {
+                        let size = *value;
+                        *value = self.state.heap.allocate(size).unwrap_or(0);
+                        if *value == 0 {
+                            stats.heap_failures.increment();
+                        } else {
+                            stats.heap_allocated.add(size);
+                        }
+                    } else if *value != 0 && !self.state.heap.free(*value) {
+                        let pointer = *value;
+                        self.fail(FaultKind::InvalidFree { pointer }, sender, now);
+                        return;
+                    }
+                }
+                let size = Bytes(8 * request.lanes.len() as u64);
+                let link = self.parameters.start;
+                outbox.send(link, sender, now, size, Message::HeapDone(request));
+            }
+            other => panic!("the dispatcher was sent {other:?}"),
+        }
+    }
+
+    fn fail(&mut self, kind: FaultKind, sender: PartitionId, now: Time) {
+        let launch = self.oldest_launch().unwrap_or(0);
+        let context = self.launches.get(launch);
+        let fault = Fault {
+            kind,
+            launch,
+            kernel: context.map_or_else(String::new, |c| c.launch.kernel().name.clone()),
+            place: None,
+            sm: sender.0.wrapping_sub(self.parameters.first_sm),
+            cycle: self.parameters.clock.cycle_at_or_after(now),
+        };
+        self.fault.get_or_insert((now, Box::new(fault)));
+    }
+
+    fn block_done(&mut self, sender: PartitionId, done: BlockDone, now: Time) {
+        let running = self
+            .state
+            .running
+            .iter_mut()
+            .find(|running| running.launch == done.launch)
+            .expect("blocks belong to running kernels");
+        running.done += 1;
+        running.counters.add(&done.counters);
+        if running.done == running.blocks {
+            running.end = Some(now + self.parameters.finish);
+        }
+        let sm = (sender.0 - self.parameters.first_sm) as usize;
+        self.state.slots[sm].release(done.launch, &running.needs);
+    }
+
+    fn end_kernels(&mut self, now: Time) {
+        let clock = self.parameters.clock;
+        let mut index = 0;
+        while index < self.state.running.len() {
+            let running = &self.state.running[index];
+            let Some(end) = running.end.filter(|end| *end <= now) else {
+                index += 1;
+                continue;
+            };
+            let running = self.state.running.remove(index);
+            let context = self
+                .launches
+                .get(running.launch)
+                .expect("a running launch is in the table");
+            self.state.records.push(KernelRecord {
+                launch: LaunchId(running.launch),
+                kernel: context.launch.kernel().name.clone(),
+                grid: context.launch.grid,
+                block: context.launch.block,
+                queue: context.launch.queue,
+                start: running.start,
+                end,
+                start_cycle: clock.cycle_at_or_after(running.start),
+                end_cycle: clock.cycle_at_or_after(end),
+                counters: running.counters,
+            });
+        }
+    }
+
+    /// Starts the kernels at the heads of their queues.
+    fn start_kernels(&mut self, now: Time) {
+        let mut index = 0;
+        let mut blocked: Vec<u32> = Vec::new();
+        while index < self.state.waiting.len() {
+            if self.state.running.len() >= self.parameters.concurrent as usize {
+                return;
+            }
+            let launch = self.state.waiting[index];
+            let context = self
+                .launches
+                .get(launch)
+                .expect("a waiting launch is in the table");
+            let queue = context.launch.queue;
+            let busy = blocked.contains(&queue)
+                || self.state.running.iter().any(|running| {
+                    let other = self.launches.get(running.launch);
+                    other.is_some_and(|other| other.launch.queue == queue)
+                });
+            if busy {
+                blocked.push(queue);
+                index += 1;
+                continue;
+            }
+            self.state.waiting.remove(index);
+            context.fill_constants(&self.contents, self.parameters.sms);
+            let blocks = context.launch.blocks();
+            let first = now + self.parameters.launch;
+            self.state.stats.launches.increment();
+            self.state.running.push(Running {
+                launch,
+                needs: BlockNeeds::new(&context.launch, &self.parameters.limits),
+                blocks,
+                sent: 0,
+                done: 0,
+                start: now,
+                first,
+                end: (blocks == 0).then_some(first + self.parameters.finish),
+                counters: Counters::default(),
+            });
+        }
+    }
+
+    /// Sends blocks, the oldest kernel first, as many as `now` allows.
+    fn send_blocks(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
+        while self.state.next_send <= now {
+            let Some((index, sm)) = self.next_block(now) else {
+                return;
+            };
+            let running = &mut self.state.running[index];
+            let message = Message::StartBlock {
+                launch: running.launch,
+                block: running.sent,
+            };
+            running.sent += 1;
+            self.state.stats.blocks.increment();
+            self.state.slots[sm as usize].take(running.launch, &running.needs);
+            let to = PartitionId(self.parameters.first_sm + sm);
+            outbox.send(self.parameters.start, to, now, Bytes(64), message);
+            self.state.next_send = now + self.parameters.interval;
+        }
+    }
+
+    /// A kernel with a block that fits somewhere, and where.
+    fn next_block(&mut self, now: Time) -> Option<(usize, u32)> {
+        for (index, running) in self.state.running.iter().enumerate() {
+            if running.sent == running.blocks || running.first > now {
+                continue;
+            }
+            let limits = &self.parameters.limits;
+            let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
+            if let Some(sm) = self.policy.pick(&self.state.slots, fits) {
+                return Some((index, sm));
+            }
+        }
+        None
+    }
+
+    /// When something of the dispatcher's own is to happen. A block that fits nowhere waits for
+    /// a message.
+    fn next_action(&mut self) -> Time {
+        let mut next = Time::NEVER;
+        for running in &self.state.running {
+            if let Some(end) = running.end {
+                next = next.min(end);
+            }
+        }
+        let soonest = self.state.running.iter().filter(|r| r.sent < r.blocks);
+        if let Some(first) = soonest.map(|running| running.first).min() {
+            let at = first.max(self.state.next_send);
+            let mut policy = self.policy.clone();
+            let limits = &self.parameters.limits;
+            let fits_some = self.state.running.iter().any(|running| {
+                running.sent < running.blocks
+                    && running.first <= at
+                    && policy
+                        .pick(&self.state.slots, |s| {
+                            s.fits(running.launch, &running.needs, limits)
+                        })
+                        .is_some()
+            });
+            if fits_some {
+                next = next.min(at);
+            } else {
+                // A younger kernel may fit when its time comes.
+                let later = self.state.running.iter().filter(|r| r.first > at);
+                if let Some(first) = later.map(|running| running.first).min() {
+                    next = next.min(first);
+                }
+            }
+        }
+        next
+    }
+
+    /// Writes everything.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.state);
+        writer.write(&self.policy);
+    }
+
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        self.state = reader.read()?;
+        self.policy = reader.read()?;
+        self.fault = None;
+        let known = |launch: &u32| self.launches.get(*launch).is_some();
+        let running = self
+            .state
+            .running
+            .iter()
+            .all(|running| known(&running.launch));
+        if self.state.slots.len() != self.parameters.sms as usize {
+            return Err(LoadError::Malformed {
+                what: "another number of SMs",
+            });
+        }
+        if !running || !self.state.waiting.iter().all(known) {
+            return Err(LoadError::Malformed {
+                what: "an unknown launch",
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What each SM has left for blocks.
+
+use lockstep_config::GpuConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::launch::Launch;
+
+/// What one SM can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmLimits {
+    /// Warp slots.
+    pub warps: u32,
+    /// Block slots.
+    pub blocks: u32,
+    /// Registers.
+    pub registers: u32,
+    /// Registers are given to a warp in multiples of this.
+    pub register_unit: u32,
+    /// Sub-cores that registers are divided between.
+    pub sub_cores: u32,
+    /// Most registers of a thread.
+    pub registers_per_thread: u32,
+    /// Bytes of shared memory.
+    pub shared: u64,
+    /// Shared memory is given to a block in multiples of this.
+    pub shared_unit: u64,
+    /// Shared memory that the system keeps in each block.
+    pub shared_reserved: u64,
+    /// Shared memory that a block can have.
+    pub shared_per_block: u64,
+}
+
+impl SmLimits {
+    /// From a GPU file.
+    #[must_use]
+    pub fn new(config: &GpuConfig) -> Self {
+        let sm = &config.sm;
+        Self {
+            warps: sm.warps,
+            blocks: sm.blocks,
+            registers: sm.registers,
+            register_unit: sm.register_unit,
+            sub_cores: sm.sub_cores,
+            registers_per_thread: sm.registers_per_thread,
+            shared: sm.shared_carveouts.last().map_or(0, |size| size.0),
+            shared_unit: sm.shared_unit.0,
+            shared_reserved: sm.shared_reserved.0,
+            shared_per_block: sm.shared_per_block_optin.0,
+        }
+    }
+}
+
+/// What one block takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockNeeds {
+    /// Warp slots.
+    pub warps: u32,
+    /// Registers.
+    pub registers: u32,
+    /// Bytes of shared memory.
+    pub shared: u64,
+    /// Blocks of the kernel that an SM holds at most: whole warps of whole sub-cores.
+    pub most: u32,
+}
+
+impl BlockNeeds {
+    /// Of a launch.
+    #[must_use]
+    pub fn new(launch: &Launch, limits: &SmLimits) -> Self {
+        let kernel = launch.kernel();
+        let warps = launch.warps().max(1);
+        let of_warp = (kernel.registers * 32).next_multiple_of(limits.register_unit.max(1));
+        // Where the code's addresses include the system's part, it is in `shared` already.
+        let program = u64::from(launch.shared() - kernel.shared_reserved);
+        let shared = (program + limits.shared_reserved).next_multiple_of(limits.shared_unit.max(1));
+        let by_registers = if kernel.registers == 0 {
+            limits.blocks
+        } else {
+            limits.registers / limits.sub_cores / of_warp * limits.sub_cores / warps
+        };
+        let by_shared = if shared == 0 {
+            limits.blocks
+        } else {
+            u32::try_from(limits.shared / shared).unwrap_or(u32::MAX)
+        };
+        Self {
+            warps,
+            registers: of_warp * warps,
+            shared,
+            most: (limits.warps / warps)
+                .min(limits.blocks)
+                .min(by_registers)
+                .min(by_shared),
+        }
+    }
+}
+
+/// What an SM holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SmSlots {
+    /// Warp slots in use.
+    pub warps: u32,
+    blocks: u32,
+    registers: u32,
+    shared: u64,
+    /// Blocks by launch.
+    launches: Vec<(u32, u32)>,
+}
+
+impl SmSlots {
+    fn blocks_of(&self, launch: u32) -> u32 {
+        let found = self.launches.iter().find(|(number, _)| *number == launch);
+        found.map_or(0, |(_, blocks)| *blocks)
+    }
+
+    /// Whether another block fits.
+    #[must_use]
+    #[inline]
+    pub fn fits(&self, launch: u32, needs: &BlockNeeds, limits: &SmLimits) -> bool {
+        self.warps + needs.warps <= limits.warps
+            && self.blocks < limits.blocks
+            && self.registers + needs.registers <= limits.registers
+            && self.shared + needs.shared <= limits.shared
+            && self.blocks_of(launch) < needs.most
+    }
+
+    /// A block is sent.
+    pub fn take(&mut self, launch: u32, needs: &BlockNeeds) {
+        self.warps += needs.warps;
+        self.blocks += 1;
+        self.registers += needs.registers;
+        self.shared += needs.shared;
+        match self
+            .launches
+            .iter_mut()
+            .find(|(number, _)| *number == launch)
+        {
+            Some((_, blocks)) => *blocks += 1,
+            None => self.launches.push((launch, 1)),
+        }
+    }
+
+    /// A block has ended.
+    pub fn release(&mut self, launch: u32, needs: &BlockNeeds) {
+        self.warps -= needs.warps;
+        self.blocks -= 1;
+        self.registers -= needs.registers;
+        self.shared -= needs.shared;
+        if let Some((_, blocks)) = self.launches.iter_mut().find(|(n, _)| *n == launch) {
+            *blocks -= 1;
+        }
+        self.launches.retain(|(_, blocks)| *blocks > 0);
+    }
+}

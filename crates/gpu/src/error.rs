@@ -1,0 +1,35 @@
+//! What can go wrong around a GPU, besides a kernel that fails.
+
+use lockstep_config::ConfigError;
+use lockstep_engine::{EngineError, LoadError, TopologyError};
+use thiserror::Error;
+
+use crate::fault::Fault;
+
+/// Why a GPU could not be made, launched on, run or loaded.
+#[derive(Debug, Error)]
+pub enum GpuError {
+    /// The configuration cannot be built.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The parts do not fit together.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Saved state could not be taken on.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A launch that the hardware cannot take.
+    #[error("kernel `{kernel}` cannot be launched: {because}")]
+    Launch {
+        /// Its name.
+        kernel: String,
+        /// Why not.
+        because: String,
+    },
+    /// A kernel failed.
+    #[error(transparent)]
+    Fault(#[from] Box<Fault>),
+}

@@ -1,0 +1,133 @@
+//! What stops a kernel: where it happened, what was found.
+
+use std::fmt;
+use std::ops::Range;
+
+use lockstep_units::Cycle;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A kernel that cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// Launch number.
+    pub launch: u32,
+    /// Mangled name of the kernel.
+    pub kernel: String,
+    /// Block and thread, where one thread is to blame.
+    pub place: Option<Place>,
+    /// SM that met it.
+    pub sm: u32,
+    /// When, in SM cycles.
+    pub cycle: Cycle,
+}
+
+/// A thread at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Index of the block.
+    pub block: [u32; 3],
+    /// Index of the thread in its block.
+    pub thread: [u32; 3],
+    /// Index of the instruction.
+    pub pc: u32,
+    /// The function it is in, if known.
+    pub function: String,
+    /// Its text, if the front end kept it.
+    pub instruction: String,
+    /// `file:line` of the source, if known.
+    pub line: String,
+}
+
+/// Kinds of faults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+pub enum FaultKind {
+    /// An address that no allocation holds.
+    #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.nearest))]
+    IllegalAddress {
+        /// "global load", "shared store", …
+        what: String,
+        /// Where.
+        address: u64,
+        /// How much.
+        bytes: u32,
+        /// The allocation closest to it.
+        nearest: Option<Range<u64>>,
+    },
+    /// An address that is not a multiple of the access.
+    #[error("misaligned {what}: {address:#x} is not a multiple of {bytes}")]
+    Misaligned {
+        /// "global load", "shared store", …
+        what: String,
+        /// Where.
+        address: u64,
+        /// How much.
+        bytes: u32,
+    },
+    /// Code that cannot be executed here.
+    #[error("unsupported instruction: {0}")]
+    Unsupported(String),
+    /// A jump to where no code is.
+    #[error("jump to {target:#x}, where no code is")]
+    IllegalJump {
+        /// Index of the instruction, or a code address.
+        target: u64,
+    },
+    /// `assert` failed.
+    #[error("{0}")]
+    Assert(String),
+    /// `trap`.
+    #[error("the kernel executed a trap")]
+    Trap,
+    /// Nothing can happen any more, or nothing has happened for too long.
+    #[error("the kernel hangs: {0}")]
+    Hang(String),
+    /// `free` of what was not allocated.
+    #[error("free of {pointer:#x}, which is no allocation of the device heap")]
+    InvalidFree {
+        /// What was freed.
+        pointer: u64,
+    },
+    /// A block that no SM can hold.
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+fn near(nearest: &Option<Range<u64>>) -> String {
+    match nearest {
+        Some(range) => format!(
+            "; the nearest allocation is {:#x} to {:#x} ({} bytes)",
+            range.start,
+            range.end,
+            range.end - range.start
+        ),
+        None => "; nothing is allocated".into(),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel `{}` (launch {})", self.kernel, self.launch)?;
+        if let Some(place) = &self.place {
+            let [x, y, z] = place.block;
+            write!(f, ", block ({x},{y},{z})")?;
+            let [x, y, z] = place.thread;
+            write!(f, ", thread ({x},{y},{z})")?;
+            write!(f, ", instruction {}", place.pc)?;
+            if !place.function.is_empty() && place.function != self.kernel {
+                write!(f, " of `{}`", place.function)?;
+            }
+            if !place.instruction.is_empty() {
+                write!(f, " `{}`", place.instruction)?;
+            }
+            if !place.line.is_empty() {
+                write!(f, " ({})", place.line)?;
+            }
+        }
+        write!(f, ", SM {}, {}: {}", self.sm, self.cycle, self.kind)
+    }
+}
+
+impl std::error::Error for Fault {}

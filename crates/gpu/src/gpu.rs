@@ -1,0 +1,750 @@
+//! One simulated GPU, from outside.
+//!
+//! ```text
+//!  Gpu::new(config, contents, options)      contents.map(allocation)
+//!  gpu.launch(launch) ─▶ LaunchId            gpu.advance(limit) ─▶ Advance
+//!  gpu.run_until_complete(id) ─▶ KernelRecord
+//! ```
+//!
+//! Between calls the GPU stands still at the boundary of an epoch: contents hold everything that
+//! was written, and may be read and written from outside.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use lockstep_config::{ConfigError, GpuConfig};
+use lockstep_engine::{
+    Engine, Figures, KindId, LinkKind, LoadError, Options as EngineOptions, Outcome, PartitionId,
+    Reader, Topology, Writer,
+};
+use lockstep_isa::Module;
+use lockstep_isa::lanes::ConstantBanks;
+use lockstep_stats::{Digest, DigestTree, Hasher, Table};
+use lockstep_units::{Bandwidth, BytesPerCycle, Cycle, Cycles, Duration, Hertz, Time};
+
+use crate::dispatch::{
+    BlockNeeds, DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits,
+};
+use crate::error::GpuError;
+use crate::fault::{Fault, FaultKind};
+use crate::hazards::Hazards;
+use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
+use crate::memory::{Contents, Home, PAGE};
+use crate::message::Message;
+use crate::parameters::SmParameters;
+use crate::partition::{GpuBoundary, GpuPartition};
+use crate::slice::{L2Slice, SliceParameters};
+use crate::sm::{Printed, Sm, Wiring};
+
+/// Whether instructions take their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Values only: one instruction of one warp a cycle on each SM.
+    #[default]
+    Functional,
+    /// Sub-cores, schedulers, latencies.
+    Timing,
+}
+
+/// How a GPU is simulated.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whether instructions take their time.
+    pub mode: Mode,
+    /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
+    pub engine: EngineOptions,
+    /// SM cycles after which a kernel is taken to hang; never without.
+    pub watchdog: Option<Cycles>,
+    /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
+    pub force_short_epoch: bool,
+}
+
+/// How an advance ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Advance {
+    /// At the limit, or at the end of kernels before it; these ended.
+    Reached(Vec<KernelRecord>),
+    /// A kernel failed; [`Gpu::abort`] makes the GPU usable again.
+    Faulted(Box<Fault>),
+}
+
+/// Where the partitions are.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    dispatcher: PartitionId,
+    sms: u32,
+    first_sm: u32,
+    slices: u32,
+    first_slice: u32,
+}
+
+/// One simulated GPU.
+pub struct Gpu {
+    config: GpuConfig,
+    options: Options,
+    contents: Arc<Contents>,
+    launches: LaunchTable,
+    engine: Engine<GpuPartition, GpuBoundary>,
+    places: Places,
+    next_launch: u32,
+    /// Ended launches, for the digest.
+    records: BTreeMap<LaunchId, KernelRecord>,
+    failed: Option<Box<Fault>>,
+    /// What modules read and write, as long as they are used.
+    hazards: Vec<(Arc<Module>, Arc<Hazards>)>,
+}
+
+impl Gpu {
+    /// An idle GPU at time zero.
+    ///
+    /// # Errors
+    /// If the configuration cannot be built.
+    pub fn new(
+        config: &GpuConfig,
+        contents: Arc<Contents>,
+        options: Options,
+    ) -> Result<Self, GpuError> {
+        let launches = LaunchTable::default();
+        let (engine, places) = build(config, &contents, &launches, &options)?;
+        Ok(Self {
+            config: config.clone(),
+            options,
+            contents,
+            launches,
+            engine,
+            places,
+            next_launch: 0,
+            records: BTreeMap::new(),
+            failed: None,
+            hazards: Vec::new(),
+        })
+    }
+
+    /// Its memory.
+    #[must_use]
+    pub fn contents(&self) -> &Arc<Contents> {
+        &self.contents
+    }
+
+    /// What it was made from.
+    #[must_use]
+    pub fn config(&self) -> &GpuConfig {
+        &self.config
+    }
+
+    /// The boundary at which it stands.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// The parts and their links.
+    #[must_use]
+    pub fn topology(&self) -> &Topology {
+        self.engine.topology()
+    }
+
+    /// What the host did; not part of the simulation.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        self.engine.figures()
+    }
+
+    /// Changes how the host runs the simulation, which never changes the simulation.
+    pub fn set_engine_options(&mut self, options: EngineOptions) {
+        self.options.engine = options.clone();
+        self.engine.set_options(options);
+    }
+
+    /// Gives device code addresses for `malloc`; they must be valid in the contents.
+    pub fn set_heap(&mut self, range: Range<u64>) {
+        self.dispatcher_mut().set_heap(range);
+    }
+
+    /// Hands over a launch.
+    ///
+    /// # Errors
+    /// If no SM can hold a block of it, or its shape is impossible.
+    pub fn launch(&mut self, launch: Launch) -> Result<LaunchId, GpuError> {
+        self.check(&launch)?;
+        let id = LaunchId(self.next_launch);
+        self.next_launch += 1;
+        let due = launch.at.max(self.now());
+        let hazards = OnceLock::new();
+        if self.options.mode == Mode::Timing {
+            let _ = hazards.set(self.hazards_of(&launch.module));
+        }
+        self.launches.insert(Arc::new(LaunchContext {
+            id,
+            launch,
+            constants: OnceLock::new(),
+            hazards,
+        }));
+        self.engine
+            .post(self.places.dispatcher, due, Message::Launch(id.0))?;
+        Ok(id)
+    }
+
+    fn hazards_of(&mut self, module: &Arc<Module>) -> Arc<Hazards> {
+        // A module that only this list holds is gone.
+        self.hazards
+            .retain(|(known, _)| Arc::strong_count(known) > 1);
+        let found = self
+            .hazards
+            .iter()
+            .find(|(known, _)| Arc::ptr_eq(known, module));
+        if let Some((_, hazards)) = found {
+            return hazards.clone();
+        }
+        let hazards = Arc::new(Hazards::new(module));
+        self.hazards.push((module.clone(), hazards.clone()));
+        hazards
+    }
+
+    fn check(&self, launch: &Launch) -> Result<(), GpuError> {
+        let name = launch.module.kernels.get(launch.kernel);
+        let refuse = |because: String| {
+            Err(GpuError::Launch {
+                kernel: name
+                    .map_or_else(|| format!("number {}", launch.kernel), |k| k.name.clone()),
+                because,
+            })
+        };
+        let Some(kernel) = name else {
+            return refuse(format!(
+                "the module has {} kernels",
+                launch.module.kernels.len()
+            ));
+        };
+        let threads: u64 = launch.block.iter().map(|size| u64::from(*size)).product();
+        if threads == 0 || launch.grid.contains(&0) {
+            return refuse(format!(
+                "grid {:?} and block {:?} must not be empty",
+                launch.grid, launch.block
+            ));
+        }
+        if threads > 1024 {
+            return refuse(format!("a block has at most 1024 threads, not {threads}"));
+        }
+        let limits = SmLimits::new(&self.config);
+        if u64::from(launch.shared() - kernel.shared_reserved) > limits.shared_per_block {
+            return refuse(format!(
+                "a block takes {} bytes of shared memory, and {} are the most",
+                launch.shared() - kernel.shared_reserved,
+                limits.shared_per_block
+            ));
+        }
+        let needs = BlockNeeds::new(launch, &limits);
+        if needs.most == 0 {
+            return refuse(format!(
+                "a block of {} warps with {} registers a thread and {} bytes of shared memory \
+                 fits on no SM",
+                needs.warps, kernel.registers, needs.shared
+            ));
+        }
+        Ok(())
+    }
+
+    /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
+    pub fn advance(&mut self, limit: Time) -> Advance {
+        if let Some(fault) = &self.failed {
+            return Advance::Faulted(fault.clone());
+        }
+        let dispatcher = self.places.dispatcher;
+        let outcome = self.engine.run(limit, |partitions| {
+            matches!(partitions.get(dispatcher),
+                GpuPartition::Dispatcher(dispatcher) if !dispatcher.records().is_empty())
+        });
+        match outcome {
+            Outcome::Fault { partition, .. } => {
+                let fault = self.engine.partition(partition).fault_report().cloned();
+                self.fault(fault.map(Box::new))
+            }
+            Outcome::Stopped => {
+                let fault = self.hang("it runs for longer than the watchdog allows".into());
+                self.fault(Some(fault))
+            }
+            Outcome::Quiescent if !self.dispatcher().is_idle() => {
+                let fault = self.hang("all warps wait for something that cannot happen".into());
+                self.fault(Some(fault))
+            }
+            Outcome::Condition | Outcome::Quiescent | Outcome::Limit => {
+                let records = self.dispatcher_mut().take_records();
+                for record in &records {
+                    self.launches.remove(record.launch.0);
+                    self.records.insert(record.launch, record.clone());
+                }
+                Advance::Reached(records)
+            }
+        }
+    }
+
+    fn fault(&mut self, fault: Option<Box<Fault>>) -> Advance {
+        let fault = fault.expect("the engine stops for a fault that is there");
+        self.failed = Some(fault.clone());
+        Advance::Faulted(fault)
+    }
+
+    fn hang(&self, what: String) -> Box<Fault> {
+        let reports = (0..self.places.sms).filter_map(|number| self.sm(number).hang_report());
+        let first = reports.into_iter().next();
+        let launch = first
+            .as_ref()
+            .map(|(launch, ..)| *launch)
+            .or(self.dispatcher().oldest_launch())
+            .unwrap_or(0);
+        let context = self.launches.get(launch);
+        let (place, details) = match first {
+            Some((_, place, details)) => (Some(place), format!("; {details}")),
+            None => (None, String::new()),
+        };
+        Box::new(Fault {
+            kind: FaultKind::Hang(what + &details),
+            launch,
+            kernel: context.map_or_else(String::new, |c| c.launch.kernel().name.clone()),
+            place,
+            sm: 0,
+            cycle: self.cycle(),
+        })
+    }
+
+    /// The SM cycle of the boundary at which it stands.
+    #[must_use]
+    pub fn cycle(&self) -> Cycle {
+        self.config.device.clock.cycle_at_or_after(self.now())
+    }
+
+    /// Runs until a launch is complete and gives its record.
+    ///
+    /// # Errors
+    /// If a kernel fails.
+    pub fn run_until_complete(&mut self, id: LaunchId) -> Result<KernelRecord, GpuError> {
+        loop {
+            if let Some(record) = self.records.get(&id) {
+                return Ok(record.clone());
+            }
+            if let Advance::Faulted(fault) = self.advance(Time::NEVER) {
+                return Err(fault.into());
+            }
+            if !self.records.contains_key(&id) && self.launches.get(id.0).is_none() {
+                return Err(GpuError::Launch {
+                    kernel: format!("launch {}", id.0),
+                    because: "there is no such launch".into(),
+                });
+            }
+        }
+    }
+
+    /// Lets time pass until a boundary not before `time`; kernels go on meanwhile.
+    ///
+    /// # Errors
+    /// If a kernel fails.
+    pub fn advance_to(&mut self, time: Time) -> Result<Vec<KernelRecord>, GpuError> {
+        let mut all = Vec::new();
+        while self.now() < time {
+            match self.advance(time) {
+                Advance::Reached(records) => all.extend(records),
+                Advance::Faulted(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The record of a launch that is complete.
+    #[must_use]
+    pub fn record(&self, id: LaunchId) -> Option<&KernelRecord> {
+        self.records.get(&id)
+    }
+
+    /// All launches that are complete, by number.
+    pub fn records(&self) -> impl Iterator<Item = &KernelRecord> {
+        self.records.values()
+    }
+
+    /// Whether no kernel waits or runs.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.dispatcher().is_idle() && self.engine.waiting(self.places.dispatcher) == 0
+    }
+
+    /// Gives up all kernels, after a fault or because nobody wants them. Time, memory and
+    /// statistics stay.
+    ///
+    /// # Errors
+    /// Never for a GPU that could be made.
+    pub fn abort(&mut self) -> Result<(), GpuError> {
+        let now = self.now();
+        let launches = LaunchTable::default();
+        let (mut engine, places) = build(&self.config, &self.contents, &launches, &self.options)?;
+        self.launches = launches;
+        for index in 0..self.topology().partitions() {
+            let id = PartitionId(index as u32);
+            let old = self.engine.partition(id);
+            match (engine.partition_mut(id), old) {
+                (GpuPartition::Sm(new), GpuPartition::Sm(old)) => {
+                    new.set_stats(old.stats().clone())
+                }
+                (GpuPartition::Slice(new), GpuPartition::Slice(old)) => {
+                    new.set_stats(old.stats().clone());
+                }
+                (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => new.inherit(old),
+                _ => {}
+            }
+        }
+        engine.run(now, |_| false);
+        self.engine = engine;
+        self.places = places;
+        self.failed = None;
+        Ok(())
+    }
+
+    /// Takes what kernels printed since the last call, in the order of (cycle, SM, sequence).
+    pub fn take_output(&mut self) -> Vec<Printed> {
+        let mut all = Vec::new();
+        for number in 0..self.places.sms {
+            let id = PartitionId(self.places.first_sm + number);
+            // Looking first keeps idle SMs asleep.
+            if self.sm(number).has_printed()
+                && let GpuPartition::Sm(sm) = self.engine.partition_mut(id)
+            {
+                all.append(&mut sm.take_printed());
+            }
+        }
+        all.sort();
+        all
+    }
+
+    fn dispatcher(&self) -> &Dispatcher {
+        match self.engine.partition(self.places.dispatcher) {
+            GpuPartition::Dispatcher(dispatcher) => dispatcher,
+            other => panic!("the dispatcher is {other:?}"),
+        }
+    }
+
+    fn dispatcher_mut(&mut self) -> &mut Dispatcher {
+        match self.engine.partition_mut(self.places.dispatcher) {
+            GpuPartition::Dispatcher(dispatcher) => dispatcher,
+            other => panic!("the dispatcher is {other:?}"),
+        }
+    }
+
+    fn sm(&self, number: u32) -> &Sm {
+        match self
+            .engine
+            .partition(PartitionId(self.places.first_sm + number))
+        {
+            GpuPartition::Sm(sm) => sm,
+            other => panic!("SM {number} is {other:?}"),
+        }
+    }
+
+    /// What every part counted; components are named below `prefix`, such as "gpu 0".
+    pub fn statistics(&self, prefix: &str, table: &mut Table) {
+        table.add(&format!("{prefix}/dispatcher"), self.dispatcher().stats());
+        for number in 0..self.places.sms {
+            table.add(&format!("{prefix}/sm/{number}"), self.sm(number).stats());
+        }
+        for number in 0..self.places.slices {
+            let id = PartitionId(self.places.first_slice + number);
+            if let GpuPartition::Slice(slice) = self.engine.partition(id) {
+                table.add(&format!("{prefix}/slice/{number}"), slice.stats());
+            }
+        }
+    }
+
+    /// The digest: statistics by component, kernel records, pages ever written, time.
+    #[must_use]
+    pub fn digest(&self, prefix: &str) -> DigestTree {
+        let mut table = Table::default();
+        self.statistics(prefix, &mut table);
+        let mut tree = table.digests().clone();
+        for record in self.records.values() {
+            let mut bytes = Vec::new();
+            Writer::new(&mut bytes).write(record);
+            let digest = Digest::of_bytes("kernel", &bytes);
+            tree.insert(format!("{prefix}/kernel/{}", record.launch.0), digest);
+        }
+        tree.insert(format!("{prefix}/memory"), self.memory_digest());
+        let mut hasher = Hasher::new("time");
+        hasher.number(self.now().0);
+        tree.insert(format!("{prefix}/time"), hasher.finish());
+        tree
+    }
+
+    /// The digest of the pages that were ever written.
+    #[must_use]
+    pub fn memory_digest(&self) -> Digest {
+        let mut hasher = Hasher::new("memory");
+        let mut page = vec![0; PAGE as usize];
+        for address in self.contents.written_pages() {
+            self.contents.read(address, &mut page);
+            hasher.number(address);
+            hasher.bytes(&page);
+        }
+        hasher.finish()
+    }
+
+    /// Writes everything: time, parts, messages, launches, and the pages ever written.
+    pub fn save(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        writer.write(&self.next_launch);
+        writer.write(&self.records);
+        let launches = self.launches.all();
+        writer.write(&(launches.len() as u64));
+        for context in launches {
+            save_launch(&context, &mut writer);
+        }
+        let ranges: Vec<Range<u64>> = self.contents.ranges().iter().collect();
+        writer.write(&ranges);
+        let pages: Vec<u64> = self.contents.written_pages().collect();
+        writer.write(&(pages.len() as u64));
+        let mut page = vec![0; PAGE as usize];
+        for address in pages {
+            self.contents.read(address, &mut page);
+            writer.write(&address);
+            writer.write_bytes(&page);
+        }
+        self.engine.save(&mut writer);
+        bytes
+    }
+
+    /// Takes on what was saved by a GPU of the same configuration and mode. `module` finds the
+    /// module of a launch by its `module_id`. The contents must be as they were made: nothing
+    /// valid, nothing written.
+    ///
+    /// # Errors
+    /// If the bytes were saved for another machine or do not decode, or a module is missing.
+    pub fn load(
+        &mut self,
+        bytes: &[u8],
+        module: &dyn Fn(u64) -> Option<Arc<Module>>,
+    ) -> Result<(), GpuError> {
+        let mut reader = Reader::new(bytes);
+        self.next_launch = reader.read()?;
+        self.records = reader.read()?;
+        self.launches.clear();
+        self.failed = None;
+        for _ in 0..reader.read::<u64>()? {
+            let context = load_launch(&mut reader, module)?;
+            if self.options.mode == Mode::Timing {
+                let hazards = self.hazards_of(&context.launch.module);
+                let _ = context.hazards.set(hazards);
+            }
+            self.launches.insert(Arc::new(context));
+        }
+        let malformed = |what| GpuError::Load(LoadError::Malformed { what });
+        for range in reader.read::<Vec<Range<u64>>>()? {
+            self.contents
+                .map(range)
+                .map_err(|_| malformed("allocations that do not fit the contents"))?;
+        }
+        let window = self.contents.window();
+        for _ in 0..reader.read::<u64>()? {
+            let address: u64 = reader.read()?;
+            let page = reader.read_bytes()?;
+            let end = address.saturating_add(page.len() as u64);
+            if address < window.start || end > window.end {
+                return Err(malformed("a page outside the window"));
+            }
+            self.contents.write(address, page);
+        }
+        self.engine.load(&mut reader)?;
+        Ok(())
+    }
+}
+
+fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
+    let launch = &context.launch;
+    writer.write(&(
+        context.id,
+        launch.module_id,
+        launch.kernel as u64,
+        launch.queue,
+    ));
+    writer.write(&(
+        launch.grid,
+        launch.block,
+        launch.dynamic_shared,
+        launch.environment,
+    ));
+    writer.write(&(&launch.arguments, &launch.constants, launch.at));
+    writer.write(&context.constants.get().map(|constants| &constants.banks));
+}
+
+fn load_launch(
+    reader: &mut Reader<'_>,
+    module: &dyn Fn(u64) -> Option<Arc<Module>>,
+) -> Result<LaunchContext, GpuError> {
+    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
+    let (grid, block, dynamic_shared, environment) = reader.read()?;
+    let (arguments, constants, at) = reader.read()?;
+    let banks: Option<Vec<Vec<u8>>> = reader.read()?;
+    let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
+    let Some(module) = found else {
+        return Err(GpuError::Load(LoadError::Malformed {
+            what: "a launch of a module that is not there",
+        }));
+    };
+    Ok(LaunchContext {
+        id,
+        launch: Launch {
+            module,
+            module_id,
+            kernel: kernel as usize,
+            grid,
+            block,
+            dynamic_shared,
+            arguments,
+            queue,
+            environment,
+            constants,
+            at,
+        },
+        constants: banks.map_or_else(OnceLock::new, |banks| {
+            OnceLock::from(ConstantBanks { banks })
+        }),
+        hazards: OnceLock::new(),
+    })
+}
+
+/// Bytes per second of so many bytes per cycle.
+fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
+    rate.at(clock)
+}
+
+fn build(
+    config: &GpuConfig,
+    contents: &Arc<Contents>,
+    launches: &LaunchTable,
+    options: &Options,
+) -> Result<(Engine<GpuPartition, GpuBoundary>, Places), GpuError> {
+    config.check()?;
+    let timed = options.mode == Mode::Timing;
+    let parameters = Arc::new(SmParameters::new(config, timed)?);
+    let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
+        ConfigError::UnknownPolicy {
+            kind: "dispatch policy",
+            name: config.dispatch.policy.clone(),
+            known: DISPATCH_POLICIES
+                .iter()
+                .map(|policy| policy.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        }
+    })?;
+    let clock = config.device.clock;
+    let mut builder = Topology::builder(clock);
+    if options.force_short_epoch {
+        builder.force_short_epoch();
+    }
+    let dispatcher = builder.partitions("dispatcher", 1);
+    let sms = builder.partitions("sm", config.device.sms);
+    let slices = builder.partitions("slice", config.l2.slices);
+    let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
+        builder.link(LinkKind {
+            name: name.into(),
+            from,
+            to,
+            latency: clock.duration(latency),
+            bandwidth: rate,
+        })
+    };
+    let network = &config.interconnect;
+    let rate = |rate: BytesPerCycle| timed.then(|| bandwidth(rate, clock));
+    let start = link("start", dispatcher, sms, config.dispatch.latency, None);
+    let report = link("report", sms, dispatcher, config.dispatch.latency, None);
+    let request = link(
+        "request",
+        sms,
+        slices,
+        network.request_latency,
+        rate(network.request_bytes_per_cycle),
+    );
+    let reply = link(
+        "reply",
+        slices,
+        sms,
+        network.reply_latency,
+        rate(config.l2.bytes_per_cycle),
+    );
+    let topology = builder.build()?;
+    if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
+        return Err(GpuError::Config(ConfigError::impossible(
+            "interconnect.request-latency",
+            network.request_latency,
+            "an epoch can have at most 65,535 SM cycles",
+        )));
+    }
+    let places = Places {
+        dispatcher: topology.id(dispatcher, 0),
+        sms: config.device.sms,
+        first_sm: topology.id(sms, 0).0,
+        slices: config.l2.slices,
+        first_slice: topology.id(slices, 0).0,
+    };
+    let home = Home::new(config.l2.slices);
+    let header = network.header.0;
+    let wiring = Wiring {
+        request,
+        report,
+        slices: places.first_slice,
+        dispatcher: places.dispatcher,
+        header,
+    };
+    let cycles = |cycles: Cycles| {
+        if timed {
+            clock.duration(cycles)
+        } else {
+            Duration::ZERO
+        }
+    };
+    let slice_parameters = Arc::new(SliceParameters {
+        reply,
+        header,
+        read: cycles(config.l2.hit_latency) + cycles(config.dram.latency),
+        atomic: cycles(config.l2.atomic_latency),
+        sector: if timed {
+            bandwidth(config.l2.bytes_per_cycle, config.l2.clock)
+                .time_for(lockstep_units::Bytes(crate::memory::SECTOR))
+        } else {
+            Duration::ZERO
+        },
+    });
+    let dispatch_parameters = Arc::new(DispatchParameters {
+        clock,
+        sms: config.device.sms,
+        first_sm: places.first_sm,
+        start,
+        limits: SmLimits::new(config),
+        interval: clock.duration(config.dispatch.interval),
+        launch: cycles(config.launch.start),
+        finish: cycles(config.launch.finish),
+        concurrent: config.dispatch.concurrent_kernels,
+        policy,
+    });
+    let mut partitions = vec![GpuPartition::Dispatcher(Box::new(Dispatcher::new(
+        dispatch_parameters,
+        contents.clone(),
+        launches.clone(),
+    )))];
+    for number in 0..config.device.sms {
+        partitions.push(GpuPartition::Sm(Box::new(Sm::new(
+            number,
+            parameters.clone(),
+            contents.clone(),
+            launches.clone(),
+            home,
+            wiring,
+        ))));
+    }
+    for _ in 0..config.l2.slices {
+        let slice = L2Slice::new(slice_parameters.clone(), contents.clone());
+        partitions.push(GpuPartition::Slice(Box::new(slice)));
+    }
+    let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));
+    let boundary = GpuBoundary::new(contents.clone(), places.dispatcher, watchdog);
+    let engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
+    Ok((engine, places))
+}

@@ -1,0 +1,364 @@
+//! The bytes of device, pinned and managed memory.
+//!
+//! They live in one sparse mapping, usually a file that the CUDA program maps too. Nothing
+//! changes them while an epoch runs; [`Log`](super::Log)s are applied at its end, each sector by
+//! one thread. Fresh memory reads zero.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use rustix::mm::{MapFlags, ProtFlags};
+use thiserror::Error;
+
+use super::{PAGE, Pages, RangeError, Ranges, SECTOR, SectorBytes};
+
+/// Why contents could not be made.
+#[derive(Debug, Error)]
+pub enum ContentsError {
+    /// Base or size is not a multiple of a page, or the window would pass the end of addresses.
+    #[error("a window of {size:#x} bytes at {base:#x} is not made of whole pages")]
+    Shape {
+        /// First address.
+        base: u64,
+        /// Bytes.
+        size: u64,
+    },
+    /// The system refused the mapping.
+    #[error("cannot map {size} bytes for simulated memory: {cause}")]
+    Map {
+        /// Bytes.
+        size: u64,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+/// Simulated memory and which of its addresses are valid.
+pub struct Contents {
+    start: *mut u8,
+    base: u64,
+    size: u64,
+    /// Whether the mapping is ours to remove.
+    owned: bool,
+    pages: Pages,
+    ranges: RwLock<Ranges>,
+    /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
+    version: AtomicU64,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread. Writes happen while no epoch
+// runs, or at its end with each sector written by one thread; see `write_sector`.
+unsafe impl Send for Contents {}
+// SAFETY: as above.
+unsafe impl Sync for Contents {}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Contents {{ base: {:#x}, size: {:#x} }}",
+            self.base, self.size
+        )
+    }
+}
+
+impl Contents {
+    /// Memory of its own that simulated addresses from `base` name; it lies anywhere in this
+    /// process.
+    ///
+    /// # Errors
+    /// If the window is not made of whole pages or cannot be mapped.
+    pub fn anonymous(base: u64, size: u64) -> Result<Self, ContentsError> {
+        Self::check(base, size)?;
+        // SAFETY: without a fixed address the kernel chooses free addresses.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                size as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        Self::over(start, base, size)
+    }
+
+    /// The first `size` bytes of a file that others map too.
+    ///
+    /// # Errors
+    /// If the window is not made of whole pages or cannot be mapped.
+    pub fn shared(file: impl AsFd, base: u64, size: u64) -> Result<Self, ContentsError> {
+        Self::check(base, size)?;
+        // SAFETY: without a fixed address the kernel chooses free addresses.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                size as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::NORESERVE,
+                file,
+                0,
+            )
+        };
+        Self::over(start, base, size)
+    }
+
+    /// Memory that the caller has mapped.
+    ///
+    /// # Errors
+    /// If the window is not made of whole pages.
+    ///
+    /// # Safety
+    /// `start` must be the start of `size` readable and writable bytes that stay mapped as long
+    /// as the value lives.
+    pub unsafe fn borrowed(start: *mut u8, base: u64, size: u64) -> Result<Self, ContentsError> {
+        Self::check(base, size)?;
+        Ok(Self::new(start, base, size, false))
+    }
+
+    fn check(base: u64, size: u64) -> Result<(), ContentsError> {
+        let whole = base.is_multiple_of(PAGE) && size.is_multiple_of(PAGE);
+        if whole && size > 0 && base.checked_add(size).is_some() {
+            Ok(())
+        } else {
+            Err(ContentsError::Shape { base, size })
+        }
+    }
+
+    fn over(
+        start: rustix::io::Result<*mut std::ffi::c_void>,
+        base: u64,
+        size: u64,
+    ) -> Result<Self, ContentsError> {
+        match start {
+            Ok(start) => Ok(Self::new(start.cast(), base, size, true)),
+            Err(cause) => Err(ContentsError::Map {
+                size,
+                cause: cause.into(),
+            }),
+        }
+    }
+
+    fn new(start: *mut u8, base: u64, size: u64, owned: bool) -> Self {
+        Self {
+            start,
+            base,
+            size,
+            owned,
+            pages: Pages::new(size / PAGE),
+            ranges: RwLock::default(),
+            version: AtomicU64::new(1),
+        }
+    }
+
+    /// The addresses of the window.
+    #[must_use]
+    pub fn window(&self) -> Range<u64> {
+        self.base..self.base + self.size
+    }
+
+    /// Makes addresses valid for kernels.
+    ///
+    /// # Errors
+    /// If the range is empty, leaves the window or overlaps another.
+    pub fn map(&self, range: Range<u64>) -> Result<(), RangeError> {
+        let window = self.window();
+        if range.start < window.start || range.end > window.end {
+            return Err(RangeError::Outside { range, window });
+        }
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.insert(range)?;
+        self.version.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the allocation that starts at an address invalid and says what it was.
+    pub fn unmap(&self, start: u64) -> Option<Range<u64>> {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        let range = ranges.remove(start);
+        self.version.fetch_add(1, Ordering::Release);
+        range
+    }
+
+    /// The allocation that holds an address.
+    #[must_use]
+    pub fn find(&self, address: u64) -> Option<Range<u64>> {
+        self.ranges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .find(address)
+    }
+
+    /// The allocation closest to an address.
+    #[must_use]
+    pub fn nearest(&self, address: u64) -> Option<Range<u64>> {
+        self.ranges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .nearest(address)
+    }
+
+    /// All allocations.
+    #[must_use]
+    pub fn ranges(&self) -> Ranges {
+        self.ranges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// A number that changes with the allocations.
+    #[must_use]
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Where `length` bytes at an address are in this process.
+    ///
+    /// # Panics
+    /// If they are not inside the window: whoever asks has checked the address.
+    #[inline]
+    fn pointer(&self, address: u64, length: u64) -> *mut u8 {
+        let offset = address.wrapping_sub(self.base);
+        assert!(
+            offset <= self.size && length <= self.size - offset,
+            "{length} bytes at {address:#x} are outside the window"
+        );
+        // SAFETY: the offset lies inside the mapping.
+        unsafe { self.start.add(offset as usize) }
+    }
+
+    /// Copies bytes out. The addresses must lie in the window.
+    #[inline]
+    pub fn read(&self, address: u64, bytes: &mut [u8]) {
+        let from = self.pointer(address, bytes.len() as u64);
+        // SAFETY: the source lies inside the mapping and is not written while this runs, except
+        // by a CUDA program that races with its own device; any bytes are then valid.
+        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Copies bytes in, as the host and copy engines do while no epoch runs.
+    pub fn write(&self, address: u64, bytes: &[u8]) {
+        let to = self.pointer(address, bytes.len() as u64);
+        // SAFETY: the destination lies inside the mapping and no epoch runs.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+        self.note_host_write(address..address + bytes.len() as u64);
+    }
+
+    /// One 32-bit word.
+    #[must_use]
+    #[inline(always)]
+    pub fn word(&self, address: u64) -> u32 {
+        let from = self.pointer(address, 4).cast::<u32>();
+        // SAFETY: four bytes inside the mapping, see `read`.
+        unsafe { from.read_unaligned() }
+    }
+
+    /// The bytes of a sector, by its number.
+    #[must_use]
+    #[inline(always)]
+    pub fn sector(&self, sector: u64) -> SectorBytes {
+        let from = self.pointer(sector * SECTOR, SECTOR).cast::<SectorBytes>();
+        // SAFETY: 32 bytes inside the mapping, see `read`.
+        unsafe { from.read_unaligned() }
+    }
+
+    /// Overwrites the bytes of a sector that `mask` has a bit for.
+    ///
+    /// # Safety
+    /// No other thread reads or writes this sector meanwhile.
+    #[inline]
+    pub unsafe fn write_sector(&self, sector: u64, bytes: &SectorBytes, mask: u32) {
+        let to = self.pointer(sector * SECTOR, SECTOR).cast::<SectorBytes>();
+        self.pages.mark((sector * SECTOR - self.base) / PAGE);
+        // SAFETY: 32 bytes inside the mapping, ours alone as the caller promises.
+        unsafe {
+            if mask == u32::MAX {
+                to.write_unaligned(*bytes);
+            } else {
+                let mut merged = to.read_unaligned();
+                merge(&mut merged, bytes, mask);
+                to.write_unaligned(merged);
+            }
+        }
+    }
+
+    /// Remembers that someone else wrote these addresses (a copy, the program itself), so that
+    /// the digest covers them.
+    pub fn note_host_write(&self, range: Range<u64>) {
+        let window = self.window();
+        let (start, end) = (range.start.max(window.start), range.end.min(window.end));
+        if start < end {
+            for page in (start - self.base) / PAGE..=(end - 1 - self.base) / PAGE {
+                self.pages.mark(page);
+            }
+        }
+    }
+
+    /// Addresses of the pages that were ever written, ascending.
+    pub fn written_pages(&self) -> impl Iterator<Item = u64> + '_ {
+        self.pages.iter().map(|page| self.base + page * PAGE)
+    }
+}
+
+impl Drop for Contents {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: the mapping was made by this value and nobody uses it any more.
+            let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.size as usize) };
+        }
+    }
+}
+
+/// Takes the bytes of `mask` from `new`.
+#[inline]
+pub(crate) fn merge(old: &mut SectorBytes, new: &SectorBytes, mask: u32) {
+    if mask == u32::MAX {
+        *old = *new;
+        return;
+    }
+    for byte in 0..SECTOR as usize {
+        let keep = (((mask >> byte) & 1) as u8).wrapping_neg();
+        old[byte] = (new[byte] & keep) | (old[byte] & !keep);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fresh_memory_reads_zero_and_keeps_what_is_written() {
+        let contents = Contents::anonymous(0x2000_0000_0000, 1 << 40).unwrap();
+        let address = 0x2000_0000_0000 + (1 << 39) + 4090;
+        let mut bytes = [7; 12];
+        contents.read(address, &mut bytes);
+        assert_eq!(bytes, [0; 12]);
+        contents.write(address, b"twelve bytes");
+        contents.read(address, &mut bytes);
+        assert_eq!(&bytes, b"twelve bytes");
+        assert_eq!(contents.written_pages().count(), 2);
+    }
+
+    #[test]
+    fn ranges_outside_the_window_are_refused() {
+        let contents = Contents::anonymous(0x10000, 0x10000).unwrap();
+        assert!(contents.map(0xf000..0x11000).is_err());
+        assert!(contents.map(0x1f000..0x20001).is_err());
+        let before = contents.version();
+        contents.map(0x11000..0x12000).unwrap();
+        assert_ne!(contents.version(), before);
+        assert_eq!(contents.unmap(0x11000), Some(0x11000..0x12000));
+    }
+
+    #[test]
+    fn odd_windows_are_refused() {
+        assert!(Contents::anonymous(1, 4096).is_err());
+        assert!(Contents::anonymous(0, 0).is_err());
+        assert!(Contents::anonymous(u64::MAX - 4095, 8192).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+//! Which addresses a kernel may touch.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// Why a range of addresses cannot be made valid.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RangeError {
+    /// It has no bytes, or its end lies before its start.
+    #[error("the range {0:#x?} is empty")]
+    Empty(Range<u64>),
+    /// It reaches outside the window.
+    #[error("the range {range:#x?} lies outside the window {window:#x?}")]
+    Outside {
+        /// What was asked for.
+        range: Range<u64>,
+        /// What there is.
+        window: Range<u64>,
+    },
+    /// Some of it is valid already.
+    #[error("the range {range:#x?} overlaps the allocation {other:#x?}")]
+    Overlap {
+        /// What was asked for.
+        range: Range<u64>,
+        /// What is in its way.
+        other: Range<u64>,
+    },
+}
+
+/// Allocations, sorted and apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    sorted: Vec<(u64, u64)>,
+}
+
+impl Ranges {
+    /// Adds an allocation.
+    ///
+    /// # Errors
+    /// If it is empty or overlaps another.
+    pub fn insert(&mut self, range: Range<u64>) -> Result<(), RangeError> {
+        if range.start >= range.end {
+            return Err(RangeError::Empty(range));
+        }
+        let at = self
+            .sorted
+            .partition_point(|(start, _)| *start < range.start);
+        let before = at.checked_sub(1).map(|before| self.sorted[before]);
+        let after = self.sorted.get(at).copied();
+        for (start, end) in before.into_iter().chain(after) {
+            if start < range.end && range.start < end {
+                return Err(RangeError::Overlap {
+                    range,
+                    other: start..end,
+                });
+            }
+        }
+        self.sorted.insert(at, (range.start, range.end));
+        Ok(())
+    }
+
+    /// Removes the allocation that starts at an address and says what it was.
+    pub fn remove(&mut self, start: u64) -> Option<Range<u64>> {
+        let at = self
+            .sorted
+            .binary_search_by_key(&start, |(start, _)| *start)
+            .ok()?;
+        let (start, end) = self.sorted.remove(at);
+        Some(start..end)
+    }
+
+    /// The allocation that holds an address.
+    #[must_use]
+    pub fn find(&self, address: u64) -> Option<Range<u64>> {
+        let after = self.sorted.partition_point(|(start, _)| *start <= address);
+        let (start, end) = self.sorted[after.checked_sub(1)?];
+        (address < end).then_some(start..end)
+    }
+
+    /// The allocation closest to an address, for messages.
+    #[must_use]
+    pub fn nearest(&self, address: u64) -> Option<Range<u64>> {
+        let after = self.sorted.partition_point(|(start, _)| *start <= address);
+        let before = after.checked_sub(1).map(|at| self.sorted[at]);
+        let next = self.sorted.get(after).copied();
+        match (before, next) {
+            (Some((_, end)), Some((start, _)))
+                if start - address < address.saturating_sub(end - 1) =>
+            {
+                next
+            }
+            (Some(_), _) => before,
+            (None, _) => next,
+        }
+        .map(|(start, end)| start..end)
+    }
+
+    /// All allocations, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.sorted.iter().map(|(start, end)| *start..*end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_are_found_by_every_address_in_them() {
+        let mut ranges = Ranges::default();
+        ranges.insert(100..200).unwrap();
+        ranges.insert(200..300).unwrap();
+        ranges.insert(400..500).unwrap();
+        assert_eq!(ranges.find(99), None);
+        assert_eq!(ranges.find(100), Some(100..200));
+        assert_eq!(ranges.find(199), Some(100..200));
+        assert_eq!(ranges.find(200), Some(200..300));
+        assert_eq!(ranges.find(300), None);
+        assert_eq!(ranges.nearest(310), Some(200..300));
+        assert_eq!(ranges.nearest(390), Some(400..500));
+        assert_eq!(ranges.nearest(0), Some(100..200));
+        assert_eq!(ranges.remove(200), Some(200..300));
+        assert_eq!(ranges.remove(200), None);
+        assert!(ranges.insert(150..160).is_err());
+        assert!(ranges.insert(50..101).is_err());
+        assert!(ranges.insert(5..5).is_err());
+    }
+}

@@ -1,0 +1,123 @@
+//! What the parts of a GPU say to each other.
+
+use lockstep_isa::memory::{AtomicOperation, AtomicType};
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Counters;
+use crate::memory::SectorBytes;
+
+/// Everything that travels over links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// Outside to dispatcher: a launch waits in the table.
+    Launch(u32),
+    /// Dispatcher to SM: run this block.
+    StartBlock {
+        /// Launch.
+        launch: u32,
+        /// Linear index of the block in its grid.
+        block: u64,
+    },
+    /// SM to dispatcher: a block has ended.
+    BlockDone(Box<BlockDone>),
+    /// SM to dispatcher: allocate or free on the device heap.
+    Heap(Box<HeapRequest>),
+    /// Dispatcher to SM: the answer.
+    HeapDone(Box<HeapRequest>),
+    /// SM to slice: perform this.
+    Strong(Box<StrongRequest>),
+    /// Slice to SM: performed; loads and atomics carry what was read.
+    Performed(Box<StrongRequest>),
+    /// SM to slice: some sectors of a line; timing only, values were read at issue.
+    Read {
+        /// Number of the line.
+        line: u64,
+        /// Which of its sectors.
+        sectors: u8,
+        /// Transaction of the SM.
+        transaction: u32,
+    },
+    /// Slice to SM: these sectors.
+    ReadDone {
+        /// Transaction of the SM.
+        transaction: u32,
+    },
+    /// SM to slice: some sectors of a line were written; timing only.
+    Write {
+        /// Number of the line.
+        line: u64,
+        /// Which of its sectors.
+        sectors: u8,
+    },
+}
+
+/// A block has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDone {
+    /// Launch.
+    pub launch: u32,
+    /// What the block counted, with what the SM counted for the launch if this was the last of
+    /// its blocks there.
+    pub counters: Counters,
+}
+
+/// What lanes of one warp ask of the device heap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapRequest {
+    /// Warp slot in the SM.
+    pub warp: u8,
+    /// Row of the answer, if it is an allocation.
+    pub result: Option<u16>,
+    /// True to allocate, false to free.
+    pub allocate: bool,
+    /// Lane and size, or lane and pointer; the answer replaces the size by the pointer.
+    pub lanes: Vec<(u8, u64)>,
+}
+
+/// One access of one warp to one sector, performed at its home slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrongRequest {
+    /// What to do.
+    pub action: StrongAction,
+    /// Number of the sector.
+    pub sector: u64,
+    /// Stores: bytes to write.
+    pub mask: u32,
+    /// Stores: their values. Loads: the sector as it was.
+    pub bytes: SectorBytes,
+    /// Loads and atomics: the lanes and where they look.
+    pub lanes: Vec<LaneAccess>,
+    /// Transaction of the SM.
+    pub transaction: u32,
+    /// Order of the access among those of its SM, for fences.
+    pub generation: u64,
+}
+
+/// What a slice does with a sector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StrongAction {
+    /// Read it.
+    #[default]
+    Load,
+    /// Write it.
+    Store,
+    /// Read, modify, write; return the old values.
+    Atomic(AtomicOperation, AtomicType),
+    /// Read, modify, write.
+    Reduce(AtomicOperation, AtomicType),
+}
+
+/// What one lane accesses in a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneAccess {
+    /// Lane.
+    pub lane: u8,
+    /// First byte in the sector.
+    pub offset: u8,
+    /// Which element of the access.
+    pub element: u8,
+    /// Atomics: the operand (the comparand for compare and swap); then the old value.
+    pub operand: u64,
+    /// Compare and swap: the new value.
+    pub second: u64,
+}

@@ -1,0 +1,166 @@
+//! The kinds of partitions of a GPU, as one type for the engine.
+
+use lockstep_engine::{
+    Boundary, Control, Inbox, LoadError, Logged, Outbox, Partition, PartitionId, Partitions,
+    Reader, Shard, Wake, Window, Writer,
+};
+use lockstep_units::{Duration, Time};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::dispatch::Dispatcher;
+use crate::fault::Fault;
+use crate::memory::commit::{CommitScratch, commit_bucket};
+use crate::memory::{BUCKETS, Contents, Log};
+use crate::message::Message;
+use crate::slice::L2Slice;
+use crate::sm::Sm;
+
+/// A part of a GPU.
+#[derive(Debug)]
+pub enum GpuPartition {
+    /// The dispatcher.
+    Dispatcher(Box<Dispatcher>),
+    /// A streaming multiprocessor.
+    Sm(Box<Sm>),
+    /// An L2 slice with its memory.
+    Slice(Box<L2Slice>),
+}
+
+impl GpuPartition {
+    /// What went wrong in it.
+    #[must_use]
+    pub fn fault_report(&self) -> Option<&Fault> {
+        let fault = match self {
+            Self::Sm(sm) => sm.fault(),
+            Self::Dispatcher(dispatcher) => dispatcher.fault(),
+            Self::Slice(_) => None,
+        };
+        fault.map(|(_, fault)| &**fault)
+    }
+
+    fn log(&self) -> Option<&Log> {
+        match self {
+            Self::Sm(sm) => Some(sm.log()),
+            Self::Slice(slice) => Some(slice.log()),
+            Self::Dispatcher(_) => None,
+        }
+    }
+}
+
+impl Partition for GpuPartition {
+    type Message = Message;
+
+    fn run(
+        &mut self,
+        window: Window,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Wake {
+        match self {
+            Self::Sm(sm) => sm.run(window, inbox, outbox),
+            Self::Slice(slice) => slice.run(inbox, outbox),
+            Self::Dispatcher(dispatcher) => dispatcher.run(window, inbox, outbox),
+        }
+    }
+
+    fn has_log(&self) -> bool {
+        self.log().is_some_and(|log| !log.is_empty())
+    }
+
+    fn clear_log(&mut self) {
+        match self {
+            Self::Sm(sm) => sm.clear_log(),
+            Self::Slice(slice) => slice.clear_log(),
+            Self::Dispatcher(_) => {}
+        }
+    }
+
+    fn fault(&self) -> Option<Time> {
+        match self {
+            Self::Sm(sm) => sm.fault().map(|(at, _)| *at),
+            Self::Dispatcher(dispatcher) => dispatcher.fault().map(|(at, _)| *at),
+            Self::Slice(_) => None,
+        }
+    }
+
+    fn save(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Sm(sm) => sm.save(writer),
+            Self::Slice(slice) => slice.save(writer),
+            Self::Dispatcher(dispatcher) => dispatcher.save(writer),
+        }
+    }
+
+    fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        match self {
+            Self::Sm(sm) => sm.load(reader),
+            Self::Slice(slice) => slice.load(reader),
+            Self::Dispatcher(dispatcher) => dispatcher.load(reader),
+        }
+    }
+}
+
+/// What happens between epochs: logs become contents, and kernels that run for too long are
+/// noticed.
+#[derive(Debug)]
+pub struct GpuBoundary {
+    contents: Arc<Contents>,
+    scratch: Vec<Mutex<CommitScratch>>,
+    dispatcher: PartitionId,
+    /// How long a kernel may run.
+    watchdog: Option<Duration>,
+}
+
+impl GpuBoundary {
+    /// A boundary over these contents.
+    #[must_use]
+    pub fn new(
+        contents: Arc<Contents>,
+        dispatcher: PartitionId,
+        watchdog: Option<Duration>,
+    ) -> Self {
+        Self {
+            contents,
+            scratch: (0..BUCKETS).map(|_| Mutex::default()).collect(),
+            dispatcher,
+            watchdog,
+        }
+    }
+}
+
+impl Boundary<GpuPartition> for GpuBoundary {
+    fn commit(&self, _: Window, shard: Shard, logged: Logged<'_, GpuPartition>) {
+        // Partitions are numbered kind by kind, so SMs come in the order of their numbers.
+        let sms: Vec<&Log> = logged
+            .iter()
+            .filter_map(|(_, partition)| match partition {
+                GpuPartition::Sm(sm) => Some(sm.log()),
+                _ => None,
+            })
+            .collect();
+        for bucket in (shard.index..BUCKETS).step_by(shard.count) {
+            let slices = logged.iter().filter_map(|(_, partition)| match partition {
+                GpuPartition::Slice(slice) => Some(slice.log()),
+                _ => None,
+            });
+            let mut scratch = self.scratch[bucket]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: no partition runs during a commit, and each bucket belongs to one shard.
+            unsafe { commit_bucket(&self.contents, slices, &sms, bucket, &mut scratch) };
+        }
+    }
+
+    fn after(&mut self, window: Window, partitions: &mut Partitions<'_, GpuPartition>) -> Control {
+        let Some(watchdog) = self.watchdog else {
+            return Control::Continue;
+        };
+        let GpuPartition::Dispatcher(dispatcher) = partitions.get(self.dispatcher) else {
+            return Control::Continue;
+        };
+        match dispatcher.oldest_start() {
+            Some(start) if window.end.since(start) > watchdog => Control::Stop,
+            _ => Control::Continue,
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! One instruction of one warp.
+
+use lockstep_engine::Outbox;
+use lockstep_isa::Operation;
+use lockstep_isa::convergence::Waiting;
+use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode, Flow, Latency, Unit};
+use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
+use lockstep_isa::operand::PredicateRegister;
+use lockstep_isa::{Instruction, Mask, Operand, Row};
+
+use super::access::{self, Done};
+use super::barrier::{BARRIERS, Barrier, Reduced};
+use super::flow;
+use super::port::{NOBODY, Now};
+use super::site::{Problem, Site};
+use super::warp::Warp;
+use super::{Sm, Waiter};
+use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
+use crate::message::Message;
+
+/// What an instruction did, as far as the issue model must know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Registers in, registers out.
+    Computed,
+    /// Memory was accessed.
+    Memory(Done),
+    /// Lanes moved.
+    Flowed,
+    /// The warp met others, waits for an order or asked the system.
+    Met,
+    /// Nothing: the same instruction comes again, now or after a wait.
+    Again,
+    /// The SM has a fault.
+    Failed,
+}
+
+/// What the warp alone could do.
+enum Step {
+    Done(Effect),
+    /// Lanes ended.
+    Ended,
+    /// It takes the whole SM.
+    Special,
+    OrderFirst {
+        boundary: bool,
+    },
+    Wrong(Problem),
+}
+
+impl Sm {
+    /// Executes the next instruction of a warp, which must be ready, and counts it.
+    #[inline]
+    pub(super) fn execute(
+        &mut self,
+        slot: u8,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Effect {
+        let warp = &mut self.warps[usize::from(slot)];
+        let block_slot = usize::from(warp.block);
+        let context = self.contexts[block_slot]
+            .as_deref()
+            .expect("a ready warp has a launch");
+        let block = self.blocks[block_slot]
+            .as_mut()
+            .expect("a ready warp has a block");
+        let pc = warp.convergence.pc();
+        let active = warp.convergence.active();
+        let Some(instruction) = context.launch.module.code.get(pc as usize) else {
+            let lane = active.trailing_zeros() as usize;
+            let kind = FaultKind::IllegalJump { target: pc.into() };
+            return self.failed(slot, Problem { lane, kind }, now);
+        };
+        warp.identity.clock = now.cycle;
+        let mut site = Site {
+            slot,
+            warp,
+            block,
+            context,
+            port: &mut self.port,
+            now,
+            outbox,
+            timed: self.parameters.timed,
+        };
+        let execute = active & guard(site.warp, instruction);
+        let step = step(&mut site, instruction, execute);
+        if !instruction.shape.free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
+            let counters = &mut site.block.counters;
+            counters.inst_executed += 1;
+            counters.inst_issued += 1;
+            counters.thread_inst_executed += u64::from(active.count_ones());
+            counters.thread_inst_executed_pred_on += u64::from(execute.count_ones());
+            counters.mix[instruction.shape.mix as usize] += 1;
+        }
+        match step {
+            Step::Done(Effect::Memory(done)) => {
+                let waits = !self.parameters.timed || acquires(instruction);
+                if done.transaction != NOBODY && waits {
+                    self.waiting |= 1 << slot;
+                    self.ready &= !(1 << slot);
+                }
+                Effect::Memory(done)
+            }
+            Step::Done(effect) => {
+                if self.warps[usize::from(slot)].convergence.active() == 0 {
+                    self.ready &= !(1 << slot);
+                }
+                effect
+            }
+            Step::Ended => {
+                self.lanes_ended(slot, now, outbox);
+                Effect::Flowed
+            }
+            Step::Special => self.special(slot, pc, now, outbox),
+            Step::OrderFirst { boundary } => self.order_first(slot, boundary),
+            Step::Wrong(problem) => self.failed(slot, problem, now),
+        }
+    }
+
+    /// Meets others, fences, asks the system.
+    fn special(&mut self, slot: u8, pc: u32, now: Now, outbox: &mut Outbox<'_, Message>) -> Effect {
+        let block = self.warps[usize::from(slot)].block;
+        let context = self.contexts[usize::from(block)]
+            .clone()
+            .expect("a ready warp has a launch");
+        let instruction = &context.launch.module.code[pc as usize];
+        let went = match &instruction.operation {
+            Operation::Barrier(barrier) => self.arrive(slot, &context, instruction, *barrier, now),
+            Operation::Fence(fence) => {
+                self.fence_instruction(slot, *fence);
+                Ok(())
+            }
+            Operation::System(call) => {
+                self.system_call(slot, &context, instruction, call, now, outbox)
+            }
+            _ => Ok(()),
+        };
+        if let Err(problem) = went {
+            return self.failed(slot, problem, now);
+        }
+        self.refresh(slot, now.cycle);
+        Effect::Met
+    }
+
+    fn failed(&mut self, slot: u8, problem: Problem, now: Now) -> Effect {
+        self.fail(slot, problem, now);
+        Effect::Failed
+    }
+
+    /// Lanes of a warp have ended: barriers wait for fewer, and the block may be over.
+    fn lanes_ended(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) {
+        let warp = &self.warps[usize::from(slot)];
+        let (block_slot, member) = (warp.block, warp.identity.warp_in_block);
+        let live = warp.convergence.live();
+        if warp.convergence.active() == 0 {
+            self.ready &= !(1 << slot);
+        }
+        let block = self.blocks[usize::from(block_slot)]
+            .as_mut()
+            .expect("a ready warp has a block");
+        if live == 0 {
+            block.live &= !(1 << member);
+        }
+        if block.barriers.iter().any(Barrier::is_used) {
+            for barrier in &mut block.barriers {
+                barrier.ended(member as usize, live);
+            }
+            let context = self.contexts[usize::from(block_slot)]
+                .clone()
+                .expect("a ready warp has a launch");
+            for number in 0..BARRIERS {
+                self.complete_barrier(block_slot, number, &context, now);
+            }
+        }
+        if live == 0 {
+            self.try_end_block(block_slot);
+            self.check_fences(now, outbox);
+        }
+    }
+
+    /// A warp waits until strong accesses under way are answered, then executes again.
+    fn order_first(&mut self, slot: u8, boundary: bool) -> Effect {
+        if self.fence(
+            Waiter::Warp {
+                slot,
+                release: true,
+            },
+            boundary,
+        ) {
+            self.held |= 1 << slot;
+            self.ready &= !(1 << slot);
+        } else {
+            self.warps[usize::from(slot)].released = true;
+        }
+        Effect::Again
+    }
+
+    fn fence_instruction(&mut self, slot: u8, fence: FenceOperation) {
+        self.warps[usize::from(slot)].convergence.advance();
+        let waiter = Waiter::Warp {
+            slot,
+            release: false,
+        };
+        // Threads of a block share an SM, which is coherent in itself.
+        if fence.scope > Scope::Block && self.fence(waiter, true) {
+            self.held |= 1 << slot;
+        }
+    }
+
+    fn arrive(
+        &mut self,
+        slot: u8,
+        context: &LaunchContext,
+        instruction: &Instruction,
+        barrier: BlockBarrier,
+        now: Now,
+    ) -> Result<(), Problem> {
+        let warp = &mut self.warps[usize::from(slot)];
+        let pc = warp.convergence.pc();
+        let lanes = warp.lanes(context, instruction);
+        let (execute, active) = (lanes.execute, lanes.active);
+        if execute == 0 {
+            warp.convergence.advance();
+            return Ok(());
+        }
+        let first = execute.trailing_zeros() as usize;
+        let number = lanes.raw(instruction.sources[0].operand, 0).0[first] as usize;
+        let expected = match instruction.sources[1].operand {
+            Operand::None => None,
+            operand => Some(lanes.raw(operand, 0).0[first]),
+        };
+        let holds = lanes.predicate(instruction.predicates[0]);
+        if number >= BARRIERS {
+            let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
+            return Err(Problem { lane: first, kind });
+        }
+        if execute != active {
+            // Lanes that do not take part go their own way.
+            warp.convergence.branch(execute, pc);
+            if warp.convergence.active() != execute {
+                return Ok(());
+            }
+        }
+        if barrier.mode == BlockBarrierMode::Arrive {
+            warp.convergence.advance();
+        } else {
+            warp.convergence.suspend(number as u32);
+        }
+        let (member, live) = (warp.identity.warp_in_block, warp.convergence.live());
+        let block_slot = warp.block;
+        let block = self.blocks[usize::from(block_slot)]
+            .as_mut()
+            .expect("a ready warp has a block");
+        block.barriers[number].arrive(member as usize, execute, live, expected, holds);
+        self.complete_barrier(block_slot, number, context, now);
+        Ok(())
+    }
+
+    /// If all have come, lets those go who wait.
+    fn complete_barrier(
+        &mut self,
+        block_slot: u8,
+        number: usize,
+        context: &LaunchContext,
+        now: Now,
+    ) {
+        let Some(block) = self.blocks[usize::from(block_slot)].as_mut() else {
+            return;
+        };
+        let Some(reduced) = block.barriers[number].complete(block.live) else {
+            return;
+        };
+        let members = std::mem::take(&mut block.warps);
+        for slot in &members {
+            let warp = &mut self.warps[usize::from(*slot)];
+            if warp.convergence.suspended(number as u32) == 0 {
+                continue;
+            }
+            for index in 0..warp.convergence.others().len() {
+                let split = warp.convergence.others()[index];
+                if split.waiting == Waiting::Outside(number as u32) {
+                    let instruction = &context.launch.module.code[split.pc as usize];
+                    give_reduction(warp, instruction, split.lanes, reduced);
+                }
+            }
+            warp.convergence.resume(number as u32);
+            self.refresh(*slot, now.cycle + self.parameters.barrier_latency);
+        }
+        if let Some(block) = self.blocks[usize::from(block_slot)].as_mut() {
+            block.warps = members;
+        }
+    }
+}
+
+/// What the warp can do by itself, with its block and the memory side of the SM.
+#[inline(always)]
+fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> Step {
+    match &instruction.operation {
+        Operation::Compute(compute) => {
+            let shape = &instruction.shape;
+            if shape.latency == Latency::SpecialRegister || shape.unit == Unit::Miscellaneous {
+                site.warp.identity.nanoseconds = site.now.time.nanoseconds();
+            }
+            if execute != 0 {
+                compute(&mut site.warp.lanes(site.context, instruction), instruction);
+            }
+            site.warp.convergence.advance();
+            Step::Done(Effect::Computed)
+        }
+        Operation::Nothing => {
+            site.warp.convergence.advance();
+            Step::Done(Effect::Computed)
+        }
+        Operation::Flow(what) => match flow::flow(site, instruction, *what) {
+            Ok(()) if *what == Flow::Exit => Step::Ended,
+            Ok(()) => Step::Done(Effect::Flowed),
+            Err(problem) => Step::Wrong(problem),
+        },
+        Operation::Memory(operation) => {
+            if !site.warp.released && releases(operation) {
+                return Step::OrderFirst { boundary: true };
+            }
+            match access::memory(site, instruction, operation) {
+                Ok(done) if done.order_first => Step::OrderFirst { boundary: false },
+                Ok(done) => {
+                    site.warp.released = false;
+                    site.warp.convergence.advance();
+                    Step::Done(Effect::Memory(done))
+                }
+                Err(problem) => Step::Wrong(problem),
+            }
+        }
+        Operation::Barrier(_) | Operation::Fence(_) | Operation::System(_) => Step::Special,
+        Operation::Unsupported(sentence) => Step::Wrong(Problem {
+            lane: site.warp.convergence.active().trailing_zeros() as usize,
+            kind: FaultKind::Unsupported(sentence.to_string()),
+        }),
+    }
+}
+
+/// The guard of an instruction as a lane mask.
+#[inline(always)]
+fn guard(warp: &Warp, instruction: &Instruction) -> Mask {
+    let mask = match instruction.guard.register {
+        PredicateRegister::True => Mask::MAX,
+        PredicateRegister::Lanes(index) => warp.predicates[usize::from(index)],
+        PredicateRegister::Uniform(index) => {
+            Mask::from(warp.uniform.predicates >> index & 1).wrapping_neg()
+        }
+    };
+    if instruction.guard.negate {
+        !mask
+    } else {
+        mask
+    }
+}
+
+/// Writes what a reducing barrier found for the lanes that waited at it.
+fn give_reduction(warp: &mut Warp, instruction: &Instruction, lanes: Mask, reduced: Reduced) {
+    let Operation::Barrier(barrier) = &instruction.operation else {
+        return;
+    };
+    let holds = match barrier.mode {
+        BlockBarrierMode::ReducePopulation => {
+            if let Some(row) = instruction.destination {
+                warp.registers[usize::from(row)].blend(&Row::splat(reduced.population), lanes);
+            }
+            return;
+        }
+        BlockBarrierMode::ReduceAnd => reduced.all,
+        BlockBarrierMode::ReduceOr => reduced.any,
+        BlockBarrierMode::Sync | BlockBarrierMode::Arrive => return,
+    };
+    let value = if holds { Mask::MAX } else { 0 };
+    if let PredicateRegister::Lanes(index) = instruction.predicate_destinations[0] {
+        let old = &mut warp.predicates[usize::from(index)];
+        *old = (value & lanes) | (*old & !lanes);
+    }
+    if let Some(row) = instruction.destination {
+        warp.registers[usize::from(row)].blend(&Row::splat(u32::from(holds)), lanes);
+    }
+}
+
+fn order_of(operation: &MemoryOperation) -> Option<Order> {
+    match operation.strength {
+        Strength::Strong { scope, order } if scope > Scope::Block => Some(order),
+        _ => None,
+    }
+}
+
+fn releases(operation: &MemoryOperation) -> bool {
+    matches!(
+        order_of(operation),
+        Some(Order::Release | Order::AcquireRelease)
+    )
+}
+
+fn acquires(instruction: &Instruction) -> bool {
+    match &instruction.operation {
+        Operation::Memory(operation) => matches!(
+            order_of(operation),
+            Some(Order::Acquire | Order::AcquireRelease)
+        ),
+        _ => false,
+    }
+}

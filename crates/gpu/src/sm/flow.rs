@@ -1,0 +1,126 @@
+//! Branches, calls, exits and meetings of lanes.
+
+use lockstep_isa::instruction::{CodeAddress, Flow};
+use lockstep_isa::lanes::Lanes;
+use lockstep_isa::module::CODE_BASE;
+use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::{Instruction, Mask, Operand, Row};
+
+use super::site::{Problem, Site};
+use crate::fault::FaultKind;
+
+/// Moves the lanes of a warp to where they go next.
+///
+/// # Errors
+/// If a lane jumps to where no code is.
+pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> Result<(), Problem> {
+    let lanes = site.warp.lanes(site.context, instruction);
+    let execute = lanes.execute & lanes.predicate(instruction.predicates[0]);
+    let code = site.context.launch.module.code.len() as u64;
+    match flow {
+        Flow::Branch { target } => {
+            lanes.convergence.branch(execute, target);
+        }
+        Flow::BranchIfApart { target, together } => {
+            let first = execute.trailing_zeros() as usize;
+            let mask = lanes.raw(instruction.sources[0].operand, 0).0[first % LANES];
+            let apart = mask & lanes.convergence.live() & !lanes.active != 0;
+            let taken = if apart != together { execute } else { 0 };
+            lanes.convergence.branch(taken, target);
+        }
+        Flow::Call { target } => {
+            link(site, instruction, execute);
+            site.warp.convergence.branch(execute, target);
+        }
+        Flow::BranchIndirect { address } | Flow::Return { address } => {
+            let values = code_values(&lanes, instruction, address);
+            let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
+            site.warp.convergence.scatter(&targets);
+        }
+        Flow::CallIndirect { address } => {
+            let values = code_values(&lanes, instruction, address);
+            let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
+            link(site, instruction, execute);
+            site.warp.convergence.scatter(&targets);
+        }
+        Flow::Exit => site.warp.convergence.exit(execute),
+        Flow::ConvergeSet { barrier } => site.warp.convergence.converge_set(barrier),
+        Flow::ConvergeWait { barrier } => site.warp.convergence.converge_wait(barrier),
+        Flow::ConvergeBreak { barrier } => {
+            site.warp.convergence.converge_break(barrier, execute);
+        }
+        Flow::LaneSync => {
+            let mask = match instruction.sources[0].operand {
+                Operand::None => FULL,
+                operand if execute != 0 => {
+                    lanes.raw(operand, 0).0[execute.trailing_zeros() as usize]
+                }
+                _ => 0,
+            };
+            if execute == 0 {
+                site.warp.convergence.advance();
+            } else {
+                site.warp.convergence.lane_sync(mask);
+            }
+        }
+        Flow::Yield => site.warp.convergence.give_way(),
+    }
+    Ok(())
+}
+
+/// Puts the address of the next instruction where the call wants it.
+fn link(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) {
+    let Some(row) = instruction.destination else {
+        return;
+    };
+    let back = CODE_BASE + 16 * u64::from(site.warp.convergence.pc() + 1);
+    let registers = &mut site.warp.registers;
+    registers[usize::from(row)].blend(&Row::splat(back as u32), execute);
+    registers[usize::from(row) + 1].blend(&Row::splat((back >> 32) as u32), execute);
+}
+
+/// The register that names code: two words only if it is a whole address.
+fn code_values(lanes: &Lanes<'_>, instruction: &Instruction, address: CodeAddress) -> [u64; LANES] {
+    let operand = instruction.sources[0].operand;
+    match address {
+        CodeAddress::Absolute => lanes.pair(operand),
+        _ => lanes.raw(operand, 0).0.map(u64::from),
+    }
+}
+
+/// Where each active lane goes; those that do not execute go to the next instruction.
+fn targets(
+    values: &[u64; LANES],
+    address: CodeAddress,
+    execute: Mask,
+    pc: u32,
+    code: u64,
+) -> Result<[u32; LANES], Problem> {
+    let mut targets = [pc + 1; LANES];
+    for lane in lanes_of(execute) {
+        let value = values[lane];
+        let index = match address {
+            CodeAddress::Absolute => value
+                .checked_sub(CODE_BASE)
+                .filter(|offset| offset % 16 == 0)
+                .map(|offset| offset / 16),
+            CodeAddress::Relative { base } => {
+                let offset = i64::from(value as u32 as i32);
+                u64::try_from(i64::from(base) + offset / 16)
+                    .ok()
+                    .filter(|_| offset % 16 == 0)
+            }
+            CodeAddress::Index => Some(u64::from(value as u32)),
+        };
+        match index {
+            Some(index) if index < code => targets[lane] = index as u32,
+            _ => {
+                return Err(Problem {
+                    lane,
+                    kind: FaultKind::IllegalJump { target: value },
+                });
+            }
+        }
+    }
+    Ok(targets)
+}

@@ -1,0 +1,97 @@
+//! Functional mode: one instruction of one warp a cycle, in turn.
+//!
+//! Every warp that can go on does so after at most as many cycles as there are warps, so locks
+//! and grid barriers end. A warp that asked for a strong value waits for it.
+
+use std::ops::Range;
+
+use lockstep_engine::{Inbox, Outbox};
+use lockstep_units::{Clock, Cycle};
+
+use super::Sm;
+use super::execute::Effect;
+use super::port::Now;
+use crate::message::Message;
+
+/// Free instructions that may go with one issue; a loop of nothing else still takes time.
+const FREE: u32 = 64;
+
+impl Sm {
+    pub(super) fn run_functional(
+        &mut self,
+        cycles: Range<Cycle>,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let start = cycles.start.0;
+        let mut clock = Clock::new(self.clock());
+        clock.seek(self.clock().edge(cycles.start));
+        let mut next_message = self.next_message(inbox);
+        while clock.cycle() < cycles.end {
+            let now = Now {
+                cycle: clock.cycle().0,
+                time: clock.time(),
+                since: (clock.cycle().0 - start) as u16,
+            };
+            if next_message <= now.cycle || !self.sleepers.is_empty() {
+                self.receive(now, inbox, outbox);
+                next_message = self.next_message(inbox);
+            }
+            if self.ready == 0 {
+                let asleep = self.sleepers.iter().map(|(until, _)| *until).min();
+                let next = next_message.min(asleep.unwrap_or(u64::MAX));
+                if next >= cycles.end.0 {
+                    return;
+                }
+                clock.seek(self.clock().edge(Cycle(next)));
+                continue;
+            }
+            // The next ready warp after the last one.
+            let turn = (self.last + 1) % 64;
+            let slot = (self.ready.rotate_right(turn).trailing_zeros() + turn) % 64;
+            self.last = slot;
+            self.progress = now.cycle;
+            if self.issue_functional(slot as u8, now, outbox) == Effect::Failed {
+                return;
+            }
+            clock.advance();
+        }
+    }
+
+    /// The cycle of the next message, at the end of time if there is none.
+    pub(super) fn next_message(&self, inbox: &Inbox<Message>) -> u64 {
+        inbox
+            .next_due()
+            .map_or(u64::MAX, |due| self.clock().cycle_at_or_after(due).0)
+    }
+
+    /// One instruction that counts, and the free ones before it.
+    #[inline]
+    fn issue_functional(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) -> Effect {
+        let mut effect = Effect::Again;
+        for _ in 0..FREE {
+            let free = self.next_is_free(slot);
+            effect = self.execute(slot, now, outbox);
+            if !free || self.ready >> slot & 1 == 0 {
+                break;
+            }
+        }
+        effect
+    }
+
+    /// Whether the next instruction of a ready warp takes no time.
+    #[inline]
+    pub(super) fn next_is_free(&self, slot: u8) -> bool {
+        let warp = &self.warps[usize::from(slot)];
+        let context = self.contexts[usize::from(warp.block)].as_deref();
+        context
+            .and_then(|context| {
+                context
+                    .launch
+                    .module
+                    .code
+                    .get(warp.convergence.pc() as usize)
+            })
+            .is_some_and(|instruction| instruction.shape.free)
+    }
+}

@@ -1,0 +1,275 @@
+//! The memory side of one SM: its log, its strong accesses, what it waits for.
+
+use std::sync::Arc;
+
+use lockstep_engine::{LinkId, Outbox, PartitionId};
+use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::{Mask, Row};
+use lockstep_units::{Bytes, Time};
+use serde::{Deserialize, Serialize};
+
+use super::coalesce::{Coalesced, coalesce};
+use super::in_flight::InFlight;
+use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
+use crate::message::{Message, StrongAction, StrongRequest};
+
+/// The present, as an SM tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// SM cycle.
+    pub cycle: u64,
+    /// When its edge falls.
+    pub time: Time,
+    /// Cycles since the start of the epoch.
+    pub since: u16,
+}
+
+/// A memory instruction whose answers are on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transaction {
+    /// Warp slot.
+    pub warp: u8,
+    /// The instruction.
+    pub pc: u32,
+    /// Answers still to come.
+    pub remaining: u16,
+}
+
+/// The transaction of accesses that nobody waits for.
+pub const NOBODY: u32 = u32::MAX;
+
+/// Transactions by number; numbers are used again, the lowest first taken back last.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Transactions {
+    slots: Vec<Transaction>,
+    free: Vec<u32>,
+}
+
+impl Transactions {
+    /// Opens one.
+    pub fn open(&mut self, transaction: Transaction) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = transaction;
+                slot
+            }
+            None => {
+                self.slots.push(transaction);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// One that is open.
+    #[must_use]
+    pub fn get(&self, number: u32) -> Transaction {
+        self.slots[number as usize]
+    }
+
+    /// An answer came; closes the transaction and gives it if it was the last.
+    pub fn answer(&mut self, number: u32) -> Option<Transaction> {
+        let transaction = &mut self.slots[number as usize];
+        transaction.remaining -= 1;
+        (transaction.remaining == 0).then(|| {
+            self.free.push(number);
+            *transaction
+        })
+    }
+
+    /// Sets how many answers are to come.
+    pub fn expect(&mut self, number: u32, answers: u16) {
+        self.slots[number as usize].remaining = answers;
+    }
+}
+
+/// Where an SM's messages go.
+#[derive(Clone, Copy, Debug)]
+pub struct Wiring {
+    /// SM to slice.
+    pub request: LinkId,
+    /// SM to dispatcher.
+    pub report: LinkId,
+    /// First slice.
+    pub slices: u32,
+    /// The dispatcher.
+    pub dispatcher: PartitionId,
+    /// Bytes around the payload of a packet.
+    pub header: u64,
+}
+
+/// Allocations that were looked up lately.
+#[derive(Clone, Debug, Default)]
+struct RangeCache {
+    version: u64,
+    recent: [(u64, u64); 4],
+    next: usize,
+}
+
+/// The memory side of one SM.
+#[derive(Debug)]
+pub struct Port {
+    /// Contents of memory.
+    pub contents: Arc<Contents>,
+    /// What this SM wrote in this epoch.
+    pub log: Log,
+    /// Strong accesses under way.
+    pub in_flight: InFlight,
+    /// Instructions that wait for answers.
+    pub transactions: Transactions,
+    /// Which slice an address belongs to.
+    pub home: Home,
+    /// Where messages go.
+    pub wiring: Wiring,
+    ranges: RangeCache,
+    /// Sector bytes of the access being carried out.
+    pub buffer: Box<[SectorBytes; LANES]>,
+    /// Bytes written in each of them.
+    pub masks: [u32; LANES],
+    /// The sectors of the last access to global memory.
+    pub found: Coalesced,
+    /// The values that the access writes.
+    pub values: Box<[Row; 8]>,
+    /// Requests to be used again.
+    spare: Vec<Box<StrongRequest>>,
+}
+
+impl Port {
+    /// A port with nothing under way.
+    pub fn new(contents: Arc<Contents>, home: Home, wiring: Wiring) -> Self {
+        Self {
+            contents,
+            log: Log::default(),
+            in_flight: InFlight::default(),
+            transactions: Transactions::default(),
+            home,
+            wiring,
+            ranges: RangeCache::default(),
+            buffer: Box::new([[0; SECTOR as usize]; LANES]),
+            masks: [0; LANES],
+            found: coalesce(&[0; LANES], 0, 1),
+            values: Box::new([Row::ZERO; 8]),
+            spare: Vec::new(),
+        }
+    }
+
+    /// The first lane whose bytes are not all in one allocation.
+    #[inline]
+    pub fn invalid_lane(
+        &mut self,
+        addresses: &[u64; LANES],
+        mask: Mask,
+        bytes: u32,
+    ) -> Option<usize> {
+        let (mut low, mut high) = (u64::MAX, 0);
+        for (lane, address) in addresses.iter().enumerate() {
+            let inside = mask >> lane & 1 != 0;
+            low = low.min(if inside { *address } else { u64::MAX });
+            high = high.max(if inside { *address } else { 0 });
+        }
+        let end = high.saturating_add(u64::from(bytes));
+        if self.is_valid(low, end) {
+            return None;
+        }
+        lanes_of(mask).find(|lane| {
+            let start = addresses[*lane];
+            !self.is_valid(start, start.saturating_add(u64::from(bytes)))
+        })
+    }
+
+    #[inline]
+    fn is_valid(&mut self, start: u64, end: u64) -> bool {
+        let version = self.contents.version();
+        if self.ranges.version == version {
+            for (low, high) in self.ranges.recent {
+                if low <= start && end <= high {
+                    return true;
+                }
+            }
+        } else {
+            self.ranges = RangeCache {
+                version,
+                ..RangeCache::default()
+            };
+        }
+        let Some(range) = self.contents.find(start) else {
+            return false;
+        };
+        self.ranges.recent[self.ranges.next] = (range.start, range.end);
+        self.ranges.next = (self.ranges.next + 1) % self.ranges.recent.len();
+        end <= range.end
+    }
+
+    /// A sector as this SM sees it.
+    #[inline]
+    pub fn sector(&self, sector: u64) -> SectorBytes {
+        let mut bytes = self.contents.sector(sector);
+        self.log.overlay(sector, &mut bytes);
+        bytes
+    }
+
+    /// Fills the buffer with the sectors of an access.
+    #[inline]
+    pub fn read_sectors(&mut self, found: &Coalesced) {
+        for index in 0..found.count {
+            self.buffer[index] = self.sector(found.sectors[index]);
+        }
+    }
+
+    /// A request for a strong access, without lanes and values yet.
+    pub fn request(
+        &mut self,
+        action: StrongAction,
+        sector: u64,
+        transaction: u32,
+    ) -> Box<StrongRequest> {
+        let mut lanes = Vec::new();
+        let spare = self.spare.pop();
+        let mut request = match spare {
+            Some(mut spare) => {
+                lanes = std::mem::take(&mut spare.lanes);
+                lanes.clear();
+                spare
+            }
+            None => Box::default(),
+        };
+        *request = StrongRequest {
+            action,
+            sector,
+            mask: 0,
+            bytes: [0; SECTOR as usize],
+            lanes,
+            transaction,
+            generation: 0,
+        };
+        request
+    }
+
+    /// Sends a strong access to its slice.
+    pub fn send_strong(
+        &mut self,
+        mut request: Box<StrongRequest>,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        request.generation = self.in_flight.start(request.sector);
+        let payload = match request.action {
+            StrongAction::Load => 0,
+            StrongAction::Store => u64::from(request.mask.count_ones()),
+            StrongAction::Atomic(_, kind) | StrongAction::Reduce(_, kind) => {
+                u64::from(kind.bytes()) * request.lanes.len() as u64
+            }
+        };
+        let slice = PartitionId(self.wiring.slices + self.home.slice(request.sector * SECTOR));
+        let size = Bytes(self.wiring.header + payload);
+        let message = Message::Strong(request);
+        outbox.send(self.wiring.request, slice, now.time, size, message);
+    }
+
+    /// A strong access was answered.
+    pub fn finish_strong(&mut self, request: Box<StrongRequest>) {
+        self.in_flight.finish(request.sector, request.generation);
+        if self.spare.len() < 64 {
+            self.spare.push(request);
+        }
+    }
+}

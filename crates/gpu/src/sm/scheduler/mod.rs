@@ -1,0 +1,115 @@
+//! Which warp of a sub-core issues next.
+//!
+//! A policy is one file here and one line in [`WARP_SCHEDULERS`]. It is asked every cycle, so it
+//! is an enum over plain structs and sees sets of warps as bit masks.
+
+mod greedy_then_oldest;
+mod loose_round_robin;
+
+use greedy_then_oldest::GreedyThenOldest;
+use loose_round_robin::LooseRoundRobin;
+use serde::{Deserialize, Serialize};
+
+/// Warp slots, one bit each.
+pub type WarpMask = u64;
+
+/// When each warp slot was filled: smaller is older.
+pub type Ages = [u64; 64];
+
+/// A scheduler with its state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WarpScheduler {
+    /// See [`greedy_then_oldest`](self).
+    GreedyThenOldest(GreedyThenOldest),
+    /// See [`loose_round_robin`](self).
+    LooseRoundRobin(LooseRoundRobin),
+}
+
+impl WarpScheduler {
+    /// The warp to issue, among those that are `ready`.
+    #[inline]
+    pub fn pick(&mut self, ready: WarpMask, ages: &Ages) -> Option<u8> {
+        if ready == 0 {
+            return None;
+        }
+        Some(match self {
+            Self::GreedyThenOldest(policy) => policy.pick(ready, ages),
+            Self::LooseRoundRobin(policy) => policy.pick(ready),
+        })
+    }
+
+    /// The scheduler with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let policy = WARP_SCHEDULERS.iter().find(|policy| policy.name == name)?;
+        Some((policy.build)())
+    }
+}
+
+/// A scheduler that a GPU file can name.
+pub struct Policy {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Makes one.
+    pub build: fn() -> WarpScheduler,
+}
+
+/// All schedulers, in the order of the documentation.
+pub const WARP_SCHEDULERS: &[Policy] = &[
+    Policy {
+        name: "greedy-then-oldest",
+        summary: "stay with one warp until it stalls, then take the oldest",
+        build: || WarpScheduler::GreedyThenOldest(GreedyThenOldest::default()),
+    },
+    Policy {
+        name: "loose-round-robin",
+        summary: "go round the warps, passing over those that are not ready",
+        build: || WarpScheduler::LooseRoundRobin(LooseRoundRobin::default()),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picks(name: &str, ready: &[WarpMask]) -> Vec<u8> {
+        let mut scheduler = WarpScheduler::named(name).unwrap();
+        // Slot 5 is the oldest, then 9, then 1.
+        let mut ages = [100; 64];
+        (ages[5], ages[9], ages[1]) = (1, 2, 3);
+        ready
+            .iter()
+            .filter_map(|ready| scheduler.pick(*ready, &ages))
+            .collect()
+    }
+
+    #[test]
+    fn greedy_stays_then_takes_the_oldest() {
+        let all = 1 << 1 | 1 << 5 | 1 << 9;
+        assert_eq!(
+            picks("greedy-then-oldest", &[1 << 9, all, all & !(1 << 9), all]),
+            [9, 9, 5, 5]
+        );
+    }
+
+    #[test]
+    fn round_robin_goes_round() {
+        let all = 1 << 1 | 1 << 5 | 1 << 9;
+        assert_eq!(
+            picks("loose-round-robin", &[all, all, all, all, 1 << 9, all]),
+            [1, 5, 9, 1, 9, 1]
+        );
+    }
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for policy in WARP_SCHEDULERS {
+            assert!(WarpScheduler::named(policy.name).is_some());
+            let same = WARP_SCHEDULERS.iter().filter(|p| p.name == policy.name);
+            assert_eq!(same.count(), 1);
+        }
+        assert!(WarpScheduler::named("none").is_none());
+    }
+}

@@ -1,0 +1,38 @@
+//! One warp about to execute one instruction, and everything that it may reach.
+
+use lockstep_engine::Outbox;
+
+use super::port::{Now, Port};
+use super::warp::{Block, Warp};
+use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
+use crate::message::Message;
+
+/// A warp, its block and the memory side of the SM.
+pub struct Site<'a, 'o> {
+    /// Slot of the warp.
+    pub slot: u8,
+    /// The warp.
+    pub warp: &'a mut Warp,
+    /// Its block.
+    pub block: &'a mut Block,
+    /// Its launch.
+    pub context: &'a LaunchContext,
+    /// The memory side of the SM.
+    pub port: &'a mut Port,
+    /// The present.
+    pub now: Now,
+    /// Where messages leave.
+    pub outbox: &'a mut Outbox<'o, Message>,
+    /// Whether anybody asks for bank conflicts.
+    pub timed: bool,
+}
+
+/// What a lane did wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Lane.
+    pub lane: usize,
+    /// What.
+    pub kind: FaultKind,
+}

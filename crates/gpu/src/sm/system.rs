@@ -1,0 +1,214 @@
+//! Calls that leave the device code: print, allocate, assert, trap, sleep.
+
+use lockstep_engine::Outbox;
+use lockstep_isa::instruction::{SystemCall, SystemCallKind};
+use lockstep_isa::memory::{Space, classify_generic};
+use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::{Instruction, Mask};
+use lockstep_units::{Bytes, Duration};
+
+use super::port::{Now, Port};
+use super::print;
+use super::site::Problem;
+use super::warp::{Block, Warp};
+use super::{Printed, Sm};
+use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
+use crate::memory::SECTOR;
+use crate::message::{HeapRequest, Message};
+
+/// Text that an SM keeps until it is taken; more is dropped with a word about it.
+const MOST_PRINTED: usize = 64 << 20;
+
+/// The longest sleep: what PTX promises at most.
+const LONGEST_SLEEP: u64 = 2_000_000;
+
+impl Sm {
+    pub(super) fn system_call(
+        &mut self,
+        slot: u8,
+        context: &LaunchContext,
+        instruction: &Instruction,
+        call: &SystemCall,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Result<(), Problem> {
+        let warp = &mut self.warps[usize::from(slot)];
+        let lanes = warp.lanes(context, instruction);
+        let execute = lanes.execute;
+        let wide = |index: usize| match call.arguments.get(index) {
+            Some(operand) => lanes.pair(*operand),
+            None => [0; LANES],
+        };
+        let narrow = |index: usize| match call.arguments.get(index) {
+            Some(operand) => lanes.raw(*operand, 0).0,
+            None => [0; LANES],
+        };
+        if execute == 0 {
+            warp.convergence.advance();
+            return Ok(());
+        }
+        let lane = execute.trailing_zeros() as usize;
+        match call.kind {
+            SystemCallKind::Print => {
+                let (formats, arguments) = (wide(0), wide(1));
+                self.print(slot, execute, &formats, &arguments, call.result, now);
+            }
+            SystemCallKind::Allocate | SystemCallKind::Free => {
+                let allocate = call.kind == SystemCallKind::Allocate;
+                let values = wide(0);
+                let request = HeapRequest {
+                    warp: slot,
+                    result: call.result.filter(|_| allocate),
+                    allocate,
+                    lanes: lanes_of(execute)
+                        .map(|lane| (lane as u8, values[lane]))
+                        .collect(),
+                };
+                let wiring = self.port.wiring;
+                let size = Bytes(wiring.header + 8 * u64::from(execute.count_ones()));
+                let message = Message::Heap(Box::new(request));
+                outbox.send(wiring.report, wiring.dispatcher, now.time, size, message);
+                self.held |= 1 << slot;
+            }
+            SystemCallKind::AssertFail => {
+                let (message, file, line, function) = (wide(0), wide(1), narrow(2), wide(3));
+                let text = self.assertion(
+                    slot,
+                    lane,
+                    message[lane],
+                    file[lane],
+                    line[lane],
+                    function[lane],
+                );
+                let kind = FaultKind::Assert(text);
+                return Err(Problem { lane, kind });
+            }
+            SystemCallKind::Trap => {
+                let kind = FaultKind::Trap;
+                return Err(Problem { lane, kind });
+            }
+            SystemCallKind::Breakpoint => {}
+            SystemCallKind::Sleep => {
+                let times = narrow(0);
+                let longest = lanes_of(execute).map(|lane| times[lane]).max().unwrap_or(0);
+                let length = Duration::nanoseconds(u64::from(longest).min(LONGEST_SLEEP));
+                let until = self.clock().cycle_at_or_after(now.time + length);
+                self.held |= 1 << slot;
+                self.sleepers.push((until.0.max(now.cycle + 1), slot));
+            }
+        }
+        self.warps[usize::from(slot)].convergence.advance();
+        Ok(())
+    }
+
+    fn print(
+        &mut self,
+        slot: u8,
+        execute: Mask,
+        formats: &[u64; LANES],
+        arguments: &[u64; LANES],
+        result: Option<u16>,
+        now: Now,
+    ) {
+        let warp = &mut self.warps[usize::from(slot)];
+        let block = self.blocks[usize::from(warp.block)].as_deref();
+        for lane in lanes_of(execute) {
+            let mut read = |address: u64, bytes: &mut [u8]| {
+                read_generic(warp, block, &self.port, lane, address, bytes)
+            };
+            let format = print::read_text(&mut read, formats[lane]);
+            let (text, taken) = print::format(&format, arguments[lane], &mut read);
+            let mut text = String::from_utf8_lossy(&text).into_owned();
+            if self.printed_bytes > MOST_PRINTED {
+                text.clear();
+            } else if self.printed_bytes + text.len() > MOST_PRINTED {
+                text = "[output of this SM exceeds 64 MiB; the rest is dropped]\n".into();
+                self.printed_bytes = MOST_PRINTED;
+            }
+            self.printed_bytes += text.len();
+            if !text.is_empty() {
+                self.printed.push(Printed {
+                    cycle: now.cycle,
+                    sm: self.number,
+                    sequence: self.prints,
+                    text,
+                });
+                self.prints += 1;
+            }
+            if let Some(row) = result {
+                warp.registers[usize::from(row)].0[lane] = taken;
+            }
+        }
+    }
+
+    fn assertion(
+        &self,
+        slot: u8,
+        lane: usize,
+        message: u64,
+        file: u64,
+        line: u32,
+        function: u64,
+    ) -> String {
+        let warp = &self.warps[usize::from(slot)];
+        let block = self.blocks[usize::from(warp.block)].as_deref();
+        let text = |address: u64| {
+            let mut read = |address: u64, bytes: &mut [u8]| {
+                read_generic(warp, block, &self.port, lane, address, bytes)
+            };
+            let bytes = print::read_text(&mut read, address);
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let [bx, by, bz] = warp.identity.block;
+        let [tx, ty, tz] = warp.identity.thread(lane);
+        format!(
+            "{}:{line}: {}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{}` failed.",
+            text(file),
+            text(function),
+            text(message)
+        )
+    }
+}
+
+/// Copies bytes at a generic address of a lane; false if it cannot.
+fn read_generic(
+    warp: &Warp,
+    block: Option<&Block>,
+    port: &Port,
+    lane: usize,
+    address: u64,
+    bytes: &mut [u8],
+) -> bool {
+    let (space, offset) = classify_generic(address);
+    let length = bytes.len() as u64;
+    match space {
+        Space::Local => {
+            let inside = warp.local.holds(offset, length as u32);
+            if inside {
+                warp.local.read(lane, offset as u32, bytes);
+            }
+            inside
+        }
+        Space::Shared => {
+            let shared = block.map_or(&[][..], |block| &block.shared);
+            let range = offset as usize..(offset + length) as usize;
+            shared.get(range).is_some_and(|from| {
+                bytes.copy_from_slice(from);
+                true
+            })
+        }
+        _ => {
+            let inside = port
+                .contents
+                .find(address)
+                .is_some_and(|range| length <= range.end - address);
+            if inside {
+                for (at, byte) in (address..).zip(bytes) {
+                    *byte = port.sector(at / SECTOR)[(at % SECTOR) as usize];
+                }
+            }
+            inside
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One warp and one block, resident on an SM.
+
+use lockstep_isa::lanes::{Identity, Lanes, UniformRegisters};
+use lockstep_isa::{Convergence, Instruction, Mask, Row};
+use serde::{Deserialize, Serialize};
+
+use super::barrier::{BARRIERS, Barrier};
+use super::local::LocalMemory;
+use crate::counters::Counters;
+use crate::launch::LaunchContext;
+
+/// Everything that belongs to a warp. Its memory is kept when the slot is used again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Warp {
+    /// Where its lanes are.
+    pub convergence: Convergence,
+    /// Rows.
+    pub registers: Vec<Row>,
+    /// Predicates, a lane mask each.
+    pub predicates: Vec<Mask>,
+    /// Registers of the uniform datapath.
+    pub uniform: UniformRegisters,
+    /// Who it is.
+    pub identity: Identity,
+    /// Memory of its threads.
+    pub local: LocalMemory,
+    /// Slot of its block.
+    pub block: u8,
+    /// Accesses whose values have not come back yet.
+    pub pending: u32,
+    /// The ordering before a release is done, the access itself comes next.
+    pub released: bool,
+}
+
+impl Default for Warp {
+    fn default() -> Self {
+        Self {
+            convergence: Convergence::new(0, 0, 0, false),
+            registers: Vec::new(),
+            predicates: Vec::new(),
+            uniform: UniformRegisters::default(),
+            identity: Identity::default(),
+            local: LocalMemory::default(),
+            block: 0,
+            pending: 0,
+            released: false,
+        }
+    }
+}
+
+impl Warp {
+    /// Makes the slot a fresh warp of a launch.
+    pub fn start(&mut self, context: &LaunchContext, identity: Identity, block: u8) {
+        let kernel = context.launch.kernel();
+        let first = identity.warp_in_block * 32;
+        let threads = (context.launch.threads() - first).min(32);
+        let lanes = (u64::MAX >> (64 - threads)) as Mask;
+        let joins = !context.launch.module.native;
+        self.convergence =
+            Convergence::new(lanes, kernel.entry, kernel.convergence_barriers, joins);
+        self.registers.clear();
+        self.registers.resize(usize::from(kernel.rows), Row::ZERO);
+        self.predicates.clear();
+        self.predicates.resize(usize::from(kernel.predicates), 0);
+        self.uniform.words.fill(0);
+        self.uniform.predicates = 0;
+        self.identity = identity;
+        self.local.reset(kernel.local_bytes);
+        self.block = block;
+        self.pending = 0;
+        self.released = false;
+    }
+
+    /// The warp at an instruction.
+    #[inline(always)]
+    pub fn lanes<'a>(
+        &'a mut self,
+        context: &'a LaunchContext,
+        instruction: &Instruction,
+    ) -> Lanes<'a> {
+        let active = self.convergence.active();
+        let mut lanes = Lanes {
+            registers: &mut self.registers,
+            predicates: &mut self.predicates,
+            uniform: &mut self.uniform,
+            convergence: &mut self.convergence,
+            constants: context.banks(),
+            identity: &self.identity,
+            active,
+            execute: active,
+        };
+        lanes.execute = active & lanes.predicate(instruction.guard);
+        lanes
+    }
+}
+
+/// A block and what its warps share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// Launch it is a block of.
+    pub launch: u32,
+    /// Linear index in the grid.
+    pub index: u64,
+    /// Slots of its warps, by their number in the block.
+    pub warps: Vec<u8>,
+    /// Warps that have not ended, by their number in the block.
+    pub live: u32,
+    /// Shared memory.
+    pub shared: Vec<u8>,
+    /// Barriers.
+    pub barriers: [Barrier; BARRIERS],
+    /// What it counted.
+    pub counters: Counters,
+    /// Cycle in which it started.
+    pub since: u64,
+}
