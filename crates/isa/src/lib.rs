@@ -14,7 +14,9 @@ pub mod lanes;
 pub mod memory;
 pub mod module;
 pub mod operand;
+pub mod ptx;
 pub mod row;
+pub mod sass;
 pub mod semantics;
 
 pub use convergence::Convergence;

@@ -29,6 +29,10 @@ impl Modifiers {
     pub const WRAP: u64 = 1 << 16;
     /// Carry in (`addc`, `.X`).
     pub const CARRY_IN: u64 = 1 << 17;
+    /// Operands are taken as magnitudes (`.abs`).
+    pub const ABSOLUTE: u64 = 1 << 18;
+    /// Results are integers, as floats (`.rni` and its kin).
+    pub const WHOLE: u64 = 1 << 19;
     /// First bit that belongs to a binder alone.
     pub const FREE: u32 = 32;
 

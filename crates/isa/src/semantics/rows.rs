@@ -348,6 +348,7 @@ pub fn compare_rows<T: PartialOrd + Copy>(
         Comparison::LessEqual => mask_of(|n| a(n) <= b(n)),
         Comparison::Greater => mask_of(|n| a(n) > b(n)),
         Comparison::GreaterEqual => mask_of(|n| a(n) >= b(n)),
+        Comparison::NotEqual => mask_of(|n| (a(n) < b(n)) | (a(n) > b(n))),
         Comparison::NotEqualUnordered => mask_of(|n| a(n) != b(n)),
         other => mask_of(|n| super::compare::compare(other, a(n), b(n))),
     }

@@ -217,6 +217,16 @@ pub fn hyperbolic_tangent(a: u32) -> u32 {
     }
 }
 
+/// `1 ÷ √a` in double precision. PTX `rsqrt.approx.f64`.
+#[must_use]
+pub fn reciprocal_square_root64(a: u64) -> u64 {
+    super::float64::div_rounded(
+        1f64.to_bits(),
+        super::float64::sqrt_rounded(a, Rounding::Nearest),
+        Rounding::Nearest,
+    )
+}
+
 /// Keeps the upper word of a double, rounded.
 fn upper_word(value: f64) -> u32 {
     if !value.is_finite() {

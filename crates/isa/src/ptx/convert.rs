@@ -1,0 +1,723 @@
+//! Conversions. PTX ISA, `cvt`.
+//!
+//! Rows are made from lists of types: every integer to every integer, and between integers and
+//! floats. An 8-bit type lives in a 16-bit register or wider, extended by its sign.
+
+use super::{Type, prelude::*};
+use crate::{
+    Row,
+    row::LANES,
+    semantics::{
+        Rounding,
+        convert::{self as op, Integer},
+        float16::{Kind, pack, unpack},
+        float32, float64,
+        small_float::Small,
+        soft::{self, F16 as HALF_FORMAT, F32 as SINGLE_FORMAT},
+    },
+};
+
+macro_rules! row {
+    ($spelling:expr, $class:ident, $to:expr, $from:expr, $meaning:expr) => {
+        Entry {
+            spelling: $spelling,
+            operands: &[Write($to), Read($from)],
+            meaning: $meaning,
+            class: class::$class,
+        }
+    };
+}
+
+const fn integer(bits: u32, signed: bool) -> Integer {
+    Integer { bits, signed }
+}
+
+const U8: Integer = integer(8, false);
+const S8: Integer = integer(8, true);
+const U16: Integer = integer(16, false);
+const S16: Integer = integer(16, true);
+const U32: Integer = integer(32, false);
+const S32: Integer = integer(32, true);
+const U64: Integer = integer(64, false);
+const S64: Integer = integer(64, true);
+const I8: Type = Type::B8;
+const HALF: Kind = Kind::Half;
+const BRAIN: Kind = Kind::Brain;
+
+/// All conversions of one integer type: from every integer, to and from every float.
+macro_rules! integers {
+    ($($name:literal $number:ident $register:ident;)*) => {
+        &[$(
+            // Integer to integer, whatever the source.
+            row!(concat!("cvt[.sat].", $name, ".u8"), INTEGER, $register, I8, meaning!(whole; (U8, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s8"), INTEGER, $register, I8, meaning!(whole; (S8, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u16"), INTEGER, $register, B16, meaning!(whole; (U16, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s16"), INTEGER, $register, B16, meaning!(whole; (S16, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u32"), INTEGER, $register, B32, meaning!(whole; (U32, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s32"), INTEGER, $register, B32, meaning!(whole; (S32, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u64"), INTEGER, $register, B64, meaning!(whole; (U64, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s64"), INTEGER, $register, B64, meaning!(whole; (S64, $number))),
+            // Integer to float.
+            row!(concat!("cvt(@rnd)[.sat].f32.", $name), CONVERT, F32, $register, meaning!(to_single; $number)),
+            row!(concat!("cvt(@rnd)[.sat].f64.", $name), CONVERT, F64, $register, meaning!(to_double; $number)),
+            row!(concat!("cvt(@rnd)[.sat].f16.", $name), CONVERT, F16, $register, meaning!(to_half; ($number, HALF))),
+            row!(concat!("cvt(@rnd).bf16.", $name), CONVERT, F16, $register, meaning!(to_half; ($number, BRAIN))),
+            // Float to integer.
+            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f32"), CONVERT, $register, F32, meaning!(from_single; $number)),
+            row!(concat!("cvt(@whole)[.sat].", $name, ".f64"), CONVERT, $register, F64, meaning!(from_double; $number)),
+            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f16"), CONVERT, $register, F16, meaning!(from_half; ($number, HALF))),
+            row!(concat!("cvt(@whole)[.sat].", $name, ".bf16"), CONVERT, $register, F16, meaning!(from_half; ($number, BRAIN))),
+        )*]
+    };
+}
+
+const INTEGERS: &[Entry] = integers! {
+    "u8" U8 I8;
+    "s8" S8 I8;
+    "u16" U16 B16;
+    "s16" S16 B16;
+    "u32" U32 B32;
+    "s32" S32 B32;
+    "u64" U64 B64;
+    "s64" S64 B64;
+};
+
+const FLOATS: &[Entry] = &[
+    row!(
+        "cvt[.ftz][.sat].f32.f32",
+        CONVERT,
+        F32,
+        F32,
+        meaning!(float_unary; canonical)
+    ),
+    row!(
+        "cvt(@whole)[.ftz][.sat].f32.f32",
+        CONVERT,
+        F32,
+        F32,
+        meaning!(whole_single)
+    ),
+    row!(
+        "cvt[.sat].f64.f64",
+        CONVERT,
+        F64,
+        F64,
+        meaning!(double; |a, _| a)
+    ),
+    row!(
+        "cvt(@whole)[.sat].f64.f64",
+        CONVERT,
+        F64,
+        F64,
+        meaning!(double; op::float64_to_whole)
+    ),
+    row!(
+        "cvt[.ftz][.sat].f64.f32",
+        CONVERT,
+        F64,
+        F32,
+        meaning!(single_to_double)
+    ),
+    row!(
+        "cvt(@rnd)[.ftz][.sat].f32.f64",
+        CONVERT,
+        F32,
+        F64,
+        meaning!(double_to_single)
+    ),
+    row!(
+        "cvt[.ftz][.sat].f32.f16",
+        CONVERT,
+        F32,
+        F16,
+        meaning!(half_to_single; HALF)
+    ),
+    row!(
+        "cvt[.ftz].f32.bf16",
+        CONVERT,
+        F32,
+        F16,
+        meaning!(half_to_single; BRAIN)
+    ),
+    row!(
+        "cvt[.sat].f64.f16",
+        CONVERT,
+        F64,
+        F16,
+        meaning!(half_to_double; HALF)
+    ),
+    row!(
+        "cvt.f64.bf16",
+        CONVERT,
+        F64,
+        F16,
+        meaning!(half_to_double; BRAIN)
+    ),
+    row!(
+        "cvt(@rnd)[.ftz][.sat.relu].f16.f32",
+        CONVERT,
+        F16,
+        F32,
+        meaning!(single_to_half; HALF)
+    ),
+    row!(
+        "cvt(@rnd)[.relu][.satfinite].bf16.f32",
+        CONVERT,
+        F16,
+        F32,
+        meaning!(single_to_half; BRAIN)
+    ),
+    row!(
+        "cvt(@rnd)[.relu][.satfinite].f16.f32",
+        CONVERT,
+        F16,
+        F32,
+        meaning!(single_to_half; HALF)
+    ),
+    row!(
+        "cvt(@rnd)[.sat].f16.f64",
+        CONVERT,
+        F16,
+        F64,
+        meaning!(double_to_half; HALF)
+    ),
+    row!(
+        "cvt(@rnd).bf16.f64",
+        CONVERT,
+        F16,
+        F64,
+        meaning!(double_to_half; BRAIN)
+    ),
+    row!(
+        "cvt[.ftz][.sat].f16.f16",
+        CONVERT,
+        F16,
+        F16,
+        meaning!(whole_half; HALF)
+    ),
+    row!(
+        "cvt(@whole)[.ftz][.sat].f16.f16",
+        CONVERT,
+        F16,
+        F16,
+        meaning!(whole_half; HALF)
+    ),
+    row!(
+        "cvt(@whole).bf16.bf16",
+        CONVERT,
+        F16,
+        F16,
+        meaning!(whole_half; BRAIN)
+    ),
+    row!(
+        "cvt(@rnd).bf16.f16",
+        CONVERT,
+        F16,
+        F16,
+        meaning!(cross; (HALF, BRAIN))
+    ),
+    row!(
+        "cvt(@rnd).f16.bf16",
+        CONVERT,
+        F16,
+        F16,
+        meaning!(cross; (BRAIN, HALF))
+    ),
+    row!(
+        "cvt(.rna.rn.rz)[.relu][.satfinite].tf32.f32",
+        CONVERT,
+        B32,
+        F32,
+        meaning!(tf32)
+    ),
+];
+
+/// Two single precision numbers into one packed register: the first is the upper half.
+const PACKS: &[Entry] = &[
+    pack_row(
+        "cvt(@rnd)[.relu][.satfinite].f16x2.f32",
+        &[Write(B32), Read(F32), Read(F32)],
+        meaning!(pack_halves; HALF),
+    ),
+    pack_row(
+        "cvt(@rnd)[.relu][.satfinite].bf16x2.f32",
+        &[Write(B32), Read(F32), Read(F32)],
+        meaning!(pack_halves; BRAIN),
+    ),
+    pack_row(
+        "cvt.rn.satfinite[.relu].e4m3x2.f32",
+        &[Write(B16), Read(F32), Read(F32)],
+        meaning!(pack_small; Small::E4m3),
+    ),
+    pack_row(
+        "cvt.rn.satfinite[.relu].e5m2x2.f32",
+        &[Write(B16), Read(F32), Read(F32)],
+        meaning!(pack_small; Small::E5m2),
+    ),
+    pack_row(
+        "cvt.rn.satfinite[.relu].e4m3x2.f16x2",
+        &[Write(B16), Read(B32)],
+        meaning!(shrink; Small::E4m3),
+    ),
+    pack_row(
+        "cvt.rn.satfinite[.relu].e5m2x2.f16x2",
+        &[Write(B16), Read(B32)],
+        meaning!(shrink; Small::E5m2),
+    ),
+    pack_row(
+        "cvt.rn[.relu].f16x2.e4m3x2",
+        &[Write(B32), Read(B16)],
+        meaning!(grow; Small::E4m3),
+    ),
+    pack_row(
+        "cvt.rn[.relu].f16x2.e5m2x2",
+        &[Write(B32), Read(B16)],
+        meaning!(grow; Small::E5m2),
+    ),
+    // `cvt.pack` joins two integers, clamped to 16 bits, and shifts `c` up where there is one.
+    pack_row(
+        "cvt.pack.sat.u16.s32",
+        &[Write(B32), Read(B32), Read(B32)],
+        meaning!(pack_integers; U16),
+    ),
+    pack_row(
+        "cvt.pack.sat.s16.s32",
+        &[Write(B32), Read(B32), Read(B32)],
+        meaning!(pack_integers; S16),
+    ),
+    pack_row(
+        "cvt.pack.sat.u8.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        meaning!(pack_integers; U8),
+    ),
+    pack_row(
+        "cvt.pack.sat.s8.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        meaning!(pack_integers; S8),
+    ),
+];
+
+const fn pack_row(
+    spelling: &'static str,
+    operands: &'static [super::Slot],
+    meaning: Meaning,
+) -> Entry {
+    Entry {
+        spelling,
+        operands,
+        meaning,
+        class: class::CONVERT,
+    }
+}
+
+/// The three lists as one.
+pub(super) const ENTRIES: &[Entry] = &concat_entries();
+
+const COUNT: usize = INTEGERS.len() + FLOATS.len() + PACKS.len();
+
+const fn concat_entries() -> [Entry; COUNT] {
+    let mut all = [FLOATS[0]; COUNT];
+    let mut next = 0;
+    let lists = [INTEGERS, FLOATS, PACKS];
+    let mut list = 0;
+    while list < lists.len() {
+        let mut index = 0;
+        while index < lists[list].len() {
+            all[next] = lists[list][index];
+            next += 1;
+            index += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
+fn rounding(i: &Instruction) -> Rounding {
+    Modifiers(i.modifiers).rounding()
+}
+
+/// Reads an integer of a type as 64 bits.
+#[inline(always)]
+fn read(l: &Lanes<'_>, i: &Instruction, from: Integer) -> [i128; LANES] {
+    if from.bits == 64 {
+        l.integer64(i.sources[0]).map(|a| from.read(a))
+    } else {
+        l.integer(i.sources[0]).0.map(|a| from.read(u64::from(a)))
+    }
+}
+
+/// Writes 64-bit values to a register of the type's width.
+#[inline(always)]
+fn write(l: &mut Lanes<'_>, i: &Instruction, to: Integer, values: &[u64; LANES]) {
+    if to.bits == 64 {
+        l.write64(i.destination, values);
+    } else {
+        l.write(i.destination, 0, &Row(values.map(|value| value as u32)));
+    }
+}
+
+#[inline(always)]
+fn whole(l: &mut Lanes<'_>, i: &Instruction, (from, to): (Integer, Integer)) {
+    let saturate = Modifiers(i.modifiers).saturate();
+    if saturate {
+        let values = read(l, i, from).map(|value| to.convert(value, true));
+        return write(l, i, to, &values);
+    }
+    // Plain cutting and extending, in 64-bit arithmetic that the host has vectors for.
+    let extend = |word: u64, kind: Integer| {
+        let unused = 64 - kind.bits;
+        if kind.signed {
+            (((word << unused) as i64) >> unused) as u64
+        } else {
+            (word << unused) >> unused
+        }
+    };
+    if from.bits == 64 {
+        let values = l.integer64(i.sources[0]).map(|a| extend(a, to));
+        write(l, i, to, &values);
+    } else {
+        let values = l
+            .integer(i.sources[0])
+            .0
+            .map(|a| extend(extend(u64::from(a), from), to));
+        write(l, i, to, &values);
+    }
+}
+
+#[inline(always)]
+fn to_single(l: &mut Lanes<'_>, i: &Instruction, from: Integer) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = if rounding(i) == Rounding::Nearest && from.bits <= 32 {
+        let a = l.integer(i.sources[0]);
+        Row(if from.signed {
+            a.0.map(|a| (from.read(u64::from(a)) as i32 as f32).to_bits())
+        } else {
+            a.0.map(|a| (from.read(u64::from(a)) as u32 as f32).to_bits())
+        })
+    } else {
+        Row(read(l, i, from).map(|value| op::integer_to_float32(value, rounding(i))))
+    };
+    let row = if modifiers.saturate() {
+        Row(row.0.map(float32::saturate))
+    } else {
+        row
+    };
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn to_double(l: &mut Lanes<'_>, i: &Instruction, from: Integer) {
+    let saturate = Modifiers(i.modifiers).saturate();
+    let values = read(l, i, from).map(|value| {
+        let value = op::integer_to_float64(value, rounding(i));
+        if saturate {
+            float64::saturate(value)
+        } else {
+            value
+        }
+    });
+    l.write64(i.destination, &values);
+}
+
+#[inline(always)]
+fn to_half(l: &mut Lanes<'_>, i: &Instruction, (from, kind): (Integer, Kind)) {
+    let format = match kind {
+        Kind::Half => HALF_FORMAT,
+        Kind::Brain => soft::BF16,
+    };
+    let saturate = Modifiers(i.modifiers).saturate();
+    let row = Row(read(l, i, from).map(|value| {
+        let magnitude = value.unsigned_abs() as u64;
+        let bits = soft::from_integer(format, value < 0, magnitude, rounding(i)) as u16;
+        u32::from(if saturate { kind.saturate(bits) } else { bits })
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn from_single(l: &mut Lanes<'_>, i: &Instruction, to: Integer) {
+    let modifiers = Modifiers(i.modifiers);
+    let a = l.float(i.sources[0]);
+    let values = match (modifiers.rounding(), to) {
+        (Rounding::Zero, S32) => a.0.map(|a| f32::from_bits(a) as i32 as u64),
+        (Rounding::Zero, U32) => a.0.map(|a| u64::from(f32::from_bits(a) as u32)),
+        (rounding, _) => a.0.map(|a| {
+            let a = if modifiers.flush() {
+                float32::flush(a)
+            } else {
+                a
+            };
+            op::float32_to_integer(a, to, rounding)
+        }),
+    };
+    write(l, i, to, &values);
+}
+
+#[inline(always)]
+fn from_double(l: &mut Lanes<'_>, i: &Instruction, to: Integer) {
+    let values = l
+        .float64(i.sources[0])
+        .map(|a| op::float64_to_integer(a, to, rounding(i)));
+    write(l, i, to, &values);
+}
+
+#[inline(always)]
+fn from_half(l: &mut Lanes<'_>, i: &Instruction, (to, kind): (Integer, Kind)) {
+    let flush = Modifiers(i.modifiers).flush();
+    let values = l.halves(i.sources[0]).0.map(|a| {
+        let a = if flush {
+            kind.flush(a as u16)
+        } else {
+            a as u16
+        };
+        op::float32_to_integer(kind.widen(a), to, rounding(i))
+    });
+    write(l, i, to, &values);
+}
+
+#[inline(always)]
+fn canonical(a: u32) -> u32 {
+    float32::canonical(f32::from_bits(a))
+}
+
+#[inline(always)]
+fn whole_single(l: &mut Lanes<'_>, i: &Instruction) {
+    match rounding(i) {
+        // Constants, so that the common ones become vector loops.
+        Rounding::Down => float_unary(l, i, |a| op::float32_to_whole(a, Rounding::Down)),
+        Rounding::Zero => float_unary(l, i, |a| op::float32_to_whole(a, Rounding::Zero)),
+        Rounding::Up => float_unary(l, i, |a| op::float32_to_whole(a, Rounding::Up)),
+        _ => float_unary(l, i, |a| op::float32_to_whole(a, Rounding::Nearest)),
+    }
+}
+
+#[inline(always)]
+fn double(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, Rounding) -> u64) {
+    let saturate = Modifiers(i.modifiers).saturate();
+    double_unary(l, i, |a| {
+        let value = f(a, rounding(i));
+        if saturate {
+            float64::saturate(value)
+        } else {
+            value
+        }
+    });
+}
+
+#[inline(always)]
+fn single_to_double(l: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let values = l.float(i.sources[0]).0.map(|a| {
+        let a = if modifiers.flush() {
+            float32::flush(a)
+        } else {
+            a
+        };
+        let value = op::float32_to_float64(a);
+        if modifiers.saturate() {
+            float64::saturate(value)
+        } else {
+            value
+        }
+    });
+    l.write64(i.destination, &values);
+}
+
+#[inline(always)]
+fn double_to_single(l: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.float64(i.sources[0]).map(|a| {
+        let value = op::float64_to_float32(a, modifiers.rounding());
+        let value = if modifiers.flush() {
+            float32::flush(value)
+        } else {
+            value
+        };
+        if modifiers.saturate() {
+            float32::saturate(value)
+        } else {
+            value
+        }
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn half_to_single(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.halves(i.sources[0]).0.map(|a| {
+        let a = if modifiers.flush() {
+            kind.flush(a as u16)
+        } else {
+            a as u16
+        };
+        let value = kind.widen(a);
+        if modifiers.saturate() {
+            float32::saturate(value)
+        } else {
+            value
+        }
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn half_to_double(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let saturate = Modifiers(i.modifiers).saturate();
+    let values = l.halves(i.sources[0]).0.map(|a| {
+        let value = op::float32_to_float64(kind.widen(a as u16));
+        if saturate {
+            float64::saturate(value)
+        } else {
+            value
+        }
+    });
+    l.write64(i.destination, &values);
+}
+
+/// Clamps, and replaces overflow by the largest number (`.satfinite`) for the 16-bit formats.
+#[inline(always)]
+fn finish_half(modifiers: Modifiers, kind: Kind, bits: u16, satfinite: bool) -> u16 {
+    let largest = match kind {
+        Kind::Half => 0x7bff,
+        Kind::Brain => 0x7f7f,
+    };
+    let infinite = bits & 0x7fff == largest + 1;
+    let bits = match (modifiers.saturate(), satfinite) {
+        (true, false) => kind.saturate(bits),
+        (true, true) if infinite => bits & 0x8000 | largest,
+        _ => bits,
+    };
+    if modifiers.has(Modifiers::RELU) {
+        kind.relu(bits)
+    } else {
+        bits
+    }
+}
+
+#[inline(always)]
+fn single_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.float(i.sources[0]).0.map(|a| {
+        let a = if modifiers.flush() {
+            float32::flush(a)
+        } else {
+            a
+        };
+        let bits = kind.narrow_rounded(a, modifiers.rounding());
+        u32::from(finish_half(modifiers, kind, bits, kind == Kind::Brain))
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn double_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.float64(i.sources[0]).map(|a| {
+        let bits = kind.narrow_double(a, modifiers.rounding());
+        u32::from(finish_half(modifiers, kind, bits, false))
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn whole_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.halves(i.sources[0]).0.map(|a| {
+        let a = if modifiers.flush() {
+            kind.flush(a as u16)
+        } else {
+            a as u16
+        };
+        let value = if modifiers.has(Modifiers::WHOLE) {
+            op::float32_to_whole(kind.widen(a), modifiers.rounding())
+        } else {
+            kind.widen(a)
+        };
+        u32::from(finish_half(modifiers, kind, kind.narrow(value), false))
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn cross(l: &mut Lanes<'_>, i: &Instruction, (from, to): (Kind, Kind)) {
+    let row = Row(l
+        .halves(i.sources[0])
+        .0
+        .map(|a| u32::from(to.narrow_rounded(from.widen(a as u16), rounding(i)))));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn tf32(l: &mut Lanes<'_>, i: &Instruction) {
+    let modifiers = Modifiers(i.modifiers);
+    let row = Row(l.float(i.sources[0]).0.map(|a| {
+        let value = op::float32_to_tf32(a, modifiers.rounding());
+        let negative = value >> 31 == 1 && f32::from_bits(value) < 0.0;
+        if modifiers.has(Modifiers::RELU) && negative {
+            0
+        } else {
+            value
+        }
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn pack_halves(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+    let modifiers = Modifiers(i.modifiers);
+    let (high, low) = (l.float(i.sources[0]), l.float(i.sources[1]));
+    let one = |a: u32| {
+        let bits = kind.narrow_rounded(a, modifiers.rounding());
+        finish_half(modifiers, kind, bits, true)
+    };
+    let row = Row(std::array::from_fn(|n| {
+        pack([one(low.0[n]), one(high.0[n])])
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn pack_small(l: &mut Lanes<'_>, i: &Instruction, small: Small) {
+    let relu = Modifiers(i.modifiers).has(Modifiers::RELU);
+    let (high, low) = (l.float(i.sources[0]), l.float(i.sources[1]));
+    let one = |a: u32| {
+        let number = soft::unpack(SINGLE_FORMAT, u64::from(a));
+        u32::from(small.from_number(number, relu))
+    };
+    let row = Row(std::array::from_fn(|n| one(low.0[n]) | one(high.0[n]) << 8));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn shrink(l: &mut Lanes<'_>, i: &Instruction, small: Small) {
+    let relu = Modifiers(i.modifiers).has(Modifiers::RELU);
+    unary(l, i, |a| {
+        let [low, high] = unpack(a).map(|half| {
+            let number = soft::unpack(HALF_FORMAT, u64::from(half));
+            u32::from(small.from_number(number, relu))
+        });
+        low | high << 8
+    });
+}
+
+#[inline(always)]
+fn grow(l: &mut Lanes<'_>, i: &Instruction, small: Small) {
+    let relu = Modifiers(i.modifiers).has(Modifiers::RELU);
+    unary(l, i, |a| {
+        pack([a as u8, (a >> 8) as u8].map(|byte| {
+            let half = small.to_half(byte);
+            if relu { Kind::Half.relu(half) } else { half }
+        }))
+    });
+}
+
+#[inline(always)]
+fn pack_integers(l: &mut Lanes<'_>, i: &Instruction, to: Integer) {
+    let bits = to.bits;
+    ternary(l, i, |a, b, c| {
+        let one = |x: u32| to.convert(i128::from(x as i32), true) as u32 & ((1 << bits) - 1);
+        let pair = one(a) << bits | one(b);
+        if bits == 8 { c << 16 | pair } else { pair }
+    });
+}

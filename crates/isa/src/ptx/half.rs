@@ -1,0 +1,161 @@
+//! Half precision and bfloat16, single and packed. PTX ISA, "Half Precision Floating Point
+//! Instructions".
+//!
+//! A single value is the low half of its register; computing the undefined high half as well
+//! costs nothing, so that both forms share their meaning.
+
+use super::prelude::*;
+use crate::{
+    Row,
+    semantics::{
+        float16::{Kind, pack, unpack},
+        transcendental as special,
+    },
+};
+
+const H: Kind = Kind::Half;
+const B: Kind = Kind::Brain;
+
+entries! {
+    "add[.rn][.ftz][.sat].f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (H, Kind::add));
+    "add[.rn][.ftz][.sat].f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (H, Kind::add));
+    "add[.rn].bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (B, Kind::add));
+    "add[.rn].bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (B, Kind::add));
+    "sub[.rn][.ftz][.sat].f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (H, subtract));
+    "sub[.rn][.ftz][.sat].f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (H, subtract));
+    "sub[.rn].bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (B, subtract));
+    "sub[.rn].bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (B, subtract));
+    "mul[.rn][.ftz][.sat].f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (H, Kind::mul));
+    "mul[.rn][.ftz][.sat].f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (H, Kind::mul));
+    "mul[.rn].bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(two; (B, Kind::mul));
+    "mul[.rn].bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(two; (B, Kind::mul));
+    "fma.rn[.ftz][.sat.relu].f16" HALF [Write(F16), Read(F16), Read(F16), Read(F16)] meaning!(three; (H, Kind::fma));
+    "fma.rn[.ftz][.sat.relu].f16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] meaning!(three; (H, Kind::fma));
+    "fma.rn[.relu].bf16" HALF [Write(F16), Read(F16), Read(F16), Read(F16)] meaning!(three; (B, Kind::fma));
+    "fma.rn[.relu].bf16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] meaning!(three; (B, Kind::fma));
+    "neg[.ftz].f16" HALF [Write(F16), Read(F16)] meaning!(one; (H, negate));
+    "neg[.ftz].f16x2" HALF [Write(B32), Read(B32)] meaning!(one; (H, negate));
+    "neg.bf16" HALF [Write(F16), Read(F16)] meaning!(one; (B, negate));
+    "neg.bf16x2" HALF [Write(B32), Read(B32)] meaning!(one; (B, negate));
+    "abs[.ftz].f16" HALF [Write(F16), Read(F16)] meaning!(one; (H, magnitude));
+    "abs[.ftz].f16x2" HALF [Write(B32), Read(B32)] meaning!(one; (H, magnitude));
+    "abs.bf16" HALF [Write(F16), Read(F16)] meaning!(one; (B, magnitude));
+    "abs.bf16x2" HALF [Write(B32), Read(B32)] meaning!(one; (B, magnitude));
+    "min[.ftz][.NaN].f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (H, Kind::min));
+    "min[.ftz][.NaN].f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (H, Kind::min));
+    "min[.NaN].bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (B, Kind::min));
+    "min[.NaN].bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (B, Kind::min));
+    "min[.ftz][.NaN].xorsign.abs.f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (H, Kind::min));
+    "min[.ftz][.NaN].xorsign.abs.f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (H, Kind::min));
+    "min[.NaN].xorsign.abs.bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (B, Kind::min));
+    "min[.NaN].xorsign.abs.bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (B, Kind::min));
+    "max[.ftz][.NaN].f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (H, Kind::max));
+    "max[.ftz][.NaN].f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (H, Kind::max));
+    "max[.NaN].bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (B, Kind::max));
+    "max[.NaN].bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (B, Kind::max));
+    "max[.ftz][.NaN].xorsign.abs.f16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (H, Kind::max));
+    "max[.ftz][.NaN].xorsign.abs.f16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (H, Kind::max));
+    "max[.NaN].xorsign.abs.bf16" HALF [Write(F16), Read(F16), Read(F16)] meaning!(extreme; (B, Kind::max));
+    "max[.NaN].xorsign.abs.bf16x2" HALF [Write(B32), Read(B32), Read(B32)] meaning!(extreme; (B, Kind::max));
+    "ex2.approx[.ftz].f16" SPECIAL [Write(F16), Read(F16)] meaning!(one; (H, exponential));
+    "ex2.approx[.ftz].f16x2" SPECIAL [Write(B32), Read(B32)] meaning!(one; (H, exponential));
+    "ex2.approx.ftz.bf16" SPECIAL [Write(F16), Read(F16)] meaning!(one; (B, exponential));
+    "ex2.approx.ftz.bf16x2" SPECIAL [Write(B32), Read(B32)] meaning!(one; (B, exponential));
+    "tanh.approx.f16" SPECIAL [Write(F16), Read(F16)] meaning!(one; (H, tangent));
+    "tanh.approx.f16x2" SPECIAL [Write(B32), Read(B32)] meaning!(one; (H, tangent));
+    "tanh.approx.bf16" SPECIAL [Write(F16), Read(F16)] meaning!(one; (B, tangent));
+    "tanh.approx.bf16x2" SPECIAL [Write(B32), Read(B32)] meaning!(one; (B, tangent));
+}
+
+#[inline(always)]
+fn subtract(kind: Kind, a: u16, b: u16) -> u16 {
+    kind.add(a, b ^ 0x8000)
+}
+
+#[inline(always)]
+fn negate(_: Kind, a: u16) -> u16 {
+    a ^ 0x8000
+}
+
+#[inline(always)]
+fn magnitude(_: Kind, a: u16) -> u16 {
+    a & 0x7fff
+}
+
+#[inline(always)]
+fn exponential(kind: Kind, a: u16) -> u16 {
+    kind.narrow(special::exponential(kind.widen(a)))
+}
+
+#[inline(always)]
+fn tangent(kind: Kind, a: u16) -> u16 {
+    kind.narrow(special::hyperbolic_tangent(kind.widen(a)))
+}
+
+/// Applies `f` to both halves of three operands, `.ftz`, `.sat` and `.relu` as asked.
+#[inline(always)]
+fn each(l: &mut Lanes<'_>, i: &Instruction, kind: Kind, f: impl Fn(u16, u16, u16) -> u16) {
+    let [a, b, c, _] = i.sources.map(|source| l.halves(source));
+    let modifiers = Modifiers(i.modifiers);
+    let enter = |x: u16| if modifiers.flush() { kind.flush(x) } else { x };
+    let finish = |x: u16| {
+        let x = enter(x);
+        let x = if modifiers.saturate() {
+            kind.saturate(x)
+        } else {
+            x
+        };
+        if modifiers.has(Modifiers::RELU) {
+            kind.relu(x)
+        } else {
+            x
+        }
+    };
+    let row = Row(std::array::from_fn(|n| {
+        let (x, y, z) = (unpack(a.0[n]), unpack(b.0[n]), unpack(c.0[n]));
+        pack([0, 1].map(|h| finish(f(enter(x[h]), enter(y[h]), enter(z[h])))))
+    }));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn one(l: &mut Lanes<'_>, i: &Instruction, (kind, f): (Kind, impl Fn(Kind, u16) -> u16)) {
+    each(l, i, kind, |a, _, _| f(kind, a));
+}
+
+#[inline(always)]
+fn two(l: &mut Lanes<'_>, i: &Instruction, (kind, f): (Kind, impl Fn(Kind, u16, u16) -> u16)) {
+    each(l, i, kind, |a, b, _| f(kind, a, b));
+}
+
+#[inline(always)]
+fn three(
+    l: &mut Lanes<'_>,
+    i: &Instruction,
+    (kind, f): (Kind, impl Fn(Kind, u16, u16, u16) -> u16),
+) {
+    each(l, i, kind, |a, b, c| f(kind, a, b, c));
+}
+
+#[inline(always)]
+fn extreme(
+    l: &mut Lanes<'_>,
+    i: &Instruction,
+    (kind, f): (Kind, impl Fn(Kind, u16, u16, bool) -> u16),
+) {
+    let modifiers = Modifiers(i.modifiers);
+    let propagate = modifiers.has(Modifiers::NAN);
+    let crossed = modifiers.has(Modifiers::XOR_SIGN);
+    each(l, i, kind, |a, b, _| {
+        if !crossed {
+            return f(kind, a, b, propagate);
+        }
+        let value = f(kind, a & 0x7fff, b & 0x7fff, propagate);
+        let nan = value == crate::semantics::float16::NAN;
+        if nan {
+            value
+        } else {
+            value | ((a ^ b) & 0x8000)
+        }
+    });
+}

@@ -1,0 +1,219 @@
+//! One decoded instruction made executable.
+
+use std::fmt;
+
+use super::{flow, memory, table};
+use crate::{
+    instruction::{Instruction, Operation, Shape},
+    operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
+    sass::decoded::{
+        ConstantAddress, ConstantBank, Decoded, ImmediateFormat, Index, Operand as Spelled,
+        TRUE_PREDICATE, UNIFORM_ZERO_REGISTER, Value, ZERO_REGISTER,
+    },
+};
+
+/// Where an instruction stands in its module.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Rows of the uniform registers; `R0` is the row after them.
+    pub uniform_rows: u16,
+    /// Index in the module's code of the first instruction of this section.
+    pub section: u32,
+    /// Number of instructions in the section.
+    pub length: u32,
+    /// Compute capability, e.g. 90.
+    pub architecture: u32,
+}
+
+/// Predicates that a warp needs, see the module's page.
+pub const PREDICATES: u16 = 15;
+/// Where the outcome of `BAR.RED` waits for `B2R`.
+pub const BARRIER_OUTCOME: u16 = 7;
+/// First uniform predicate.
+const UNIFORM_PREDICATES: u16 = 8;
+
+impl Frame {
+    /// Row that holds the count of `BAR.RED.POPC` for `B2R`: the last of the uniform rows.
+    #[must_use]
+    pub const fn barrier_count(&self) -> u16 {
+        self.uniform_rows - 1
+    }
+
+    /// Row of `R<index>`, or `None` for `RZ`.
+    #[must_use]
+    pub const fn register(&self, index: u8) -> Option<u16> {
+        if index == ZERO_REGISTER { None } else { Some(self.uniform_rows + index as u16) }
+    }
+
+    /// Row of `UR<index>`, or `None` for `URZ`.
+    #[must_use]
+    pub const fn uniform(&self, index: u8) -> Option<u16> {
+        if index >= UNIFORM_ZERO_REGISTER { None } else { Some(index as u16) }
+    }
+
+    /// Index in the code of an address in this section.
+    ///
+    /// # Errors
+    /// If no instruction is there.
+    pub fn index(&self, address: i64) -> Result<u32, BindError> {
+        let index = address / 16;
+        if address % 16 != 0 || index < 0 || index >= i64::from(self.length) {
+            return Err(BindError::new(format!("jumps to {address:#x}, where no instruction of its function is")));
+        }
+        Ok(self.section + index as u32)
+    }
+}
+
+/// Why an instruction cannot be bound: a broken encoding. What is merely not supported binds to
+/// [`Operation::Unsupported`], so that it matters only when it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BindError {
+    /// What is wrong.
+    pub what: String,
+}
+
+impl BindError {
+    /// With this sentence.
+    #[must_use]
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into() }
+    }
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for BindError {}
+
+/// A decoded instruction with its words at hand.
+pub struct Spelling<'a> {
+    /// As decoded.
+    pub decoded: &'a Decoded,
+    /// `IMAD`, `LDG`.
+    pub name: &'static str,
+    /// `WIDE`, `U32`, in the order of the text.
+    pub words: Vec<&'static str>,
+    /// Where it stands.
+    pub frame: &'a Frame,
+}
+
+impl Spelling<'_> {
+    /// Whether the text carries this word.
+    #[must_use]
+    pub fn has(&self, word: &str) -> bool {
+        self.words.contains(&word)
+    }
+
+    /// Operands, in the order of the text.
+    #[must_use]
+    pub fn operands(&self) -> &[Spelled] {
+        &self.decoded.operands
+    }
+
+    /// The given bits if the text carries this word.
+    #[must_use]
+    pub fn bits(&self, word: &str, bits: u64) -> u64 {
+        if self.has(word) { bits } else { 0 }
+    }
+
+    /// A predicate operand.
+    #[must_use]
+    pub fn predicate(&self, operand: &Spelled) -> Option<PredicateOperand> {
+        let register = predicate_register(operand.value)?;
+        Some(PredicateOperand { register, negate: operand.invert })
+    }
+
+    /// A value operand.
+    ///
+    /// # Errors
+    /// If it is not a value that arithmetic can read.
+    pub fn source(&self, operand: &Spelled) -> Result<Source, BindError> {
+        let halves = operand.modifiers.iter().find_map(|modifier| match modifier.text() {
+            "H0_H0" => Some(Halves::Low),
+            "H1_H1" => Some(Halves::High),
+            "F32" => Some(Halves::Float32),
+            _ => None,
+        });
+        Ok(Source {
+            operand: self.value(operand.value)?,
+            negate: operand.negate,
+            absolute: operand.absolute,
+            invert: operand.invert,
+            halves: halves.unwrap_or_default(),
+        })
+    }
+
+    fn value(&self, value: Value) -> Result<Operand, BindError> {
+        let row = |row: Option<u16>| row.map_or(Operand::None, Operand::Register);
+        Ok(match value {
+            Value::Register(index) => row(self.frame.register(index)),
+            Value::UniformRegister(index) => row(self.frame.uniform(index)),
+            Value::Immediate(immediate) => Operand::Immediate(match immediate.format {
+                ImmediateFormat::DoubleHigh => immediate.bits << 32,
+                _ => immediate.bits,
+            }),
+            Value::Constant(ConstantAddress {
+                bank: ConstantBank::Number(bank),
+                index: Index::None,
+                offset,
+            }) => Operand::Constant { bank, offset: offset as u32 },
+            other => return Err(BindError::new(format!("reads {other:?}, which is not a value"))),
+        })
+    }
+
+    /// An instruction that stops the run when it is reached.
+    #[must_use]
+    pub fn unsupported(&self, why: &str) -> Instruction {
+        let sentence = format!("{} {why}", self.decoded);
+        Instruction::new(Operation::Unsupported(sentence.into_boxed_str()), Shape::default())
+    }
+}
+
+/// Where a predicate lives; `None` if the value is no predicate.
+#[must_use]
+pub fn predicate_register(value: Value) -> Option<PredicateRegister> {
+    match value {
+        Value::Predicate(TRUE_PREDICATE) | Value::UniformPredicate(TRUE_PREDICATE) => {
+            Some(PredicateRegister::True)
+        }
+        Value::Predicate(index) => Some(PredicateRegister::Lanes(u16::from(index))),
+        Value::UniformPredicate(index) => {
+            Some(PredicateRegister::Lanes(UNIFORM_PREDICATES + u16::from(index)))
+        }
+        _ => None,
+    }
+}
+
+/// Makes a decoded instruction executable.
+///
+/// # Errors
+/// If its operands contradict each other: the bytes are not code that a compiler wrote.
+pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> {
+    let name = decoded.opcode.text();
+    let words = decoded.modifiers.iter().flat_map(|entry| entry.modifier.text().split('.')).collect();
+    let spelling = Spelling { decoded, name, words, frame };
+    let mut instruction = if let Some(row) = table::find(name) {
+        row.bind(&spelling)?
+    } else if let Some(bound) = memory::bind(&spelling)? {
+        bound
+    } else if let Some(bound) = flow::bind(&spelling)? {
+        bound
+    } else {
+        spelling.unsupported("is not among the instructions that can be executed yet")
+    };
+    let guard = decoded.guard;
+    let value = if guard.uniform {
+        Value::UniformPredicate(guard.predicate)
+    } else {
+        Value::Predicate(guard.predicate)
+    };
+    instruction.guard = PredicateOperand {
+        register: predicate_register(value).unwrap_or_default(),
+        negate: guard.negate,
+    };
+    instruction.shape.control = Some(decoded.control);
+    Ok(instruction)
+}

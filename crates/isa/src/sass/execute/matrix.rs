@@ -1,0 +1,102 @@
+//! Matrix multiply-accumulate of SASS.
+
+use super::bind::Spelling;
+use crate::{
+    instruction::Instruction,
+    lanes::Lanes,
+    operand::Operand,
+    row::Row,
+    semantics::matrix::{Accumulator, BitProduct, Input, Multiply, multiply as product},
+};
+
+/// Shapes by the word in the text: m, n, k.
+const SHAPES: &[(&str, usize, usize, usize)] = &[
+    ("1684", 16, 8, 4),
+    ("1688", 16, 8, 8),
+    ("16816", 16, 8, 16),
+    ("16832", 16, 8, 32),
+    ("16864", 16, 8, 64),
+    ("168128", 16, 8, 128),
+    ("168256", 16, 8, 256),
+    ("8816", 8, 8, 16),
+    ("8832", 8, 8, 32),
+    ("88128", 8, 8, 128),
+    ("884", 8, 8, 4),
+];
+
+/// What the text asks for; `None` for a shape that is not modelled.
+fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
+    let (_, m, n, k) = *SHAPES.iter().find(|(word, ..)| spelling.has(word))?;
+    let accumulator = |single: bool| if single { Accumulator::F32 } else { Accumulator::F16 };
+    let inputs: Vec<Input> = spelling
+        .words
+        .iter()
+        .filter_map(|word| {
+            Some(match *word {
+                "BF16" => Input::Bf16,
+                "TF32" => Input::Tf32,
+                "S8" => Input::S8,
+                "U8" => Input::U8,
+                "S4" => Input::S4,
+                "U4" => Input::U4,
+                _ => return None,
+            })
+        })
+        .collect();
+    let (a, b) = match (spelling.name, &inputs[..]) {
+        ("DMMA", _) => (Input::F64, Input::F64),
+        ("BMMA", _) => (Input::B1, Input::B1),
+        (_, [a, b, ..]) => (*a, *b),
+        (_, [both]) => (*both, *both),
+        (_, []) => (Input::F16, Input::F16),
+    };
+    let d = match spelling.name {
+        "DMMA" => Accumulator::F64,
+        "IMMA" | "BMMA" => Accumulator::S32,
+        _ => accumulator(spelling.has("F32")),
+    };
+    let bit_product = if spelling.has("XOR") { BitProduct::Xor } else { BitProduct::And };
+    Some(Multiply { m, n, k, a, b, c: d, d, saturate: spelling.has("SAT"), bit_product })
+}
+
+/// Why a matrix instruction cannot be executed, if it cannot.
+#[must_use]
+pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
+    let volta = spelling.name == "HMMA" && spelling.has("884");
+    if volta {
+        return Some("is Volta's matrix step, which cannot be executed yet");
+    }
+    if spelling.has("SP") {
+        return Some("multiplies sparse matrices, which cannot be executed yet");
+    }
+    shape(spelling).is_none().then_some("has a shape that cannot be executed yet")
+}
+
+/// Modifier bits.
+#[must_use]
+pub fn bits(spelling: &Spelling<'_>) -> u64 {
+    shape(spelling).map_or(0, Multiply::encode)
+}
+
+/// Rows written and read.
+#[must_use]
+pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
+    let Some(shape) = shape(spelling) else { return (0, [0; 4]) };
+    let [a, b, c] = [shape.a_rows(), shape.b_rows(), shape.c_rows()].map(|rows| rows as u8);
+    (shape.d_rows() as u8, [a, b, c, 0])
+}
+
+/// `D = A × B + C` on the fragments that the sources start.
+pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let shape = Multiply::decode(i.modifiers);
+    let fragment = |operand: Operand, rows: usize| -> Vec<Row> {
+        (0..rows as u16).map(|word| lanes.raw(operand, word)).collect()
+    };
+    let a = fragment(i.sources[0].operand, shape.a_rows());
+    let b = fragment(i.sources[1].operand, shape.b_rows());
+    let c = fragment(i.sources[2].operand, shape.c_rows());
+    let d = product(shape, &a, &b, &c);
+    for (word, row) in d.iter().enumerate() {
+        lanes.write(i.destination, word as u16, row);
+    }
+}

@@ -1,0 +1,249 @@
+//! The text of a decoded instruction, as nvdisasm prints raw code.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::decoded::{
+    ConstantAddress, ConstantBank, Decoded, Guard, Immediate, ImmediateFormat, Index,
+    MemoryAddress, Operand, TRUE_PREDICATE, UNIFORM_ZERO_REGISTER, Value, ZERO_REGISTER,
+};
+use super::float_text::{write_float, write_nan};
+use super::special_register;
+
+impl Display for Decoded {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.guard.fmt(f)?;
+        f.write_str(self.opcode.name())?;
+        for entry in &self.modifiers {
+            write!(f, ".{}", entry.modifier.name())?;
+        }
+        for (position, operand) in self.operands.iter().enumerate() {
+            write!(f, "{}{operand}", if position == 0 { " " } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Guard {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.predicate == TRUE_PREDICATE && !self.negate {
+            return Ok(());
+        }
+        write!(f, "@{}", if self.negate { "!" } else { "" })?;
+        write_predicate(f, self.predicate, self.uniform)?;
+        f.write_char(' ')
+    }
+}
+
+impl Display for Operand {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.negate {
+            f.write_char('-')?;
+        }
+        if self.invert {
+            let predicate = matches!(self.value, Value::Predicate(_) | Value::UniformPredicate(_));
+            f.write_char(if predicate { '!' } else { '~' })?;
+        }
+        if self.absolute {
+            write!(f, "|{}|", self.value)?;
+        } else {
+            write!(f, "{}", self.value)?;
+        }
+        if self.reuse {
+            f.write_str(".reuse")?;
+        }
+        for modifier in &self.modifiers {
+            write!(f, ".{}", modifier.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match *self {
+            Value::Register(register) => write_register(f, register),
+            Value::UniformRegister(register) => write_uniform(f, register),
+            Value::Predicate(predicate) => write_predicate(f, predicate, false),
+            Value::UniformPredicate(predicate) => write_predicate(f, predicate, true),
+            Value::PredicateFile { uniform } => f.write_str(if uniform { "UPR" } else { "PR" }),
+            Value::ConvergenceBarrier(barrier) => write!(f, "B{barrier}"),
+            Value::Counter(counter) => write!(f, "SB{counter}"),
+            Value::CounterSet(set) => {
+                let names: Vec<_> =
+                    (0..6).rev().filter(|i| set >> i & 1 != 0).map(|i| i.to_string()).collect();
+                write!(f, "{{{}}}", names.join(","))
+            }
+            Value::GroupScoreboard => f.write_str("gsb0"),
+            Value::SpecialRegister(number) => special_register::write_name(f, number),
+            Value::Immediate(immediate) => immediate.fmt(f),
+            Value::Constant(constant) => constant.fmt(f),
+            Value::Memory(memory) => memory.fmt(f),
+            Value::MatrixDescriptor(register) => {
+                f.write_str("gdesc[")?;
+                write_uniform(f, register)?;
+                f.write_char(']')
+            }
+            Value::Descriptor(register) => {
+                f.write_str("desc[")?;
+                write_uniform(f, register)?;
+                f.write_char(']')
+            }
+            Value::Target(address) => write_signed(f, address),
+            Value::AbsoluteTarget(address) => write!(f, "{address:#x}"),
+            Value::RegisterTarget { register, uniform, offset } => {
+                if uniform {
+                    write_uniform(f, register)?;
+                } else {
+                    write_register(f, register)?;
+                }
+                f.write_char(' ')?;
+                write_signed(f, offset)
+            }
+            Value::Word(modifier) => f.write_str(modifier.name()),
+        }
+    }
+}
+
+impl Display for Immediate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.format {
+            ImmediateFormat::Unsigned => write!(f, "{:#x}", self.bits),
+            ImmediateFormat::Signed => write_signed(f, self.bits as i64),
+            ImmediateFormat::Single => {
+                let bits = self.bits as u32;
+                let value = f32::from_bits(bits);
+                if value.is_nan() {
+                    return write_nan(f, bits >> 31 != 0, bits >> 22 & 1 != 0);
+                }
+                write_float(f, value.into())
+            }
+            ImmediateFormat::DoubleHigh => {
+                let bits = self.bits << 32;
+                let value = f64::from_bits(bits);
+                if value.is_nan() {
+                    return write_nan(f, bits >> 63 != 0, bits >> 51 & 1 != 0);
+                }
+                write_float(f, value)
+            }
+            ImmediateFormat::HalfPair => {
+                write_half(f, (self.bits >> 16) as u16)?;
+                f.write_str(", ")?;
+                write_half(f, self.bits as u16)
+            }
+            ImmediateFormat::BrainPair => {
+                write_brain(f, (self.bits >> 16) as u16)?;
+                f.write_str(", ")?;
+                write_brain(f, self.bits as u16)
+            }
+        }
+    }
+}
+
+fn write_half(f: &mut Formatter<'_>, bits: u16) -> fmt::Result {
+    let value = half::f16::from_bits(bits);
+    if value.is_nan() {
+        return write_nan(f, bits >> 15 != 0, bits >> 9 & 1 != 0);
+    }
+    write_float(f, value.to_f64())
+}
+
+fn write_brain(f: &mut Formatter<'_>, bits: u16) -> fmt::Result {
+    let value = half::bf16::from_bits(bits);
+    if value.is_nan() {
+        return write_nan(f, bits >> 15 != 0, bits >> 6 & 1 != 0);
+    }
+    write_float(f, value.to_f64())
+}
+
+impl Display for ConstantAddress {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.bank {
+            ConstantBank::Number(bank) => write!(f, "c[{bank:#x}]["),
+            ConstantBank::Bindless(register) => {
+                f.write_str("cx[")?;
+                write_uniform(f, register)?;
+                f.write_str("][")
+            }
+        }?;
+        match self.index {
+            Index::None => write!(f, "{:#x}]", self.offset),
+            Index::Register(register) => {
+                write_register(f, register)?;
+                write_offset(f, self.offset.into())
+            }
+            Index::Uniform(register) => {
+                write_uniform(f, register)?;
+                write_offset(f, self.offset.into())
+            }
+        }
+    }
+}
+
+/// The rest of an address that started with a register.
+fn write_offset(f: &mut Formatter<'_>, offset: i64) -> fmt::Result {
+    if offset != 0 {
+        f.write_char('+')?;
+        write_signed(f, offset)?;
+    }
+    f.write_char(']')
+}
+
+impl Display for MemoryAddress {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let (Some(register), true) = (self.descriptor, self.shows_descriptor) {
+            f.write_str("desc[")?;
+            write_uniform(f, register)?;
+            f.write_char(']')?;
+        }
+        f.write_char('[')?;
+        let mut separate = false;
+        if let Some(base) = self.base {
+            let hidden =
+                base == ZERO_REGISTER && self.base_modifier.is_none() && self.uniform.is_some();
+            if !hidden {
+                write_register(f, base)?;
+                if let Some(modifier) = self.base_modifier {
+                    write!(f, ".{}", modifier.name())?;
+                }
+                separate = true;
+            }
+        }
+        if let Some(uniform) = self.uniform {
+            if separate {
+                f.write_char('+')?;
+            }
+            write_uniform(f, uniform)?;
+            if let Some(modifier) = self.uniform_modifier {
+                write!(f, ".{}", modifier.name())?;
+            }
+            separate = true;
+        }
+        if separate {
+            write_offset(f, self.offset)
+        } else {
+            write_signed(f, self.offset)?;
+            f.write_char(']')
+        }
+    }
+}
+
+fn write_register(f: &mut Formatter<'_>, register: u8) -> fmt::Result {
+    if register == ZERO_REGISTER { f.write_str("RZ") } else { write!(f, "R{register}") }
+}
+
+fn write_uniform(f: &mut Formatter<'_>, register: u8) -> fmt::Result {
+    if register == UNIFORM_ZERO_REGISTER { f.write_str("URZ") } else { write!(f, "UR{register}") }
+}
+
+fn write_predicate(f: &mut Formatter<'_>, predicate: u8, uniform: bool) -> fmt::Result {
+    f.write_str(if uniform { "U" } else { "" })?;
+    if predicate == TRUE_PREDICATE { f.write_str("PT") } else { write!(f, "P{predicate}") }
+}
+
+fn write_signed(f: &mut Formatter<'_>, value: i64) -> fmt::Result {
+    if value < 0 {
+        write!(f, "-{:#x}", value.unsigned_abs())
+    } else {
+        write!(f, "{value:#x}")
+    }
+}
