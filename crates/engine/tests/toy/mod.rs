@@ -1,5 +1,6 @@
 //! A machine that models nothing and is hard to keep deterministic: nodes that answer messages
-//! with more messages, set alarms, read a memory and write to it through logs.
+//! with more messages, set alarms, read a memory and write to it through logs. Times are whole
+//! nanoseconds, so that many things happen at once.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
@@ -27,6 +28,8 @@ pub type Memory = Arc<[AtomicU64; CELLS]>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     pub value: u64,
+    /// Counts the notes of one sender.
+    pub sequence: u64,
     pub hops: u8,
 }
 
@@ -42,7 +45,8 @@ struct Write {
 struct State {
     digest: u64,
     received: u64,
-    last: Option<(Time, u32)>,
+    sent: u64,
+    last: Option<(Time, u32, u64)>,
     alarms: BTreeSet<Time>,
     log: Vec<Write>,
     faulty: Option<Time>,
@@ -86,17 +90,14 @@ impl Node {
         for index in 0..[1, 1, 1, 2][drawn as usize % 4] {
             let drawn = self.absorb(index);
             let (link, to) = self.routes[(drawn >> 8) as usize % self.routes.len()];
-            let at = now + Duration(drawn >> 16 & 0xffff);
-            let due = outbox.send(
-                link,
-                to,
-                at,
-                Bytes(drawn >> 32 & 255),
-                Note {
-                    value: drawn,
-                    hops: hops - 1,
-                },
-            );
+            let at = now + Duration::nanoseconds(drawn >> 16 & 3);
+            let note = Note {
+                value: drawn,
+                sequence: self.state.sent,
+                hops: hops - 1,
+            };
+            self.state.sent += 1;
+            let due = outbox.send(link, to, at, Bytes((drawn >> 32 & 3) * 64), note);
             self.absorb(due.0);
         }
     }
@@ -128,18 +129,19 @@ impl Partition for Node {
                 window.start
             );
             while let Some(delivery) = inbox.take_due(now) {
-                let place = (delivery.due, delivery.sender.0);
+                let place = (delivery.due, delivery.sender.0, delivery.message.sequence);
                 assert!(
-                    self.state.last.is_none_or(|last| last <= place),
+                    self.state.last.is_none_or(|last| last < place),
                     "messages out of order"
                 );
                 self.state.last = Some(place);
                 self.state.received += 1;
                 let drawn = self.absorb(delivery.message.value ^ u64::from(delivery.sender.0));
                 if drawn.is_multiple_of(3) {
-                    self.state
-                        .alarms
-                        .insert(now + Duration(mix(drawn) % (20 * window.length().0)));
+                    self.state.alarms.insert(
+                        now + window.length() * (mix(drawn) % 20)
+                            + Duration::nanoseconds(mix(drawn) >> 60),
+                    );
                 }
                 if drawn.is_multiple_of(5) {
                     let cell = mix(drawn) as usize % CELLS;
@@ -287,6 +289,7 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
         state: State {
             digest: mix(shape.seed ^ u64::from(id)),
             received: 0,
+            sent: 0,
             last: None,
             alarms: BTreeSet::new(),
             log: Vec::new(),
@@ -301,10 +304,15 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
         let drawn = mix(shape.seed ^ 0xabcd ^ u64::from(post) << 32);
         let note = Note {
             value: drawn,
+            sequence: post.into(),
             hops: shape.hops,
         };
         engine
-            .post(PartitionId(drawn as u32 % count), Time(drawn >> 40), note)
+            .post(
+                PartitionId(drawn as u32 % count),
+                Time::ZERO + Duration::nanoseconds(drawn >> 60),
+                note,
+            )
             .unwrap();
     }
     engine
