@@ -1,2 +1,64 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks, run as `cargo xtask <task>`.
+//!
+//! One file a task; `project` knows where things are, `process` how commands are run, `cuda`
+//! where the CUDA compiler comes from, `workloads` which CUDA programs there are and how they
+//! are built, `simulator` how the `lockstep` command is called.
+
+mod bench;
+mod bless;
+mod cuda;
+mod demo;
+mod docs;
+mod map;
+mod packages;
+mod process;
+mod project;
+mod simulator;
+mod test;
+mod validate;
+mod workloads;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Project tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build everything, compile a CUDA program with plain nvcc and run it on a simulated H200
+    Demo(demo::Demo),
+    /// Everything that CI checks
+    Test(test::Test),
+    /// Speed of the simulator on this machine
+    Bench(bench::Bench),
+    /// Error of the simulator against measured hardware
+    Validate(validate::Validate),
+    /// Write the generated pages of the documentation, or check that they are up to date
+    Docs(docs::Docs),
+    /// Accept what tests found where they keep expected output
+    Bless(bless::Bless),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Demo(task) => task.run(),
+        Task::Test(task) => task.run(),
+        Task::Bench(task) => task.run(),
+        Task::Validate(task) => task.run(),
+        Task::Docs(task) => task.run(),
+        Task::Bless(task) => task.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

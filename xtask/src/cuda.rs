@@ -1,0 +1,143 @@
+//! The CUDA compiler: pinned, from PyPI, in a virtual environment of the project.
+//!
+//! It needs no GPU and no driver. What it holds is named in `requirements-cuda.txt`; a stamp
+//! with the same text says that the environment is complete, so that later calls cost nothing.
+
+use crate::{packages, process, project};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const REQUIREMENTS: &str = include_str!("../requirements-cuda.txt");
+
+/// A compiler that is ready.
+#[derive(Clone)]
+pub struct Toolkit {
+    /// The folder with `bin`, `include` and `lib`.
+    root: PathBuf,
+}
+
+/// Why there is none.
+pub enum Missing {
+    /// The package index did not answer, or not with what was asked for.
+    Index(String),
+    /// This machine lacks something else.
+    Machine(anyhow::Error),
+}
+
+impl Toolkit {
+    /// The compiler.
+    pub fn nvcc(&self) -> PathBuf {
+        self.root.join("bin/nvcc")
+    }
+
+    /// A folder in which `-lcudart` finds the shared runtime. The package has the library only
+    /// under its full name, as for a running program, so a link stands here.
+    pub fn link_folder(&self) -> Result<PathBuf> {
+        let folder = project::local().join("link");
+        std::fs::create_dir_all(&folder)?;
+        let link = folder.join("libcudart.so");
+        let library = self.root.join("lib/libcudart.so.13");
+        if std::fs::read_link(&link).ok().as_deref() != Some(&library) {
+            // Absent or of an older environment; both end here.
+            let _ = std::fs::remove_file(&link);
+            std::os::unix::fs::symlink(&library, &link)
+                .with_context(|| format!("cannot make {}", link.display()))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// The project's CUDA compiler, fetched if it is not there yet.
+pub fn toolkit() -> Result<Toolkit, Missing> {
+    let environment = project::local().join("venv");
+    let stamp = environment.join("lockstep-stamp.txt");
+    if std::fs::read_to_string(&stamp).is_ok_and(|text| text == REQUIREMENTS)
+        && let Ok(toolkit) = find(&environment)
+    {
+        return Ok(toolkit);
+    }
+    packages::need(&[packages::CXX, packages::VENV]).map_err(Missing::Machine)?;
+    fetch(&environment)?;
+    let toolkit = find(&environment).map_err(Missing::Machine)?;
+    std::fs::write(&stamp, REQUIREMENTS)
+        .with_context(|| format!("cannot write {}", stamp.display()))
+        .map_err(Missing::Machine)?;
+    Ok(toolkit)
+}
+
+/// Makes the virtual environment and installs into it.
+fn fetch(environment: &Path) -> Result<(), Missing> {
+    println!(
+        "Fetching the CUDA compiler from PyPI into {} (about 180 MB, once)",
+        project::shown(environment)
+    );
+    let python = environment.join("bin/python");
+    if !python.exists() {
+        process::run(
+            process::command("python3")
+                .args(["-m", "venv"])
+                .arg(environment),
+        )
+        .context(
+            "cannot make a virtual environment; install python3 with its venv module \
+                 (Debian and Ubuntu: apt install python3-venv)",
+        )
+        .map_err(Missing::Machine)?;
+    }
+    let requirements = project::root().join("xtask/requirements-cuda.txt");
+    let mut pip = process::command(&python);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--retries",
+        "2",
+        "--timeout",
+        "20",
+        "--requirement",
+    ])
+    .arg(requirements);
+    process::run(&mut pip).map_err(|error| Missing::Index(format!("{error:#}")))
+}
+
+/// The toolkit inside an environment, whichever Python made it.
+fn find(environment: &Path) -> Result<Toolkit> {
+    let library = environment.join("lib");
+    let entries = std::fs::read_dir(&library)
+        .with_context(|| format!("cannot read {}", library.display()))?;
+    for entry in entries {
+        let root = entry?.path().join("site-packages/nvidia/cu13");
+        if root.join("bin/nvcc").exists() {
+            let toolkit = Toolkit { root };
+            let version = process::capture(
+                process::command(toolkit.nvcc()).arg("--version"),
+                Duration::from_secs(60),
+            )?;
+            if !version.success() {
+                bail!("nvcc is there and does not run: {}", version.tail(3));
+            }
+            return Ok(toolkit);
+        }
+    }
+    bail!(
+        "no nvcc under {}; delete {} and try again",
+        library.display(),
+        project::shown(environment)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_requirement_is_pinned_exactly() {
+        for line in REQUIREMENTS.lines().filter(|line| !line.starts_with('#')) {
+            let (name, version) = line.split_once("==").expect("name==version");
+            assert!(!name.is_empty() && !version.contains('*'), "{line}");
+        }
+    }
+}

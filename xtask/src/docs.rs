@@ -1,0 +1,157 @@
+//! `cargo xtask docs`: pages made from the code, so that they say what is true.
+
+use crate::{process, project, simulator, workloads};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Write the generated pages of the documentation, or check that they are up to date.
+#[derive(Args)]
+pub struct Docs {
+    /// Write nothing; fail if a page would change
+    #[arg(long)]
+    check: bool,
+}
+
+/// One page and what makes it.
+struct Page {
+    path: &'static str,
+    make: fn() -> Result<String>,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        path: "docs/reference/command_line.md",
+        make: command_line,
+    },
+    Page {
+        path: "docs/reference/workloads.md",
+        make: workload_table,
+    },
+];
+
+const NOTICE: &str = "<!-- Made by `cargo xtask docs`; change the code instead. -->\n\n";
+
+impl Docs {
+    /// Runs it.
+    pub fn run(self) -> Result<()> {
+        simulator::build()?;
+        if self.check { check() } else { write() }
+    }
+}
+
+/// Writes every page; needs a built `lockstep`.
+pub fn write() -> Result<()> {
+    for page in PAGES {
+        let path = project::root().join(page.path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(&path, (page.make)()?)
+            .with_context(|| format!("cannot write {}", page.path))?;
+        println!("wrote {}", page.path);
+    }
+    Ok(())
+}
+
+/// Fails if a page is not what `write` would write.
+pub fn check() -> Result<()> {
+    let mut stale = Vec::new();
+    for page in PAGES {
+        let found = std::fs::read_to_string(project::root().join(page.path)).unwrap_or_default();
+        if found != (page.make)()? {
+            stale.push(page.path);
+        }
+    }
+    if !stale.is_empty() {
+        bail!("out of date: {}; run `cargo xtask docs`", stale.join(", "));
+    }
+    Ok(())
+}
+
+/// `--help` of the command and of each of its commands.
+fn command_line() -> Result<String> {
+    let top = help(&[])?;
+    let mut page = format!(
+        "{NOTICE}# Command line\n\n```text\n{}\n```\n",
+        top.trim_end()
+    );
+    for name in commands_of(&top) {
+        let text = help(&[&name])?;
+        write!(
+            page,
+            "\n## lockstep {name}\n\n```text\n{}\n```\n",
+            text.trim_end()
+        )?;
+    }
+    Ok(page)
+}
+
+fn help(command: &[&str]) -> Result<String> {
+    let mut arguments = command.to_vec();
+    arguments.push("--help");
+    let output = process::capture(
+        // One width for every terminal.
+        simulator::lockstep(&arguments).env("COLUMNS", "100"),
+        Duration::from_secs(30),
+    )?;
+    if !output.success() {
+        bail!(
+            "`lockstep {}` failed: {}",
+            arguments.join(" "),
+            output.tail(3)
+        );
+    }
+    let trimmed: Vec<&str> = output.out.lines().map(str::trim_end).collect();
+    Ok(trimmed.join("\n"))
+}
+
+/// Names under "Commands:" of a help text.
+fn commands_of(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|line| line.trim() != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.trim().is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_string)
+        .collect()
+}
+
+/// All programs, in the table's order.
+fn workload_table() -> Result<String> {
+    let programs = workloads::all()?;
+    let kernels: usize = programs.iter().map(|program| program.kernels.len()).sum();
+    let mut page = format!(
+        "{NOTICE}# Workloads\n\n{} CUDA programs with {kernels} kernels, all written for this project. \
+         Each verifies its own result and prints `PASS` or `FAIL`; \
+         `workloads/run_all.sh` runs them on a real GPU.\n\n\
+         | program | kernels | what it exercises | needs |\n|---|---|---|---|\n",
+        programs.len()
+    );
+    for program in &programs {
+        writeln!(
+            page,
+            "| [`{}`](../../workloads/{}) | {} | {} | {} |",
+            program.name,
+            program.source,
+            program.kernels.join(", "),
+            program.tags.join(", "),
+            program.architecture
+        )?;
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_from_help() {
+        let help = "Runs.\n\nCommands:\n  run     Run a program\n          on a GPU\n  gpus    List\n  help    Print\n\nOptions:\n  -v\n";
+        assert_eq!(commands_of(help), ["run", "gpus"]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Calling the `lockstep` command that was built here.
+
+use crate::process::{self, Output};
+use crate::project;
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Builds the command and the libraries that it loads into programs, in release.
+pub fn build() -> Result<()> {
+    process::run(&mut process::cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "lockstep-cli",
+        "--package",
+        "lockstep-interpose",
+    ]))
+}
+
+/// `lockstep` with these arguments.
+pub fn lockstep(arguments: &[&str]) -> Command {
+    let mut command = process::command(project::release().join("lockstep"));
+    command.args(arguments);
+    command
+}
+
+/// What tasks read of a run's `summary.json`.
+#[derive(Debug, Deserialize)]
+pub struct Summary {
+    /// One number for everything that was simulated.
+    pub digest: Option<String>,
+    /// Sums over the run.
+    pub totals: Totals,
+    /// Speed of the simulation.
+    pub host: Host,
+}
+
+/// Sums over the run.
+#[derive(Debug, Deserialize)]
+pub struct Totals {
+    /// Warp instructions.
+    pub inst_executed: Option<u64>,
+}
+
+/// Speed of the simulation.
+#[derive(Debug, Deserialize)]
+pub struct Host {
+    /// From the start to the first answer to a CUDA call, in seconds.
+    pub first_answer_seconds: Option<f64>,
+    /// Warp instructions per second while simulating.
+    pub inst_per_second: Option<f64>,
+    /// Simulated cycles per second while simulating.
+    pub cycles_per_second: Option<f64>,
+    /// Most memory that the simulator had, in bytes.
+    pub peak_memory: u64,
+}
+
+/// A run that is over.
+pub struct Run {
+    /// What the program and the simulator said.
+    pub output: Output,
+    /// What the run folder says, where there is one.
+    pub summary: Option<Summary>,
+}
+
+/// Runs a program under `lockstep run --gpu h200` and reads its run folder, which is then removed.
+pub fn run(options: &[&str], program: &Path, arguments: &[String], limit: Duration) -> Result<Run> {
+    let folder = scratch_folder();
+    let mut command = lockstep(&["run", "--gpu", "h200", "--quiet"]);
+    command
+        .args(options)
+        .arg("--out")
+        .arg(&folder)
+        .arg("--")
+        .arg(program)
+        .args(arguments);
+    let output = process::capture(&mut command, limit)?;
+    let summary = match std::fs::read_to_string(folder.join("summary.json")) {
+        Ok(text) => Some(serde_json::from_str(&text).context("summary.json")?),
+        Err(_) => None,
+    };
+    // Left behind, it would only cost space.
+    let _ = std::fs::remove_dir_all(&folder);
+    Ok(Run { output, summary })
+}
+
+/// A folder that no other run of this process uses.
+fn scratch_folder() -> PathBuf {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    project::local()
+        .join("runs")
+        .join(format!("{}-{number}", std::process::id()))
+}

@@ -1,0 +1,234 @@
+//! CUDA programs under `lockstep run`: each verifies its own result, and its digest must not
+//! depend on the number of threads or on how work is given to them.
+
+use crate::cuda::Toolkit;
+use crate::simulator::{self, Run};
+use crate::workloads::{self, Program, Runtime};
+use crate::{process, project};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Outcomes of all checks.
+pub struct Tally {
+    /// Checks that passed.
+    pub passed: usize,
+    /// Checks that did not.
+    pub failed: usize,
+}
+
+/// One check of one program.
+struct Check {
+    what: String,
+    seconds: f64,
+    /// Empty when it passed.
+    trouble: String,
+}
+
+/// Builds and runs the programs, prints a line for each check, and counts.
+pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
+    let programs: Vec<Program> = workloads::all()?
+        .into_iter()
+        .filter(|program| every || program.is("core") || program.is("litmus"))
+        .collect();
+    println!("{} programs, compiled with plain nvcc", programs.len());
+    let mut tally = Tally {
+        passed: 0,
+        failed: 0,
+    };
+    for (program, checks) in programs
+        .iter()
+        .zip(process::in_parallel(&programs, |program| {
+            check_program(toolkit, program)
+        }))
+    {
+        for check in checks {
+            let verdict = if check.trouble.is_empty() {
+                "pass"
+            } else {
+                "FAIL"
+            };
+            println!(
+                "{:<26} {:<34} {verdict} {:>7.2} s",
+                program.name, check.what, check.seconds
+            );
+            if check.trouble.is_empty() {
+                tally.passed += 1;
+            } else {
+                tally.failed += 1;
+                for line in check.trouble.lines() {
+                    println!("    {line}");
+                }
+            }
+        }
+    }
+    // Empty unless a run was cut off; its folder then is the only trace of it.
+    let _ = std::fs::remove_dir(project::local().join("runs"));
+    Ok(tally)
+}
+
+/// A way to run a program; those of one group must agree on the digest.
+struct Way {
+    runtime: Runtime,
+    mode: &'static str,
+    threads: &'static str,
+    schedule: &'static str,
+}
+
+const WAYS: &[Way] = &[
+    Way {
+        runtime: Runtime::Static,
+        mode: "functional",
+        threads: "1",
+        schedule: "static",
+    },
+    Way {
+        runtime: Runtime::Static,
+        mode: "functional",
+        threads: "3",
+        schedule: "dynamic",
+    },
+    Way {
+        runtime: Runtime::Static,
+        mode: "timing",
+        threads: "1",
+        schedule: "static",
+    },
+    Way {
+        runtime: Runtime::Static,
+        mode: "timing",
+        threads: "2",
+        schedule: "dynamic",
+    },
+    Way {
+        runtime: Runtime::Shared,
+        mode: "functional",
+        threads: "2",
+        schedule: "auto",
+    },
+];
+
+fn check_program(toolkit: &Toolkit, program: &Program) -> Vec<Check> {
+    // Digests so far, by runtime and mode.
+    let mut digests: Vec<(Runtime, &str, String)> = Vec::new();
+    let mut checks = Vec::new();
+    for way in WAYS {
+        // A program of the driver API has no runtime to share.
+        if way.runtime == Runtime::Shared && (!program.links.is_empty() || program.is("litmus")) {
+            continue;
+        }
+        let what = format!("{:?} {} {} threads", way.runtime, way.mode, way.threads).to_lowercase();
+        let begin = process::now();
+        let trouble = match program.build(toolkit, way.runtime) {
+            Ok(executable) => run_one_way(program, &executable, way, &mut digests),
+            Err(error) => format!("{error:#}"),
+        };
+        checks.push(Check {
+            what,
+            seconds: begin.elapsed().as_secs_f64(),
+            trouble,
+        });
+    }
+    checks
+}
+
+/// What went wrong, or nothing.
+fn run_one_way(
+    program: &Program,
+    executable: &PathBuf,
+    way: &Way,
+    digests: &mut Vec<(Runtime, &'static str, String)>,
+) -> String {
+    let options = [
+        "--mode",
+        way.mode,
+        "--threads",
+        way.threads,
+        "--schedule",
+        way.schedule,
+    ];
+    // Every cycle costs more than a value: timing runs take the small size.
+    let arguments: &[String] = if way.mode == "timing" {
+        &program.small
+    } else {
+        &[]
+    };
+    let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {
+        Ok(run) => run,
+        Err(error) => return format!("{error:#}"),
+    };
+    let verdict = verdict(program, &run);
+    if !verdict.is_empty() {
+        return verdict;
+    }
+    let Some(digest) = run.summary.and_then(|summary| summary.digest) else {
+        return "the run left no digest in summary.json".into();
+    };
+    for (runtime, mode, other) in digests.iter() {
+        if *runtime == way.runtime && *mode == way.mode && *other != digest {
+            return format!("digest {digest}, but {other} with another number of threads");
+        }
+    }
+    digests.push((way.runtime, way.mode, digest));
+    String::new()
+}
+
+/// Nothing if the program ended with 0 and said that it passed.
+fn verdict(program: &Program, run: &Run) -> String {
+    let passed = format!("PASS {} ", program.name);
+    if run.output.success() && run.output.out.lines().any(|line| line.starts_with(&passed)) {
+        return String::new();
+    }
+    format!("exit code {:?}\n{}", run.output.code, run.output.tail(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Output;
+
+    fn run_that_said(out: &str, code: i32) -> Run {
+        Run {
+            output: Output {
+                code: Some(code),
+                out: out.into(),
+                err: String::new(),
+            },
+            summary: None,
+        }
+    }
+
+    #[test]
+    fn a_program_passes_only_with_its_own_verdict_and_exit_code_0() {
+        let program = workloads::named("bfs").expect("bfs");
+        assert_eq!(
+            verdict(&program, &run_that_said("PASS bfs 3 nodes\n", 0)),
+            ""
+        );
+        for (out, code) in [
+            ("PASS bfs 3 nodes\n", 1),
+            ("FAIL bfs 3 nodes\n", 0),
+            ("PASS bfs_other\n", 0),
+            ("", 0),
+        ] {
+            assert_ne!(
+                verdict(&program, &run_that_said(out, code)),
+                "",
+                "{out} {code}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_core_set_has_the_runtime_and_the_driver_api() {
+        let core: Vec<Program> = workloads::all()
+            .expect("table")
+            .into_iter()
+            .filter(|program| program.is("core"))
+            .collect();
+        assert!(core.len() >= 10);
+        assert!(core.iter().any(|program| !program.links.is_empty()));
+    }
+}
