@@ -66,6 +66,8 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     in_flight: Option<Time>,
     /// For each partition its worker, under the schedules that fix one.
     owners: Vec<u32>,
+    /// How many partitions each worker has, while they are dealt out.
+    lengths: Vec<usize>,
     /// Bits of the partitions that may have a log to clear.
     uncleared: Vec<u64>,
     figures: Figures,
@@ -111,6 +113,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             step: 1,
             in_flight: None,
             owners: vec![0; found],
+            lengths: Vec::new(),
             uncleared: vec![0; words],
             figures: Figures::default(),
             broken: false,
@@ -129,6 +132,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         for (index, owner) in self.owners.iter_mut().enumerate() {
             *owner = (index % workers) as u32;
         }
+        self.lengths = vec![0; workers];
         self.options = Options {
             threads: workers,
             ..options
@@ -345,13 +349,14 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         plan.jumping = jumping;
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
-        plan.queue.clear();
+        let mut length = 0;
         for (index, wake) in self.shared.cells.wakes.iter().enumerate() {
             let mail = plan.mail[index / 64] >> (index % 64) & 1 != 0;
             if !jumping || mail || wake.load(Ordering::Relaxed) < window.end.0 {
-                plan.queue.push(PartitionId(index as u32));
+                put(&mut plan.queue, &mut length, PartitionId(index as u32));
             }
         }
+        cut(&mut plan.queue, length);
         let alone = !self.is_worth_sharing(&plan.queue);
         if alone || schedule == Schedule::Dynamic {
             plan.task = Task::Queue;
@@ -366,15 +371,16 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             cost::balance(&self.shared.cells.costs, &mut self.owners, threads);
         }
         plan.task = Task::Lists;
-        for list in &mut plan.lists {
-            list.clear();
-        }
+        self.lengths.fill(0);
         for &id in &plan.queue {
             let owner = match perturbation {
                 Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize % threads,
                 None => self.owners[id.index()] as usize,
             };
-            plan.lists[owner].push(id);
+            put(&mut plan.lists[owner].0, &mut self.lengths[owner], id);
+        }
+        for (list, &length) in plan.lists.iter_mut().zip(&self.lengths) {
+            cut(&mut list.0, length);
         }
         false
     }
@@ -426,7 +432,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     fn gather(&mut self, alone: bool) -> Option<(Time, PartitionId)> {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
-        plan.logged.clear();
+        if !plan.logged.is_empty() {
+            plan.logged.clear();
+        }
         let mut fault = None;
         let workers = if alone { 1 } else { self.options.threads };
         for report in &self.shared.reports[..workers] {
@@ -462,7 +470,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     fn collect_mail(&mut self) {
         // SAFETY: the workers wait.
         let mail = unsafe { &mut (*self.shared.plan.get()).mail };
-        mail.fill(0);
+        if mail.iter().any(|&bits| bits != 0) {
+            mail.fill(0);
+        }
         if self.in_flight.take().is_none() {
             return;
         }
@@ -526,6 +536,24 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 impl<P: Partition, B: Boundary<P>> Drop for Engine<P, B> {
     fn drop(&mut self) {
         self.stop_pool();
+    }
+}
+
+/// Makes `id` the element at `length` of a list and counts it, without writing if it is there
+/// already: lists seldom change, and what is not written stays in the caches of the workers.
+#[inline]
+fn put(list: &mut Vec<PartitionId>, length: &mut usize, id: PartitionId) {
+    if list.get(*length) != Some(&id) {
+        list.truncate(*length);
+        list.push(id);
+    }
+    *length += 1;
+}
+
+/// Ends a list that [`put`] has written.
+fn cut(list: &mut Vec<PartitionId>, length: usize) {
+    if list.len() > length {
+        list.truncate(length);
     }
 }
 

@@ -21,7 +21,6 @@ const NONE: u32 = u32::MAX;
 
 struct Slot<M> {
     order: Order,
-    next: u32,
     /// Taken by the one worker that runs the receiver.
     message: UnsafeCell<Option<M>>,
 }
@@ -35,6 +34,9 @@ struct Chain {
 /// What one worker sends in one step.
 pub(crate) struct Side<M> {
     slots: Vec<Slot<M>>,
+    /// For each slot the next of its chain: apart, so that a reader can run ahead of the slots,
+    /// which lie in another processor's cache.
+    next: Vec<u32>,
     /// By receiver.
     chains: Box<[Chain]>,
     /// One bit for each receiver with a chain.
@@ -50,6 +52,7 @@ impl<M> Side<M> {
     pub(crate) fn new(partitions: usize) -> Self {
         Self {
             slots: Vec::new(),
+            next: Vec::new(),
             chains: vec![
                 Chain {
                     first: NONE,
@@ -69,15 +72,15 @@ impl<M> Side<M> {
         let slot = self.slots.len() as u32;
         self.slots.push(Slot {
             order,
-            next: NONE,
             message: UnsafeCell::new(Some(message)),
         });
+        self.next.push(NONE);
         let chain = &mut self.chains[to.index()];
         if chain.first == NONE {
             chain.first = slot;
             self.mail[to.index() / 64] |= 1 << (to.index() % 64);
         } else {
-            self.slots[chain.last as usize].next = slot;
+            self.next[chain.last as usize] = slot;
         }
         chain.last = slot;
         self.earliest = self.earliest.min(order.due);
@@ -89,6 +92,7 @@ impl<M> Side<M> {
             return;
         }
         self.slots.clear();
+        self.next.clear();
         for (word, bits) in self.mail.iter_mut().enumerate() {
             let mut left = std::mem::take(bits);
             while left != 0 {
@@ -145,7 +149,7 @@ impl<M> Side<M> {
             if let Some(message) = message {
                 put(slot.order, message);
             }
-            next = slot.next;
+            next = self.next[next as usize];
         }
     }
 }

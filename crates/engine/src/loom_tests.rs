@@ -13,10 +13,7 @@ use crate::gate::{Gate, Patience};
 use crate::inbox::Order;
 use crate::sync::UnsafeCell;
 
-const HASTY: Patience = Patience {
-    spins: 0,
-    yields: 0,
-};
+const HASTY: Patience = Patience::new(0);
 
 /// A cell that both sides of the gate use; `loom` objects to any use that the gate does not order.
 struct Guarded(UnsafeCell<u64>);

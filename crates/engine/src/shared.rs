@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     /// Bits of the partitions with messages from the last step.
     pub mail: Vec<u64>,
     /// For each worker, the partitions it runs.
-    pub lists: Vec<Vec<PartitionId>>,
+    pub lists: Vec<Padded<Vec<PartitionId>>>,
     /// The partitions that anyone may run.
     pub queue: Vec<PartitionId>,
     /// The partitions that logged something, in order.
@@ -113,7 +113,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 measure: false,
                 perturbation: None,
                 mail: vec![0; topology.partitions().div_ceil(64)],
-                lists: vec![Vec::new()],
+                lists: vec![Padded(Vec::new())],
                 queue: Vec::new(),
                 logged: Vec::new(),
             }),
@@ -129,7 +129,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     pub(crate) fn resize(&mut self, workers: usize) {
         self.exchange = Exchange::new(workers, self.topology.partitions());
         self.gate = Gate::new(workers - 1);
-        self.plan.get_mut().lists = vec![Vec::new(); workers];
+        self.plan.get_mut().lists = (0..workers).map(|_| Padded(Vec::new())).collect();
         self.reports = (0..workers).map(|_| Report::new()).collect();
     }
 
@@ -182,7 +182,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         };
         let work = |side: &mut Side<P::Message>| {
             if plan.task == Task::Lists {
-                plan.lists[worker].iter().for_each(|&id| run(side, id));
+                plan.lists[worker].0.iter().for_each(|&id| run(side, id));
             } else {
                 let take = || self.taken.0.fetch_add(1, Ordering::Relaxed);
                 while let Some(&id) = plan.queue.get(take()) {
