@@ -165,14 +165,25 @@ fn describe(operation: &MemoryOperation) -> String {
     format!("{space} {action}")
 }
 
-fn illegal(site: &Site<'_, '_>, operation: &MemoryOperation, lane: usize, address: u64) -> Problem {
+fn illegal(
+    site: &Site<'_, '_>,
+    operation: &MemoryOperation,
+    lane: usize,
+    address: u64,
+    space: Space,
+) -> Problem {
+    let nearest = match space {
+        Space::Shared => Some(0..site.block.shared.len() as u64),
+        Space::Local => Some(0..u64::from(site.warp.local.bytes())),
+        _ => site.port.contents.nearest(address),
+    };
     Problem {
         lane,
         kind: FaultKind::IllegalAddress {
             what: describe(operation),
             address,
             bytes: access_bytes(operation),
-            nearest: site.port.contents.nearest(address),
+            nearest,
         },
     }
 }
@@ -328,7 +339,7 @@ fn local(
     if let Some(lane) =
         lanes_of(execute).find(|lane| !site.warp.local.holds(addresses[*lane], bytes))
     {
-        return Err(illegal(site, operation, lane, addresses[lane]));
+        return Err(illegal(site, operation, lane, addresses[lane], Space::Local));
     }
     let warp = &mut *site.warp;
     let memory = &mut warp.local;
@@ -387,7 +398,7 @@ fn shared(
             .is_none_or(|end| end > limit)
     };
     if let Some(lane) = lanes_of(execute).find(|lane| outside(addresses[*lane])) {
-        return Err(illegal(site, operation, lane, addresses[lane]));
+        return Err(illegal(site, operation, lane, addresses[lane], Space::Shared));
     }
     let memory = &mut site.block.shared[..];
     let mut is_atomic = false;
@@ -531,7 +542,7 @@ fn global(
 ) -> Result<Done, Problem> {
     let bytes = access_bytes(operation);
     if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
-        return Err(illegal(site, operation, lane, addresses[lane]));
+        return Err(illegal(site, operation, lane, addresses[lane], Space::Global));
     }
     site.port.found = coalesce(addresses, execute, bytes);
     let found = &site.port.found;
@@ -852,7 +863,7 @@ fn copy_to_shared(
         return Err(Problem { lane, kind });
     }
     if let Some(lane) = site.port.invalid_lane(addresses, reading, 1) {
-        return Err(illegal(site, operation, lane, addresses[lane]));
+        return Err(illegal(site, operation, lane, addresses[lane], Space::Global));
     }
     site.port.found = coalesce(addresses, reading, bytes);
     let found = site.port.found;
@@ -874,7 +885,7 @@ fn copy_to_shared(
         let to = u64::from(base.wrapping_add(uniform).wrapping_add(offset));
         let end = to + u64::from(bytes);
         if end > site.block.shared.len() as u64 {
-            return Err(illegal(site, operation, lane, to));
+            return Err(illegal(site, operation, lane, to, Space::Shared));
         }
         let target = &mut site.block.shared[to as usize..end as usize];
         let size = sizes[lane] as usize;
@@ -914,7 +925,7 @@ fn matrix_row(
         .checked_add(16)
         .is_some_and(|end| end <= site.block.shared.len() as u64);
     if space != Space::Shared || !inside {
-        return Err(illegal(site, operation, lane, addresses[lane]));
+        return Err(illegal(site, operation, lane, addresses[lane], Space::Global));
     }
     Ok(offset as usize)
 }

@@ -203,8 +203,9 @@ impl Sm {
             slot,
             release: false,
         };
-        // Threads of a block share an SM, which is coherent in itself.
-        if fence.scope > Scope::Block && self.fence(waiter, true) {
+        // Threads of a block share an SM, which is coherent in itself. Only loads that follow a
+        // sequential fence could overtake the commit of weak stores before it.
+        if fence.scope > Scope::Block && self.fence(waiter, fence.sequential) {
             self.held |= 1 << slot;
         }
     }
@@ -320,7 +321,8 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
         },
         Operation::Memory(operation) => {
             if !site.warp.released && releases(operation) {
-                return Step::OrderFirst { boundary: true };
+                // What was stored weakly is committed before a message can arrive.
+                return Step::OrderFirst { boundary: false };
             }
             match access::memory(site, instruction, operation) {
                 Ok(done) if done.order_first => Step::OrderFirst { boundary: false },

@@ -169,7 +169,8 @@ impl Sm {
             present: Vec::new(),
             port: Port::new(contents, home, wiring),
             issue,
-            last: 0,
+            // The first turn is that of slot 0.
+            last: 63,
             printed: Vec::new(),
             printed_bytes: 0,
             prints: 0,
