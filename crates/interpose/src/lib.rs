@@ -2,13 +2,13 @@
 //!
 //! The program calls CUDA's runtime and driver API; the functions here answer, by
 //! themselves where they can and otherwise by asking the simulator over a socket. Three
-//! ways lead in, and all end at the same table of [`entries`]:
+//! ways lead in, and all end at the same table of `entries`:
 //!
 //! - the shims (`libcuda.so.1`, `libcudart.so.*`) for programs that load those libraries;
-//! - the [`hook`]s for programs and shared objects that carry the runtime inside them;
-//! - `cuGetProcAddress` and its kin ([`api::entry_point`]).
+//! - the hooks (`hook`) for programs and shared objects that carry the runtime inside them;
+//! - `cuGetProcAddress` and its kin (`api::entry_point`).
 //!
-//! This library holds all state. [`api`] has one file a chapter of CUDA's documentation;
+//! This library holds all state. `api` has one file a chapter of CUDA's documentation;
 //! a call is implemented by writing its function there, in `runtime!` or `driver!`. What
 //! nobody wrote answers 801 and is reported to the simulator.
 //!

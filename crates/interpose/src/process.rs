@@ -1,6 +1,6 @@
 //! What belongs to the process: the simulator's welcome and the devices that are visible.
 
-use crate::{report, watch};
+use crate::{hook, report, watch};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
     ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, SOCKET_VARIABLE,
@@ -120,6 +120,9 @@ fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
         }
         Window::map_fixed(&memory)?.leak();
         watch::start(path);
+        if let Some(warning) = hook::warning() {
+            report::sentence(&warning);
+        }
         // SAFETY: the handler only stores a flag.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
         let _ = PROCESS.set(adopt(welcome));

@@ -35,6 +35,8 @@ fn check_runtime_calls(name: &str, options: &[&str]) {
         unsupported,
         [
             "Unsupported cuTexRefCreate AskedFor",
+            "Unsupported registered host memory, copied as pageable memory is Option",
+            "Unsupported device pointer of registered host memory Option",
             "Unsupported cudaGraphCreate Called"
         ]
     );

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::programs::{adder, check_status, command, compile, run, text};
+use support::programs::{adder, check_status, command, compile, nvcc, run, text};
 
 const PLUGIN: &[&str] = &["-shared", "-Xcompiler", "-fPIC"];
 
@@ -38,4 +38,35 @@ fn an_object_that_the_program_is_linked_with_is_served() {
     let output = run(&program, &adder());
     check_status(&output, 0);
     assert_eq!(text(&output), "1 device, 131\n");
+}
+
+#[test]
+fn a_shared_runtime_that_the_program_insists_on_is_redirected() {
+    let Some(compiler) = nvcc() else {
+        println!("skipped: no nvcc in .lockstep/venv");
+        return;
+    };
+    // The vendor's library, found by a path in the program that comes before the environment's.
+    let libraries = compiler.ancestors().nth(2).unwrap().join("lib");
+    let search = format!("-rpath={}", libraries.display());
+    let options = [
+        "-cudart",
+        "shared",
+        "-Xlinker",
+        "--disable-new-dtags",
+        "-Xlinker",
+        &search,
+    ];
+    let program = compile("vector_add.cu", "vector_add_insisting", &options).unwrap();
+    let loaded = std::process::Command::new("ldd").arg(&program).output();
+    let loaded = String::from_utf8(loaded.unwrap().stdout).unwrap();
+    assert!(
+        loaded.contains(&libraries.display().to_string()),
+        "{loaded}"
+    );
+    let simulator = adder();
+    let output = run(&program, &simulator);
+    check_status(&output, 0);
+    assert_eq!(text(&output), "no error\n0 wrong\n");
+    assert!(simulator.log().contains(&"ModuleLoad of 1".to_string()));
 }

@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 use serde::{Deserialize, Serialize};
-use std::io::{IoSlice, IoSliceMut, Read, Write};
+use std::io::{BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -94,7 +94,7 @@ pub enum ConnectionError {
 /// The end of a CUDA program's host thread.
 #[derive(Debug)]
 pub struct ClientConnection {
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
     buffer: Vec<u8>,
 }
 
@@ -130,26 +130,27 @@ impl ClientConnection {
         let answer: Result<Welcome, String> = frame::read(&mut stream, &mut buffer)?;
         let welcome = answer.map_err(ConnectionError::Refused)?;
         let file = file.ok_or(ConnectionError::NoMemory)?;
+        let stream = buffered(stream);
         Ok((Self { stream, buffer }, welcome, file))
     }
 
     /// Sends a request and waits for its answer.
     pub fn call(&mut self, request: &Request) -> Result<Response, ConnectionError> {
-        frame::write(&mut Quiet(&self.stream), request, &mut self.buffer)?;
+        frame::write(&mut Quiet(self.stream.get_ref()), request, &mut self.buffer)?;
         Ok(frame::read(&mut self.stream, &mut self.buffer)?)
     }
 }
 
 impl AsFd for ClientConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.stream.get_ref().as_fd()
     }
 }
 
 /// The simulator's end.
 #[derive(Debug)]
 pub struct ServerConnection {
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
     buffer: Vec<u8>,
 }
 
@@ -174,6 +175,7 @@ impl ServerConnection {
         let hello: Hello = frame::read(&mut stream, &mut buffer)?;
         let answer: Result<&Welcome, String> = Ok(welcome);
         frame::write(&mut Quiet(&stream), &answer, &mut buffer)?;
+        let stream = buffered(stream);
         Ok((Self { stream, buffer }, hello))
     }
 
@@ -192,7 +194,7 @@ impl ServerConnection {
     /// Answers the request that came last.
     pub fn send(&mut self, response: &Response) -> Result<(), ConnectionError> {
         Ok(frame::write(
-            &mut Quiet(&self.stream),
+            &mut Quiet(self.stream.get_ref()),
             response,
             &mut self.buffer,
         )?)
@@ -200,8 +202,14 @@ impl ServerConnection {
 
     /// The socket, to shut it down from another thread.
     pub fn stream(&self) -> &UnixStream {
-        &self.stream
+        self.stream.get_ref()
     }
+}
+
+/// Reads that take a frame's length and a small frame with one system call. Nothing is read
+/// ahead of what was sent, because each side waits for the other.
+fn buffered(stream: UnixStream) -> BufReader<UnixStream> {
+    BufReader::with_capacity(4096, stream)
 }
 
 fn preamble() -> [u8; 8] {

@@ -222,7 +222,7 @@ pub enum Request {
     },
 
     // Work in streams.
-    /// Copy memory → `Done`. See [`Copy`] for who moves the bytes.
+    /// Copy memory → `Done`. See [`struct@Copy`] for who moves the bytes.
     Copy(Copy),
     /// Fill memory with a pattern → `Done`. The simulator writes it, in stream order.
     Fill(Fill),

@@ -209,8 +209,9 @@ fn choose(number: i32) -> Result<(), RuntimeError> {
     device(number)?;
     let thread = thread::current();
     thread.device.set(number as usize);
-    // The next call makes the primary context of the device current.
     thread.contexts.borrow_mut().pop();
+    // Since 12, choosing a device makes its primary context current at once.
+    context::current_for_runtime()?;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Allocation of device, pinned and managed memory.
 
+use super::register::no_device_pointer;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
@@ -100,6 +101,15 @@ fn pitched(width: usize, height: usize) -> Result<(usize, usize), CuResult> {
     Ok((pitch, bytes))
 }
 
+/// Pinned memory has one address for host and device.
+fn device_pointer(address: Address, flags: u32) -> Result<Address, CuResult> {
+    match region_of(address as u64) {
+        _ if flags != 0 => Err(CuResult::INVALID_VALUE),
+        Some(_) => Ok(address),
+        None => Err(no_device_pointer(address)),
+    }
+}
+
 /// What the simulator knows of an address of the window.
 pub fn pointer_info(address: Address) -> Result<Option<PointerInfo>, CuResult> {
     if region_of(address as u64).is_none() {
@@ -169,10 +179,7 @@ runtime! {
     }
 
     fn cudaHostGetDevicePointer(pointer: Out<Address>, address: Address, flags: u32) {
-        if flags != 0 || region_of(address as u64).is_none() {
-            return Err(RuntimeError::INVALID_VALUE);
-        }
-        Ok(pointer.set(address)?)
+        Ok(pointer.set(device_pointer(address, flags)?)?)
     }
 
     fn cudaHostGetFlags(flags: Out<u32>, address: Address) {
@@ -272,10 +279,7 @@ driver! {
 
     fn cuMemHostGetDevicePointer_v2(pointer: Out<Address>, address: Address, flags: u32) {
         current()?;
-        if flags != 0 || region_of(address as u64).is_none() {
-            return Err(CuResult::INVALID_VALUE);
-        }
-        pointer.set(address)
+        pointer.set(device_pointer(address, flags)?)
     }
 
     fn cuMemHostGetFlags(flags: Out<u32>, address: Address) {

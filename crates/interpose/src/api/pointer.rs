@@ -2,6 +2,7 @@
 
 use super::context::to_handle;
 use super::memory::pointer_info;
+use super::register::is_registered;
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current_for_runtime, visible_device};
 use crate::types::{Address, In, Out};
@@ -9,7 +10,7 @@ use lockstep_protocol::{CuResult, PointerInfo, PointerKind};
 
 /// `cudaPointerAttributes`, as far as all versions have it.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Attributes {
     kind: i32,
     device: i32,
@@ -76,6 +77,17 @@ fn attribute(
     })
 }
 
+/// Ordinary memory of the program, registered or not.
+fn of_program(address: Address) -> Attributes {
+    let registered = is_registered(address);
+    Attributes {
+        kind: i32::from(registered),
+        device: if registered { 0 } else { NO_DEVICE },
+        device_pointer: 0,
+        host_pointer: if registered { address } else { 0 },
+    }
+}
+
 fn write(data: Out<u8>, answer: (usize, u64)) -> Result<(), CuResult> {
     data.set_bytes(&answer.1.to_le_bytes()[..answer.0])
 }
@@ -84,7 +96,7 @@ runtime! {
     fn cudaPointerGetAttributes(attributes: Out<Attributes>, address: Address) {
         current_for_runtime()?;
         let Some(info) = pointer_info(address)? else {
-            return Ok(attributes.set(Attributes { device: NO_DEVICE, ..Default::default() })?);
+            return Ok(attributes.set(of_program(address))?);
         };
         let (kind, host_pointer) = match info.kind {
             PointerKind::Host => (1, address),

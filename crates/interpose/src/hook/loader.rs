@@ -8,12 +8,15 @@
 
 use super::patch;
 use crate::process::lock;
-use crate::report;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+
+/// Why new objects are not announced, if they are not. It is said when the program turns
+/// out to use CUDA, not to every shell that inherits the preload.
+static UNWATCHED: OnceLock<String> = OnceLock::new();
 
 /// `struct link_map`, as far as it is public.
 #[repr(C)]
@@ -84,13 +87,14 @@ pub fn watch(announce: extern "C" fn()) {
         return;
     };
     let function = debug.changed;
+    if function == 0 {
+        let _ = UNWATCHED.set("it has no function for debuggers".into());
+        return;
+    }
     // SAFETY: the loader's own code is mapped and readable, and continues after the function.
     let bytes = unsafe { std::slice::from_raw_parts(function as *const u8, 16) };
-    if function == 0 || !returns_at_once(bytes) {
-        report::sentence(
-            "this C library's loader cannot be watched; shared objects that carry a static CUDA \
-             runtime and are loaded later are not served",
-        );
+    if !returns_at_once(bytes) {
+        let _ = UNWATCHED.set("its function for debuggers is not as expected".into());
         return;
     }
     let outcome = patch::writable(function, function + patch::JUMP_BYTES, || {
@@ -99,8 +103,17 @@ pub fn watch(announce: extern "C" fn()) {
         unsafe { patch::write(function, announce as *const () as usize) };
     });
     if let Err(error) = outcome {
-        report::sentence(&format!("the loader cannot be watched: {error}"));
+        let _ = UNWATCHED.set(error.to_string());
     }
+}
+
+/// A sentence if objects that are loaded later go unnoticed.
+pub fn warning() -> Option<String> {
+    let reason = UNWATCHED.get()?;
+    Some(format!(
+        "the loader of this C library cannot be watched ({reason}): shared objects that carry a \
+         static CUDA runtime and are loaded by dlopen are not served"
+    ))
 }
 
 /// Whether code is an empty function followed by padding up to 16 bytes.

@@ -11,6 +11,8 @@ mod loader;
 mod patch;
 mod symbols;
 
+pub use loader::warning;
+
 use crate::boundary::guarded;
 use crate::report;
 use std::path::Path;

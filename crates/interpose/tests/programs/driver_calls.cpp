@@ -86,6 +86,13 @@ int main(int count, char **arguments)
     SUCCEEDS(cuStreamSynchronize(stream));
     SUCCEEDS(cuMemcpyDtoH(host, c, sizeof host));
     EXPECT(host[7] == 9);
+    SUCCEEDS(cuFuncSetBlockShape(function, 32, 1, 1));
+    SUCCEEDS(cuParamSetSize(function, 28));
+    SUCCEEDS(cuParamSetv(function, 0, &block, 24));
+    SUCCEEDS(cuParamSeti(function, 24, elements));
+    SUCCEEDS(cuLaunchGrid(function, 2, 1));
+    SUCCEEDS(cuMemcpyDtoH(host, c, sizeof host));
+    EXPECT(host[7] == 10);
     EXPECT(cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL) == CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuLaunchKernel((CUfunction)stream, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL) == CUDA_ERROR_INVALID_HANDLE);
 

@@ -128,6 +128,14 @@ static void memory()
     EXPECT(attributes.type == cudaMemoryTypeManaged);
     SUCCEEDS(cudaPointerGetAttributes(&attributes, host));
     EXPECT(attributes.type == cudaMemoryTypeUnregistered);
+    SUCCEEDS(cudaHostRegister(host, sizeof host, 0));
+    EXPECT(cudaHostRegister(host + 1, 4, 0) == cudaErrorHostMemoryAlreadyRegistered);
+    SUCCEEDS(cudaPointerGetAttributes(&attributes, host + 3));
+    EXPECT(attributes.type == cudaMemoryTypeHost);
+    EXPECT(cudaHostGetDevicePointer(&view, host, 0) == cudaErrorNotSupported);
+    SUCCEEDS(cudaMemcpyAsync(device, host, 4, cudaMemcpyHostToDevice, 0));
+    SUCCEEDS(cudaHostUnregister(host));
+    cudaGetLastError();
     SUCCEEDS(cudaFreeHost(pinned));
     SUCCEEDS(cudaFree(managed));
     SUCCEEDS(cudaMallocAsync(&pointer, 256, 0));
