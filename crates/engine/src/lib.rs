@@ -14,6 +14,64 @@
 //! One answer: a partition sees its messages in the order (due, sender, sequence) and nothing
 //! else of the others, so neither the number of workers nor their speed can show.
 //!
+//! ```
+//! use lockstep_engine::*;
+//! use lockstep_units::{Bytes, Duration, Hertz, Time};
+//!
+//! /// Sends every number it gets to the other, less one.
+//! struct Player {
+//!     link: LinkId,
+//!     other: PartitionId,
+//!     last: u64,
+//! }
+//!
+//! impl Partition for Player {
+//!     type Message = u64;
+//!
+//!     fn run(
+//!         &mut self,
+//!         _: Window,
+//!         inbox: &mut Inbox<u64>,
+//!         outbox: &mut Outbox<'_, u64>,
+//!     ) -> Wake {
+//!         while let Some(ball) = inbox.take_in_window() {
+//!             self.last = ball.message;
+//!             if ball.message > 0 {
+//!                 outbox.send(self.link, self.other, ball.due, Bytes(8), ball.message - 1);
+//!             }
+//!         }
+//!         Wake::OnMessage
+//!     }
+//!
+//!     fn save(&self, writer: &mut Writer<'_>) {
+//!         writer.write(&self.last);
+//!     }
+//!
+//!     fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+//!         self.last = reader.read()?;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let mut builder = Topology::builder(Hertz::mega(1_000));
+//! let player = builder.partitions("player", 2);
+//! let link = builder.link(LinkKind {
+//!     name: "ball".into(),
+//!     from: player,
+//!     to: player,
+//!     latency: Duration::nanoseconds(20),
+//!     bandwidth: None,
+//! });
+//! let topology = builder.build()?;
+//! let players = [1, 0].map(|other| Player { link, other: topology.id(player, other), last: 0 });
+//! let mut engine = Engine::new(topology, players.into(), Options::default())?;
+//! engine.post(PartitionId(0), Time::ZERO, 10)?;
+//! assert_eq!(engine.run_until(|_| false), Outcome::Quiescent);
+//! assert_eq!(engine.partition(PartitionId(1)).last, 1);
+//! assert_eq!(engine.now(), Time::ZERO + Duration::nanoseconds(11 * 20));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Left out: ranks of several processes. They would carry the same messages at the same boundary;
 //! `exchange.rs` is where they would attach.
 //!
@@ -37,6 +95,7 @@ mod pool;
 mod save;
 mod shared;
 mod state;
+mod step;
 mod sync;
 mod topology;
 mod topology_text;
