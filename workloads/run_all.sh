@@ -27,9 +27,9 @@ bin=${bin:-$scratch/bin}
 mkdir -p "$bin" "$scratch/out"
 bin=$(cd "$bin" && pwd)
 
-# name, source, architecture, libraries and arguments of each program, separated by tabs, from one-line values.
+# name, source, architecture, libraries and arguments of each program, separated by bars, from one-line values.
 awk -v size="$size" -v only="$only" '
-    function flush() { if (name ~ only) print name "\t" source "\t" need "\t" links "\t" (size == "default" ? "" : words[size]) }
+    function flush() { if (name ~ only) print name "|" source "|" need "|" links "|" (size == "default" ? "" : words[size]) }
     function plain(v) { gsub(/[]["]/, "", v); gsub(/, /, " ", v); return v }
     /^\[\[program\]\]/ { if (name) flush(); name = source = need = links = ""; delete words; next }
     / = / { key = $1; value = $0; sub(/^[^=]*= /, "", value); value = plain(value)
@@ -45,7 +45,7 @@ if [ $build = 1 ]; then
         exit 2
     fi
     build_one() {
-        IFS=$'\t' read -r name source need links _ <<<"$1"
+        IFS='|' read -r name source need links _ <<<"$1"
         # A program may need more than the architecture asked for; the GPU then decides whether it runs.
         target=$arch
         [ "${need#sm_}" -gt "${arch#sm_}" ] 2>/dev/null && target=$need
@@ -65,13 +65,13 @@ if [ $build = 1 ]; then
 fi
 if [ $run = 0 ]; then
     missing=0
-    while IFS=$'\t' read -r name _; do [ -x "$bin/$name" ] || missing=$((missing + 1)); done <"$scratch/programs"
+    while IFS='|' read -r name _; do [ -x "$bin/$name" ] || missing=$((missing + 1)); done <"$scratch/programs"
     echo "$(wc -l <"$scratch/programs") programs for $arch under $bin, $missing not built"
     exit $((missing > 0))
 fi
 
 run_one() {
-    IFS=$'\t' read -r name _ _ _ arguments <<<"$1"
+    IFS='|' read -r name _ _ _ arguments <<<"$1"
     start=$(date +%s.%N)
     if [ -x "$bin/$name" ]; then
         # Arguments and launcher are words on purpose.
@@ -86,17 +86,16 @@ run_one() {
     [ $code = 0 ] && grep -q "^PASS $name " "$scratch/out/$name.txt" && verdict=pass
     [ $code = 124 ] && verdict=timeout
     line=$(grep -E "^(PASS|FAIL) " "$scratch/out/$name.txt" | tail -n 1)
-    printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$verdict" "$code" "$seconds" "${line:-$(tail -n 1 "$scratch/out/$name.txt")}" >"$scratch/out/$name.row"
+    printf '%s|%s|%s|%s|%s\n' "$name" "$verdict" "$code" "$seconds" "${line:-$(tail -n 1 "$scratch/out/$name.txt")}" >"$scratch/out/$name.row"
 }
 export -f run_one
 export bin scratch
 xargs -d '\n' -P "${RUN_JOBS:-4}" -I{} bash -c 'run_one "$1"' _ {} <"$scratch/programs"
 
 passed=0 failed=0
-: >"$scratch/workloads.csv"
 echo "program,verdict,exit_code,seconds,arguments,line" >"$scratch/workloads.csv"
-while IFS=$'\t' read -r name _ _ _ arguments; do
-    IFS=$'\t' read -r _ verdict code seconds line <"$scratch/out/$name.row"
+while IFS='|' read -r name _ _ _ arguments; do
+    IFS='|' read -r _ verdict code seconds line <"$scratch/out/$name.row"
     printf '%-26s %-8s %7ss  %s\n' "$name" "$verdict" "$seconds" "$line"
     printf '%s,%s,%s,%s,"%s","%s"\n' "$name" "$verdict" "$code" "$seconds" "$arguments" "${line//\"/\"\"}" >>"$scratch/workloads.csv"
     if [ "$verdict" = pass ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
