@@ -1,6 +1,6 @@
 //! What belongs to the process: the simulator's welcome and the devices that are visible.
 
-use crate::{hook, report, watch};
+use crate::{hook, report, thread, watch};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
     ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, SOCKET_VARIABLE,
@@ -43,7 +43,7 @@ pub fn process() -> Result<&'static Process, CuResult> {
         return Err(CuResult::NOT_INITIALIZED);
     }
     if PROCESS.get().is_none() {
-        let thread = crate::thread::current();
+        let thread = thread::current();
         if thread.connection.borrow().is_none() {
             let connection = connect()?;
             *thread.connection.borrow_mut() = Some(connection);
@@ -125,6 +125,7 @@ fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
         }
         // SAFETY: the handler only stores a flag.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+        thread::current().first.set(true);
         let _ = PROCESS.set(adopt(welcome));
     }
     Ok(connection)

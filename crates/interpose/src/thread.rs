@@ -17,6 +17,9 @@ use std::sync::OnceLock;
 pub struct Thread {
     /// Its connection, once it has made a call that needs one.
     pub connection: RefCell<Option<ClientConnection>>,
+    /// Whether it is the first of the process, which stays open when the thread ends: what
+    /// the process has at the simulator must outlive the thread that made it.
+    pub first: Cell<bool>,
     /// What `cudaGetLastError` answers.
     pub last_error: Cell<i32>,
     /// What `cudaSetDevice` chose, among the visible devices.
@@ -76,5 +79,8 @@ fn create() -> *const Thread {
 unsafe extern "C" fn end(pointer: *mut c_void) {
     CURRENT.set(ptr::null());
     // SAFETY: the key holds what `create` leaked for this thread, and gives it here once.
-    drop(unsafe { Box::from_raw(pointer.cast::<Thread>()) });
+    let thread = unsafe { Box::from_raw(pointer.cast::<Thread>()) };
+    if thread.first.get() {
+        std::mem::forget(thread.connection.take());
+    }
 }

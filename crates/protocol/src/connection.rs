@@ -26,11 +26,15 @@ pub const PROTOCOL_VERSION: u32 = 1;
 const MAGIC: [u8; 4] = *b"LKST";
 
 /// Who attaches.
+///
+/// A process lives, with all that it has at the simulator, as long as any of its connections
+/// is open; its first one stays open until the process ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Process id.
     pub process: u32,
-    /// Thread id.
+    /// Thread id; 0 for the one connection of a process that sends no request and only
+    /// watches for the end of the simulator.
     pub thread: u32,
     /// Name of the program.
     pub name: String,

@@ -69,7 +69,6 @@ pub struct Simulator {
     state: Arc<Mutex<State>>,
     connections: Arc<Mutex<Vec<UnixStream>>>,
     path: PathBuf,
-    listener: Arc<Listener>,
 }
 
 /// What it knows how to do.
@@ -86,7 +85,7 @@ pub struct Knowledge {
 impl Simulator {
     /// Starts serving.
     pub fn start(knowledge: Knowledge) -> Self {
-        let listener = Arc::new(Listener::bind_under(&std::env::temp_dir()).unwrap());
+        let listener = Listener::bind_under(&std::env::temp_dir()).unwrap();
         let file = Arc::new(window::create().unwrap());
         let memory = Arc::new(Memory(Window::map_anywhere(&*file).unwrap()));
         let mut state = State {
@@ -121,7 +120,6 @@ impl Simulator {
             state: state.clone(),
             connections: connections.clone(),
             path: listener.path().to_path_buf(),
-            listener: listener.clone(),
         };
         std::thread::spawn(move || {
             while let Ok(stream) = listener.accept() {
@@ -157,6 +155,14 @@ impl Simulator {
         for stream in self.connections.lock().unwrap().drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
+    }
+}
+
+impl Drop for Simulator {
+    /// The thread that accepts is never told to end, so its socket is removed here.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_dir(self.path.parent().unwrap());
     }
 }
 
