@@ -15,7 +15,13 @@ use std::process::ExitCode;
 /// Runs unmodified CUDA programs on simulated NVIDIA GPUs: cycle by cycle, in parallel, with one
 /// answer however many threads run it.
 #[derive(Parser)]
-#[command(name = "lockstep", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "lockstep",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 struct Cli {
     /// Say more about what happens (-v: what is done, -vv: every call)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
@@ -31,7 +37,9 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "lockstep: {error:#}");
-            let code = error.downcast_ref::<lockstep_simulation::RunError>().map_or(2, |error| error.exit_code());
+            let code = error
+                .downcast_ref::<lockstep_simulation::RunError>()
+                .map_or(2, |error| error.exit_code());
             ExitCode::from(u8::try_from(code & 0xff).unwrap_or(2))
         }
     }

@@ -71,7 +71,8 @@ pub enum ScheduleName {
 impl SimulationOptions {
     /// The run that these options describe.
     pub fn describe(&self) -> anyhow::Result<Description> {
-        let config = lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
+        let config =
+            lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
         let mut description = Description::new(&self.gpu, config);
         description.frontend = match self.frontend {
             FrontendName::Auto => FrontendChoice::Auto,

@@ -38,13 +38,20 @@ fn text(results: &Results) -> String {
     if results.kernels.is_empty() && summary.totals.calls == 0 {
         return text;
     }
-    let name = summary.configuration["device"]["name"].as_str().unwrap_or(&summary.gpu).to_string();
+    let name = summary.configuration["device"]["name"]
+        .as_str()
+        .unwrap_or(&summary.gpu)
+        .to_string();
     let _ = writeln!(text, "\n── {name}, {} ──", summary.mode);
     if !results.kernels.is_empty() {
         let _ = write!(text, "{}", kernel_table(results));
     }
     let totals = &summary.totals;
-    let mut line = format!("{} calls, {} kernels", group(totals.calls), group(totals.kernels));
+    let mut line = format!(
+        "{} calls, {} kernels",
+        group(totals.calls),
+        group(totals.kernels)
+    );
     if let Some(count) = totals.inst_executed {
         let _ = write!(line, ", {} warp instructions", group(count));
     }
@@ -56,7 +63,11 @@ fn text(results: &Results) -> String {
     }
     let _ = writeln!(text, "{line}");
     if let Some(digest) = &summary.digest {
-        let note = if summary.reproducible { "" } else { "  (not reproducible: the program spins on memory)" };
+        let note = if summary.reproducible {
+            ""
+        } else {
+            "  (not reproducible: the program spins on memory)"
+        };
         let _ = writeln!(text, "digest {digest}{note}");
     }
     let _ = writeln!(text, "{}", speed(results));
@@ -71,7 +82,11 @@ fn text(results: &Results) -> String {
 
 fn kernel_table(results: &Results) -> String {
     let timing = results.summary.mode == "timing";
-    let mut columns = vec![("kernel", Align::Left), ("grid", Align::Right), ("block", Align::Right)];
+    let mut columns = vec![
+        ("kernel", Align::Left),
+        ("grid", Align::Right),
+        ("block", Align::Right),
+    ];
     if timing {
         columns.extend([("time", Align::Right), ("cycles", Align::Right)]);
     }
@@ -94,7 +109,12 @@ fn kernel_table(results: &Results) -> String {
             *names.entry(&row.kernel).or_default() += 1;
         }
         let more = results.kernels.len() - MAXIMUM_ROWS;
-        let _ = writeln!(text, "… and {} more launches of {} kernels, in kernels.csv", group(more as u64), names.len());
+        let _ = writeln!(
+            text,
+            "… and {} more launches of {} kernels, in kernels.csv",
+            group(more as u64),
+            names.len()
+        );
     }
     text
 }
@@ -136,7 +156,11 @@ fn unsupported(results: &Results) -> String {
 pub fn readable(name: &str) -> String {
     let demangled = cpp_demangle::Symbol::new(name)
         .ok()
-        .and_then(|symbol| symbol.demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params()).ok())
+        .and_then(|symbol| {
+            symbol
+                .demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params())
+                .ok()
+        })
         .unwrap_or_else(|| name.to_string());
     if demangled.chars().count() <= MAXIMUM_NAME {
         return demangled;

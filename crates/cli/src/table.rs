@@ -22,7 +22,12 @@ impl Table {
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
-            rows: vec![columns.iter().map(|(name, _)| (*name).to_string()).collect()],
+            rows: vec![
+                columns
+                    .iter()
+                    .map(|(name, _)| (*name).to_string())
+                    .collect(),
+            ],
         }
     }
 
@@ -66,6 +71,9 @@ mod tests {
         let mut table = Table::new(&[("name", Align::Left), ("n", Align::Right)]);
         table.row(&["a".into(), "10".into()]);
         table.row(&["longer µ".into(), "7".into()]);
-        assert_eq!(table.to_string(), "name       n\na         10\nlonger µ   7\n");
+        assert_eq!(
+            table.to_string(),
+            "name       n\na         10\nlonger µ   7\n"
+        );
     }
 }

@@ -23,25 +23,27 @@ impl Watcher {
         }
         let (sender, receiver) = channel();
         let progress = progress.clone();
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
-            if receiver.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
-                bar.set_style(style);
-            }
-            while receiver.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                let (began, ended) = progress.kernels();
-                let microseconds = progress.simulated_ns() as f64 / 1e3;
-                bar.set_message(format!(
-                    "{microseconds:.1} us simulated, {ended} of {began} kernels done, last: {}",
-                    crate::report::readable(&progress.kernel())
-                ));
-                bar.tick();
-            }
-            bar.finish_and_clear();
-        });
+        let thread = std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(move || {
+                if receiver.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+                    bar.set_style(style);
+                }
+                while receiver.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
+                    let (began, ended) = progress.kernels();
+                    let microseconds = progress.simulated_ns() as f64 / 1e3;
+                    bar.set_message(format!(
+                        "{microseconds:.1} us simulated, {ended} of {began} kernels done, last: {}",
+                        crate::report::readable(&progress.kernel())
+                    ));
+                    bar.tick();
+                }
+                bar.finish_and_clear();
+            });
         Self(thread.ok().map(|thread| (sender, thread)))
     }
 

@@ -66,8 +66,12 @@ impl ElementType {
         let refused = || format!("`{text}` is not a value of type {self}");
         let size = usize::from(self.bytes);
         match self.kind {
-            Kind::Float if size == 4 => text.parse::<f32>().map(|value| value.to_le_bytes().to_vec()),
-            Kind::Float => text.parse::<f64>().map(|value| value.to_le_bytes().to_vec()),
+            Kind::Float if size == 4 => text
+                .parse::<f32>()
+                .map(|value| value.to_le_bytes().to_vec()),
+            Kind::Float => text
+                .parse::<f64>()
+                .map(|value| value.to_le_bytes().to_vec()),
             Kind::Unsigned | Kind::Signed => {
                 let value = parse_integer(text).ok_or_else(refused)?;
                 let bits = 8 * u32::from(self.bytes);
@@ -128,7 +132,11 @@ impl FromStr for ElementType {
             "s64" => (Kind::Signed, 8),
             "f32" => (Kind::Float, 4),
             "f64" => (Kind::Float, 8),
-            _ => return Err(format!("`{text}` is not a type; types are u8 to u64, s8 to s64, f32, f64")),
+            _ => {
+                return Err(format!(
+                    "`{text}` is not a type; types are u8 to u64, s8 to s64, f32, f64"
+                ));
+            }
         };
         Ok(Self { kind, bytes })
     }
@@ -141,19 +149,27 @@ impl FromStr for Argument {
         let whole = |reason: String| format!("argument `{text}`: {reason}");
         if let Some((kind, rest)) = text.split_once('[') {
             let kind: ElementType = kind.trim().parse().map_err(whole)?;
-            let (count, pattern) = rest
-                .split_once(']')
-                .ok_or_else(|| whole("a `]` is missing; write for example f32[1024]=iota".into()))?;
+            let (count, pattern) = rest.split_once(']').ok_or_else(|| {
+                whole("a `]` is missing; write for example f32[1024]=iota".into())
+            })?;
             let count = parse_integer(count.trim())
                 .and_then(|count| u64::try_from(count).ok())
                 .filter(|count| *count > 0 && count.saturating_mul(kind.bytes()) <= MAXIMUM_BYTES)
-                .ok_or_else(|| whole(format!("`{count}` is not a number of elements, or too many")))?;
+                .ok_or_else(|| {
+                    whole(format!(
+                        "`{count}` is not a number of elements, or too many"
+                    ))
+                })?;
             let pattern = parse_pattern(kind, pattern.trim()).map_err(whole)?;
-            return Ok(Self::Buffer { kind, count, pattern });
+            return Ok(Self::Buffer {
+                kind,
+                count,
+                pattern,
+            });
         }
-        let (kind, value) = text
-            .split_once(':')
-            .ok_or_else(|| whole("write TYPE:VALUE (u32:5) or TYPE[COUNT]=PATTERN (f32[1024]=iota)".into()))?;
+        let (kind, value) = text.split_once(':').ok_or_else(|| {
+            whole("write TYPE:VALUE (u32:5) or TYPE[COUNT]=PATTERN (f32[1024]=iota)".into())
+        })?;
         let kind: ElementType = kind.trim().parse().map_err(whole)?;
         let bytes = kind.encode(value.trim()).map_err(whole)?;
         Ok(Self::Scalar { kind, bytes })
@@ -165,16 +181,19 @@ fn parse_pattern(kind: ElementType, text: &str) -> Result<Pattern, String> {
         return if text.is_empty() {
             Ok(Pattern::Value(vec![0; usize::from(kind.bytes)]))
         } else {
-            Err(format!("`{text}` after `]`; write =iota, =VALUE or =random:SEED"))
+            Err(format!(
+                "`{text}` after `]`; write =iota, =VALUE or =random:SEED"
+            ))
         };
     };
     match text.trim() {
         "iota" => Ok(Pattern::Iota),
         "random" => Ok(Pattern::Random(0)),
         text => match text.strip_prefix("random:") {
-            Some(seed) => {
-                seed.parse().map(Pattern::Random).map_err(|_| format!("`{seed}` is not a seed, a whole number"))
-            }
+            Some(seed) => seed
+                .parse()
+                .map(Pattern::Random)
+                .map_err(|_| format!("`{seed}` is not a seed, a whole number")),
             None => kind.encode(text).map(Pattern::Value),
         },
     }
@@ -199,8 +218,12 @@ pub fn contents(kind: ElementType, pattern: &Pattern, first: u64, count: u64) ->
     for index in first..first + count {
         match (pattern, kind.kind, size) {
             (Pattern::Value(value), ..) => bytes.extend_from_slice(value),
-            (Pattern::Iota, Kind::Float, 4) => bytes.extend_from_slice(&(index as f32).to_le_bytes()),
-            (Pattern::Iota, Kind::Float, _) => bytes.extend_from_slice(&(index as f64).to_le_bytes()),
+            (Pattern::Iota, Kind::Float, 4) => {
+                bytes.extend_from_slice(&(index as f32).to_le_bytes())
+            }
+            (Pattern::Iota, Kind::Float, _) => {
+                bytes.extend_from_slice(&(index as f64).to_le_bytes())
+            }
             (Pattern::Iota, ..) => bytes.extend_from_slice(&index.to_le_bytes()[..size]),
             (Pattern::Random(seed), Kind::Float, 4) => {
                 let fraction = (random(*seed, index) >> 40) as f32 / (1u32 << 24) as f32;
@@ -210,7 +233,9 @@ pub fn contents(kind: ElementType, pattern: &Pattern, first: u64, count: u64) ->
                 let fraction = (random(*seed, index) >> 11) as f64 / (1u64 << 53) as f64;
                 bytes.extend_from_slice(&fraction.to_le_bytes());
             }
-            (Pattern::Random(seed), ..) => bytes.extend_from_slice(&random(*seed, index).to_le_bytes()[..size]),
+            (Pattern::Random(seed), ..) => {
+                bytes.extend_from_slice(&random(*seed, index).to_le_bytes()[..size])
+            }
         }
     }
     bytes
@@ -231,10 +256,19 @@ mod tests {
 
     fn check(text: &str, expected: Expect) {
         let shown = match text.parse::<Argument>() {
-            Ok(Argument::Scalar { kind, bytes }) => format!("{kind} {} {bytes:02x?}", kind.show(&bytes)),
-            Ok(Argument::Buffer { kind, count, pattern }) => {
+            Ok(Argument::Scalar { kind, bytes }) => {
+                format!("{kind} {} {bytes:02x?}", kind.show(&bytes))
+            }
+            Ok(Argument::Buffer {
+                kind,
+                count,
+                pattern,
+            }) => {
                 let first = contents(kind, &pattern, 0, count.min(4));
-                let values: Vec<String> = first.chunks(kind.bytes() as usize).map(|bytes| kind.show(bytes)).collect();
+                let values: Vec<String> = first
+                    .chunks(kind.bytes() as usize)
+                    .map(|bytes| kind.show(bytes))
+                    .collect();
                 format!("{count} x {kind}: {}", values.join(" "))
             }
             Err(error) => error,
@@ -246,11 +280,27 @@ mod tests {
     fn scalars_have_types() {
         check("u32:5", expect!["u32 5 [05, 00, 00, 00]"]);
         check("s16:-2", expect!["s16 -2 [fe, ff]"]);
-        check("u64:0xffffffffffffffff", expect!["u64 18446744073709551615 [ff, ff, ff, ff, ff, ff, ff, ff]"]);
+        check(
+            "u64:0xffffffffffffffff",
+            expect!["u64 18446744073709551615 [ff, ff, ff, ff, ff, ff, ff, ff]"],
+        );
         check("f32:1.5", expect!["f32 1.5 [00, 00, c0, 3f]"]);
-        check("u8:256", expect!["argument `u8:256`: `256` is not a value of type u8"]);
-        check("int:4", expect!["argument `int:4`: `int` is not a type; types are u8 to u64, s8 to s64, f32, f64"]);
-        check("5", expect!["argument `5`: write TYPE:VALUE (u32:5) or TYPE[COUNT]=PATTERN (f32[1024]=iota)"]);
+        check(
+            "u8:256",
+            expect!["argument `u8:256`: `256` is not a value of type u8"],
+        );
+        check(
+            "int:4",
+            expect![
+                "argument `int:4`: `int` is not a type; types are u8 to u64, s8 to s64, f32, f64"
+            ],
+        );
+        check(
+            "5",
+            expect![
+                "argument `5`: write TYPE:VALUE (u32:5) or TYPE[COUNT]=PATTERN (f32[1024]=iota)"
+            ],
+        );
     }
 
     #[test]
@@ -258,10 +308,27 @@ mod tests {
         check("f32[1024]=iota", expect!["1024 x f32: 0 1 2 3"]);
         check("s32[3]=-7", expect!["3 x s32: -7 -7 -7"]);
         check("u8[300]", expect!["300 x u8: 0 0 0 0"]);
-        check("f32[8]=random:1", expect!["8 x f32: 0.5665617 0.74578655 0.5710094 0.8975942"]);
-        check("u32[0]", expect!["argument `u32[0]`: `0` is not a number of elements, or too many"]);
-        check("u32[4", expect!["argument `u32[4`: a `]` is missing; write for example f32[1024]=iota"]);
-        check("u32[4]=x", expect!["argument `u32[4]=x`: `x` is not a value of type u32"]);
-        check("u64[99999999999999999999]", expect!["argument `u64[99999999999999999999]`: `99999999999999999999` is not a number of elements, or too many"]);
+        check(
+            "f32[8]=random:1",
+            expect!["8 x f32: 0.5665617 0.74578655 0.5710094 0.8975942"],
+        );
+        check(
+            "u32[0]",
+            expect!["argument `u32[0]`: `0` is not a number of elements, or too many"],
+        );
+        check(
+            "u32[4",
+            expect!["argument `u32[4`: a `]` is missing; write for example f32[1024]=iota"],
+        );
+        check(
+            "u32[4]=x",
+            expect!["argument `u32[4]=x`: `x` is not a value of type u32"],
+        );
+        check(
+            "u64[99999999999999999999]",
+            expect![
+                "argument `u64[99999999999999999999]`: `99999999999999999999` is not a number of elements, or too many"
+            ],
+        );
     }
 }

@@ -23,7 +23,12 @@ impl Guardian {
     /// No process could be made.
     pub fn start(path: &Path) -> io::Result<Self> {
         let socket = CString::new(path.as_os_str().as_bytes())?;
-        let directory = CString::new(path.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes())?;
+        let directory = CString::new(
+            path.parent()
+                .unwrap_or(Path::new("/"))
+                .as_os_str()
+                .as_bytes(),
+        )?;
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // SAFETY: the child calls only functions that are safe after `fork` in a process with
         // threads, and ends with `_exit`.
@@ -31,7 +36,10 @@ impl Guardian {
             -1 => Err(io::Error::last_os_error()),
             // SAFETY: this is that child.
             0 => unsafe { guard(reader.as_raw_fd(), &socket, &directory) },
-            process => Ok(Self { pipe: Some(writer), process }),
+            process => Ok(Self {
+                pipe: Some(writer),
+                process,
+            }),
         }
     }
 }
@@ -84,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_guardian_removes_what_is_left() {
-        let directory = std::env::temp_dir().join(format!("lockstep-guardian-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("lockstep-guardian-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         let socket = directory.join("socket");
         std::fs::write(&socket, "").unwrap();

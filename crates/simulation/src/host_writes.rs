@@ -21,7 +21,12 @@ pub struct HostWrites {
 
 impl HostWrites {
     /// Before a call of a connection: hands every range that the host wrote to `found`.
-    pub fn before<D: Device>(&mut self, connection: u64, runtime: &Runtime<D>, mut found: impl FnMut(u64, &[u8])) {
+    pub fn before<D: Device>(
+        &mut self,
+        connection: u64,
+        runtime: &Runtime<D>,
+        mut found: impl FnMut(u64, &[u8]),
+    ) {
         for ranges in self.pending.values() {
             for (address, bytes) in ranges {
                 let mut contents = vec![0; *bytes as usize];
@@ -37,14 +42,21 @@ impl HostWrites {
     /// After a call of a connection: what it may write from now on.
     pub fn after<D: Device>(&mut self, connection: u64, runtime: &Runtime<D>) {
         if !runtime.host_writes().is_empty() {
-            self.pending.entry(connection).or_default().extend_from_slice(runtime.host_writes());
+            self.pending
+                .entry(connection)
+                .or_default()
+                .extend_from_slice(runtime.host_writes());
         }
         self.compare(runtime, &mut |_, _| ());
     }
 
     fn compare<D: Device>(&mut self, runtime: &Runtime<D>, found: &mut impl FnMut(u64, &[u8])) {
         let visible = runtime.host_visible();
-        self.pages.retain(|page, _| visible.iter().any(|(base, bytes)| page + (PAGE as u64) > *base && *page < base + bytes));
+        self.pages.retain(|page, _| {
+            visible
+                .iter()
+                .any(|(base, bytes)| page + (PAGE as u64) > *base && *page < base + bytes)
+        });
         for (base, bytes) in visible {
             let mut address = base;
             while address < base + bytes {
@@ -54,10 +66,16 @@ impl HostWrites {
                 let at = (address - page) as usize;
                 let part = at..at + length as usize;
                 runtime.device().read(address, &mut now[part.clone()]);
-                let before = self.pages.get(&page).map_or(&[0; PAGE][..], |known| &known[..]);
+                let before = self
+                    .pages
+                    .get(&page)
+                    .map_or(&[0; PAGE][..], |known| &known[..]);
                 if before[part.clone()] != now[part.clone()] {
                     found(address, &now[part.clone()]);
-                    let known = self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]));
+                    let known = self
+                        .pages
+                        .entry(page)
+                        .or_insert_with(|| Box::new([0; PAGE]));
                     known[part.clone()].copy_from_slice(&now[part]);
                 }
                 address += length;

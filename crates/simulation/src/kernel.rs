@@ -18,7 +18,10 @@ use std::time::Instant;
 const MAXIMUM_FILE: u64 = 1 << 30;
 /// Elements of a buffer that are written at a time.
 const PIECE: u64 = 1 << 16;
-const CLIENT: Client = Client { connection: 0, process: 0 };
+const CLIENT: Client = Client {
+    connection: 0,
+    process: 0,
+};
 
 /// One kernel and its arguments.
 #[derive(Clone, Debug)]
@@ -56,8 +59,14 @@ pub struct Printed {
 ///
 /// # Errors
 /// The file, the kernel or the arguments do not fit, or nothing could be simulated.
-#[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
-pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Result<(Results, Vec<Printed>), RunError> {
+#[allow(
+    clippy::disallowed_methods,
+    reason = "figures about the host are outside the digest"
+)]
+pub fn run_kernel(
+    description: &Description,
+    kernel: &KernelDescription,
+) -> Result<(Results, Vec<Printed>), RunError> {
     let image = read_image(kernel)?;
     let memory = window::create()?;
     let mut runtime = machine::runtime(description, &memory)?;
@@ -66,7 +75,13 @@ pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Resu
         Reply::Context(context) => context,
         other => return Err(unexpected(&other)),
     };
-    let module = match ask(&mut runtime, &Request::ModuleLoad { context, images: vec![image] })? {
+    let module = match ask(
+        &mut runtime,
+        &Request::ModuleLoad {
+            context,
+            images: vec![image],
+        },
+    )? {
         Reply::Module(module) => module,
         other => return Err(unexpected(&other)),
     };
@@ -75,14 +90,25 @@ pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Resu
         other => return Err(unexpected(&other)),
     };
     let entry = choose_entry(kernel, &names)?;
-    let function = match ask(&mut runtime, &Request::ModuleFunction { module, name: entry.clone() })? {
+    let function = match ask(
+        &mut runtime,
+        &Request::ModuleFunction {
+            module,
+            name: entry.clone(),
+        },
+    )? {
         Reply::Function(function) => function,
         other => return Err(unexpected(&other)),
     };
     let mut buffers = Vec::new();
     let mut parameters = vec![0; function.parameter_bytes()];
     check_count(&function, kernel)?;
-    for (index, (argument, slot)) in kernel.arguments.iter().zip(&function.parameters).enumerate() {
+    for (index, (argument, slot)) in kernel
+        .arguments
+        .iter()
+        .zip(&function.parameters)
+        .enumerate()
+    {
         let bytes = match argument {
             Argument::Scalar { bytes, .. } => {
                 buffers.push(None);
@@ -111,7 +137,14 @@ pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Resu
     }
     if kernel.dynamic_shared > function.attributes.maximum_dynamic_shared as u32 {
         let value = i32::try_from(kernel.dynamic_shared).unwrap_or(i32::MAX);
-        ask(&mut runtime, &Request::FunctionSetAttribute { function: function.handle, attribute: 8, value })?;
+        ask(
+            &mut runtime,
+            &Request::FunctionSetAttribute {
+                function: function.handle,
+                attribute: 8,
+                value,
+            },
+        )?;
     }
     let mut problems = Vec::new();
     for _ in 0..kernel.repeat.max(1) {
@@ -139,10 +172,25 @@ pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Resu
     }
     let printed = print(&runtime, kernel, &buffers)?;
     let wall = began.elapsed();
-    let figures = Figures { simulating: wall, ..Figures::default() };
-    let ending = Ending { exit_code: 0, signal: None, problems, complete: true };
+    let figures = Figures {
+        simulating: wall,
+        ..Figures::default()
+    };
+    let ending = Ending {
+        exit_code: 0,
+        signal: None,
+        problems,
+        complete: true,
+    };
     let name = kernel.file.display().to_string();
-    let mut results = Results::collect(description, &[name.clone(), entry], &mut runtime, figures, wall, ending);
+    let mut results = Results::collect(
+        description,
+        &[name.clone(), entry],
+        &mut runtime,
+        figures,
+        wall,
+        ending,
+    );
     let folder = RunFolder::create(description.out.as_deref(), &name)?;
     results.write(&folder)?;
     Ok((results, printed))
@@ -152,7 +200,9 @@ pub fn run_kernel(description: &Description, kernel: &KernelDescription) -> Resu
 fn ask<D: Device>(runtime: &mut Runtime<D>, request: &Request) -> Result<Reply, RunError> {
     let response = runtime.handle(CLIENT, request);
     print_output(&response.output);
-    response.result.map_err(|failure| RunError::Request(format!("{}: {}", failure.code, failure.message)))
+    response
+        .result
+        .map_err(|failure| RunError::Request(format!("{}: {}", failure.code, failure.message)))
 }
 
 fn unexpected(reply: &Reply) -> RunError {
@@ -167,9 +217,13 @@ fn print_output(output: &[u8]) {
 
 fn read_image(kernel: &KernelDescription) -> Result<ModuleImage, RunError> {
     let name = kernel.file.display().to_string();
-    let size = std::fs::metadata(&kernel.file).map_err(system(&name))?.len();
+    let size = std::fs::metadata(&kernel.file)
+        .map_err(system(&name))?
+        .len();
     if size > MAXIMUM_FILE {
-        return Err(RunError::Request(format!("{name}: {size} bytes are too many for a kernel")));
+        return Err(RunError::Request(format!(
+            "{name}: {size} bytes are too many for a kernel"
+        )));
     }
     let mut bytes = std::fs::read(&kernel.file).map_err(system(&name))?;
     let kind = match bytes.get(..4) {
@@ -182,19 +236,29 @@ fn read_image(kernel: &KernelDescription) -> Result<ModuleImage, RunError> {
             bytes.pop();
         }
     }
-    Ok(ModuleImage { kind, role: ImageRole::Main, bytes })
+    Ok(ModuleImage {
+        kind,
+        role: ImageRole::Main,
+        bytes,
+    })
 }
 
 fn choose_entry(kernel: &KernelDescription, names: &[String]) -> Result<String, RunError> {
     let file = kernel.file.display();
-    let known = if names.is_empty() { "none".into() } else { names.join(", ") };
+    let known = if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(", ")
+    };
     match (&kernel.entry, names) {
         (Some(entry), _) if names.contains(entry) => Ok(entry.clone()),
-        (Some(entry), _) => {
-            Err(RunError::Request(format!("{file} has no kernel called `{entry}`; its kernels: {known}")))
-        }
+        (Some(entry), _) => Err(RunError::Request(format!(
+            "{file} has no kernel called `{entry}`; its kernels: {known}"
+        ))),
         (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(RunError::Request(format!("name one of the kernels of {file} with --entry: {known}"))),
+        (None, _) => Err(RunError::Request(format!(
+            "name one of the kernels of {file} with --entry: {known}"
+        ))),
     }
 }
 
@@ -203,7 +267,11 @@ fn check_count(function: &FunctionInfo, kernel: &KernelDescription) -> Result<()
     if expected == found {
         return Ok(());
     }
-    let sizes: Vec<String> = function.parameters.iter().map(|slot| slot.size.to_string()).collect();
+    let sizes: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|slot| slot.size.to_string())
+        .collect();
     Err(RunError::Request(format!(
         "`{}` takes {expected} arguments (of {} bytes), and {found} are given with --arg",
         function.name,
@@ -212,11 +280,21 @@ fn check_count(function: &FunctionInfo, kernel: &KernelDescription) -> Result<()
 }
 
 fn fill<D: Device>(runtime: &mut Runtime<D>, argument: &Argument, address: u64) {
-    let Argument::Buffer { kind, count, pattern } = argument else { return };
+    let Argument::Buffer {
+        kind,
+        count,
+        pattern,
+    } = argument
+    else {
+        return;
+    };
     let mut first = 0;
     while first < *count {
         let part = PIECE.min(count - first);
-        runtime.device_mut().write(address + first * kind.bytes(), &contents(*kind, pattern, first, part));
+        runtime.device_mut().write(
+            address + first * kind.bytes(),
+            &contents(*kind, pattern, first, part),
+        );
         first += part;
     }
 }
@@ -231,13 +309,22 @@ fn print<D: Device>(
         let (Some(Argument::Buffer { kind, count, .. }), Some(Some(address))) =
             (kernel.arguments.get(*index), buffers.get(*index))
         else {
-            return Err(RunError::Request(format!("argument {index} is not a buffer that could be printed")));
+            return Err(RunError::Request(format!(
+                "argument {index} is not a buffer that could be printed"
+            )));
         };
         let count = (*wanted).min(*count);
         let mut bytes = vec![0; (count * kind.bytes()) as usize];
         runtime.device().read(*address, &mut bytes);
-        let values = bytes.chunks(kind.bytes() as usize).map(|bytes| kind.show(bytes)).collect();
-        printed.push(Printed { argument: *index, kind: *kind, values });
+        let values = bytes
+            .chunks(kind.bytes() as usize)
+            .map(|bytes| kind.show(bytes))
+            .collect();
+        printed.push(Printed {
+            argument: *index,
+            kind: *kind,
+            values,
+        });
     }
     Ok(printed)
 }

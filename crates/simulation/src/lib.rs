@@ -8,10 +8,9 @@
 
 mod arguments;
 mod description;
-mod environment;
 mod guardian;
 mod host_writes;
-mod inspect;
+mod images;
 mod kernel;
 mod machine;
 mod program;
@@ -24,9 +23,9 @@ mod verify;
 
 pub use arguments::{Argument, ElementType};
 pub use description::{Description, Execution, Mode, Schedule};
-pub use environment::{Libraries, MissingLibraries};
 pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_runtime::FrontendChoice;
+pub use machine::{MachineError, topology};
 pub use program::{RunError, run_program};
 pub use progress::Progress;
 pub use replay::replay;

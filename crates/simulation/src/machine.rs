@@ -6,7 +6,8 @@ use crate::images;
 use crate::progress::Progress;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
-    Contents, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options, Perturbation,
+    Contents, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options,
+    Perturbation,
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
@@ -64,14 +65,22 @@ struct Reload {
 ///
 /// # Errors
 /// The GPU cannot be built.
-pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<Machine>, MachineError> {
+pub fn runtime(
+    description: &Description,
+    memory: &OwnedFd,
+) -> Result<Runtime<Machine>, MachineError> {
     let machine = Machine::new(description, memory)?;
     let options = LoadOptions {
         frontend: description.frontend,
         architecture: description.config.device.compute_capability.architecture(),
         strict: description.strict_image,
     };
-    Ok(Runtime::new(description.config.clone(), options, Box::new(images::load), machine))
+    Ok(Runtime::new(
+        description.config.clone(),
+        options,
+        Box::new(images::load),
+        machine,
+    ))
 }
 
 /// The name of a choice.
@@ -99,7 +108,11 @@ pub fn topology(description: &Description, graph: bool) -> Result<String, Machin
     let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
     let machine = Machine::new(description, &memory)?;
     let topology = machine.gpu.topology();
-    Ok(if graph { topology.graphviz() } else { topology.text() })
+    Ok(if graph {
+        topology.graphviz()
+    } else {
+        topology.text()
+    })
 }
 
 fn contents(memory: &OwnedFd) -> Result<Arc<Contents>, MachineError> {
@@ -134,7 +147,9 @@ fn options(description: &Description) -> Options {
 
 impl Machine {
     fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
-        let memory = memory.try_clone().map_err(|error| MachineError::Memory(error.to_string()))?;
+        let memory = memory
+            .try_clone()
+            .map_err(|error| MachineError::Memory(error.to_string()))?;
         let options = options(description);
         let gpu = Gpu::new(&description.config, contents(&memory)?, options.clone())?;
         Ok(Self {
@@ -148,7 +163,10 @@ impl Machine {
             modules: Vec::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
-            reload: description.execution.reload_seed.map(|seed| Reload { random: seed, at: Time::ZERO }),
+            reload: description.execution.reload_seed.map(|seed| Reload {
+                random: seed,
+                at: Time::ZERO,
+            }),
             reloads: 0,
         })
     }
@@ -190,7 +208,11 @@ impl Machine {
     }
 
     fn module_number(&mut self, module: &Arc<Module>) -> u64 {
-        if let Some(index) = self.modules.iter().position(|known| Arc::ptr_eq(known, module)) {
+        if let Some(index) = self
+            .modules
+            .iter()
+            .position(|known| Arc::ptr_eq(known, module))
+        {
             return index as u64;
         }
         self.modules.push(module.clone());
@@ -211,18 +233,25 @@ impl Machine {
     /// Saves everything, makes a GPU anew and loads it, if the time for that has come.
     fn reload_if_due(&mut self) {
         let now = self.gpu.now();
-        let Some(reload) = &mut self.reload else { return };
+        let Some(reload) = &mut self.reload else {
+            return;
+        };
         if now < reload.at {
             return;
         }
         // Some hundred to some ten thousand cycles further on.
-        reload.random = reload.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        reload.random = reload
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         reload.at = now + Duration::nanoseconds(100 + (reload.random >> 33) % 10_000);
         if self.gpu.is_idle() {
             return;
         }
         let saved = self.gpu.save();
-        let (gpu, memory) = self.rebuilt(&saved).unwrap_or_else(|error| panic!("state that was saved loads: {error}"));
+        let (gpu, memory) = self
+            .rebuilt(&saved)
+            .unwrap_or_else(|error| panic!("state that was saved loads: {error}"));
         self.gpu = gpu;
         self.memory = memory;
         self.reloads += 1;
@@ -258,7 +287,8 @@ impl Machine {
         }
         let (first, last) = (address.next_multiple_of(PAGE), end - end % PAGE);
         if first < last {
-            let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            let flags =
+                rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
             let offset = first - layout::WINDOW_BASE;
             if rustix::fs::fallocate(&self.memory, flags, offset, last - first).is_err() {
                 let zeros = vec![0; PAGE as usize];
@@ -274,7 +304,11 @@ impl Machine {
         if from >= end {
             return None;
         }
-        let offset = rustix::fs::seek(&self.memory, rustix::fs::SeekFrom::Data(from - layout::WINDOW_BASE)).ok()?;
+        let offset = rustix::fs::seek(
+            &self.memory,
+            rustix::fs::SeekFrom::Data(from - layout::WINDOW_BASE),
+        )
+        .ok()?;
         let address = layout::WINDOW_BASE + offset;
         (address < end).then_some(address)
     }
@@ -323,7 +357,11 @@ impl Device for Machine {
             }
             self.reload_if_due();
             let idle = self.gpu.is_idle();
-            let next = if idle { limit } else { limit.min(self.gpu.now() + SLICE) };
+            let next = if idle {
+                limit
+            } else {
+                limit.min(self.gpu.now() + SLICE)
+            };
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
             }
@@ -391,7 +429,9 @@ impl Device for Machine {
     }
 
     fn touched(&mut self, address: u64, bytes: u64) {
-        self.gpu.contents().note_host_write(address..address + bytes);
+        self.gpu
+            .contents()
+            .note_host_write(address..address + bytes);
     }
 }
 
@@ -403,7 +443,7 @@ fn code_of(kind: &FaultKind) -> CuResult {
         FaultKind::Unsupported(_) => CuResult::ILLEGAL_INSTRUCTION,
         FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
         FaultKind::Assert(_) => CuResult::ASSERT,
-        FaultKind::Trap => CuResult::LAUNCH_FAILED,
+        FaultKind::Trap | FaultKind::InvalidFree { .. } => CuResult::LAUNCH_FAILED,
         FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
         FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
     }
@@ -431,5 +471,10 @@ fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
             ("warp_cycles", counters.warp_cycles),
         ]);
     }
-    KernelResult { id, start: record.start, end: record.end, counters: all }
+    KernelResult {
+        id,
+        start: record.start,
+        end: record.end,
+        counters: all,
+    }
 }

@@ -1,13 +1,13 @@
 //! Runs an unmodified CUDA program against a simulated GPU.
 
 use crate::description::Description;
-use crate::environment::{Libraries, MissingLibraries};
 use crate::guardian::Guardian;
-use crate::inspect;
 use crate::machine::{self, MachineError};
 use crate::results::Results;
 use crate::server::{Recording, Server};
 use crate::supervise::{self, Ended, Program, StartError};
+use lockstep_protocol::library::{Libraries, LibraryError};
+use lockstep_protocol::program::inspect;
 use lockstep_protocol::{ListenError, Listener, window};
 use lockstep_telemetry::run_folder::{Ending, RunFolder, RunFolderError};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub enum RunError {
     Start(#[from] StartError),
     /// The libraries for it.
     #[error(transparent)]
-    Libraries(#[from] MissingLibraries),
+    Libraries(#[from] LibraryError),
     /// The folder for its results.
     #[error(transparent)]
     Folder(#[from] RunFolderError),
@@ -69,9 +69,14 @@ pub(crate) fn system(what: &str) -> impl FnOnce(std::io::Error) -> RunError {
 ///
 /// # Errors
 /// The run could not take place at all.
-#[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "figures about the host are outside the digest"
+)]
 pub fn run_program(description: &Description, command: &[String]) -> Result<Results, RunError> {
-    let (name, arguments) = command.split_first().ok_or_else(|| RunError::Request("no program is named".into()))?;
+    let (name, arguments) = command
+        .split_first()
+        .ok_or_else(|| RunError::Request("no program is named".into()))?;
     let path = supervise::find_program(name)?;
     let libraries = Libraries::find()?;
     let memory = window::create()?;
@@ -79,18 +84,28 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let folder = RunFolder::create(description.out.as_deref(), name)?;
     let record = match description.recording {
         Recording::None => None,
-        _ => Some(std::fs::File::create(folder.file("calls.record")).map_err(system("calls.record"))?),
+        _ => Some(
+            std::fs::File::create(folder.file("calls.record")).map_err(system("calls.record"))?,
+        ),
     };
     let listener = Arc::new(listen()?);
     let guardian = Guardian::start(listener.path()).map_err(system("a guardian for the socket"))?;
-    let variables = libraries.variables(listener.path());
+    let variables = libraries.environment(listener.path(), |name| std::env::var_os(name));
 
     let began = Instant::now();
-    let server = Server::start(listener.clone(), memory, runtime, record, description.recording)
-        .map_err(system("serving the program"))?;
+    let server = Server::start(
+        listener.clone(),
+        memory,
+        runtime,
+        record,
+        description.recording,
+    )
+    .map_err(system("serving the program"))?;
     let started = Program::start(&path, arguments, &variables);
     let ended = match started {
-        Ok(mut program) => program.wait(|| description.progress.stop()).map_err(system("waiting for the program")),
+        Ok(mut program) => program
+            .wait(|| description.progress.stop())
+            .map_err(system("waiting for the program")),
         Err(error) => Err(error.into()),
     };
     if !matches!(ended, Ok(Ended::Code(_))) {
@@ -113,10 +128,25 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     };
     ending.problems.extend(ended.problem(name));
     let made_calls = state.figures.attached > 0;
-    let mut results =
-        Results::collect(description, command, &mut state.runtime, state.figures, began.elapsed(), ending);
-    if !made_calls {
-        results.notices.push(inspect::why_no_calls(&path));
+    let mut results = Results::collect(
+        description,
+        command,
+        &mut state.runtime,
+        state.figures,
+        began.elapsed(),
+        ending,
+    );
+    let obstacle = inspect(&path).ok().and_then(|kind| kind.obstacle());
+    match obstacle {
+        Some(obstacle) if results.kernels.is_empty() => {
+            results.notices.push(format!("{name}: {obstacle}"));
+        }
+        None if !made_calls => {
+            results
+                .notices
+                .push(format!("{name} made no CUDA call; nothing was simulated"));
+        }
+        _ => {}
     }
     results.write(&folder)?;
     Ok(results)

@@ -32,12 +32,18 @@ impl Progress {
 
     /// Kernels that began and kernels that ended.
     pub fn kernels(&self) -> (u64, u64) {
-        (self.launched.load(Ordering::Relaxed), self.completed.load(Ordering::Relaxed))
+        (
+            self.launched.load(Ordering::Relaxed),
+            self.completed.load(Ordering::Relaxed),
+        )
     }
 
     /// The kernel that began last.
     pub fn kernel(&self) -> String {
-        self.kernel.lock().map(|name| name.clone()).unwrap_or_default()
+        self.kernel
+            .lock()
+            .map(|name| name.clone())
+            .unwrap_or_default()
     }
 
     pub(crate) fn began(&self, kernel: &str) {

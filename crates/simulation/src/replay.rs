@@ -15,7 +15,10 @@ use std::time::Instant;
 ///
 /// # Errors
 /// The record cannot be read, or nothing could be simulated.
-#[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "figures about the host are outside the digest"
+)]
 pub fn replay(description: &Description, record: &Path) -> Result<Results, RunError> {
     let name = record.display().to_string();
     let file = std::fs::File::open(record).map_err(system(&name))?;
@@ -25,14 +28,35 @@ pub fn replay(description: &Description, record: &Path) -> Result<Results, RunEr
     let began = Instant::now();
     for entry in RecordReader::new(file).map_err(malformed)? {
         match entry.map_err(malformed)? {
-            Entry::Call { connection, process, request, .. } => {
-                runtime.handle(Client { connection, process }, &request);
+            Entry::Call {
+                connection,
+                process,
+                request,
+                ..
+            } => {
+                runtime.handle(
+                    Client {
+                        connection,
+                        process,
+                    },
+                    &request,
+                );
             }
             Entry::Wrote { address, bytes } => runtime.device_mut().write(address, &bytes),
             Entry::Gone { process } => runtime.detach(process),
         }
     }
     let wall = began.elapsed();
-    let figures = Figures { simulating: wall, ..Figures::default() };
-    Ok(Results::collect(description, &[name], &mut runtime, figures, wall, Ending::default()))
+    let figures = Figures {
+        simulating: wall,
+        ..Figures::default()
+    };
+    Ok(Results::collect(
+        description,
+        &[name],
+        &mut runtime,
+        figures,
+        wall,
+        Ending::default(),
+    ))
 }

@@ -7,8 +7,8 @@ use lockstep_protocol::UnsupportedManner;
 use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
-    Ending, HostSpeed, InstructionMix, KernelRow, RunFolder, RunFolderError, StatisticRow, Summary, Totals,
-    UnsupportedRow,
+    Ending, HostSpeed, InstructionMix, KernelRow, RunFolder, RunFolderError, StatisticRow, Summary,
+    Totals, UnsupportedRow,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +41,10 @@ impl Results {
         mut ending: Ending,
     ) -> Self {
         let launches = runtime.launches().to_vec();
-        let kernels: Vec<KernelRow> = launches.iter().map(|launch| row(launch, description)).collect();
+        let kernels: Vec<KernelRow> = launches
+            .iter()
+            .map(|launch| row(launch, description))
+            .collect();
         ending.complete = launches.iter().all(|launch| launch.result.is_some());
         for fault in runtime.faults() {
             ending.problems.push(fault.message.clone());
@@ -71,7 +74,14 @@ impl Results {
             host,
             configuration: serde_json::to_value(&description.config).unwrap_or_default(),
         };
-        Self { summary, kernels, statistics, folder: None, reloads, notices: Vec::new() }
+        Self {
+            summary,
+            kernels,
+            statistics,
+            folder: None,
+            reloads,
+            notices: Vec::new(),
+        }
     }
 
     /// Writes the run folder.
@@ -92,7 +102,10 @@ fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
         UnsupportedManner::AskedFor => "asked for",
         UnsupportedManner::Option => "option",
     };
-    UnsupportedRow { name: call.name.clone(), manner: manner.into() }
+    UnsupportedRow {
+        name: call.name.clone(),
+        manner: manner.into(),
+    }
 }
 
 fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
@@ -108,7 +121,9 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
         shared_bytes: Some(launch.shared),
         ..KernelRow::default()
     };
-    let Some(result) = &launch.result else { return row };
+    let Some(result) = &launch.result else {
+        return row;
+    };
     row.inst_executed = result.counter("inst_executed");
     row.inst_issued = result.counter("inst_issued");
     row.thread_inst_executed = result.counter("thread_inst_executed");
@@ -130,7 +145,9 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     row.dram_bytes_written = result.counter("dram_bytes_written");
     let warps = f64::from(description.config.sm.warps);
     row.achieved_occupancy = match (result.counter("warp_cycles"), row.active_cycles) {
-        (Some(resident), Some(active)) if active > 0 => Some(resident as f64 / (active as f64 * warps)),
+        (Some(resident), Some(active)) if active > 0 => {
+            Some(resident as f64 / (active as f64 * warps))
+        }
         _ => None,
     };
     row
@@ -138,7 +155,11 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
 
 fn mix(result: &KernelResult) -> Option<InstructionMix> {
     let all = result.counter("inst_executed").filter(|all| *all > 0)?;
-    let share = |name| result.counter(name).map_or(0.0, |count| 100.0 * count as f64 / all as f64);
+    let share = |name| {
+        result
+            .counter(name)
+            .map_or(0.0, |count| 100.0 * count as f64 / all as f64)
+    };
     let lanes = result.counter("thread_inst_executed").unwrap_or(0) as f64 / (all as f64 * 32.0);
     Some(InstructionMix {
         fp32: share("mix_fp32"),
@@ -153,7 +174,10 @@ fn mix(result: &KernelResult) -> Option<InstructionMix> {
 
 fn totals(runtime: &Runtime<Machine>, kernels: &[KernelRow]) -> Totals {
     let sum = |field: fn(&KernelRow) -> Option<u64>| {
-        kernels.iter().filter_map(field).reduce(|all, more| all.saturating_add(more))
+        kernels
+            .iter()
+            .filter_map(field)
+            .reduce(|all, more| all.saturating_add(more))
     };
     Totals {
         calls: runtime.calls(),
@@ -174,7 +198,11 @@ fn host_speed(
     launches: &[LaunchSummary],
 ) -> HostSpeed {
     let simulating = figures.simulating.as_secs_f64();
-    let rate = |count: Option<u64>| count.filter(|_| simulating > 0.0).map(|count| count as f64 / simulating);
+    let rate = |count: Option<u64>| {
+        count
+            .filter(|_| simulating > 0.0)
+            .map(|count| count as f64 / simulating)
+    };
     let kernel_seconds: f64 = totals.kernel_ns / 1e9;
     let known = !launches.is_empty() && kernel_seconds > 0.0;
     HostSpeed {
@@ -183,7 +211,11 @@ fn host_speed(
         simulating_seconds: simulating,
         first_answer_seconds: figures.first_answer.map(|time| time.as_secs_f64()),
         inst_per_second: rate(totals.inst_executed),
-        sm_cycles_per_second: rate(totals.cycles.map(|cycles| cycles * u64::from(description.config.device.sms))),
+        sm_cycles_per_second: rate(
+            totals
+                .cycles
+                .map(|cycles| cycles * u64::from(description.config.device.sms)),
+        ),
         cycles_per_second: rate(totals.cycles),
         slow_down: known.then(|| simulating / kernel_seconds),
         peak_memory: peak_memory(),

@@ -7,7 +7,9 @@
 //! Start reading at [`Server::start`].
 
 use crate::host_writes::HostWrites;
-use lockstep_protocol::{ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout};
+use lockstep_protocol::{
+    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout,
+};
 use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -86,7 +88,10 @@ impl<D: Device + Send + 'static> Server<D> {
     ///
     /// # Errors
     /// The system has no threads or descriptors left.
-    #[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
     pub fn start(
         listener: Arc<Listener>,
         window: OwnedFd,
@@ -115,14 +120,29 @@ impl<D: Device + Send + 'static> Server<D> {
             problems: Vec::new(),
         }));
         let streams = Arc::new(Mutex::new(Streams::default()));
-        let (wake, woken) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map(|(a, b)| (b, a))?;
+        let (wake, woken) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map(|(a, b)| (b, a))?;
         let acceptor = {
             let (state, streams) = (state.clone(), streams.clone());
             std::thread::Builder::new()
                 .name("accept".into())
-                .spawn(move || accept(&listener, &woken, &window, &Arc::new(welcome), &state, &streams))?
+                .spawn(move || {
+                    accept(
+                        &listener,
+                        &woken,
+                        &window,
+                        &Arc::new(welcome),
+                        &state,
+                        &streams,
+                    )
+                })?
         };
-        Ok(Self { state, streams, acceptor: Some(acceptor), wake })
+        Ok(Self {
+            state,
+            streams,
+            acceptor: Some(acceptor),
+            wake,
+        })
     }
 
     /// Ends all connections and answers what they leave behind, with sentences about what went
@@ -151,7 +171,10 @@ impl<D: Device + Send + 'static> Server<D> {
         let (open, threads) = {
             let mut streams = lock(&self.streams);
             streams.closed = true;
-            (std::mem::take(&mut streams.open), std::mem::take(&mut streams.threads))
+            (
+                std::mem::take(&mut streams.open),
+                std::mem::take(&mut streams.threads),
+            )
         };
         for stream in open {
             let _ = stream.shutdown(Shutdown::Both);
@@ -186,22 +209,32 @@ fn accept<D: Device + Send + 'static>(
         if !files[0].revents().is_empty() {
             return;
         }
-        let Ok(stream) = listener.accept() else { continue };
+        let Ok(stream) = listener.accept() else {
+            continue;
+        };
         let (Ok(copy), Ok(window)) = (stream.try_clone(), window.try_clone()) else {
-            lock(state).problems.push("a program could not attach: no file descriptors are left".into());
+            lock(state)
+                .problems
+                .push("a program could not attach: no file descriptors are left".into());
             continue;
         };
         let (welcome, shared) = (welcome.clone(), state.clone());
-        let spawned = std::thread::Builder::new().name("connection".into()).spawn(move || {
-            if let Err(error) = serve(stream, &welcome, &window, &shared) {
-                lock(&shared).problems.push(format!("a connection ended: {error}"));
-            }
-        });
+        let spawned = std::thread::Builder::new()
+            .name("connection".into())
+            .spawn(move || {
+                if let Err(error) = serve(stream, &welcome, &window, &shared) {
+                    lock(&shared)
+                        .problems
+                        .push(format!("a connection ended: {error}"));
+                }
+            });
         let mut streams = lock(streams);
         streams.open.push(copy);
         match spawned {
             Ok(thread) => streams.threads.push(thread),
-            Err(error) => lock(state).problems.push(format!("a program could not attach: {error}")),
+            Err(error) => lock(state)
+                .problems
+                .push(format!("a program could not attach: {error}")),
         }
     }
 }
@@ -237,8 +270,16 @@ fn serve<D: Device>(
 }
 
 impl<D: Device> State<D> {
-    #[allow(clippy::disallowed_methods, reason = "figures about the host are outside the digest")]
-    fn handle(&mut self, client: &mut Option<Client>, hello: &Hello, request: &Request) -> Response {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
+    fn handle(
+        &mut self,
+        client: &mut Option<Client>,
+        hello: &Hello,
+        request: &Request,
+    ) -> Response {
         let client = match client {
             Some(client) => *client,
             None => *client.insert(self.introduce(hello)),
@@ -254,21 +295,32 @@ impl<D: Device> State<D> {
             writes.after(client.connection, &self.runtime);
         }
         self.figures.simulating += began.elapsed();
-        self.figures.first_answer.get_or_insert_with(|| self.started.elapsed());
+        self.figures
+            .first_answer
+            .get_or_insert_with(|| self.started.elapsed());
         response
     }
 
     fn introduce(&mut self, hello: &Hello) -> Client {
-        let known = self.processes.len() as u32;
-        let process = self.processes.entry(hello.process).or_insert(Process { number: known, connections: 0 });
+        let process = self.processes.entry(hello.process).or_insert_with(|| {
+            self.figures.processes += 1;
+            Process {
+                number: self.figures.processes - 1,
+                connections: 0,
+            }
+        });
         process.connections += 1;
         self.connections += 1;
-        self.figures.processes = self.processes.len() as u32;
-        Client { connection: self.connections - 1, process: process.number }
+        Client {
+            connection: self.connections - 1,
+            process: process.number,
+        }
     }
 
     fn note(&mut self, client: Client, request: &Request) {
-        let Some(record) = &mut self.record else { return };
+        let Some(record) = &mut self.record else {
+            return;
+        };
         let mut written = Ok(());
         if let Some(writes) = &mut self.writes {
             writes.before(client.connection, &self.runtime, |address, bytes| {
@@ -279,13 +331,16 @@ impl<D: Device> State<D> {
         }
         let written = written.and_then(|()| record.call(client, self.runtime.now(), request));
         if let Err(error) = written {
-            self.problems.push(format!("calls.record: {error}; the record ends here"));
+            self.problems
+                .push(format!("calls.record: {error}; the record ends here"));
             self.record = None;
         }
     }
 
     fn left(&mut self, client: Client, hello: &Hello) {
-        let Some(process) = self.processes.get_mut(&hello.process) else { return };
+        let Some(process) = self.processes.get_mut(&hello.process) else {
+            return;
+        };
         process.connections -= 1;
         if process.connections > 0 {
             return;

@@ -12,7 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use thiserror::Error;
 
 /// How long a program may take to end by itself after a signal.
-const GRACE: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+const GRACE: rustix::time::Timespec = rustix::time::Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
 /// Signals that end a run.
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
@@ -77,10 +80,14 @@ impl Ended {
     pub fn problem(self, program: &str) -> Option<String> {
         match self {
             Self::Code(_) => None,
-            Self::Signal(signal) => Some(format!("{program} was ended by signal {signal} ({})", signal_name(signal))),
-            Self::Interrupted(signal) => {
-                Some(format!("the run was ended by signal {signal} ({})", signal_name(signal)))
-            }
+            Self::Signal(signal) => Some(format!(
+                "{program} was ended by signal {signal} ({})",
+                signal_name(signal)
+            )),
+            Self::Interrupted(signal) => Some(format!(
+                "the run was ended by signal {signal} ({})",
+                signal_name(signal)
+            )),
         }
     }
 }
@@ -90,7 +97,9 @@ impl Ended {
 /// # Errors
 /// There is none, or it cannot be executed.
 pub fn find_program(program: &str) -> Result<PathBuf, StartError> {
-    let missing = || StartError::Missing { program: program.into() };
+    let missing = || StartError::Missing {
+        program: program.into(),
+    };
     if program.is_empty() {
         return Err(missing());
     }
@@ -111,16 +120,23 @@ pub fn find_program(program: &str) -> Result<PathBuf, StartError> {
 }
 
 fn check(program: &str, path: PathBuf) -> Result<PathBuf, StartError> {
-    let refused = |reason: &str| StartError::NotExecutable { program: program.into(), reason: reason.into() };
+    let refused = |reason: &str| StartError::NotExecutable {
+        program: program.into(),
+        reason: reason.into(),
+    };
     match std::fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(refused("permission denied on the way to it"))
         }
-        Err(_) => Err(StartError::Missing { program: program.into() }),
+        Err(_) => Err(StartError::Missing {
+            program: program.into(),
+        }),
         Ok(metadata) if metadata.is_dir() => Err(refused("it is a directory")),
         Ok(_) => match rustix::fs::access(&path, rustix::fs::Access::EXEC_OK) {
             Ok(()) => Ok(path),
-            Err(_) => Err(refused("it is not executable; `chmod +x` makes a program so")),
+            Err(_) => Err(refused(
+                "it is not executable; `chmod +x` makes a program so",
+            )),
         },
     }
 }
@@ -128,7 +144,6 @@ fn check(program: &str, path: PathBuf) -> Result<PathBuf, StartError> {
 /// A running program.
 pub struct Program {
     child: Child,
-    name: String,
     handle: OwnedFd,
     signals: UnixStream,
     /// The signal that came last; set before `signals` becomes readable.
@@ -142,18 +157,25 @@ impl Program {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(path: &Path, arguments: &[String], variables: &[(String, OsString)]) -> Result<Self, StartError> {
+    pub fn start(
+        path: &Path,
+        arguments: &[String],
+        variables: &[(&'static str, OsString)],
+    ) -> Result<Self, StartError> {
         let name = path.display().to_string();
         let failed = |error: io::Error| {
             let program = name.clone();
             match error.raw_os_error() {
                 Some(libc::ENOEXEC) => StartError::NotExecutable {
                     program,
-                    reason: "it is neither a program for this machine nor a script that begins with #!".into(),
+                    reason:
+                        "it is neither a program for this machine nor a script that begins with #!"
+                            .into(),
                 },
                 Some(libc::ENOENT) => StartError::NotExecutable {
                     program,
-                    reason: "its interpreter (after #!, or the loader in the file) does not exist".into(),
+                    reason: "its interpreter (after #!, or the loader in the file) does not exist"
+                        .into(),
                 },
                 _ => StartError::System { program, error },
             }
@@ -165,17 +187,24 @@ impl Program {
         let last = Arc::new(AtomicUsize::new(0));
         for signal in SIGNALS.iter().filter(|signal| !is_ignored(**signal)) {
             let number = usize::try_from(*signal).unwrap_or(0);
-            registrations.push(signal_hook::flag::register_usize(*signal, last.clone(), number).map_err(failed)?);
+            registrations.push(
+                signal_hook::flag::register_usize(*signal, last.clone(), number).map_err(failed)?,
+            );
             let end = theirs.try_clone().map_err(failed)?;
-            registrations.push(signal_hook::low_level::pipe::register(*signal, end).map_err(failed)?);
+            registrations
+                .push(signal_hook::low_level::pipe::register(*signal, end).map_err(failed)?);
         }
         let simulator = rustix::process::getpid();
         let mut command = Command::new(path);
-        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        command
+            .args(arguments)
+            .envs(variables.iter().map(|(name, value)| (name, value)));
         // SAFETY: between fork and exec only two system calls are made.
         unsafe {
             command.pre_exec(move || {
-                rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+                rustix::process::set_parent_process_death_signal(Some(
+                    rustix::process::Signal::KILL,
+                ))?;
                 // The simulator may have ended before the line above.
                 if rustix::process::getppid() != Some(simulator) {
                     return Err(io::Error::other("the simulator ended"));
@@ -187,12 +216,13 @@ impl Program {
         let pid = rustix::process::Pid::from_child(&child);
         let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
             .map_err(|error| failed(error.into()))?;
-        Ok(Self { child, name, handle, signals: ours, signal: last, registrations })
-    }
-
-    /// The name it was started by.
-    pub fn name(&self) -> &str {
-        &self.name
+        Ok(Self {
+            child,
+            handle,
+            signals: ours,
+            signal: last,
+            registrations,
+        })
     }
 
     /// Waits for the program to end; a signal to the simulator is passed on and ends both.
@@ -221,7 +251,10 @@ impl Program {
             let watch_signals = limit.is_none();
             let mut files = vec![PollFd::from_borrowed_fd(self.handle.as_fd(), PollFlags::IN)];
             if watch_signals {
-                files.push(PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN));
+                files.push(PollFd::from_borrowed_fd(
+                    self.signals.as_fd(),
+                    PollFlags::IN,
+                ));
             }
             match poll(&mut files, limit) {
                 Err(rustix::io::Errno::INTR) => continue,
@@ -262,7 +295,8 @@ fn is_ignored(signal: i32) -> bool {
     // SAFETY: a zeroed `sigaction` is valid, and the call only fills it in.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }
 

@@ -23,7 +23,10 @@ impl Variant {
     /// Words for a table.
     pub fn describe(&self) -> String {
         let execution = &self.execution;
-        let mut words = vec![format!("{} threads", execution.threads), execution.schedule.name().into()];
+        let mut words = vec![
+            format!("{} threads", execution.threads),
+            execution.schedule.name().into(),
+        ];
         if execution.no_jumping {
             words.push("no jumping".into());
         }
@@ -58,17 +61,44 @@ pub fn variants(reloads: u64) -> Vec<Variant> {
     let mut variants = Vec::new();
     for (index, threads) in THREADS.iter().enumerate() {
         for schedule in [Schedule::Static, Schedule::Dynamic] {
-            let execution = Execution { threads: *threads, schedule, ..Execution::default() };
-            variants.push(Variant { name: "threads", execution });
-            let delayed = Execution { delay_seed: Some(index as u64 + 1), ..execution };
-            variants.push(Variant { name: "delays", execution: delayed });
+            let execution = Execution {
+                threads: *threads,
+                schedule,
+                ..Execution::default()
+            };
+            variants.push(Variant {
+                name: "threads",
+                execution,
+            });
+            let delayed = Execution {
+                delay_seed: Some(index as u64 + 1),
+                ..execution
+            };
+            variants.push(Variant {
+                name: "delays",
+                execution: delayed,
+            });
         }
-        let stepping = Execution { threads: *threads, no_jumping: true, ..Execution::default() };
-        variants.push(Variant { name: "no jumping", execution: stepping });
+        let stepping = Execution {
+            threads: *threads,
+            no_jumping: true,
+            ..Execution::default()
+        };
+        variants.push(Variant {
+            name: "no jumping",
+            execution: stepping,
+        });
     }
     for seed in 1..=reloads {
-        let execution = Execution { threads: 1 + (seed % 2) as u32, reload_seed: Some(seed), ..Execution::default() };
-        variants.push(Variant { name: "save and load", execution });
+        let execution = Execution {
+            threads: 1 + (seed % 2) as u32,
+            reload_seed: Some(seed),
+            ..Execution::default()
+        };
+        variants.push(Variant {
+            name: "save and load",
+            execution,
+        });
     }
     variants
 }
@@ -87,7 +117,11 @@ pub fn verify(
     let mut first = description.clone();
     first.recording = Recording::Full;
     let reference = run_program(&first, command)?;
-    let record = reference.folder.as_ref().map(|folder| folder.join("calls.record")).unwrap_or_default();
+    let record = reference
+        .folder
+        .as_ref()
+        .map(|folder| folder.join("calls.record"))
+        .unwrap_or_default();
     let mut outcomes = Vec::new();
     for variant in variants {
         let mut description = description.clone();
@@ -111,21 +145,34 @@ pub fn verify(
 fn differences(reference: &Results, other: &Results) -> Vec<String> {
     let mut found = Vec::new();
     if reference.kernels.len() != other.kernels.len() {
-        found.push(format!("{} kernels instead of {}", other.kernels.len(), reference.kernels.len()));
+        found.push(format!(
+            "{} kernels instead of {}",
+            other.kernels.len(),
+            reference.kernels.len()
+        ));
     }
     for (expected, row) in reference.kernels.iter().zip(&other.kernels) {
         if expected != row {
-            found.push(format!("launch {} ({}) counts otherwise", row.launch, row.kernel));
+            found.push(format!(
+                "launch {} ({}) counts otherwise",
+                row.launch, row.kernel
+            ));
             break;
         }
     }
     for (expected, row) in reference.statistics.iter().zip(&other.statistics) {
         if expected != row {
-            found.push(format!("{} {}: {} instead of {}", row.component, row.statistic, row.value, expected.value));
+            found.push(format!(
+                "{} {}: {} instead of {}",
+                row.component, row.statistic, row.value, expected.value
+            ));
             break;
         }
     }
-    let times = (reference.summary.totals.simulated_ns, other.summary.totals.simulated_ns);
+    let times = (
+        reference.summary.totals.simulated_ns,
+        other.summary.totals.simulated_ns,
+    );
     if times.0 != times.1 {
         found.push(format!("{} ns instead of {} ns", times.1, times.0));
     }

@@ -1,8 +1,8 @@
 //! `lockstep doctor`: what works on this machine, what is missing, and how to get it.
 
 use clap::Args;
+use lockstep_protocol::library::Libraries;
 use lockstep_protocol::window::{self, Window};
-use lockstep_simulation::Libraries;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -31,9 +31,21 @@ const CHECKS: &[(&str, fn() -> Finding)] = &[
     ("libraries for CUDA programs", libraries),
     ("socket directory", socket_directory),
     ("page faults in user space", user_faults),
-    ("nvcc", || tool("nvcc", "compiles CUDA programs; `cargo xtask demo` fetches it from PyPI into .lockstep/venv")),
-    ("ptxas", || tool("ptxas", "turns PTX into machine code; it comes with nvcc")),
-    ("nvdisasm", || tool("nvdisasm", "checks the decoder of machine code; it comes with nvcc")),
+    ("nvcc", || {
+        tool(
+            "nvcc",
+            "compiles CUDA programs; `cargo xtask demo` fetches it from PyPI into .lockstep/venv",
+        )
+    }),
+    ("ptxas", || {
+        tool("ptxas", "turns PTX into machine code; it comes with nvcc")
+    }),
+    ("nvdisasm", || {
+        tool(
+            "nvdisasm",
+            "checks the decoder of machine code; it comes with nvcc",
+        )
+    }),
     ("real GPU", real_gpu),
 ];
 
@@ -55,8 +67,12 @@ impl Doctor {
         }
         match broken {
             0 => println!("\nCUDA programs can be simulated here."),
-            1 => println!("\nOne thing must be repaired before CUDA programs can be simulated here."),
-            count => println!("\n{count} things must be repaired before CUDA programs can be simulated here."),
+            1 => {
+                println!("\nOne thing must be repaired before CUDA programs can be simulated here.")
+            }
+            count => println!(
+                "\n{count} things must be repaired before CUDA programs can be simulated here."
+            ),
         }
         Ok(i32::from(broken > 0))
     }
@@ -75,8 +91,15 @@ fn processor() -> Finding {
             features.push(name);
         }
     }
-    let features = if features.is_empty() { "no wide vectors (slower)".into() } else { features.join(", ") };
-    Good(format!("{cores} cores, {}, {features}", std::env::consts::ARCH))
+    let features = if features.is_empty() {
+        "no wide vectors (slower)".into()
+    } else {
+        features.join(", ")
+    };
+    Good(format!(
+        "{cores} cores, {}, {features}",
+        std::env::consts::ARCH
+    ))
 }
 
 fn memory() -> Finding {
@@ -86,10 +109,14 @@ fn memory() -> Finding {
         line.split_whitespace().nth(1)?.parse().ok()
     };
     match value("MemAvailable:") {
-        Some(kibibytes) if kibibytes < 1 << 20 => {
-            Lacking(format!("{} MiB free; large programs will not fit", kibibytes >> 10))
-        }
-        Some(kibibytes) => Good(format!("{:.1} GiB free", kibibytes as f64 / f64::from(1 << 20))),
+        Some(kibibytes) if kibibytes < 1 << 20 => Lacking(format!(
+            "{} MiB free; large programs will not fit",
+            kibibytes >> 10
+        )),
+        Some(kibibytes) => Good(format!(
+            "{:.1} GiB free",
+            kibibytes as f64 / f64::from(1 << 20)
+        )),
         None => Lacking("/proc/meminfo cannot be read".into()),
     }
 }
@@ -103,7 +130,9 @@ fn shared_memory() -> Finding {
 
 fn fixed_addresses() -> Finding {
     match window::create().and_then(Window::map_fixed) {
-        Ok(_) => Good("the window of simulated memory can be mapped where programs expect it".into()),
+        Ok(_) => {
+            Good("the window of simulated memory can be mapped where programs expect it".into())
+        }
         Err(error) => Broken(error.to_string()),
     }
 }
@@ -127,9 +156,14 @@ fn socket_directory() -> Finding {
 }
 
 fn user_faults() -> Finding {
-    let allowed = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
+    let allowed =
+        std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
     let device = Path::new("/dev/userfaultfd");
-    let open = rustix::fs::access(device, rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK).is_ok();
+    let open = rustix::fs::access(
+        device,
+        rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK,
+    )
+    .is_ok();
     let root = rustix::process::geteuid().is_root();
     if allowed.trim() == "1" || open || root {
         return Good("userfaultfd is allowed".into());
@@ -142,12 +176,24 @@ fn user_faults() -> Finding {
 }
 
 fn tool(name: &str, why: &str) -> Finding {
-    let Some(path) = find_tool(name) else { return Lacking(format!("not found; it {why}")) };
-    let version = Command::new(&path).arg("--version").output().ok().and_then(|output| {
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.lines().find(|line| line.contains("release")).map(|line| line.trim().to_string())
-    });
-    Good(format!("{} ({})", path.display(), version.as_deref().unwrap_or("version unknown")))
+    let Some(path) = find_tool(name) else {
+        return Lacking(format!("not found; it {why}"));
+    };
+    let version = Command::new(&path)
+        .arg("--version")
+        .output()
+        .ok()
+        .and_then(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            text.lines()
+                .find(|line| line.contains("release"))
+                .map(|line| line.trim().to_string())
+        });
+    Good(format!(
+        "{} ({})",
+        path.display(),
+        version.as_deref().unwrap_or("version unknown")
+    ))
 }
 
 /// In the path, in the usual places, or in the project's own virtual environment.
@@ -165,7 +211,10 @@ fn find_tool(name: &str) -> Option<PathBuf> {
             folders.push(package.path().join("bin"));
         }
     }
-    folders.into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
+    folders
+        .into_iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }
 
 fn real_gpu() -> Finding {

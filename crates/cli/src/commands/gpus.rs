@@ -7,7 +7,9 @@ use lockstep_config::{CATALOGUE, load};
 
 /// List the GPUs that can be simulated, or show the file of one.
 #[derive(Args)]
-#[command(after_help = "A GPU of your own is a .toml file; it may begin with `base = \"h200\"` and name only what differs:\n  lockstep run --gpu my_gpu.toml -- ./program")]
+#[command(
+    after_help = "A GPU of your own is a .toml file; it may begin with `base = \"h200\"` and name only what differs:\n  lockstep run --gpu my_gpu.toml -- ./program"
+)]
 pub struct Gpus {
     #[command(subcommand)]
     what: Option<What>,
@@ -30,7 +32,10 @@ impl Gpus {
             Some(What::Show { name }) => {
                 match lockstep_config::find(&name) {
                     Some(entry) => print!("{}", entry.text),
-                    None => print!("{}", lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)),
+                    None => print!(
+                        "{}",
+                        lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)
+                    ),
                 }
                 Ok(0)
             }
@@ -52,7 +57,8 @@ fn list() -> anyhow::Result<i32> {
     for entry in CATALOGUE {
         let config = load::<&str>(Some(entry.name), &[]).context("the catalogue")?;
         let dram = &config.dram;
-        let bandwidth = dram.bytes_per_cycle.at(dram.clock).get() as f64 * f64::from(dram.channels) / 1e9;
+        let bandwidth =
+            dram.bytes_per_cycle.at(dram.clock).get() as f64 * f64::from(dram.channels) / 1e9;
         table.row(&[
             entry.name.to_string(),
             entry.title().to_string(),
@@ -60,7 +66,10 @@ fn list() -> anyhow::Result<i32> {
             config.device.sms.to_string(),
             config.device.clock.to_string(),
             config.l2.capacity.to_string(),
-            format!("{:.1} GiB", config.device.memory.0 as f64 / f64::from(1 << 30)),
+            format!(
+                "{:.1} GiB",
+                config.device.memory.0 as f64 / f64::from(1 << 30)
+            ),
             format!("{bandwidth:.0} GB/s"),
         ]);
     }

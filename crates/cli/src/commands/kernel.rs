@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 /// Run one kernel of a PTX or cubin file, without a host program.
 #[derive(Args)]
-#[command(after_help = "Arguments are scalars (u32:5, s64:-1, f32:1.5) or buffers (f32[1024]=iota, u32[64]=0,\nf32[1024]=random:7; without `=` they hold zeros).\n\nExample:\n  lockstep kernel vector_add.ptx --grid 4 --block 256 \\\n      --arg f32[1024]=iota --arg f32[1024]=1 --arg f32[1024] --arg u32:1024 --print 2:8")]
+#[command(
+    after_help = "Arguments are scalars (u32:5, s64:-1, f32:1.5) or buffers (f32[1024]=iota, u32[64]=0,\nf32[1024]=random:7; without `=` they hold zeros).\n\nExample:\n  lockstep kernel vector_add.ptx --grid 4 --block 256 \\\n      --arg f32[1024]=iota --arg f32[1024]=1 --arg f32[1024] --arg u32:1024 --print 2:8"
+)]
 pub struct Kernel {
     /// PTX, cubin or fat binary
     file: PathBuf,
@@ -56,7 +58,12 @@ impl Kernel {
         watcher.finish();
         let (results, printed) = outcome?;
         for buffer in printed {
-            println!("argument {} ({}): {}", buffer.argument, buffer.kind, buffer.values.join(" "));
+            println!(
+                "argument {} ({}): {}",
+                buffer.argument,
+                buffer.kind,
+                buffer.values.join(" ")
+            );
         }
         report::print(&results);
         report::print_problems(&results);
@@ -76,7 +83,9 @@ fn parse_shape(text: &str) -> Result<[u32; 3], String> {
             .parse()
             .ok()
             .filter(|size| *size > 0)
-            .ok_or_else(|| format!("`{part}` is not a whole number above 0; write for example 16,8"))?;
+            .ok_or_else(|| {
+                format!("`{part}` is not a whole number above 0; write for example 16,8")
+            })?;
     }
     Ok(shape)
 }
@@ -84,7 +93,10 @@ fn parse_shape(text: &str) -> Result<[u32; 3], String> {
 fn parse_print(text: &str) -> Result<(usize, u64), String> {
     let (argument, count) = text.split_once(':').unwrap_or((text, "16"));
     let refused = || format!("`{text}` is not ARGUMENT:COUNT; write for example 2:8");
-    Ok((argument.parse().map_err(|_| refused())?, count.parse().map_err(|_| refused())?))
+    Ok((
+        argument.parse().map_err(|_| refused())?,
+        count.parse().map_err(|_| refused())?,
+    ))
 }
 
 #[cfg(test)]
@@ -96,7 +108,11 @@ mod tests {
         assert_eq!(parse_shape("4"), Ok([4, 1, 1]));
         assert_eq!(parse_shape("4,2"), Ok([4, 2, 1]));
         assert_eq!(parse_shape("4x2x3"), Ok([4, 2, 3]));
-        assert!(parse_shape("0").is_err() && parse_shape("1,2,3,4").is_err() && parse_shape("").is_err());
+        assert!(
+            parse_shape("0").is_err()
+                && parse_shape("1,2,3,4").is_err()
+                && parse_shape("").is_err()
+        );
         assert_eq!(parse_print("2:8"), Ok((2, 8)));
         assert_eq!(parse_print("2"), Ok((2, 16)));
         assert!(parse_print("x").is_err());

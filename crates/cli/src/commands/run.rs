@@ -7,7 +7,9 @@ use lockstep_simulation::{Recording, run_program};
 
 /// Run a CUDA program on a simulated GPU.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  lockstep run -- ./vector_add\n  lockstep run --gpu a100 --mode functional -- python3 train.py\n  lockstep run --set sm.warps=32 --out results -- ./matmul 512")]
+#[command(
+    after_help = "Examples:\n  lockstep run -- ./vector_add\n  lockstep run --gpu a100 --mode functional -- python3 train.py\n  lockstep run --set sm.warps=32 --out results -- ./matmul 512"
+)]
 pub struct Run {
     #[command(flatten)]
     options: SimulationOptions,

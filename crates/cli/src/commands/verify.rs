@@ -45,10 +45,17 @@ impl Verify {
             );
         })?;
         report::print_problems(&reference);
-        let different = outcomes.iter().filter(|outcome| !outcome.differences.is_empty()).count();
+        let different = outcomes
+            .iter()
+            .filter(|outcome| !outcome.differences.is_empty())
+            .count();
         let digest = reference.summary.digest.clone().unwrap_or_default();
         if different > 0 {
-            println!("\n{different} of {} ways gave another answer than {}", outcomes.len(), report::short(&digest));
+            println!(
+                "\n{different} of {} ways gave another answer than {}",
+                outcomes.len(),
+                report::short(&digest)
+            );
             return Ok(1);
         }
         println!("\nall {} ways gave the digest {digest}", outcomes.len());

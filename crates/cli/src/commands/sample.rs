@@ -1,0 +1,160 @@
+//! `lockstep sample`: counters of a real GPU as time series, without touching the program.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use lockstep_telemetry::sampling::{Collector, Launcher, Outcome, Session, find_injector, live_view};
+use lockstep_telemetry::schema::{Metadata, Mode};
+use lockstep_telemetry::segment::SegmentDirectory;
+
+/// Counters of a real GPU as time series, without touching the program
+///
+/// Runs PROGRAM with the injector in it and writes a run folder like a simulation's: summary.json,
+/// kernels.csv and series.csv. With --all it reads every CUDA program of the user instead, once
+/// `eval "$(lockstep sample --environment)"` stands in the shell's profile.
+#[derive(Args)]
+pub struct SampleArguments {
+    /// File that names counters, interval and mode (TOML); see configs/counters
+    #[arg(long, value_name = "FILE")]
+    metadata: Option<PathBuf>,
+    /// Time between samples, instead of the file's: "10 ms"
+    #[arg(long, value_name = "TIME")]
+    interval: Option<String>,
+    /// Count every kernel exactly, at milliseconds per launch
+    #[arg(long)]
+    exact: bool,
+    /// Run folder; default lockstep-out/<program>-<n>
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Show no live view
+    #[arg(long)]
+    quiet: bool,
+    /// Read every CUDA program of this user that has the injector in its environment
+    #[arg(long, conflicts_with = "program")]
+    all: bool,
+    /// With --all: stop after so many seconds
+    #[arg(long, value_name = "SECONDS", requires = "all")]
+    seconds: Option<f64>,
+    /// Read what a killed reader left in a folder of segments
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["program", "all"])]
+    attach: Option<PathBuf>,
+    /// Print the variables that put the injector into every CUDA program of a shell
+    #[arg(long, conflicts_with_all = ["program", "all", "attach"])]
+    environment: bool,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+impl SampleArguments {
+    /// Runs it; the program's exit code.
+    pub fn run(self) -> anyhow::Result<i32> {
+        let metadata = self.metadata()?;
+        if self.environment {
+            let injector = find_injector()?;
+            println!("export CUDA_INJECTION64_PATH={}", injector.display());
+            if let Some(file) = &self.metadata {
+                let file = file.canonicalize().with_context(|| format!("{}", file.display()))?;
+                println!("export LOCKSTEP_SAMPLE_METADATA={}", file.display());
+            }
+            return Ok(0);
+        }
+        let base = SegmentDirectory::of_user();
+        let session = if self.all {
+            let segments = base.join("programs");
+            SegmentDirectory::open(&base, &metadata.segment.group)?;
+            SegmentDirectory::open(&segments, &metadata.segment.group)?;
+            let time = self.seconds.map(Duration::from_secs_f64);
+            Session::of_folder(&segments, &metadata, &self.folder("programs"), time, false)?
+        } else if let Some(segments) = &self.attach {
+            Session::of_folder(segments, &metadata, &self.folder("attached"), None, true)?
+        } else if let Some(program) = self.program.first() {
+            let name = Path::new(program).file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy());
+            let launcher = Launcher::prepare(find_injector()?, &base, &metadata)?;
+            Session::of_program(launcher, &self.program, &metadata, &self.folder(&name))?
+        } else {
+            bail!("nothing to sample: give a program after --, or --all, or --attach DIR");
+        };
+        let quiet = self.quiet || !std::io::stderr().is_terminal();
+        let mut view = View::default();
+        let outcome = session.run(&mut |collector, seconds| {
+            if !quiet {
+                view.show(collector, seconds);
+            }
+            true
+        })?;
+        report(&outcome);
+        Ok(outcome.code)
+    }
+
+    fn metadata(&self) -> anyhow::Result<Metadata> {
+        let mut metadata = match &self.metadata {
+            Some(path) => Metadata::read(path)?,
+            None if self.exact => Metadata::exact(),
+            None => Metadata::default(),
+        };
+        if let Some(text) = &self.interval {
+            metadata.interval = text.parse().context("--interval")?;
+        }
+        if self.exact {
+            metadata.mode = Mode::Exact;
+        }
+        let place = self.metadata.as_ref().map_or_else(|| "the command line".to_owned(), |path| path.display().to_string());
+        // Through its own text once more, so that options obey the rules of the file.
+        let metadata = Metadata::parse(&place, &metadata.text())?;
+        metadata.check_for_real_gpu(&place)?;
+        Ok(metadata)
+    }
+
+    /// The run folder that was asked for, or the next free one.
+    fn folder(&self, name: &str) -> PathBuf {
+        if let Some(path) = &self.out {
+            return path.clone();
+        }
+        (1..)
+            .map(|n| Path::new("lockstep-out").join(format!("{name}-{n}")))
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| "lockstep-out".into())
+    }
+}
+
+/// Draws over its own lines at most four times a second.
+#[derive(Default)]
+struct View {
+    lines: usize,
+    shown: f64,
+}
+
+impl View {
+    fn show(&mut self, collector: &Collector, seconds: f64) {
+        if seconds - self.shown < 0.25 {
+            return;
+        }
+        self.shown = seconds;
+        let mut error = std::io::stderr().lock();
+        if self.lines > 0 {
+            let _ = write!(error, "\x1b[{}A\x1b[J", self.lines);
+        }
+        let lines = live_view(collector, seconds, 160);
+        self.lines = lines.len();
+        for line in lines {
+            let _ = writeln!(error, "{line}");
+        }
+    }
+}
+
+fn report(outcome: &Outcome) {
+    let mut error = std::io::stderr().lock();
+    for notice in &outcome.summary.notices {
+        let _ = writeln!(error, "lockstep: {notice}");
+    }
+    if outcome.summary.records == 0 {
+        let _ = writeln!(error, "lockstep: no CUDA program published anything: the program made no CUDA context");
+    }
+    if outcome.summary.lost > 0 {
+        let _ = writeln!(error, "lockstep: {} records were lost", outcome.summary.lost);
+    }
+}

@@ -1,0 +1,127 @@
+//! Starts the `lockstep` command in a folder of its own.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder that is removed at the end of a test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// An empty folder.
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("lockstep-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// Writes a script that can be executed.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    /// Names in the folder for sockets.
+    pub fn sockets(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.join("sockets")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// `lockstep` in this folder, with sockets in a folder of its own.
+    pub fn lockstep(&self) -> Command {
+        let sockets = self.0.join("sockets");
+        std::fs::create_dir_all(&sockets).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+        command
+            .current_dir(&self.0)
+            .env("XDG_RUNTIME_DIR", sockets)
+            .env("LOCKSTEP_LIBRARY_DIR", libraries())
+            .env_remove("LD_PRELOAD")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What `lockstep` with these arguments says.
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        Said::from(self.lockstep().args(arguments).output().unwrap())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The interposition libraries if they are built beside the command, else empty ones: these
+/// tests speak the protocol themselves.
+fn libraries() -> &'static Path {
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let built = Path::new(env!("CARGO_BIN_EXE_lockstep")).parent().unwrap();
+        if built.join("liblockstep_interpose.so").exists()
+            && built.join("lockstep-shims/libcuda.so.1").exists()
+        {
+            return built.to_path_buf();
+        }
+        let folder = std::env::temp_dir().join(format!("lockstep-empty-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("lockstep-shims")).unwrap();
+        for name in [
+            "liblockstep_interpose.so",
+            "lockstep-shims/libcuda.so.1",
+            "lockstep-shims/libcudart.so.11.0",
+            "lockstep-shims/libcudart.so.12",
+            "lockstep-shims/libcudart.so.13",
+        ] {
+            let made = Command::new("cc")
+                .args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-o"])
+                .arg(folder.join(name))
+                .status();
+            assert!(
+                made.is_ok_and(|status| status.success()),
+                "a C compiler is needed: install gcc or clang"
+            );
+        }
+        folder
+    })
+}
+
+/// Waits until something holds; false after three seconds.
+pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
+    for _ in 0..300 {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    false
+}
