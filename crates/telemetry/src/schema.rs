@@ -13,4 +13,4 @@ mod nearest;
 
 pub use counters::{COUNTERS, Counter, Definition, GAUGES, Gauge};
 pub use error::SchemaError;
-pub use metadata::{GaugeSettings, Metadata, Mode, SegmentSettings};
+pub use metadata::{GaugeSettings, Metadata, Mode, SegmentSettings, Timeline};

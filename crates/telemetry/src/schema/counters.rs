@@ -63,8 +63,24 @@ pub const COUNTERS: &[Counter] = &[
         name: "inst_executed",
         unit: "warp instructions",
         summary: "Instructions that warps executed; a warp's instruction counts once for all its threads.",
-        aliases: &["smsp__inst_executed.sum", "sm__inst_executed.sum"],
-        definitions: everywhere!("smsp__inst_executed.sum", Some("sm__inst_executed.sum")),
+        aliases: &[
+            "smsp__inst_executed.sum",
+            "sm__inst_executed.sum",
+            "sm__inst_executed_realtime.sum",
+        ],
+        definitions: &[
+            // Equal to the plain counter, and the smallest to stream of those that share a pass.
+            Definition {
+                architecture: "GH100",
+                exact: "smsp__inst_executed.sum",
+                sampled: Some("sm__inst_executed_realtime.sum"),
+            },
+            Definition {
+                architecture: "*",
+                exact: "smsp__inst_executed.sum",
+                sampled: Some("sm__inst_executed.sum"),
+            },
+        ],
     },
     Counter {
         name: "active_cycles",

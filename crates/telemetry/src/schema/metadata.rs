@@ -12,6 +12,8 @@ use super::nearest::nearest;
 
 /// The file that is used when none is given.
 const DEFAULT: &str = include_str!("../../../../configs/counters/default.toml");
+/// The file that is used when exact counts are asked for and no file is given.
+const EXACT: &str = include_str!("../../../../configs/counters/exact.toml");
 
 /// Larger files are refused before they are read.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -29,6 +31,19 @@ pub enum Mode {
     Timeline,
 }
 
+/// How the time line of kernels is learned in sampled mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Timeline {
+    /// Launches as the host makes them; their place on the device follows from the warps that the
+    /// hardware counts. Kernels stay as they are.
+    #[default]
+    Launches,
+    /// Begin and end of every kernel, measured by code that CUPTI adds to it: eight instructions
+    /// per warp on Hopper, which the counters then count too.
+    Kernels,
+}
+
 /// A metadata file, checked.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -38,6 +53,9 @@ pub struct Metadata {
     /// How a real GPU is read.
     #[serde(default)]
     pub mode: Mode,
+    /// How kernels are placed in time.
+    #[serde(default)]
+    pub timeline: Timeline,
     /// Names or aliases, in the order of the columns.
     pub counters: Vec<String>,
     /// What else is read, and how often.
@@ -93,6 +111,11 @@ impl Default for Metadata {
 }
 
 impl Metadata {
+    /// The five counters, counted exactly.
+    pub fn exact() -> Self {
+        Self::parse("built-in defaults", EXACT).expect("the exact metadata file is tested")
+    }
+
     /// Reads and checks the file at `path`.
     pub fn read(path: &Path) -> Result<Self, SchemaError> {
         let unreadable = |source| SchemaError::Unreadable {
@@ -289,6 +312,18 @@ mod tests {
     fn the_default_file_is_accepted_for_a_real_gpu() {
         Metadata::default().check_for_real_gpu("default").unwrap();
         assert_eq!(Metadata::default().resolved_counters().len(), 5);
+    }
+
+    #[test]
+    fn every_file_of_the_catalogue_is_accepted() {
+        assert_eq!(Metadata::exact().mode, Mode::Exact);
+        let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/counters");
+        let files: Vec<_> = fs::read_dir(catalogue).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(files.len() >= 4);
+        for file in files {
+            let metadata = Metadata::read(&file).unwrap();
+            metadata.check_for_real_gpu(&file.display().to_string()).unwrap();
+        }
     }
 
     #[test]

@@ -10,8 +10,9 @@ pub fn nearest<'names>(wanted: &str, names: impl Iterator<Item = &'names str>) -
     let mut scored: Vec<(usize, &str)> = names
         .map(|name| {
             let contained = !wanted.is_empty() && (name.contains(&wanted) || wanted.contains(name));
-            let distance = if contained { 1 } else { edits(&wanted, name) };
-            (distance, name)
+            let distance = edits(&wanted, name);
+            let longer = name.len().abs_diff(wanted.len());
+            (if contained { distance.min(2 + longer / 8) } else { distance }, name)
         })
         .collect();
     scored.sort();

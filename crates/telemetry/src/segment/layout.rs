@@ -79,7 +79,7 @@ pub mod slot {
     pub const SEQUENCE: usize = 0;
     /// `u32`: kind of record.
     pub const KIND: usize = 8;
-    /// `u32`: bit 0 exact; bits 16 to 31 say which values are there.
+    /// `u32`: bit 0 exact, bit 1 timed by the device; bits 16 to 31 say which values are there.
     pub const FLAGS: usize = 12;
     /// Four `u32`: device, context, stream, kernel.
     pub const DEVICE: usize = 16;

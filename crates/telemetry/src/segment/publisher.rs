@@ -44,7 +44,7 @@ pub struct Publisher {
     name_bytes: usize,
     identities: u32,
     row_of: BTreeMap<RowKey, u64>,
-    kernel_of: BTreeMap<(u32, u32, String), u32>,
+    known: BTreeMap<(u32, u32), BTreeMap<String, u32>>,
 }
 
 impl Publisher {
@@ -116,7 +116,7 @@ impl Publisher {
             name_bytes: 0,
             identities: 0,
             row_of: BTreeMap::new(),
-            kernel_of: BTreeMap::new(),
+            known: BTreeMap::new(),
         };
         let reserve = |error| SegmentError::system(path, "reserve room for a segment", error);
         publisher
@@ -299,13 +299,16 @@ impl Publisher {
 
     /// As [`Self::name`], but the same name twice gives the same number.
     pub fn name_once(&mut self, kind: IdentityKind, parent: u32, text: &str) -> u32 {
-        let key = (kind as u32, parent, text.to_owned());
-        if let Some(known) = self.kernel_of.get(&key) {
+        let key = (kind as u32, parent);
+        if let Some(known) = self.known.get(&key).and_then(|names| names.get(text)) {
             return *known;
         }
         let number = self.name(kind, parent, 0, text);
         if number != NO_IDENTITY {
-            self.kernel_of.insert(key, number);
+            self.known
+                .entry(key)
+                .or_default()
+                .insert(text.to_owned(), number);
         }
         number
     }

@@ -14,8 +14,6 @@ pub enum RecordKind {
     Gauges = 3,
     /// The process's own host side at `end`.
     Host = 4,
-    /// Launch records of this process up to `end` are all published.
-    TimelineMark = 5,
 }
 
 impl RecordKind {
@@ -25,7 +23,6 @@ impl RecordKind {
             2 => Self::DeviceSample,
             3 => Self::Gauges,
             4 => Self::Host,
-            5 => Self::TimelineMark,
             _ => return None,
         })
     }
@@ -41,6 +38,8 @@ pub struct Record {
     pub kind: RecordKind,
     /// Counted by hardware for exactly this launch, not divided up afterwards.
     pub exact: bool,
+    /// `begin` and `end` are the device's own; otherwise a launch has only its host time.
+    pub timed: bool,
     /// Identity of the device.
     pub device: u32,
     /// Identity of the context.
@@ -71,6 +70,7 @@ impl Record {
         Self {
             kind,
             exact: false,
+            timed: false,
             device: NO_IDENTITY,
             context: NO_IDENTITY,
             stream: 0,
@@ -100,7 +100,7 @@ impl Record {
     pub(super) fn encode(&self, bytes: &mut [u8], values: usize) {
         let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
         put(slot::KIND, &(self.kind as u32).to_le_bytes());
-        let flags = u32::from(self.exact) | u32::from(self.present) << 16;
+        let flags = u32::from(self.exact) | u32::from(self.timed) << 1 | u32::from(self.present) << 16;
         put(slot::FLAGS, &flags.to_le_bytes());
         for (i, part) in [self.device, self.context, self.stream, self.kernel]
             .iter()
@@ -127,6 +127,7 @@ impl Record {
         let flags = u32_at(bytes, slot::FLAGS)?;
         let mut record = Self::new(RecordKind::from_number(u32_at(bytes, slot::KIND)?)?);
         record.exact = flags & 1 == 1;
+        record.timed = flags & 2 == 2;
         record.present = (flags >> 16) as u16;
         record.device = u32_at(bytes, slot::DEVICE)?;
         record.context = u32_at(bytes, slot::DEVICE + 4)?;

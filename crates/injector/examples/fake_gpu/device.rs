@@ -1,0 +1,202 @@
+//! What a program asks of the fake device: contexts, launches, waiting.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use lockstep_injector::cupti::layouts::{
+    CallbackData, GraphData, GraphLaunchParameters, LaunchConfig, LaunchExParameters, LaunchParameters, ResourceData,
+};
+use lockstep_injector::cupti::numbers;
+
+use crate::profiler::refused;
+use crate::state::{Context, Stage, Unreported, Work, device_now, state};
+
+fn resource(number: u32, context: usize) {
+    let locked = state();
+    let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    drop(locked);
+    let data = ResourceData {
+        context: context as *mut c_void,
+        stream: std::ptr::null_mut(),
+        resourceDescriptor: std::ptr::null_mut(),
+    };
+    unsafe { callback(user as *mut c_void, numbers::DOMAIN_RESOURCE, number, std::ptr::from_ref(&data).cast()) };
+}
+
+/// Makes a context on `device`.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_context_create(device: u32) -> usize {
+    let mut locked = state();
+    let handle = locked.handle();
+    let number = locked.contexts.len() as u32 + 1;
+    locked.contexts.insert(handle, Context { number, device });
+    drop(locked);
+    resource(numbers::RESOURCE_CONTEXT_CREATED, handle);
+    handle
+}
+
+/// Ends a context.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_context_destroy(context: usize) {
+    resource(numbers::RESOURCE_CONTEXT_DESTROY_STARTING, context);
+    state().contexts.remove(&context);
+}
+
+/// Launches `count` kernels: by `cuLaunchKernel` (`how` 0), by `cuLaunchKernelEx` (1), or as one
+/// graph (2). Each runs for `time` nanoseconds after the one before it in its stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_launch(
+    context: usize,
+    stream: u64,
+    name: *const c_char,
+    how: u32,
+    grid: u32,
+    block: u32,
+    instructions_per_warp: u64,
+    time: u64,
+    count: u32,
+) -> i32 {
+    if let Some(code) = refused("cuLaunchKernel") {
+        return code;
+    }
+    let text = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
+    let graph = if how == 2 { crate::graph::make(&text, grid, block, count) } else { std::ptr::null_mut() };
+    if how == 2 {
+        describe_graph(context, graph);
+    }
+    let calls = if how == 2 { 1 } else { count };
+    for _ in 0..calls {
+        let mut locked = state();
+        locked.launches += 1;
+        let correlation = locked.launches;
+        drop(locked);
+        announce(numbers::SITE_ENTER, context, stream, name, how, grid, block, correlation, graph);
+        for _ in 0..if how == 2 { count } else { 1 } {
+            run(context, stream, &text, grid, block, instructions_per_warp, time, correlation);
+        }
+        announce(1, context, stream, name, how, grid, block, correlation, graph);
+    }
+    0
+}
+
+fn run(context: usize, stream: u64, name: &str, grid: u32, block: u32, instructions: u64, time: u64, correlation: u32) {
+    let mut locked = state();
+    let (number, device) = locked.contexts.get(&context).map_or((0, 0), |one| (one.number, one.device));
+    let warps = u64::from(grid) * u64::from(block).div_ceil(32);
+    let begin = locked.stream_end.get(&(context, stream)).copied().unwrap_or(0).max(device_now());
+    let work = Work {
+        device: u64::from(device),
+        begin,
+        end: begin + time,
+        instructions: warps * instructions,
+        warps,
+        cycles: time * 132,
+    };
+    locked.stream_end.insert((context, stream), work.end);
+    locked.add_work(work);
+    let name = locked.intern(name);
+    if locked.recording {
+        let stream = stream as u32;
+        locked.unreported.push(Unreported { work, context: number, stream, correlation, grid, block, name });
+    }
+    let mut profiled = false;
+    for object in locked.ranges.values_mut() {
+        if object.context == context && object.stage == Stage::Started {
+            object.ranges.push(work);
+            profiled = true;
+        }
+    }
+    drop(locked);
+    if profiled {
+        // The range profiler waits for each kernel.
+        wait_until(work.end);
+    }
+}
+
+/// Tells the subscriber that an executable was made of `graph`.
+fn describe_graph(context: usize, graph: *mut c_void) {
+    let locked = state();
+    let number = numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED;
+    let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    drop(locked);
+    let null = std::ptr::null_mut();
+    let mut described = GraphData {
+        graph,
+        originalGraph: null,
+        node: null,
+        originalNode: null,
+        nodeType: 0,
+        dependency: null,
+        graphExec: graph,
+    };
+    let data = ResourceData {
+        context: context as *mut c_void,
+        stream: null,
+        resourceDescriptor: std::ptr::from_mut(&mut described).cast(),
+    };
+    unsafe { callback(user as *mut c_void, numbers::DOMAIN_RESOURCE, number, std::ptr::from_ref(&data).cast()) };
+}
+
+#[allow(clippy::too_many_arguments, reason = "what a launch has")]
+fn announce(
+    site: u32,
+    context: usize,
+    stream: u64,
+    name: *const c_char,
+    how: u32,
+    grid: u32,
+    block: u32,
+    correlation: u32,
+    graph: *mut c_void,
+) {
+    let number = match how {
+        0 => numbers::DRIVER_LAUNCH[0],
+        1 => numbers::DRIVER_LAUNCH_EX[0],
+        _ => numbers::DRIVER_GRAPH_LAUNCH[0],
+    };
+    let locked = state();
+    let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
+    let uid = locked.contexts.get(&context).map_or(0, |one| one.number);
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    drop(locked);
+    let stream = stream as usize as *mut c_void;
+    let null = std::ptr::null_mut();
+    let config = LaunchConfig { gridDim: [grid, 1, 1], blockDim: [block, 1, 1], sharedMemBytes: 0, hStream: stream };
+    let plain = LaunchParameters { f: null, gridDim: [grid, 1, 1], blockDim: [block, 1, 1], sharedMemBytes: 0, hStream: stream };
+    let extended = LaunchExParameters { config: &config, f: null };
+    let graph = GraphLaunchParameters { hGraph: graph, hStream: stream };
+    let parameters: *const c_void = match how {
+        0 => std::ptr::from_ref(&plain).cast(),
+        1 => std::ptr::from_ref(&extended).cast(),
+        _ => std::ptr::from_ref(&graph).cast(),
+    };
+    let mut result = 0i32;
+    let mut correlation_data = 0u64;
+    let data = CallbackData {
+        callbackSite: site,
+        functionName: c"cuLaunch".as_ptr(),
+        functionParams: parameters,
+        functionReturnValue: std::ptr::from_mut(&mut result).cast(),
+        symbolName: if how == 2 { std::ptr::null() } else { name },
+        context: context as *mut c_void,
+        contextUid: uid,
+        correlationData: &mut correlation_data,
+        correlationId: correlation,
+    };
+    unsafe { callback(user as *mut c_void, numbers::DOMAIN_DRIVER, number, std::ptr::from_ref(&data).cast()) };
+}
+
+fn wait_until(end: u64) {
+    let now = device_now();
+    if end > now {
+        std::thread::sleep(std::time::Duration::from_nanos(end - now));
+    }
+}
+
+/// Waits until everything launched has run.
+#[unsafe(no_mangle)]
+pub extern "C" fn fake_synchronize() {
+    let end = state().stream_end.values().copied().max().unwrap_or(0);
+    wait_until(end);
+}

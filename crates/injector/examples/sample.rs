@@ -1,0 +1,26 @@
+//! The commands `sample` and `sampled` alone, without the simulator: small enough to carry to a
+//! machine that only has a GPU.
+
+#[path = "../../cli/src/commands/sample.rs"]
+mod sample;
+#[path = "../../cli/src/commands/sampled.rs"]
+mod sampled;
+
+use clap::Parser;
+
+#[derive(Parser)]
+enum Command {
+    Sample(sample::SampleArguments),
+    Sampled(sampled::SampledArguments),
+}
+
+fn main() {
+    let result = match Command::parse() {
+        Command::Sample(arguments) => arguments.run(),
+        Command::Sampled(arguments) => arguments.run(),
+    };
+    std::process::exit(result.unwrap_or_else(|error| {
+        eprintln!("lockstep: {error:#}");
+        2
+    }));
+}

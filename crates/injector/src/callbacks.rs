@@ -1,0 +1,184 @@
+//! What CUPTI calls: contexts, graphs and launches.
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lockstep_telemetry::schema::Mode;
+
+use crate::cupti::layouts::{
+    CallbackData, GraphData, GraphLaunchParameters, LaunchExParameters, LaunchParameters, ResourceData,
+};
+use crate::cupti::{CuptiError, numbers};
+use crate::graphs::GraphKernel;
+use crate::session::{self, Launch, Session};
+use crate::{activity, clock};
+
+thread_local! {
+    /// Launches begun and not ended on this thread: the driver may launch inside a launch.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// When the outermost launch began.
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Subscribes to what the mode needs.
+pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
+    let tracing = session.cupti.tracing;
+    let mut subscriber = std::ptr::null_mut();
+    // SAFETY: a valid place for the handle and a function of the signature that CUPTI calls.
+    let result = unsafe { (tracing.subscribe)(&mut subscriber, called, std::ptr::null_mut()) };
+    session.cupti.check("subscribing to contexts", result)?;
+    let enable = |domain, number| {
+        // SAFETY: the handle from above and numbers that CUPTI knows.
+        let result = unsafe { (tracing.enable_callback)(1, subscriber, domain, number) };
+        session.cupti.check("subscribing to contexts", result)
+    };
+    enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_CREATED)?;
+    enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_DESTROY_STARTING)?;
+    if !session.traces_kernels() {
+        enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED)?;
+        enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_GRAPH_EXECUTABLE_DESTROY_STARTING)?;
+        let launches = numbers::DRIVER_LAUNCH
+            .iter()
+            .chain(&numbers::DRIVER_LAUNCH_EX)
+            .chain(&numbers::DRIVER_GRAPH_LAUNCH);
+        for number in launches {
+            enable(numbers::DOMAIN_DRIVER, *number)?;
+        }
+    }
+    Ok(())
+}
+
+unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        let Some(session) = session::current() else { return };
+        if data.is_null() {
+            return;
+        }
+        match (domain, number) {
+            (numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_CREATED) => {
+                // SAFETY: CUPTI passes this struct in this domain, here and below.
+                session.context_created(unsafe { &*data.cast::<ResourceData>() }.context);
+            }
+            (numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_DESTROY_STARTING) => {
+                if session.traces_kernels() {
+                    activity::flush(session, false);
+                }
+                // SAFETY: as above.
+                session.context_destroyed(unsafe { &*data.cast::<ResourceData>() }.context);
+            }
+            (numbers::DOMAIN_RESOURCE, number) => {
+                // SAFETY: as above; about graphs, CUPTI describes them in this struct.
+                let graph = unsafe { (*data.cast::<ResourceData>()).resourceDescriptor.cast::<GraphData>().as_ref() };
+                match (graph, number) {
+                    (Some(data), numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED) => {
+                        session.graphs.made(data.graphExec, data.graph);
+                    }
+                    (Some(data), numbers::RESOURCE_GRAPH_EXECUTABLE_DESTROY_STARTING) => {
+                        session.graphs.gone(data.graphExec);
+                    }
+                    _ => {}
+                }
+            }
+            (numbers::DOMAIN_DRIVER, number) => {
+                // SAFETY: CUPTI passes this struct in this domain.
+                launch(session, number, unsafe { &*data.cast::<CallbackData>() });
+            }
+            _ => {}
+        }
+    }));
+}
+
+/// A launch begins or ends.
+fn launch(session: &'static Session, number: u32, data: &CallbackData) {
+    let entering = data.callbackSite == numbers::SITE_ENTER;
+    let depth = DEPTH.get();
+    DEPTH.set(if entering { depth + 1 } else { depth.saturating_sub(1) });
+    let outermost = if entering { depth == 0 } else { depth == 1 };
+    if !outermost {
+        return;
+    }
+    if entering {
+        BEGUN.set(clock::now());
+    }
+    if session.settings.metadata.mode != Mode::Exact {
+        if !entering {
+            session.publish_launches(&describe(session, number, data));
+        }
+        return;
+    }
+    let graph = numbers::DRIVER_GRAPH_LAUNCH.contains(&number);
+    let device = device_of(session, data.context);
+    let outcome = if entering {
+        let chip = session.chip(device);
+        session.gates.enter(&session.cupti, data.context, device, &chip, &session.counters, graph)
+    } else {
+        session.gates.leave(data.context, device, describe(session, number, data), graph)
+    };
+    session.arrange_end();
+    session.publish_outcome(&outcome);
+}
+
+fn device_of(session: &Session, context: *mut c_void) -> u32 {
+    let mut device = 0;
+    // SAFETY: the context of the call, and a valid place.
+    unsafe { (session.cupti.tracing.device_number)(context, &mut device) };
+    device
+}
+
+/// What was launched; nothing if the driver refused it. A graph launches each of its kernels.
+fn describe(session: &Session, number: u32, data: &CallbackData) -> Vec<Launch> {
+    // SAFETY: at the end of a call, CUPTI points at its result.
+    let result = unsafe { data.functionReturnValue.cast::<i32>().as_ref() }.copied().unwrap_or(0);
+    if result != 0 || data.functionParams.is_null() {
+        return Vec::new();
+    }
+    let mut kernels = Vec::new();
+    // SAFETY: CUPTI passes the parameters of the function that `number` names; all structs begin so.
+    let stream = unsafe {
+        if numbers::DRIVER_LAUNCH.contains(&number) {
+            let parameters = &*data.functionParams.cast::<LaunchParameters>();
+            kernels.push(named(data, parameters.gridDim, parameters.blockDim));
+            parameters.hStream
+        } else if numbers::DRIVER_LAUNCH_EX.contains(&number) {
+            let Some(config) = (*data.functionParams.cast::<LaunchExParameters>()).config.as_ref() else {
+                return Vec::new();
+            };
+            kernels.push(named(data, config.gridDim, config.blockDim));
+            config.hStream
+        } else {
+            let parameters = &*data.functionParams.cast::<GraphLaunchParameters>();
+            kernels = session.graphs.kernels(parameters.hGraph);
+            parameters.hStream
+        }
+    };
+    let mut stream_number = 0;
+    // SAFETY: the context and stream of the call, and a valid place.
+    unsafe { (session.cupti.tracing.stream_number)(data.context, stream, 0, &mut stream_number) };
+    let launch = Launch {
+        device: device_of(session, data.context),
+        context: data.contextUid,
+        stream: stream_number,
+        number: u64::from(data.correlationId),
+        begin: BEGUN.get(),
+        end: clock::now(),
+        ..Launch::default()
+    };
+    let described = |kernel: GraphKernel| Launch {
+        name: kernel.name,
+        grid: kernel.grid,
+        block: kernel.block,
+        ..launch.clone()
+    };
+    kernels.into_iter().map(described).collect()
+}
+
+fn named(data: &CallbackData, grid: [u32; 3], block: [u32; 3]) -> GraphKernel {
+    let name = if data.symbolName.is_null() {
+        "(unnamed)".to_owned()
+    } else {
+        // SAFETY: not null, and terminated by CUPTI.
+        unsafe { CStr::from_ptr(data.symbolName) }.to_string_lossy().into_owned()
+    };
+    GraphKernel { name, grid, block }
+}

@@ -1,0 +1,24 @@
+//! From segments to a run folder: reads every sampled process, divides the counters of a GPU among
+//! kernels, and stores the series.
+//!
+//! ```text
+//! segments ─▶ Collector ─▶ Attribution (one per GPU) ─▶ Sink: SampleFolder, live view
+//! ```
+//!
+//! Start reading at [`Collector::poll`].
+
+mod attribution;
+mod collector;
+mod folder;
+mod launcher;
+mod rows;
+mod session;
+mod view;
+
+pub use attribution::Attribution;
+pub use collector::{Collector, Totals};
+pub use folder::{FolderError, SampleFolder, Summary};
+pub use launcher::{LaunchError, Launcher, find_injector};
+pub use rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
+pub use session::{Outcome, Session, SessionError, now};
+pub use view::live_view;

@@ -1,0 +1,423 @@
+//! Divides the counters of one GPU among the kernels that ran on it.
+//!
+//! A sample says how much each counter of the whole GPU grew in an interval. Which kernels ran then
+//! is known in one of two ways:
+//!
+//! - Kernels timed by the device: each gets a part by the time that it overlaps the interval.
+//! - Launches known by their host time only: the device starts warps in the order of launches, and
+//!   the sampled `warps_launched` says how many, so the queue of launches is worked off by that
+//!   count. A launch cannot start before the host made it: both clocks are the same. A kernel that
+//!   started no warp in an interval may still be running in it: it keeps what others cannot explain.
+//!
+//! Inside an interval, parts follow what each kernel is known to do per warp (or per nanosecond);
+//! that is learned as samples come. A sample with one kernel in it is exact, any other estimated,
+//! and parts always add up to the whole. Work that no launch explains goes to the kernel `(other)`.
+//!
+//! Left out: the order in which the hardware runs concurrent streams, contexts and processes, which
+//! nobody reports. Their warps are taken in the order of launches.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::rows::{Key, LaunchRow};
+
+/// One interval of a whole GPU.
+#[derive(Clone, Debug)]
+pub struct DeviceSample {
+    /// Nanoseconds since 1970.
+    pub begin: u64,
+    /// Nanoseconds since 1970.
+    pub end: u64,
+    /// Growth of each counter.
+    pub growth: Vec<Option<u64>>,
+}
+
+/// The part of one key in one interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Whose.
+    pub key: Key,
+    /// No other key had a part.
+    pub exact: bool,
+    /// Its part of each counter.
+    pub growth: Vec<Option<u64>>,
+}
+
+/// A launch on its way through the device.
+struct Queued {
+    row: LaunchRow,
+    timed: bool,
+    /// Warps that the device has not started yet.
+    left: u64,
+    begun: bool,
+}
+
+/// What a key was seen to do: counts and the warps (or nanoseconds) that made them.
+#[derive(Clone, Default)]
+struct Habit {
+    counts: Vec<f64>,
+    base: f64,
+}
+
+/// The work of one GPU.
+pub struct Attribution {
+    gpu: Arc<str>,
+    counters: usize,
+    /// Place of `warps_launched` among the counters.
+    warps: Option<usize>,
+    queue: VecDeque<Queued>,
+    /// The launch that started warps last, and may still run.
+    running: Option<Queued>,
+    habits: BTreeMap<Key, Habit>,
+    samples: u64,
+}
+
+/// Launches beyond this wait for samples that do not come: they are let go without counts.
+const LONGEST_QUEUE: usize = 1 << 20;
+
+impl Attribution {
+    /// Of the GPU called `gpu`, with so many counters; `warps` is the place of `warps_launched`.
+    pub fn new(gpu: Arc<str>, counters: usize, warps: Option<usize>) -> Self {
+        Self {
+            gpu,
+            counters,
+            warps,
+            queue: VecDeque::new(),
+            running: None,
+            habits: BTreeMap::new(),
+            samples: 0,
+        }
+    }
+
+    /// A launch was made. Launches may come a little out of order.
+    pub fn launched(&mut self, row: LaunchRow, timed: bool, done: &mut Vec<LaunchRow>) {
+        let volume = |sizes: [u32; 3]| sizes.iter().map(|size| u64::from(*size)).product::<u64>();
+        let warps = volume(row.grid) * volume(row.block).div_ceil(32);
+        let place = self.queue.partition_point(|one| one.row.begin <= row.begin);
+        self.queue.insert(place, Queued { row, timed, left: warps, begun: false });
+        if self.queue.len() > LONGEST_QUEUE {
+            done.extend(self.queue.pop_front().map(|one| one.row));
+        }
+    }
+
+    /// Launches that no sample has explained yet.
+    pub fn waiting(&self) -> usize {
+        self.queue.len() + usize::from(self.running.is_some())
+    }
+
+    /// Divides one sample; launches that are over go to `done`.
+    pub fn sample(&mut self, sample: &DeviceSample, done: &mut Vec<LaunchRow>) -> Vec<Part> {
+        self.samples += 1;
+        let shares = if self.queue.iter().take(1).chain(&self.running).any(|one| one.timed) {
+            self.shares_by_time(sample)
+        } else {
+            self.shares_by_warps(sample)
+        };
+        let parts = self.divide(sample, shares);
+        self.retire(sample.end, done);
+        parts
+    }
+
+    /// Overlap with the interval, in nanoseconds: (place in the queue, base).
+    fn shares_by_time(&mut self, sample: &DeviceSample) -> Vec<(usize, f64)> {
+        let mut shares = Vec::new();
+        for (place, one) in self.queue.iter_mut().enumerate() {
+            if one.row.begin >= sample.end {
+                break;
+            }
+            let overlap = one.row.end.min(sample.end).saturating_sub(one.row.begin.max(sample.begin));
+            if overlap > 0 {
+                one.begun = true;
+                shares.push((place, overlap as f64));
+            }
+        }
+        shares
+    }
+
+    /// Works the queue off by the warps that were started: (place in the queue, warps).
+    fn shares_by_warps(&mut self, sample: &DeviceSample) -> Vec<(usize, f64)> {
+        // Whatever still runs stands at the head of the queue again.
+        let carried = self.running.take().is_some_and(|running| {
+            self.queue.push_front(running);
+            true
+        });
+        let started = self.warps.and_then(|place| sample.growth[place]);
+        let mut left = started.unwrap_or(u64::MAX);
+        let mut shares = Vec::new();
+        for place in usize::from(carried)..self.queue.len() {
+            let one = &mut self.queue[place];
+            if left == 0 || one.row.begin >= sample.end {
+                break;
+            }
+            let taken = one.left.min(left);
+            one.left -= taken;
+            left -= taken;
+            if taken > 0 {
+                if !one.begun {
+                    one.row.begin = one.row.begin.max(sample.begin);
+                    one.begun = true;
+                }
+                one.row.end = sample.end;
+                shares.push((place, taken as f64));
+            }
+        }
+        if carried && self.still_runs(sample, &shares) {
+            self.queue[0].row.end = sample.end;
+            shares.insert(0, (0, 0.0));
+        }
+        shares
+    }
+
+    /// Whether the carried launch explains counts that the others do not.
+    fn still_runs(&self, sample: &DeviceSample, shares: &[(usize, f64)]) -> bool {
+        if shares.is_empty() {
+            return (0..self.counters).any(|i| Some(i) != self.warps && sample.growth[i].is_some_and(|n| n > 0));
+        }
+        self.remainder(sample, shares).iter().any(|left| *left > 0.02)
+    }
+
+    /// For each counter, the fraction that the habits of `shares` leave unexplained.
+    fn remainder(&self, sample: &DeviceSample, shares: &[(usize, f64)]) -> Vec<f64> {
+        (0..self.counters)
+            .map(|i| {
+                let whole = sample.growth[i].unwrap_or(0) as f64;
+                if Some(i) == self.warps || whole == 0.0 {
+                    return 0.0;
+                }
+                let expected: Option<f64> = shares
+                    .iter()
+                    .map(|(place, base)| self.rate(&self.queue[*place].row.key, i).map(|rate| rate * base))
+                    .sum();
+                expected.map_or(0.0, |expected| (1.0 - expected / whole).max(0.0))
+            })
+            .collect()
+    }
+
+    fn rate(&self, key: &Key, counter: usize) -> Option<f64> {
+        let habit = self.habits.get(key)?;
+        (habit.base > 0.0).then(|| habit.counts[counter] / habit.base)
+    }
+
+    /// Gives every share its part of every counter.
+    fn divide(&mut self, sample: &DeviceSample, shares: Vec<(usize, f64)>) -> Vec<Part> {
+        if shares.is_empty() {
+            return self.unexplained(sample);
+        }
+        let unexplained = self.remainder(sample, &shares);
+        let mut parts: BTreeMap<Key, Part> = BTreeMap::new();
+        let mut given: Vec<Vec<u64>> = vec![vec![0; self.counters]; shares.len()];
+        let bases: f64 = shares.iter().map(|(_, base)| base).sum();
+        for i in 0..self.counters {
+            let Some(whole) = sample.growth[i] else { continue };
+            let mean = if bases > 0.0 { whole as f64 / bases } else { 0.0 };
+            let weights: Vec<f64> = shares
+                .iter()
+                .map(|(place, base)| {
+                    let carried = *base == 0.0;
+                    if Some(i) == self.warps {
+                        *base
+                    } else if carried {
+                        // All of it when nothing else ran, else what the others cannot explain.
+                        if shares.len() == 1 { 1.0 } else { unexplained[i] * whole as f64 }
+                    } else {
+                        base * self.rate(&self.queue[*place].row.key, i).unwrap_or(mean)
+                    }
+                })
+                .collect();
+            for (share, part) in split(whole, &weights).into_iter().enumerate() {
+                given[share][i] = part;
+            }
+        }
+        for ((place, base), given) in shares.iter().zip(&given) {
+            let queued = &mut self.queue[*place];
+            let habit = self.habits.entry(queued.row.key.clone()).or_default();
+            habit.counts.resize(self.counters, 0.0);
+            habit.base += base;
+            let part = parts.entry(queued.row.key.clone()).or_insert_with(|| Part {
+                key: queued.row.key.clone(),
+                exact: true,
+                growth: sample.growth.iter().map(|growth| growth.map(|_| 0)).collect(),
+            });
+            for i in 0..self.counters {
+                habit.counts[i] += given[i] as f64;
+                if let Some(sum) = &mut part.growth[i] {
+                    *sum += given[i];
+                    let counter = &mut queued.row.counters[i];
+                    *counter = Some(counter.unwrap_or(0) + given[i]);
+                }
+            }
+        }
+        let exact = parts.len() == 1;
+        parts.into_values().map(|part| Part { exact, ..part }).collect()
+    }
+
+    /// Counts without any launch: another program, or the driver's own kernels.
+    fn unexplained(&self, sample: &DeviceSample) -> Vec<Part> {
+        if sample.growth.iter().flatten().all(|growth| *growth == 0) {
+            return Vec::new();
+        }
+        vec![Part { key: self.other(), exact: true, growth: sample.growth.clone() }]
+    }
+
+    fn other(&self) -> Key {
+        Key { gpu: Arc::clone(&self.gpu), process: 0, context: 0, stream: 0, kernel: "(other)".into() }
+    }
+
+    /// Lets go of launches that are over.
+    fn retire(&mut self, time: u64, done: &mut Vec<LaunchRow>) {
+        while let Some(front) = self.queue.front() {
+            let over = if front.timed { front.row.end <= time } else { front.begun && front.left == 0 };
+            if !over {
+                break;
+            }
+            let over = self.queue.pop_front();
+            let keeps_running = over.as_ref().is_some_and(|one| !one.timed);
+            let before = if keeps_running { std::mem::replace(&mut self.running, over) } else { over };
+            done.extend(before.map(|one| one.row));
+        }
+    }
+
+    /// No sample follows: everything that is left is over.
+    pub fn finish(&mut self, done: &mut Vec<LaunchRow>) {
+        done.extend(self.running.take().map(|one| one.row));
+        done.extend(self.queue.drain(..).map(|one| one.row));
+    }
+}
+
+/// Divides `whole` by `weights`; the parts add up to it.
+fn split(whole: u64, weights: &[f64]) -> Vec<u64> {
+    let total: f64 = weights.iter().sum();
+    let mut given = 0;
+    let mut before = 0.0;
+    let last = weights.len().saturating_sub(1);
+    weights
+        .iter()
+        .enumerate()
+        .map(|(i, weight)| {
+            before += weight;
+            let until = match () {
+                () if i == last => whole,
+                () if total > 0.0 => ((whole as f64 * (before / total)).round() as u64).clamp(given, whole),
+                () => whole * (i as u64 + 1) / weights.len() as u64,
+            };
+            let part = until - given;
+            given = until;
+            part
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kernel: &str, process: u32, begin: u64, end: u64, blocks: u32) -> LaunchRow {
+        LaunchRow {
+            launch: begin,
+            key: Key { gpu: "GPU-1".into(), process, context: 1, stream: 7, kernel: kernel.into() },
+            grid: [blocks, 1, 1],
+            block: [64, 1, 1],
+            begin,
+            end,
+            exact: false,
+            counters: vec![None; 2],
+        }
+    }
+
+    fn sample(begin: u64, end: u64, instructions: u64, warps: u64) -> DeviceSample {
+        DeviceSample { begin, end, growth: vec![Some(instructions), Some(warps)] }
+    }
+
+    /// Feeds launches and samples, and sums what each kernel got.
+    fn sums(launches: Vec<(LaunchRow, bool)>, samples: &[DeviceSample]) -> BTreeMap<String, (u64, u64)> {
+        let mut attribution = Attribution::new("GPU-1".into(), 2, Some(1));
+        let mut done = Vec::new();
+        for (row, timed) in launches {
+            attribution.launched(row, timed, &mut done);
+        }
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for one in samples {
+            for part in attribution.sample(one, &mut done) {
+                let sum = sums.entry(format!("{} {}", part.key.kernel, part.key.process)).or_default();
+                sum.0 += part.growth[0].unwrap();
+                sum.1 += part.growth[1].unwrap();
+            }
+        }
+        attribution.finish(&mut done);
+        sums
+    }
+
+    #[test]
+    fn one_kernel_gets_everything() {
+        let launches = vec![(row("a", 1, 5, 5, 50), false)];
+        let sums = sums(launches, &[sample(0, 10, 700, 100), sample(10, 20, 300, 0)]);
+        assert_eq!(sums, [("a 1".to_owned(), (1000, 100))].into());
+    }
+
+    #[test]
+    fn warps_tell_kernels_apart_that_run_one_after_the_other() {
+        let launches = vec![(row("a", 1, 1, 1, 50), false), (row("b", 2, 2, 2, 100), false)];
+        let samples = [sample(0, 10, 1000, 100), sample(10, 20, 4000, 200)];
+        let sums = sums(launches, &samples);
+        assert_eq!(sums["a 1"], (1000, 100));
+        assert_eq!(sums["b 2"], (4000, 200));
+    }
+
+    #[test]
+    fn a_shared_interval_is_divided_by_what_each_is_known_to_do() {
+        // a: 10 instructions a warp; b: 40. First alone, then both in one interval.
+        let launches = vec![
+            (row("a", 1, 1, 1, 50), false),
+            (row("b", 1, 2, 2, 50), false),
+            (row("a", 1, 3, 3, 50), false),
+            (row("b", 1, 4, 4, 50), false),
+        ];
+        let samples = [sample(0, 10, 1000, 100), sample(10, 20, 4000, 100), sample(20, 30, 5000, 200)];
+        let sums = sums(launches, &samples);
+        assert_eq!(sums["a 1"], (2000, 200));
+        assert_eq!(sums["b 1"], (8000, 200));
+    }
+
+    #[test]
+    fn a_kernel_that_runs_on_keeps_what_the_next_cannot_explain() {
+        let launches = vec![
+            (row("short", 1, 1, 1, 50), false),
+            (row("long", 1, 2, 2, 50), false),
+            (row("short", 1, 3, 3, 50), false),
+        ];
+        let samples = [
+            sample(0, 10, 1000, 100),
+            sample(10, 20, 500, 100),
+            sample(20, 30, 900, 0),
+            // 800 more of the long one, then the short one's 1000.
+            sample(30, 40, 1800, 100),
+        ];
+        let sums = sums(launches, &samples);
+        assert_eq!(sums["short 1"], (2000, 200));
+        assert_eq!(sums["long 1"], (2200, 100));
+    }
+
+    #[test]
+    fn a_launch_cannot_run_before_it_was_made() {
+        let launches = vec![(row("late", 1, 15, 15, 50), false)];
+        let sums = sums(launches, &[sample(0, 10, 70, 10), sample(10, 20, 500, 100)]);
+        assert_eq!(sums["(other) 0"], (70, 10));
+        assert_eq!(sums["late 1"], (500, 100));
+    }
+
+    #[test]
+    fn timed_kernels_share_by_overlap() {
+        let launches = vec![(row("a", 1, 0, 10, 50), true), (row("b", 1, 10, 30, 50), true)];
+        let sums = sums(launches, &[sample(0, 10, 100, 0), sample(10, 20, 600, 0), sample(20, 30, 600, 0)]);
+        assert_eq!(sums["a 1"].0, 100);
+        assert_eq!(sums["b 1"].0, 1200);
+    }
+
+    #[test]
+    fn parts_add_up_to_the_whole() {
+        assert_eq!(split(10, &[1.0, 1.0, 1.0]).iter().sum::<u64>(), 10);
+        assert_eq!(split(7, &[0.0, 0.0]).iter().sum::<u64>(), 7);
+        assert_eq!(split(u64::MAX, &[1e-9, 5.0]).iter().sum::<u64>(), u64::MAX);
+        assert_eq!(split(5, &[0.0, 3.0]), [0, 5]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Reads all segments of a folder and hands rows to a sink.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::attribution::{Attribution, DeviceSample};
+use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
+use crate::schema::counters::HOST_GAUGES;
+use crate::schema::{GAUGES, Metadata};
+use crate::segment::{IdentityKind, Liveness, Record, RecordKind, SegmentDirectory, SegmentReader};
+
+/// What one key did so far, for the live view and the summary.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Launches.
+    pub launches: u64,
+    /// Counters, in the order of the metadata file.
+    pub counters: Vec<Option<u64>>,
+    /// Every count so far was exact.
+    pub exact: bool,
+}
+
+/// One sampled process.
+struct Source {
+    reader: SegmentReader,
+    node: Arc<str>,
+    texts: Vec<Arc<str>>,
+    /// Place in our order of each of the publisher's counters.
+    places: Vec<Option<usize>>,
+    /// Samples of its GPUs that wait for launches of others.
+    held: Vec<(u64, Arc<str>, DeviceSample)>,
+    /// Launches that were read and not stored yet, by index.
+    outstanding: VecDeque<u64>,
+    ended: bool,
+}
+
+/// Reads every process that publishes in one folder.
+pub struct Collector {
+    directory: SegmentDirectory,
+    counters: Vec<&'static str>,
+    sources: BTreeMap<PathBuf, Source>,
+    devices: BTreeMap<Arc<str>, Attribution>,
+    totals: BTreeMap<Key, Totals>,
+    latest_gauges: BTreeMap<Arc<str>, GaugeRow>,
+    notices: Vec<String>,
+    records: u64,
+    lost: u64,
+    processes: BTreeMap<u32, Arc<str>>,
+    settle: u64,
+}
+
+/// Records of other processes may come this much later than a sample, in nanoseconds.
+const SETTLE: u64 = 250_000_000;
+/// The same where kernels are timed by activity records, which CUPTI hands over late.
+const SETTLE_TIMED: u64 = 5_000_000_000;
+
+impl Collector {
+    /// Reads the segments of `directory`, whose programs were given `metadata`.
+    pub fn new(directory: SegmentDirectory, metadata: &Metadata) -> Self {
+        let timed = metadata.timeline == crate::schema::Timeline::Kernels;
+        Self {
+            directory,
+            counters: metadata.resolved_counters().iter().map(|counter| counter.name).collect(),
+            sources: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            totals: BTreeMap::new(),
+            latest_gauges: BTreeMap::new(),
+            notices: Vec::new(),
+            records: 0,
+            lost: 0,
+            processes: BTreeMap::new(),
+            settle: if timed { SETTLE_TIMED } else { SETTLE },
+        }
+    }
+
+    /// Counter names, in the order of every row.
+    pub fn counters(&self) -> &[&'static str] {
+        &self.counters
+    }
+
+    /// What every key did so far.
+    pub fn totals(&self) -> &BTreeMap<Key, Totals> {
+        &self.totals
+    }
+
+    /// The last reading of each GPU's gauges.
+    pub fn latest_gauges(&self) -> &BTreeMap<Arc<str>, GaugeRow> {
+        &self.latest_gauges
+    }
+
+    /// Sentences of the injectors, in the order in which they came.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Processes seen, with their commands.
+    pub fn processes(&self) -> &BTreeMap<u32, Arc<str>> {
+        &self.processes
+    }
+
+    /// Records read, and records that were overwritten before they could be.
+    pub fn records(&self) -> (u64, u64) {
+        (self.records, self.lost)
+    }
+
+    /// Processes that still publish.
+    pub fn running(&self) -> usize {
+        self.sources.values().filter(|source| !source.ended).count()
+    }
+
+    /// Reads what is new, stores it, and only then lets publishers reuse the room.
+    ///
+    /// `now` is nanoseconds since 1970. Segments whose process is gone are removed once everything
+    /// in them is stored.
+    pub fn poll(&mut self, now: u64, sink: &mut dyn Sink) -> io::Result<()> {
+        self.discover();
+        let paths: Vec<PathBuf> = self.sources.keys().cloned().collect();
+        for path in paths {
+            self.read(&path, sink)?;
+        }
+        let everybody_ended = self.running() == 0;
+        let until = if everybody_ended { u64::MAX } else { now.saturating_sub(self.settle) };
+        self.divide(until, sink)?;
+        if everybody_ended {
+            self.finish_launches(sink)?;
+        }
+        sink.flush()?;
+        for source in self.sources.values() {
+            let sample = source.held.first().map_or(u64::MAX, |(index, ..)| *index);
+            let launch = source.outstanding.front().copied().unwrap_or(u64::MAX);
+            source.reader.acknowledge(sample.min(launch).min(source.reader.cursor()));
+        }
+        let over: Vec<PathBuf> = self
+            .sources
+            .iter()
+            .filter(|(_, source)| source.ended && source.held.is_empty() && source.outstanding.is_empty())
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in over {
+            if let Some(source) = self.sources.remove(&path) {
+                let _ = source.reader.remove();
+            }
+        }
+        Ok(())
+    }
+
+    fn discover(&mut self) {
+        for path in self.directory.segments().unwrap_or_default() {
+            if self.sources.contains_key(&path) {
+                continue;
+            }
+            if let Ok(reader) = SegmentReader::open(&path) {
+                let source = Source {
+                    reader,
+                    node: "".into(),
+                    texts: Vec::new(),
+                    places: Vec::new(),
+                    held: Vec::new(),
+                    outstanding: VecDeque::new(),
+                    ended: false,
+                };
+                self.sources.insert(path, source);
+            }
+        }
+    }
+
+    /// Reads one process to its end, as far as it has one.
+    fn read(&mut self, path: &PathBuf, sink: &mut dyn Sink) -> io::Result<()> {
+        let Some(mut source) = self.sources.remove(path) else { return Ok(()) };
+        // Asked before reading: what is published after that is read next time.
+        let liveness = source.reader.liveness();
+        let mut outcome = Ok(());
+        loop {
+            let batch = source.reader.read();
+            self.learn(&mut source);
+            self.lost += batch.lost;
+            self.records += batch.records.len() as u64;
+            if batch.records.is_empty() && batch.lost == 0 {
+                break;
+            }
+            for (index, record) in &batch.records {
+                outcome = self.take(&mut source, *index, record, sink);
+                if outcome.is_err() {
+                    break;
+                }
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        source.ended = liveness != Liveness::Running;
+        self.sources.insert(path.clone(), source);
+        outcome
+    }
+
+    /// Learns the names that a process published.
+    fn learn(&mut self, source: &mut Source) {
+        let process = source.reader.process();
+        for identity in &source.reader.identities()[source.texts.len()..] {
+            let text: Arc<str> = identity.text.as_str().into();
+            match identity.kind {
+                IdentityKind::Node => source.node = Arc::clone(&text),
+                IdentityKind::Process => {
+                    self.processes.insert(process, Arc::clone(&text));
+                }
+                IdentityKind::Counter => {
+                    source.places.push(self.counters.iter().position(|name| *name == identity.text));
+                }
+                IdentityKind::Notice => {
+                    let sentence = format!("process {process}: {text}");
+                    if !self.notices.contains(&sentence) {
+                        self.notices.push(sentence);
+                    }
+                }
+                _ => {}
+            }
+            source.texts.push(text);
+        }
+    }
+
+    fn take(&mut self, source: &mut Source, index: u64, record: &Record, sink: &mut dyn Sink) -> io::Result<()> {
+        let gpu = source.texts.get(record.device as usize).cloned().unwrap_or_else(|| "".into());
+        let ordered = |source: &Source, record: &Record| {
+            let mut values = vec![None; self.counters.len()];
+            for (theirs, ours) in source.places.iter().enumerate() {
+                if let Some(ours) = ours {
+                    values[*ours] = record.value(theirs);
+                }
+            }
+            values
+        };
+        match record.kind {
+            RecordKind::Launch => {
+                let row = self.launch_row(source, record, gpu, ordered(source, record));
+                if record.exact {
+                    return self.store_exact(source, row, sink);
+                }
+                let mut done = Vec::new();
+                source.outstanding.push_back(index);
+                self.device(&row.key.gpu.clone()).launched(row, record.timed, &mut done);
+                self.store_launches(&done, sink)
+            }
+            RecordKind::DeviceSample => {
+                let growth = ordered(source, record);
+                source.held.push((index, gpu, DeviceSample { begin: record.begin, end: record.end, growth }));
+                Ok(())
+            }
+            RecordKind::Gauges | RecordKind::Host => {
+                let of_host = record.kind == RecordKind::Host;
+                let count = if of_host { HOST_GAUGES.len() } else { GAUGES.len() };
+                let row = GaugeRow {
+                    time: record.end,
+                    node: Arc::clone(&source.node),
+                    gpu: if of_host { "".into() } else { gpu },
+                    process: source.reader.process(),
+                    gauges: (0..count).map(|i| record.value(i)).collect(),
+                };
+                sink.gauges(&row)?;
+                if !of_host {
+                    self.latest_gauges.insert(Arc::clone(&row.gpu), row);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn launch_row(&self, source: &Source, record: &Record, gpu: Arc<str>, counters: Vec<Option<u64>>) -> LaunchRow {
+        let context = source.reader.identities().get(record.context as usize).map_or(0, |one| one.number);
+        LaunchRow {
+            launch: record.launch,
+            key: Key {
+                gpu,
+                process: source.reader.process(),
+                context,
+                stream: record.stream,
+                kernel: source.texts.get(record.kernel as usize).cloned().unwrap_or_else(|| "(unnamed)".into()),
+            },
+            grid: record.grid,
+            block: record.block,
+            begin: record.begin,
+            end: record.end,
+            exact: record.exact,
+            counters,
+        }
+    }
+
+    fn device(&mut self, gpu: &Arc<str>) -> &mut Attribution {
+        let warps = self.counters.iter().position(|name| *name == "warps_launched");
+        let count = self.counters.len();
+        self.devices
+            .entry(Arc::clone(gpu))
+            .or_insert_with(|| Attribution::new(Arc::clone(gpu), count, warps))
+    }
+
+    fn total(&mut self, key: &Key) -> &mut Totals {
+        let count = self.counters.len();
+        self.totals
+            .entry(key.clone())
+            .or_insert_with(|| Totals { launches: 0, counters: vec![None; count], exact: true })
+    }
+
+    /// A launch that was counted on its own is a sample too.
+    fn store_exact(&mut self, source: &Source, row: LaunchRow, sink: &mut dyn Sink) -> io::Result<()> {
+        sink.launch(&row)?;
+        let total = self.total(&row.key);
+        total.launches += 1;
+        accumulate(&mut total.counters, &row.counters);
+        let counters = total.counters.clone();
+        sink.series(&SeriesRow { time: row.end, node: Arc::clone(&source.node), key: row.key, exact: true, counters })
+    }
+
+    fn store_launches(&mut self, done: &[LaunchRow], sink: &mut dyn Sink) -> io::Result<()> {
+        for row in done {
+            self.total(&row.key).launches += 1;
+            sink.launch(row)?;
+            // Launches of a process are stored in about the order in which they were read.
+            let theirs = self.sources.values_mut().find(|source| source.reader.process() == row.key.process);
+            if let Some(source) = theirs {
+                source.outstanding.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Divides the samples that ended before `until` among kernels.
+    fn divide(&mut self, until: u64, sink: &mut dyn Sink) -> io::Result<()> {
+        let mut ready = Vec::new();
+        for source in self.sources.values_mut() {
+            let count = source.held.partition_point(|(_, _, sample)| sample.end < until);
+            let node = Arc::clone(&source.node);
+            ready.extend(source.held.drain(..count).map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))));
+        }
+        ready.sort_by_key(|(sample, ..)| sample.end);
+        for (sample, gpu, node) in ready {
+            let mut done = Vec::new();
+            let parts = self.device(&gpu).sample(&sample, &mut done);
+            for part in parts {
+                let total = self.total(&part.key);
+                accumulate(&mut total.counters, &part.growth);
+                total.exact &= part.exact;
+                let counters = total.counters.clone();
+                let row = SeriesRow { time: sample.end, node: Arc::clone(&node), key: part.key, exact: part.exact, counters };
+                sink.series(&row)?;
+            }
+            self.store_launches(&done, sink)?;
+        }
+        Ok(())
+    }
+
+    fn finish_launches(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
+        let mut done = Vec::new();
+        for device in self.devices.values_mut() {
+            device.finish(&mut done);
+        }
+        self.store_launches(&done, sink)
+    }
+}
+
+fn accumulate(sums: &mut [Option<u64>], parts: &[Option<u64>]) {
+    for (sum, part) in sums.iter_mut().zip(parts) {
+        if let Some(part) = part {
+            *sum = Some(sum.unwrap_or(0).saturating_add(*part));
+        }
+    }
+}

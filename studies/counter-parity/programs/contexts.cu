@@ -1,0 +1,90 @@
+// Several contexts, threads and streams at once, every way to launch, with counts known beforehand.
+//
+//   contexts [CONTEXTS [LAUNCHES [ITERATIONS]]]      default 3 40 20000
+//
+// Context i is made and used by thread i, which launches kernel number i: half of the launches
+// plainly, a quarter through cudaLaunchKernelEx, a quarter as a graph of two kernels each. Prints
+// for each context what was launched.
+#include <cuda.h>
+#include <thread>
+#include <vector>
+
+#include "check.cuh"
+
+#define DRIVER(call)                                                                       \
+    do {                                                                                   \
+        CUresult result = (call);                                                          \
+        if (result != CUDA_SUCCESS) {                                                      \
+            std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
+            std::exit(1);                                                                  \
+        }                                                                                  \
+    } while (0)
+
+__device__ float work(int iterations) {
+    float x = threadIdx.x * 1e-3f;
+    for (int i = 0; i < iterations; i++)
+        x = fmaf(x, 0.999f, 0.001f);
+    return x;
+}
+
+__global__ void first(float *out, int iterations) { out[blockIdx.x * blockDim.x + threadIdx.x] = work(iterations); }
+__global__ void second(float *out, int iterations) { out[blockIdx.x * blockDim.x + threadIdx.x] = work(iterations); }
+__global__ void third(float *out, int iterations) { out[blockIdx.x * blockDim.x + threadIdx.x] = work(iterations); }
+__global__ void fourth(float *out, int iterations) { out[blockIdx.x * blockDim.x + threadIdx.x] = work(iterations); }
+
+typedef void (*Kernel)(float *, int);
+static const Kernel kernels[] = {first, second, third, fourth};
+static const char *names[] = {"first", "second", "third", "fourth"};
+
+static void use(int index, int launches, int iterations) {
+    CUdevice device;
+    CUcontext context;
+    DRIVER(cuDeviceGet(&device, 0));
+    CUctxCreateParams parameters = {};
+    DRIVER(cuCtxCreate(&context, &parameters, 0, device));
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    int blocks = 33 * (index + 1);
+    float *out;
+    CHECK(cudaMalloc(&out, blocks * 128 * sizeof(float)));
+    Kernel kernel = kernels[index % 4];
+    int launched = 0;
+
+    for (int i = 0; i < launches / 2; i++, launched++)
+        kernel<<<blocks, 128, 0, stream>>>(out, iterations);
+
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(128);
+    config.stream = stream;
+    for (int i = 0; i < launches / 4; i++, launched++)
+        CHECK(cudaLaunchKernelEx(&config, kernel, out, iterations));
+
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    kernel<<<blocks, 128, 0, stream>>>(out, iterations);
+    kernel<<<blocks, 128, 0, stream>>>(out, iterations);
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&executable, graph, 0));
+    for (int i = 0; i < launches / 8; i++, launched += 2)
+        CHECK(cudaGraphLaunch(executable, stream));
+
+    CHECK(cudaStreamSynchronize(stream));
+    std::printf("context %d kernel %s launches %d warps %d\n", index, names[index % 4], launched,
+                launched * blocks * 4);
+    DRIVER(cuCtxDestroy(context));
+}
+
+int main(int argc, char **argv) {
+    int contexts = argc > 1 ? std::atoi(argv[1]) : 3;
+    int launches = argc > 2 ? std::atoi(argv[2]) : 40;
+    int iterations = argc > 3 ? std::atoi(argv[3]) : 20000;
+    DRIVER(cuInit(0));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < contexts; i++)
+        threads.emplace_back(use, i, launches, iterations);
+    for (std::thread &thread : threads)
+        thread.join();
+    return 0;
+}
