@@ -98,7 +98,16 @@ fn what_cannot_run_says_so() {
         |k| {
             let value = k.reg();
             let add = AtomicOperation::Increment;
-            k.atomic(Some(value), Space::Global, add, AtomicType::F64, BASE, imm(0), &[], RELAXED);
+            k.atomic(
+                Some(value),
+                Space::Global,
+                add,
+                AtomicType::F64,
+                BASE,
+                imm(0),
+                &[],
+                RELAXED,
+            );
         },
         "kernel `test` (launch 0), block (0,0,0), thread (0,0,0), instruction 0, SM 0: \
          unsupported instruction: atomic Increment on F64",
@@ -144,7 +153,10 @@ fn a_gpu_can_be_used_after_a_fault() {
         k.system(SystemCallKind::Trap, &[], None);
         let id = gpu.launch(launch(&k.finish(), 8, 64, &[])).unwrap();
         assert!(gpu.run_until_complete(id).is_err());
-        assert!(matches!(gpu.advance(Time::NEVER), Advance::Faulted(_)), "it stays");
+        assert!(
+            matches!(gpu.advance(Time::NEVER), Advance::Faulted(_)),
+            "it stays"
+        );
         let before = gpu.now();
         gpu.abort().unwrap();
         assert!(gpu.now() >= before && gpu.is_idle());
@@ -179,7 +191,8 @@ fn printed_text_comes_in_one_order() {
     for mode in MODES {
         let mut gpu = gpu(&small(2), mode);
         let (format, text) = (BASE + 4096, BASE + 8192);
-        gpu.contents().write(format, b"block %d lane %2u: %s %.1f\n\0");
+        gpu.contents()
+            .write(format, b"block %d lane %2u: %s %.1f\n\0");
         gpu.contents().write(text, b"hello\0");
         let mut k = Assembler::new();
         k.local_bytes = 64;
@@ -241,7 +254,11 @@ fn a_failed_assertion_names_its_thread() {
     k.lane(lane);
     k.equal(late, lane, imm(7));
     k.guarded(late, true, |k| {
-        k.system(SystemCallKind::AssertFail, &[a.into(), b.into(), imm(12), c.into()], None);
+        k.system(
+            SystemCallKind::AssertFail,
+            &[a.into(), b.into(), imm(12), c.into()],
+            None,
+        );
     });
     let id = gpu.launch(launch(&k.finish(), 1, 32, &[])).unwrap();
     let Err(GpuError::Fault(fault)) = gpu.run_until_complete(id) else {

@@ -174,10 +174,16 @@ fn store_buffering() {
         let module = two_threads(&mut random, side(x, y, 0), side(y, x, 1));
         run(&mut gpu, &module, 2, 1, &[]);
         let [first, second] = [0, 1].map(|index| word(&gpu, OUT + 4 * index));
-        assert!(first == 1 || second == 1, "seed {seed}: both read the old value");
+        assert!(
+            first == 1 || second == 1,
+            "seed {seed}: both read the old value"
+        );
         seen[(2 * first + second) as usize] += 1;
     }
-    assert!(seen[1] > 0 && seen[2] > 0 && seen[3] > 0, "the seeds try all orders: {seen:?}");
+    assert!(
+        seen[1] > 0 && seen[2] > 0 && seen[3] > 0,
+        "the seeds try all orders: {seen:?}"
+    );
 }
 
 #[test]
@@ -212,7 +218,10 @@ fn coherence_of_reads() {
         );
         run(&mut gpu, &module, 2, 1, &[]);
         let reads = words(&gpu, OUT, READS as usize);
-        assert!(reads.is_sorted(), "seed {seed}: a value came back: {reads:?}");
+        assert!(
+            reads.is_sorted(),
+            "seed {seed}: a value came back: {reads:?}"
+        );
         assert_eq!(word(&gpu, x), 6, "seed {seed}: the last store stays");
     }
 }
@@ -228,7 +237,16 @@ fn reduction_then_store_in_one_thread() {
             let add = AtomicOperation::Add;
             // Two adds, then the store that must win, then an add on top of it.
             for _ in 0..2 {
-                k.atomic(None, Space::Global, add, AtomicType::U32, at, imm(0), &[imm(5)], RELAXED);
+                k.atomic(
+                    None,
+                    Space::Global,
+                    add,
+                    AtomicType::U32,
+                    at,
+                    imm(0),
+                    &[imm(5)],
+                    RELAXED,
+                );
             }
             if random.below(2) == 0 {
                 delay(k, random);
@@ -236,7 +254,16 @@ fn reduction_then_store_in_one_thread() {
             k.store(Space::Global, at, imm(0), imm(100), WEAK);
             k.load(value, Space::Global, at, imm(0), WEAK);
             report(k, index, value);
-            k.atomic(None, Space::Global, add, AtomicType::U32, at, imm(0), &[imm(1)], RELAXED);
+            k.atomic(
+                None,
+                Space::Global,
+                add,
+                AtomicType::U32,
+                at,
+                imm(0),
+                &[imm(1)],
+                RELAXED,
+            );
             k.load(value, Space::Global, at, imm(0), WEAK);
             report(k, index + 1, value);
         };
@@ -249,7 +276,11 @@ fn reduction_then_store_in_one_thread() {
         );
         run(&mut gpu, &module, 2, 1, &[]);
         assert_eq!(words(&gpu, OUT, 4), [100, 101, 100, 101], "seed {seed}");
-        assert_eq!([word(&gpu, x), word(&gpu, neighbour)], [101; 2], "seed {seed}");
+        assert_eq!(
+            [word(&gpu, x), word(&gpu, neighbour)],
+            [101; 2],
+            "seed {seed}"
+        );
     }
 }
 
@@ -309,7 +340,11 @@ fn check_lock(threads: impl Fn(&mut Random) -> (u32, u32)) {
         let module = locked_increment(&mut random, lock, counter);
         let (grid, block) = threads(&mut random);
         run(&mut gpu, &module, grid, block, &[]);
-        assert_eq!(word(&gpu, counter), grid * block, "seed {seed}: {grid} x {block}");
+        assert_eq!(
+            word(&gpu, counter),
+            grid * block,
+            "seed {seed}: {grid} x {block}"
+        );
         assert_eq!(word(&gpu, lock), 0, "seed {seed}");
     }
 }
@@ -382,7 +417,13 @@ fn grid_barrier() {
             k.sync();
             k.load(value, Space::Global, words, next, WEAK);
             k.guarded(leader, true, |k| {
-                k.store(Space::Global, OUT + 0x1000 * (10 + round), slot, value, WEAK);
+                k.store(
+                    Space::Global,
+                    OUT + 0x1000 * (10 + round),
+                    slot,
+                    value,
+                    WEAK,
+                );
             });
         }
         run(&mut gpu, &k.finish(), blocks as u32, 40, &[]);

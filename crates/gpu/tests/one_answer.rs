@@ -5,9 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use lockstep_gpu::{
-    Advance, EngineOptions, Gpu, Mode, Options, Perturbation, Schedule,
-};
+use lockstep_gpu::{Advance, EngineOptions, Gpu, Mode, Options, Perturbation, Schedule};
 use lockstep_isa::Module;
 use lockstep_isa::instruction::SystemCallKind;
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Scope, Space};
@@ -35,11 +33,38 @@ fn everything() -> Arc<Module> {
     k.add(value, value, imm(0x3f00_0000));
     let add = AtomicOperation::Add;
     let float = AtomicType::F32 { flush: false };
-    k.atomic(None, Space::Global, add, float, BASE + 1024, imm(0), &[value.into()], RELAXED);
+    k.atomic(
+        None,
+        Space::Global,
+        add,
+        float,
+        BASE + 1024,
+        imm(0),
+        &[value.into()],
+        RELAXED,
+    );
     // Tickets, and the store that follows a reduction.
-    k.atomic(Some(old), Space::Global, add, AtomicType::U32, BASE + 2048, imm(0), &[imm(1)], RELAXED);
+    k.atomic(
+        Some(old),
+        Space::Global,
+        add,
+        AtomicType::U32,
+        BASE + 2048,
+        imm(0),
+        &[imm(1)],
+        RELAXED,
+    );
     k.store(Space::Global, BASE + 0x1_0000, offset, old, WEAK);
-    k.atomic(None, Space::Global, AtomicOperation::Xor, AtomicType::U32, BASE + 0x2_0000, offset, &[imm(99)], RELAXED);
+    k.atomic(
+        None,
+        Space::Global,
+        AtomicOperation::Xor,
+        AtomicType::U32,
+        BASE + 0x2_0000,
+        offset,
+        &[imm(99)],
+        RELAXED,
+    );
     k.store(Space::Global, BASE + 0x2_0000, offset, lane, WEAK);
     // Shared memory, a barrier, local memory.
     k.and(size, offset, imm(0x1fc));
@@ -191,9 +216,19 @@ fn saving_and_loading_inside_kernels_does_not_show() {
             }
             let saved = first.save();
             let threads = 1 + random.below(3) as usize;
-            let mut second = fresh_gpu(mode, EngineOptions { threads, ..EngineOptions::default() });
+            let mut second = fresh_gpu(
+                mode,
+                EngineOptions {
+                    threads,
+                    ..EngineOptions::default()
+                },
+            );
             second.load(&saved, &|_| Some(module.clone())).unwrap();
-            assert_eq!(second.save(), saved, "{mode:?} at {at}: what is loaded is what was saved");
+            assert_eq!(
+                second.save(),
+                saved,
+                "{mode:?} at {at}: what is loaded is what was saved"
+            );
             drop(first);
             finish(&mut second);
             assert_eq!(root(&second), expected, "{mode:?}, saved at {at}");
@@ -233,10 +268,20 @@ fn broken_state_is_refused() {
     for _ in 0..200 {
         let mut other = fresh_gpu(Mode::Functional, EngineOptions::default());
         let length = random.below(saved.len() as u64) as usize;
-        assert!(other.load(&saved[..length], &|_| Some(module.clone())).is_err());
+        assert!(
+            other
+                .load(&saved[..length], &|_| Some(module.clone()))
+                .is_err()
+        );
     }
     let mut other = fresh_gpu(Mode::Functional, EngineOptions::default());
-    assert!(other.load(&saved, &|_| None).is_err(), "the module is missing");
+    assert!(
+        other.load(&saved, &|_| None).is_err(),
+        "the module is missing"
+    );
     let mut other = fresh_gpu(Mode::Timing, EngineOptions::default());
-    assert!(other.load(&saved, &|_| Some(module.clone())).is_err(), "another mode");
+    assert!(
+        other.load(&saved, &|_| Some(module.clone())).is_err(),
+        "another mode"
+    );
 }

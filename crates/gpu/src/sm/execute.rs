@@ -50,14 +50,15 @@ enum Step {
 }
 
 impl Sm {
-    /// Executes the next instruction of a warp, which must be ready, and counts it.
+    /// Executes the next instruction of a warp, which must be ready, and counts it. Says what it
+    /// did, and whether it was free.
     #[inline]
     pub(super) fn execute(
         &mut self,
         slot: u8,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
-    ) -> Effect {
+    ) -> (Effect, bool) {
         let warp = &mut self.warps[usize::from(slot)];
         let block_slot = usize::from(warp.block);
         let context = self.contexts[block_slot]
@@ -71,8 +72,9 @@ impl Sm {
         let Some(instruction) = context.launch.module.code.get(pc as usize) else {
             let lane = active.trailing_zeros() as usize;
             let kind = FaultKind::IllegalJump { target: pc.into() };
-            return self.failed(slot, Problem { lane, kind }, now);
+            return (self.failed(slot, Problem { lane, kind }, now), false);
         };
+        let free = instruction.shape.free;
         warp.identity.clock = now.cycle;
         let mut site = Site {
             slot,
@@ -86,7 +88,7 @@ impl Sm {
         };
         let execute = active & guard(site.warp, instruction);
         let step = step(&mut site, instruction, execute);
-        if !instruction.shape.free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
+        if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
             let counters = &mut site.block.counters;
             counters.inst_executed += 1;
             counters.inst_issued += 1;
@@ -94,7 +96,7 @@ impl Sm {
             counters.thread_inst_executed_pred_on += u64::from(execute.count_ones());
             counters.mix[instruction.shape.mix as usize] += 1;
         }
-        match step {
+        let effect = match step {
             Step::Done(Effect::Memory(done)) => {
                 let waits = !self.parameters.timed || acquires(instruction);
                 if done.transaction != NOBODY && waits {
@@ -116,7 +118,8 @@ impl Sm {
             Step::Special => self.special(slot, pc, now, outbox),
             Step::OrderFirst { boundary } => self.order_first(slot, boundary),
             Step::Wrong(problem) => self.failed(slot, problem, now),
-        }
+        };
+        (effect, free)
     }
 
     /// Meets others, fences, asks the system.

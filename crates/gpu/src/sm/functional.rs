@@ -70,28 +70,12 @@ impl Sm {
     fn issue_functional(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) -> Effect {
         let mut effect = Effect::Again;
         for _ in 0..FREE {
-            let free = self.next_is_free(slot);
-            effect = self.execute(slot, now, outbox);
+            let free;
+            (effect, free) = self.execute(slot, now, outbox);
             if !free || self.ready >> slot & 1 == 0 {
                 break;
             }
         }
         effect
-    }
-
-    /// Whether the next instruction of a ready warp takes no time.
-    #[inline]
-    pub(super) fn next_is_free(&self, slot: u8) -> bool {
-        let warp = &self.warps[usize::from(slot)];
-        let context = self.contexts[usize::from(warp.block)].as_deref();
-        context
-            .and_then(|context| {
-                context
-                    .launch
-                    .module
-                    .code
-                    .get(warp.convergence.pc() as usize)
-            })
-            .is_some_and(|instruction| instruction.shape.free)
     }
 }

@@ -323,10 +323,9 @@ impl Sm {
         outbox: &mut Outbox<'_, Message>,
     ) {
         for _ in 0..64 {
-            let free = self.next_is_free(slot);
             let warp = &self.warps[usize::from(slot)];
             let (pc, block) = (warp.convergence.pc(), usize::from(warp.block));
-            let effect = self.execute(slot, now, outbox);
+            let (effect, free) = self.execute(slot, now, outbox);
             if effect == Effect::Failed {
                 return;
             }
@@ -359,7 +358,6 @@ impl Sm {
         now: Now,
         outbox: &mut Outbox<'_, Message>,
     ) {
-        let parameters = Arc::clone(&self.parameters);
         let done = match effect {
             Effect::Memory(done) => Some(done),
             _ => None,
@@ -373,6 +371,7 @@ impl Sm {
         let Issue::Timing(timing) = &mut self.issue else {
             return;
         };
+        let parameters = &*self.parameters;
         let instruction = &context.launch.module.code[pc as usize];
         let shape = &instruction.shape;
         let hazard = context.hazards().get(pc);

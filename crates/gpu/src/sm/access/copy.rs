@@ -1,0 +1,85 @@
+//! Copies from global to shared memory.
+
+use lockstep_isa::memory::{MemoryOperation, Space, misaligned};
+use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::{Mask, Operand};
+
+use super::{Done, Traffic, access_bytes, describe, illegal};
+use crate::fault::FaultKind;
+use crate::memory::SECTOR;
+use crate::sm::coalesce::coalesce;
+use crate::sm::site::{Problem, Site};
+
+/// Global to shared memory. The values move at issue; programs wait for the copy before they
+/// look.
+pub(super) fn copy_to_shared(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    copied: Mask,
+    addresses: &[u64; LANES],
+) -> Result<Done, Problem> {
+    let bytes = access_bytes(operation);
+    let mut sizes: [u32; LANES] = match operation.values[1] {
+        Operand::None => [bytes; LANES],
+        _ => site.port.values[1].0.map(|size| size.min(bytes)),
+    };
+    lanes_of(!copied).for_each(|lane| sizes[lane] = 0);
+    let reading = lanes_of(execute)
+        .filter(|lane| sizes[*lane] > 0)
+        .fold(0, |mask: Mask, lane| mask | 1 << lane);
+    let bad = misaligned(addresses, reading, bytes);
+    if bad != 0 {
+        let lane = bad.trailing_zeros() as usize;
+        let kind = FaultKind::Misaligned {
+            what: describe(operation),
+            address: addresses[lane],
+            bytes,
+        };
+        return Err(Problem { lane, kind });
+    }
+    if let Some(lane) = site.port.invalid_lane(addresses, reading, 1) {
+        return Err(illegal(
+            site,
+            operation,
+            lane,
+            addresses[lane],
+            Space::Global,
+        ));
+    }
+    site.port.found = coalesce(addresses, reading, bytes);
+    let found = site.port.found;
+    if !site.warp.released
+        && found
+            .sectors()
+            .iter()
+            .any(|s| site.port.in_flight.holds(*s))
+    {
+        return Ok(Done {
+            order_first: true,
+            ..Done::NOTHING
+        });
+    }
+    site.block.counters.global_sectors += found.count as u64;
+    site.port.read_sectors(&found);
+    for lane in lanes_of(execute) {
+        let [base, uniform, offset] = [0, 2, 3].map(|part| site.port.values[part].0[lane]);
+        let to = u64::from(base.wrapping_add(uniform).wrapping_add(offset));
+        let end = to + u64::from(bytes);
+        if end > site.block.shared.len() as u64 {
+            return Err(illegal(site, operation, lane, to, Space::Shared));
+        }
+        let target = &mut site.block.shared[to as usize..end as usize];
+        let size = sizes[lane] as usize;
+        if size > 0 {
+            let at = (addresses[lane] % SECTOR) as usize;
+            let sector = &site.port.buffer[usize::from(found.index[lane])];
+            target[..size].copy_from_slice(&sector[at..at + size]);
+        }
+        target[size..].fill(0);
+    }
+    Ok(Done {
+        traffic: Traffic::Global { write: false },
+        ..Done::NOTHING
+    })
+}

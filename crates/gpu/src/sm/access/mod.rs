@@ -1,0 +1,247 @@
+//! Loads, stores, atomics and copies of one warp.
+//!
+//! Values move here, at issue; what the access costs in time is the business of the issue model,
+//! which learns from [`Done`] what was touched. Weak accesses to global memory read contents and
+//! the SM's own log and write to that log; strong ones leave for their slice, and so do weak ones
+//! whose sector has a strong one under way.
+//!
+//! Start reading at [`memory`].
+
+mod banks;
+mod copy;
+mod global;
+mod local;
+mod matrix;
+mod shared;
+mod strong;
+mod values;
+
+use lockstep_isa::memory::{
+    Action, MemoryOperation, Scope, Space, Strength, classify_generic, misaligned,
+};
+use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::{Instruction, Mask};
+
+pub use strong::deliver_answer;
+
+use super::port::NOBODY;
+use super::site::{Problem, Site};
+use crate::fault::FaultKind;
+use values::{deliver, gather_values};
+
+/// What an access touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Nothing, or nothing that takes time.
+    None,
+    /// Shared memory, in so many passes over its banks.
+    Shared {
+        /// Passes; 1 without conflicts.
+        passes: u32,
+        /// Read, modify, write.
+        atomic: bool,
+    },
+    /// A bank of constants.
+    Constant,
+    /// The threads' own memory.
+    Local,
+    /// Sectors of global memory in `Port::found`; strong accesses are under way by themselves.
+    Global {
+        /// Stores.
+        write: bool,
+    },
+}
+
+/// How an access went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// What it touched weakly.
+    pub traffic: Traffic,
+    /// The transaction whose answers bring values, or [`NOBODY`].
+    pub transaction: u32,
+    /// Nothing happened yet: strong accesses under way must be answered first.
+    pub order_first: bool,
+}
+
+impl Done {
+    const NOTHING: Self = Self {
+        traffic: Traffic::None,
+        transaction: NOBODY,
+        order_first: false,
+    };
+}
+
+/// Whether an access is performed at its slice.
+#[must_use]
+pub fn is_strong(operation: &MemoryOperation) -> bool {
+    match operation.action {
+        Action::Atomic(..) | Action::Reduce(..) => true,
+        Action::Load | Action::Store => {
+            matches!(operation.strength, Strength::Strong { scope, .. } if scope > Scope::Block)
+        }
+        _ => false,
+    }
+}
+
+/// Carries out a memory instruction for the lanes under its guard.
+///
+/// # Errors
+/// What is wrong with the address of which lane.
+pub fn memory(
+    site: &mut Site<'_, '_>,
+    instruction: &Instruction,
+    operation: &MemoryOperation,
+) -> Result<Done, Problem> {
+    let lanes = site.warp.lanes(site.context, instruction);
+    let execute = lanes.execute;
+    if execute == 0 || matches!(operation.action, Action::Prefetch | Action::CacheControl) {
+        return Ok(Done::NOTHING);
+    }
+    let addresses = operation.address.evaluate(&lanes);
+    let copied = lanes.predicate(instruction.predicates[0]);
+    gather_values(&lanes, operation, &mut site.port.values);
+    match operation.action {
+        Action::LoadMatrix {
+            matrices,
+            transpose,
+        } => {
+            return matrix::load_matrix(site, operation, execute, &addresses, matrices, transpose);
+        }
+        Action::StoreMatrix {
+            matrices,
+            transpose,
+        } => {
+            return matrix::store_matrix(site, operation, execute, &addresses, matrices, transpose);
+        }
+        Action::CopyToShared => {
+            return copy::copy_to_shared(site, operation, execute, copied, &addresses);
+        }
+        _ => {}
+    }
+    let bytes = access_bytes(operation);
+    let bad = misaligned(&addresses, execute, bytes);
+    if bad != 0 {
+        let lane = bad.trailing_zeros() as usize;
+        return Err(Problem {
+            lane,
+            kind: FaultKind::Misaligned {
+                what: describe(operation),
+                address: addresses[lane],
+                bytes,
+            },
+        });
+    }
+    match operation.space {
+        Space::Global => global::global(site, operation, execute, &addresses),
+        Space::Shared => shared::shared(site, operation, execute, &addresses),
+        Space::Local => local::local(site, operation, execute, &addresses),
+        Space::Constant { bank } => Ok(constant(site, operation, execute, &addresses, bank)),
+        Space::Generic => generic(site, operation, execute, &addresses),
+    }
+}
+
+/// Bytes that one lane accesses.
+fn access_bytes(operation: &MemoryOperation) -> u32 {
+    let element = match operation.action {
+        Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes(),
+        _ => operation.element.bytes(),
+    };
+    element * u32::from(operation.elements.max(1))
+}
+
+fn describe(operation: &MemoryOperation) -> String {
+    let space = match operation.space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Constant { .. } => "constant",
+        Space::Generic => "generic",
+    };
+    let action = match operation.action {
+        Action::Load => "load",
+        Action::Store => "store",
+        Action::Atomic(..) => "atomic",
+        Action::Reduce(..) => "reduction",
+        Action::LoadMatrix { .. } => "matrix load",
+        Action::StoreMatrix { .. } => "matrix store",
+        Action::CopyToShared => "copy to shared memory",
+        Action::Prefetch => "prefetch",
+        Action::CacheControl => "cache control",
+    };
+    format!("{space} {action}")
+}
+
+fn illegal(
+    site: &Site<'_, '_>,
+    operation: &MemoryOperation,
+    lane: usize,
+    address: u64,
+    space: Space,
+) -> Problem {
+    let nearest = match space {
+        Space::Shared => Some(0..site.block.shared.len() as u64),
+        Space::Local => Some(0..u64::from(site.warp.local.bytes())),
+        _ => site.port.contents.nearest(address),
+    };
+    Problem {
+        lane,
+        kind: FaultKind::IllegalAddress {
+            what: describe(operation),
+            address,
+            bytes: access_bytes(operation),
+            nearest,
+        },
+    }
+}
+
+fn generic(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &[u64; LANES],
+) -> Result<Done, Problem> {
+    let mut offsets = *addresses;
+    let (mut in_shared, mut in_local) = (0, 0);
+    for lane in lanes_of(execute) {
+        let (space, offset) = classify_generic(addresses[lane]);
+        offsets[lane] = offset;
+        match space {
+            Space::Shared => in_shared |= 1 << lane,
+            Space::Local => in_local |= 1 << lane,
+            _ => {}
+        }
+    }
+    let in_global = execute & !in_shared & !in_local;
+    let mut done = Done::NOTHING;
+    if in_shared != 0 {
+        done = shared::shared(site, operation, in_shared, &offsets)?;
+    }
+    if in_local != 0 {
+        done = local::local(site, operation, in_local, &offsets)?;
+    }
+    if in_global != 0 {
+        done = global::global(site, operation, in_global, &offsets)?;
+    }
+    Ok(done)
+}
+
+fn constant(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &[u64; LANES],
+    bank: u8,
+) -> Done {
+    let banks = site.context.banks();
+    deliver(
+        &mut site.warp.registers,
+        operation,
+        execute,
+        addresses,
+        |_, address| banks.word(bank, u32::try_from(address).unwrap_or(u32::MAX & !3)),
+    );
+    Done {
+        traffic: Traffic::Constant,
+        ..Done::NOTHING
+    }
+}

@@ -1,0 +1,96 @@
+//! The block's shared memory.
+
+use lockstep_isa::Mask;
+use lockstep_isa::memory::{Action, MemoryOperation, Space};
+use lockstep_isa::row::{LANES, lanes_of};
+
+use super::banks::bank_passes;
+use super::values::{deliver, emit, give_old, modify, word_of};
+use super::{Done, Traffic, access_bytes, illegal};
+use crate::sm::site::{Problem, Site};
+
+pub(super) fn shared(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &[u64; LANES],
+) -> Result<Done, Problem> {
+    let bytes = access_bytes(operation);
+    let limit = site.block.shared.len() as u64;
+    // One comparison for the warp; who is outside is found only if somebody is.
+    let mut high = 0;
+    for (lane, address) in addresses.iter().enumerate() {
+        high = high.max(if execute >> lane & 1 != 0 {
+            *address
+        } else {
+            0
+        });
+    }
+    if high.saturating_add(u64::from(bytes)) > limit {
+        let outside = |lane: &usize| addresses[*lane].saturating_add(u64::from(bytes)) > limit;
+        let lane = lanes_of(execute).find(outside).unwrap_or(0);
+        return Err(illegal(
+            site,
+            operation,
+            lane,
+            addresses[lane],
+            Space::Shared,
+        ));
+    }
+    let memory = &mut site.block.shared[..];
+    let mut is_atomic = false;
+    match operation.action {
+        Action::Load => deliver(
+            &mut site.warp.registers,
+            operation,
+            execute,
+            addresses,
+            |_, address| word_of(memory, address),
+        ),
+        Action::Store => emit(
+            &site.port.values,
+            operation,
+            execute,
+            addresses,
+            |_, address, value, size| {
+                let at = address as usize;
+                memory[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+            },
+        ),
+        Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
+            is_atomic = true;
+            let size = kind.bytes() as usize;
+            for lane in lanes_of(execute) {
+                for element in 0..usize::from(operation.elements.max(1)) {
+                    let at = addresses[lane] as usize + element * size;
+                    let mut cell = [0; 8];
+                    cell[..size].copy_from_slice(&memory[at..at + size]);
+                    let old = u64::from_le_bytes(cell);
+                    let new = modify(&site.port.values, function, kind, lane, element, old)?;
+                    memory[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+                    give_old(
+                        &mut site.warp.registers,
+                        operation,
+                        lane,
+                        element,
+                        kind,
+                        old,
+                    );
+                }
+            }
+        }
+        _ => {}
+    }
+    site.block.counters.shared_accesses += 1;
+    Ok(Done {
+        traffic: Traffic::Shared {
+            passes: if site.timed {
+                bank_passes(addresses, execute, bytes)
+            } else {
+                1
+            },
+            atomic: is_atomic,
+        },
+        ..Done::NOTHING
+    })
+}

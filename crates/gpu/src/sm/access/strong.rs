@@ -1,0 +1,155 @@
+//! Accesses that are performed at their slice.
+
+use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, MemoryOperation};
+use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::semantics::atomic;
+use lockstep_isa::{Mask, Row};
+
+use super::global::collect_store;
+use super::values::{deliver, give_old, no_such, operand_of, word_of};
+use crate::memory::SECTOR;
+use crate::message::{LaneAccess, StrongAction, StrongRequest};
+use crate::sm::port::{NOBODY, Port, Transaction};
+use crate::sm::site::{Problem, Site};
+
+/// Lanes that left for their slices.
+pub(super) struct Left {
+    /// Which lanes.
+    pub lanes: Mask,
+    /// What brings their values.
+    pub transaction: u32,
+}
+
+/// Sends the accesses to the sectors of `leaving` to their slices.
+pub(super) fn leave(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &[u64; LANES],
+    leaving: Mask,
+) -> Result<Left, Problem> {
+    let found = site.port.found;
+    let action = match operation.action {
+        Action::Load => StrongAction::Load,
+        Action::Store => StrongAction::Store,
+        Action::Atomic(function, kind) => StrongAction::Atomic(function, kind),
+        Action::Reduce(function, kind) => StrongAction::Reduce(function, kind),
+        _ => {
+            return Ok(Left {
+                lanes: 0,
+                transaction: NOBODY,
+            });
+        }
+    };
+    if let StrongAction::Atomic(function, kind) | StrongAction::Reduce(function, kind) = action
+        && atomic::apply(function, kind, 0, 0, 0).is_none()
+    {
+        return Err(no_such(function, kind, execute.trailing_zeros() as usize));
+    }
+    if action == StrongAction::Store {
+        collect_store(site.port, operation, execute, addresses);
+    }
+    let answers = matches!(action, StrongAction::Load | StrongAction::Atomic(..));
+    let transaction = if answers {
+        site.warp.pending += 1;
+        site.port.transactions.open(Transaction {
+            warp: site.slot,
+            pc: site.warp.convergence.pc(),
+            remaining: 0,
+        })
+    } else {
+        NOBODY
+    };
+    let mut lanes_left = 0;
+    let mut sent = 0;
+    for index in 0..found.count {
+        if leaving >> index & 1 == 0 {
+            continue;
+        }
+        let lanes = found.lanes(index, execute);
+        lanes_left |= lanes;
+        sent += 1;
+        site.block.counters.strong_accesses += 1;
+        let mut request = site.port.request(action, found.sectors[index], transaction);
+        fill(&mut request, site.port, operation, lanes, addresses, index);
+        site.port.send_strong(request, site.now, site.outbox);
+    }
+    if answers {
+        site.port.transactions.expect(transaction, sent);
+    }
+    Ok(Left {
+        lanes: lanes_left,
+        transaction,
+    })
+}
+
+/// Writes into a request what its lanes ask for.
+fn fill(
+    request: &mut StrongRequest,
+    port: &Port,
+    operation: &MemoryOperation,
+    lanes: Mask,
+    addresses: &[u64; LANES],
+    index: usize,
+) {
+    let access = |lane: usize, element: usize, kind: Option<AtomicType>| LaneAccess {
+        lane: lane as u8,
+        offset: (addresses[lane] % SECTOR) as u8
+            + kind.map_or(0, |kind| element as u8 * kind.bytes() as u8),
+        element: element as u8,
+        operand: kind.map_or(0, |kind| operand_of(&port.values, kind, lane, element)),
+        second: 0,
+    };
+    match request.action {
+        StrongAction::Store => {
+            request.bytes = port.buffer[index];
+            request.mask = port.masks[index];
+        }
+        StrongAction::Load => {
+            request
+                .lanes
+                .extend(lanes_of(lanes).map(|lane| access(lane, 0, None)));
+        }
+        StrongAction::Atomic(function, kind) | StrongAction::Reduce(function, kind) => {
+            for lane in lanes_of(lanes) {
+                for element in 0..usize::from(operation.elements.max(1)) {
+                    let mut one = access(lane, element, Some(kind));
+                    if function == AtomicOperation::CompareAndSwap {
+                        one.second = operand_of(&port.values, kind, lane, 1);
+                    }
+                    request.lanes.push(one);
+                }
+            }
+        }
+    }
+}
+
+/// Writes what came back from a slice into registers.
+pub fn deliver_answer(registers: &mut [Row], operation: &MemoryOperation, request: &StrongRequest) {
+    match request.action {
+        StrongAction::Load => {
+            let mut addresses = [0; LANES];
+            let mut mask = 0;
+            for access in &request.lanes {
+                addresses[usize::from(access.lane)] = u64::from(access.offset);
+                mask |= 1 << access.lane;
+            }
+            deliver(registers, operation, mask, &addresses, |_, address| {
+                word_of(&request.bytes, address)
+            });
+        }
+        StrongAction::Atomic(_, kind) => {
+            for access in &request.lanes {
+                give_old(
+                    registers,
+                    operation,
+                    usize::from(access.lane),
+                    usize::from(access.element),
+                    kind,
+                    access.operand,
+                );
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,162 @@
+//! Between registers and bytes.
+
+use lockstep_isa::lanes::Lanes;
+use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, MemoryOperation};
+use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::semantics::atomic;
+use lockstep_isa::{Mask, Row};
+
+use crate::fault::FaultKind;
+use crate::sm::site::Problem;
+
+/// Copies the rows that stores and atomics need, element by element, word by word.
+pub(super) fn gather_values(lanes: &Lanes<'_>, operation: &MemoryOperation, values: &mut [Row; 8]) {
+    let elements = usize::from(operation.elements.max(1));
+    let (count, rows) = match operation.action {
+        Action::Store => (elements, operation.element.rows()),
+        Action::Atomic(_, kind) | Action::Reduce(_, kind) => {
+            (elements.max(2), kind.bytes().div_ceil(4) as u16)
+        }
+        Action::StoreMatrix { matrices, .. } => (usize::from(matrices), 1),
+        Action::CopyToShared => (4, 1),
+        _ => return,
+    };
+    for (element, operand) in operation.values.iter().take(count).enumerate() {
+        for word in 0..rows {
+            if let Some(row) = values.get_mut(element * usize::from(rows) + usize::from(word)) {
+                *row = lanes.raw(*operand, word);
+            }
+        }
+    }
+}
+
+/// Writes what was read into registers. `read` gives the aligned 32-bit word around an address.
+#[inline(always)]
+pub(super) fn deliver(
+    registers: &mut [Row],
+    operation: &MemoryOperation,
+    mask: Mask,
+    addresses: &[u64; LANES],
+    read: impl Fn(usize, u64) -> u32,
+) {
+    let words = operation.element.rows();
+    let bytes = operation.element.bytes();
+    for (element, row) in operation.data.iter().enumerate() {
+        let Some(row) = *row else { continue };
+        if element >= usize::from(operation.elements) {
+            break;
+        }
+        let offset = element as u64 * u64::from(bytes);
+        for word in 0..words {
+            let destination = &mut registers[usize::from(row + word)];
+            let offset = offset + 4 * u64::from(word);
+            if bytes >= 4 && mask == FULL {
+                for (lane, word) in destination.0.iter_mut().enumerate() {
+                    *word = read(lane, addresses[lane] + offset);
+                }
+            } else if bytes >= 4 {
+                for lane in lanes_of(mask) {
+                    destination.0[lane] = read(lane, addresses[lane] + offset);
+                }
+            } else {
+                for lane in lanes_of(mask) {
+                    let address = addresses[lane] + offset;
+                    let word = read(lane, address & !3) >> (8 * (address & 3));
+                    destination.0[lane] = extend(operation.element, word);
+                }
+            }
+        }
+    }
+}
+
+fn extend(element: Element, word: u32) -> u32 {
+    match element {
+        Element::U8 => word & 0xff,
+        Element::S8 => word as i8 as u32,
+        Element::U16 => word & 0xffff,
+        Element::S16 => word as i16 as u32,
+        _ => word,
+    }
+}
+
+/// Hands every value that a store writes to `write`: lane, address, word, bytes of it.
+#[inline(always)]
+pub(super) fn emit(
+    values: &[Row; 8],
+    operation: &MemoryOperation,
+    mask: Mask,
+    addresses: &[u64; LANES],
+    mut write: impl FnMut(usize, u64, u32, usize),
+) {
+    let words = usize::from(operation.element.rows());
+    let bytes = operation.element.bytes() as usize;
+    let size = bytes.min(4);
+    for lane in lanes_of(mask) {
+        for element in 0..usize::from(operation.elements) {
+            for word in 0..words {
+                let offset = (element * bytes + 4 * word) as u64;
+                let value = values[element * words + word].0[lane];
+                write(lane, addresses[lane] + offset, value, size);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn word_of(memory: &[u8], address: u64) -> u32 {
+    let at = address as usize;
+    memory.get(at..at + 4).map_or(0, |bytes| {
+        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    })
+}
+
+pub(super) fn operand_of(values: &[Row; 8], kind: AtomicType, lane: usize, element: usize) -> u64 {
+    let rows = kind.bytes().div_ceil(4) as usize;
+    let low = values[element * rows].0[lane];
+    let high = if rows == 2 {
+        values[element * rows + 1].0[lane]
+    } else {
+        0
+    };
+    u64::from(low) | u64::from(high) << 32
+}
+
+pub(super) fn modify(
+    values: &[Row; 8],
+    function: AtomicOperation,
+    kind: AtomicType,
+    lane: usize,
+    element: usize,
+    old: u64,
+) -> Result<u64, Problem> {
+    let operand = operand_of(values, kind, lane, element);
+    let second = match function {
+        AtomicOperation::CompareAndSwap => operand_of(values, kind, lane, 1),
+        _ => 0,
+    };
+    atomic::apply(function, kind, old, operand, second).ok_or_else(|| no_such(function, kind, lane))
+}
+
+pub(super) fn no_such(function: AtomicOperation, kind: AtomicType, lane: usize) -> Problem {
+    Problem {
+        lane,
+        kind: FaultKind::Unsupported(format!("atomic {function:?} on {kind:?}")),
+    }
+}
+
+pub(super) fn give_old(
+    registers: &mut [Row],
+    operation: &MemoryOperation,
+    lane: usize,
+    element: usize,
+    kind: AtomicType,
+    old: u64,
+) {
+    let (Action::Atomic(..), Some(row)) = (operation.action, operation.data[element]) else {
+        return;
+    };
+    registers[usize::from(row)].0[lane] = old as u32;
+    if kind.bytes() == 8 {
+        registers[usize::from(row) + 1].0[lane] = (old >> 32) as u32;
+    }
+}
