@@ -131,7 +131,7 @@ impl Spelling<'_> {
     /// # Errors
     /// If it is not a value that arithmetic can read.
     pub fn source(&self, operand: &Spelled) -> Result<Source, BindError> {
-        let halves = operand.modifiers.iter().find_map(|modifier| match modifier.text() {
+        let halves = operand.modifiers.iter().find_map(|modifier| match modifier.name() {
             "H0_H0" => Some(Halves::Low),
             "H1_H1" => Some(Halves::High),
             "F32" => Some(Halves::Float32),
@@ -192,8 +192,8 @@ pub fn predicate_register(value: Value) -> Option<PredicateRegister> {
 /// # Errors
 /// If its operands contradict each other: the bytes are not code that a compiler wrote.
 pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> {
-    let name = decoded.opcode.text();
-    let words = decoded.modifiers.iter().flat_map(|entry| entry.modifier.text().split('.')).collect();
+    let name = decoded.opcode.name();
+    let words = decoded.modifiers.iter().flat_map(|entry| entry.modifier.name().split('.')).collect();
     let spelling = Spelling { decoded, name, words, frame };
     let mut instruction = if let Some(row) = table::find(name) {
         row.bind(&spelling)?

@@ -163,7 +163,10 @@ pub fn absolute(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let result = choose_by_order(lanes, i, &a, &b);
+    let mut result = choose_by_order(lanes, i, &a, &b);
+    if Modifiers(i.modifiers).has(Modifiers::RELU) {
+        result.0.iter_mut().for_each(|word| *word = (*word as i32).max(0) as u32);
+    }
     lanes.write(i.destination, 0, &result);
 }
 
@@ -177,6 +180,16 @@ fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row 
         let wanted = if smaller >> n & 1 == 1 { x.min(y) } else { x.max(y) };
         wanted ^ flip
     }))
+}
+
+/// `VIMNMX3`: the smallest of three where `predicates[0]` holds, else the largest.
+#[inline(always)]
+pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    let c = lanes.integer(i.sources[2]);
+    let first = choose_by_order(lanes, i, &a, &b);
+    let result = choose_by_order(lanes, i, &first, &c);
+    lanes.write(i.destination, 0, &result);
 }
 
 /// `VIADDMNMX`: `a + b`, then the smaller or larger of it and `c`.

@@ -22,6 +22,10 @@ const SHAPES: &[(&str, usize, usize, usize)] = &[
     ("8832", 8, 8, 32),
     ("88128", 8, 8, 128),
     ("884", 8, 8, 4),
+    ("8x8x4", 8, 8, 4),
+    ("16x8x4", 16, 8, 4),
+    ("16x8x8", 16, 8, 8),
+    ("16x8x16", 16, 8, 16),
 ];
 
 /// What the text asks for; `None` for a shape that is not modelled.

@@ -124,7 +124,7 @@ fn address(spelling: &Spelling<'_>, memory: MemoryAddress, extended: bool) -> Ad
     let row = |row: Option<u16>| row.map_or(Operand::None, Operand::Register);
     let base = memory.base.map_or(Operand::None, |index| row(spelling.frame.register(index)));
     let uniform = memory.uniform.map_or(Operand::None, |index| row(spelling.frame.uniform(index)));
-    let how = memory.base_modifier.map(|modifier| modifier.text());
+    let how = memory.base_modifier.map(|modifier| modifier.name());
     let shift = match how {
         Some("X4") => 2,
         Some("X8") => 3,
@@ -146,7 +146,7 @@ fn operation(spelling: &Spelling<'_>, space: Space, action: Action, nth: usize) 
     let (_, memory) = memory_operand(spelling, nth)?;
     let extended = match space {
         Space::Global | Space::Generic => {
-            spelling.has("E") || memory.base_modifier.is_some_and(|modifier| modifier.text() == "64")
+            spelling.has("E") || memory.base_modifier.is_some_and(|modifier| modifier.name() == "64")
         }
         _ => false,
     };

@@ -43,10 +43,6 @@ enum Widths {
     Single,
     /// Two rows each.
     Double,
-    /// Two rows out; one, one and two in.
-    Wide,
-    /// One row out; one, one and two in.
-    High,
     /// Whatever this says.
     By(fn(&Spelling<'_>) -> (u8, [u8; 4])),
 }
@@ -86,7 +82,7 @@ macro_rules! rows {
     };
 }
 
-use Widths::{By, Double, High, Single, Wide};
+use Widths::{By, Double, Single};
 
 rows! {
     // Integer arithmetic.
@@ -99,6 +95,7 @@ rows! {
     "IABS": meaning!(integer::absolute), Alu, Integer, Integer, none, Single;
     "IMNMX": meaning!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
     "VIMNMX": meaning!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
+    "VIMNMX3": meaning!(integer::minimum_maximum3), Alu, Integer, Integer, signed, Single;
     "VIADD": meaning!(integer::add2), Alu, Integer, Integer, none, Single;
     "VIADDMNMX": meaning!(integer::add_minimum_maximum), Alu, Integer, Integer, signed, Single;
     "VABSDIFF": meaning!(integer::absolute_difference), Alu, Integer, Integer, signed, Single;
@@ -209,8 +206,6 @@ impl Row {
         let (destination_rows, source_rows) = match self.widths {
             Single => (1, [1, 1, 1, 1]),
             Double => (2, [2, 2, 2, 0]),
-            Wide => (2, [1, 1, 2, 0]),
-            High => (1, [1, 1, 2, 0]),
             By(widths) => widths(spelling),
         };
         instruction.shape = Shape {
@@ -534,7 +529,7 @@ fn tables_bits(spelling: &Spelling<'_>) -> u64 {
 
 fn byte(spelling: &Spelling<'_>) -> u64 {
     let words = spelling.words.iter().copied();
-    let behind = spelling.operands().iter().flat_map(|operand| &operand.modifiers).map(|word| word.text());
+    let behind = spelling.operands().iter().flat_map(|operand| &operand.modifiers).map(|word| word.name());
     let byte = words.chain(behind).find_map(|word| match word {
         "B1" => Some(1),
         "B2" => Some(2),
@@ -576,7 +571,7 @@ fn formats(spelling: &Spelling<'_>) -> Vec<Format> {
 
 fn formats_bits(spelling: &Spelling<'_>, to: Format, from: Format) -> u64 {
     let behind = spelling.operands().iter().skip(1).flat_map(|operand| &operand.modifiers);
-    let shift = behind.map(|word| word.text()).find_map(|word| match word {
+    let shift = behind.map(|word| word.name()).find_map(|word| match word {
         "B1" => Some(8),
         "B2" | "H1" | "H1_H1" => Some(16),
         "B3" => Some(24),

@@ -1,0 +1,187 @@
+//! One cubin: an ELF file of machine code, as ptxas 11 to 13 write it.
+
+use object::{
+    Endianness,
+    elf::{self, FileHeader64},
+    read::elf::{FileHeader, ProgramHeader as _, Rel as _, Rela as _, SectionHeader as _, Sym as _},
+};
+
+use super::error::Error;
+
+/// ELF machine number of CUDA code.
+const MACHINE: u16 = 190;
+/// ABI byte of the older header dialect, whose flags hold the architecture in the low byte.
+const OLD_ABI: u8 = 0x33;
+/// Largest section without file contents that is believed.
+const LARGEST_SECTION: u64 = 1 << 40;
+
+/// A section that matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// With its leading dot.
+    pub name: String,
+    /// Content; empty for sections that only reserve memory.
+    pub bytes: Vec<u8>,
+    /// Bytes in memory.
+    pub size: u64,
+    /// Alignment in memory, at least 1.
+    pub alignment: u64,
+    /// `sh_info`: registers in the top byte of old text sections.
+    pub info: u32,
+    /// `sh_flags`: barriers from bit 20 in old text sections.
+    pub flags: u64,
+}
+
+/// A symbol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// Mangled name.
+    pub name: String,
+    /// Index into [`Cubin::sections`]; `None` if it is defined elsewhere.
+    pub section: Option<usize>,
+    /// Offset in its section.
+    pub value: u64,
+    /// Bytes.
+    pub size: u64,
+    /// ELF type: 1 object, 2 function, 3 section.
+    pub kind: u8,
+    /// `st_other`: 0x10 marks kernels, 0x04 managed variables.
+    pub other: u8,
+}
+
+/// A place to patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relocation {
+    /// Section that is patched.
+    pub section: usize,
+    /// Where in it.
+    pub offset: u64,
+    /// NVIDIA's type number.
+    pub kind: u32,
+    /// Index into [`Cubin::symbols`].
+    pub symbol: usize,
+    /// Added to the symbol; `None` if the place holds it.
+    pub addend: Option<i64>,
+}
+
+/// A file read, nothing interpreted yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cubin {
+    /// Compute capability × 10.
+    pub architecture: u32,
+    /// All sections, in the file's order.
+    pub sections: Vec<Section>,
+    /// All symbols, in the file's order.
+    pub symbols: Vec<Symbol>,
+    /// All relocations.
+    pub relocations: Vec<Relocation>,
+}
+
+/// Whether the bytes start like an ELF file.
+#[must_use]
+pub fn is_elf(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x7fELF")
+}
+
+/// The compute capability that a cubin is for.
+///
+/// # Errors
+/// If the header is not that of a cubin.
+pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
+    let broken = |error: object::read::Error| Error::malformed("ELF header", error.to_string());
+    let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
+    let endian = header.endian().map_err(broken)?;
+    if header.e_machine(endian) != MACHINE {
+        return Err(Error::malformed("ELF header", format!("machine {} is not CUDA's", header.e_machine(endian))));
+    }
+    let flags = header.e_flags(endian);
+    let old = header.e_ident().os_abi == OLD_ABI;
+    Ok(if old { flags & 0xff } else { flags >> 8 & 0xff })
+}
+
+impl Cubin {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it is not a whole ELF file of CUDA code.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let broken = |error: object::read::Error| Error::malformed("ELF file", error.to_string());
+        let architecture = architecture(bytes)?;
+        let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
+        let endian = header.endian().map_err(broken)?;
+        let table = header.sections(endian, bytes).map_err(broken)?;
+        let _ = header.program_headers(endian, bytes).map_err(broken)?.iter().map(|p| p.p_type(endian));
+        let mut sections = Vec::new();
+        for section in table.iter() {
+            let name = table.section_name(endian, section).map_err(broken)?;
+            let size = section.sh_size(endian);
+            if size > LARGEST_SECTION {
+                return Err(Error::malformed("ELF section", format!("{size} bytes")));
+            }
+            sections.push(Section {
+                name: String::from_utf8_lossy(name).into_owned(),
+                bytes: section.data(endian, bytes).map_err(broken)?.to_vec(),
+                size,
+                alignment: section.sh_addralign(endian).clamp(1, 1 << 20),
+                info: section.sh_info(endian),
+                flags: section.sh_flags(endian),
+            });
+        }
+        let symbols_table = table.symbols(endian, bytes, elf::SHT_SYMTAB).map_err(broken)?;
+        let count = sections.len();
+        let mut symbols = Vec::new();
+        for symbol in symbols_table.iter() {
+            let name = symbol.name(endian, symbols_table.strings()).map_err(broken)?;
+            let section = usize::from(symbol.st_shndx(endian));
+            symbols.push(Symbol {
+                name: String::from_utf8_lossy(name).into_owned(),
+                section: (section != 0 && section < count).then_some(section),
+                value: symbol.st_value(endian),
+                size: symbol.st_size(endian),
+                kind: symbol.st_type(),
+                other: symbol.st_other(),
+            });
+        }
+        let mut relocations = Vec::new();
+        for section in table.iter() {
+            let target = section.sh_info(endian) as usize & 0x00ff_ffff;
+            if target == 0 || target >= count {
+                continue;
+            }
+            if let Some((entries, _)) = section.rel(endian, bytes).map_err(broken)? {
+                relocations.extend(entries.iter().map(|entry| Relocation {
+                    section: target,
+                    offset: entry.r_offset(endian),
+                    kind: entry.r_type(endian),
+                    symbol: entry.r_sym(endian) as usize,
+                    addend: None,
+                }));
+            }
+            if let Some((entries, _)) = section.rela(endian, bytes).map_err(broken)? {
+                relocations.extend(entries.iter().map(|entry| Relocation {
+                    section: target,
+                    offset: entry.r_offset(endian),
+                    kind: entry.r_type(endian, false),
+                    symbol: entry.r_sym(endian, false) as usize,
+                    addend: Some(entry.r_addend(endian)),
+                }));
+            }
+        }
+        if let Some(bad) = relocations.iter().find(|relocation| relocation.symbol >= symbols.len()) {
+            return Err(Error::malformed("relocation", format!("symbol {} does not exist", bad.symbol)));
+        }
+        Ok(Self { architecture, sections, symbols, relocations })
+    }
+
+    /// Index of a section by its name.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<usize> {
+        self.sections.iter().position(|section| section.name == name)
+    }
+
+    /// Content of a section by its name, empty if it is not there.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> &[u8] {
+        self.section(name).map_or(&[], |index| &self.sections[index].bytes)
+    }
+}

@@ -1,0 +1,76 @@
+//! What can be wrong with a file of machine code.
+
+use thiserror::Error as ThisError;
+
+/// A file that cannot be used.
+#[derive(Debug, ThisError, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The container is broken.
+    #[error("{what}: {found}; the file is cut short or is not what it claims to be")]
+    Malformed {
+        /// Which structure.
+        what: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// Good code for a GPU that is not simulated.
+    #[error("the code is for sm_{architecture}, and no decoder knows that; known are sm_70 to sm_90 (compile for one of them, or keep PTX in the program)")]
+    UnknownArchitecture {
+        /// Compute capability × 10.
+        architecture: u32,
+    },
+    /// An instruction that the tables do not know.
+    #[error("{function}+{address:#x}: unknown encoding {word:#034x}; run with `--frontend ptx` if the program carries PTX")]
+    UnknownInstruction {
+        /// Function that holds it.
+        function: String,
+        /// Bytes from the start of its section.
+        address: u64,
+        /// The 128 bits.
+        word: u128,
+    },
+    /// An instruction whose operands make no sense.
+    #[error("{function}+{address:#x}: `{text}` {why}")]
+    BadInstruction {
+        /// Function that holds it.
+        function: String,
+        /// Bytes from the start of its section.
+        address: u64,
+        /// As the disassembler prints it.
+        text: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A relocation whose meaning is unknown.
+    #[error("{section}+{offset:#x}: relocation type {kind} to `{symbol}` is unknown; relink the program with an older or newer toolkit")]
+    UnknownRelocation {
+        /// Where it applies.
+        section: String,
+        /// Byte offset.
+        offset: u64,
+        /// Number of the type.
+        kind: u32,
+        /// What it refers to.
+        symbol: String,
+    },
+    /// Something outside the module that is not there.
+    #[error("`{symbol}` is not defined in this module; link the program with the object that defines it")]
+    Unresolved {
+        /// Name.
+        symbol: String,
+    },
+    /// The caller did not give an address for each variable.
+    #[error("{given} addresses for {wanted} variables")]
+    Addresses {
+        /// How many came.
+        given: usize,
+        /// How many were needed.
+        wanted: usize,
+    },
+}
+
+impl Error {
+    pub(super) fn malformed(what: &'static str, found: impl Into<String>) -> Self {
+        Self::Malformed { what, found: found.into() }
+    }
+}

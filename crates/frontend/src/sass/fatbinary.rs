@@ -1,0 +1,196 @@
+//! nvcc's container: several images of one program, for several GPUs, perhaps compressed.
+
+use super::error::Error;
+
+/// Magic of the wrapper structure in a host program's `.nvFatBinSegment`.
+pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
+/// Magic of the container itself.
+pub const MAGIC: u32 = 0xba55_ed50;
+/// Images are never larger than this once unpacked.
+const LARGEST_IMAGE: usize = 1 << 30;
+
+const FLAG_LZ4: u64 = 0x2000;
+const FLAG_ZSTD: u64 = 0x8000;
+const ENTRY_BYTES: usize = 64;
+
+/// What an image is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// PTX text.
+    Ptx,
+    /// Machine code.
+    Cubin,
+    /// Something else, by its number.
+    Other(u16),
+}
+
+/// One image, unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: Kind,
+    /// Compute capability × 10 that it was compiled for.
+    pub architecture: u32,
+    /// The bytes; PTX without its closing zeros.
+    pub bytes: Vec<u8>,
+}
+
+fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    field(bytes, offset).map(u16::from_le_bytes)
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    field(bytes, offset).map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    field(bytes, offset).map(u64::from_le_bytes)
+}
+
+/// Whether the bytes start like a container.
+#[must_use]
+pub fn is_fatbinary(bytes: &[u8]) -> bool {
+    u32_at(bytes, 0) == Some(MAGIC)
+}
+
+/// Bytes of the container that starts here, header included, if its header is whole.
+#[must_use]
+pub fn length(bytes: &[u8]) -> Option<usize> {
+    let header = usize::from(u16_at(bytes, 6)?);
+    let body = usize::try_from(u64_at(bytes, 8)?).ok()?;
+    header.checked_add(body)
+}
+
+/// All images of a container. Several containers may follow each other.
+///
+/// # Errors
+/// If a header is broken or an image does not unpack.
+pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
+    let mut entries = Vec::new();
+    let mut rest = bytes;
+    while is_fatbinary(rest) {
+        let cut = || Error::malformed("fat binary header", format!("{} bytes are left", rest.len()));
+        let header = usize::from(u16_at(rest, 6).ok_or_else(cut)?);
+        let length = length(rest).ok_or_else(cut)?;
+        let body = rest.get(header..length).ok_or_else(cut)?;
+        read_entries(body, &mut entries)?;
+        rest = &rest[length..];
+        // Containers are padded to eight bytes.
+        let zeros = rest.iter().take(8).take_while(|byte| **byte == 0).count();
+        rest = &rest[zeros..];
+    }
+    Ok(entries)
+}
+
+fn read_entries(mut body: &[u8], entries: &mut Vec<Entry>) -> Result<(), Error> {
+    while body.len() >= ENTRY_BYTES {
+        let cut = |what: &str| Error::malformed("fat binary entry", what.to_owned());
+        let kind = u16_at(body, 0).ok_or_else(|| cut("no kind"))?;
+        let header = u32_at(body, 4).ok_or_else(|| cut("no header size"))? as usize;
+        let padded = u64_at(body, 8).ok_or_else(|| cut("no size"))?;
+        let padded = usize::try_from(padded).map_err(|_| cut("a size beyond all memory"))?;
+        let end = header.checked_add(padded).filter(|end| *end <= body.len());
+        let end = end.ok_or_else(|| cut("a size beyond its container"))?;
+        if header < ENTRY_BYTES {
+            return Err(cut("a header smaller than its fields"));
+        }
+        let compressed = u32_at(body, 16).unwrap_or(0) as usize;
+        let architecture = u32_at(body, 28).unwrap_or(0);
+        let flags = u64_at(body, 40).unwrap_or(0);
+        let unpacked = u64_at(body, 56).unwrap_or(0);
+        let payload = &body[header..end];
+        let bytes = unpack(payload, compressed, unpacked, flags)?;
+        let kind = match kind {
+            1 => Kind::Ptx,
+            2 => Kind::Cubin,
+            other => Kind::Other(other),
+        };
+        entries.push(Entry { kind, architecture, bytes: trimmed(kind, bytes) });
+        body = &body[end..];
+    }
+    Ok(())
+}
+
+fn trimmed(kind: Kind, mut bytes: Vec<u8>) -> Vec<u8> {
+    if kind == Kind::Ptx {
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+    }
+    bytes
+}
+
+fn unpack(payload: &[u8], compressed: usize, unpacked: u64, flags: u64) -> Result<Vec<u8>, Error> {
+    if flags & (FLAG_LZ4 | FLAG_ZSTD) == 0 {
+        return Ok(payload.to_vec());
+    }
+    let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
+    let packed = payload.get(..compressed).unwrap_or(payload);
+    // No compressor gains more than this; a larger claim is a lie that would cost memory.
+    if unpacked > LARGEST_IMAGE || unpacked / 1024 > packed.len().saturating_mul(64) {
+        return Err(Error::malformed("compressed image", format!("{unpacked} bytes from {}", packed.len())));
+    }
+    let broken = |error: String| Error::malformed("compressed image", error);
+    if flags & FLAG_LZ4 != 0 {
+        lz4_flex::block::decompress(packed, unpacked).map_err(|error| broken(error.to_string()))
+    } else {
+        zstd::bulk::decompress(packed, unpacked).map_err(|error| broken(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(flags: u64, payload: &[u8], unpacked: u64) -> Vec<u8> {
+        let mut entry = vec![0; ENTRY_BYTES];
+        entry[0] = 1;
+        entry[4] = ENTRY_BYTES as u8;
+        entry[8..16].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+        entry[16..20].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        entry[28] = 90;
+        entry[40..48].copy_from_slice(&flags.to_le_bytes());
+        entry[56..64].copy_from_slice(&unpacked.to_le_bytes());
+        entry.extend_from_slice(payload);
+        let mut bytes = MAGIC.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&[1, 0, 16, 0]);
+        bytes.extend_from_slice(&(entry.len() as u64).to_le_bytes());
+        bytes.extend(entry);
+        bytes
+    }
+
+    #[test]
+    fn plain_and_compressed_images_unpack_to_the_same_text() {
+        let text = b".version 8.0\n.target sm_90\n".repeat(4);
+        let packed = zstd::bulk::compress(&text, 3).expect("zstd packs");
+        let lz4 = lz4_flex::block::compress(&text);
+        let size = text.len() as u64;
+        for bytes in [
+            container(0, &text, 0),
+            container(FLAG_ZSTD, &packed, size),
+            container(FLAG_LZ4, &lz4, size),
+        ] {
+            let entries = read(&bytes).expect("a good container");
+            assert_eq!(entries.len(), 1);
+            assert_eq!((entries[0].kind, entries[0].architecture), (Kind::Ptx, 90));
+            assert_eq!(entries[0].bytes, text);
+        }
+    }
+
+    #[test]
+    fn a_container_cut_anywhere_is_refused_or_empty() {
+        let whole = container(0, b"abcdefgh", 0);
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).map_or(true, |entries| entries.is_empty()), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn a_claim_of_endless_data_costs_no_memory() {
+        assert!(read(&container(FLAG_ZSTD, &[0; 16], u64::MAX)).is_err());
+    }
+}

@@ -1,0 +1,20 @@
+//! SASS in: fat binaries, cubins, and the programs inside them.
+//!
+//! [`fatbinary`] finds the images that nvcc packed, [`cubin`] reads one ELF file, [`info`] its
+//! attributes, [`image`] decodes and links it into a [`Module`](lockstep_isa::Module).
+//!
+//! Every byte is untrusted: lengths are checked before they are used, and what a file claims to
+//! hold is bounded by what it has.
+//!
+//! Start reading at [`image::Image::read`].
+
+pub mod cubin;
+pub mod error;
+pub mod fatbinary;
+pub mod image;
+pub mod info;
+pub mod select;
+
+pub use cubin::Cubin;
+pub use error::Error;
+pub use image::Image;
