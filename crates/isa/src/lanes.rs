@@ -110,6 +110,8 @@ pub struct Lanes<'a> {
     pub execute: Mask,
 }
 
+/// Reading and writing operands stays out of line: inlined into every meaning, the choice among
+/// operand kinds made code several times larger and no faster.
 impl Lanes<'_> {
     /// A predicate as a lane mask.
     #[must_use]
@@ -149,7 +151,7 @@ impl Lanes<'_> {
 
     /// The raw word of an operand in every lane, `word` words above its first.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn raw(&self, operand: Operand, word: u16) -> Row {
         match operand {
             Operand::None => Row::ZERO,
@@ -166,7 +168,7 @@ impl Lanes<'_> {
 
     /// A 32-bit integer source: `invert` and `negate` applied.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn integer(&self, source: Source) -> Row {
         let mut row = self.raw(source.operand, 0);
         if source.invert {
@@ -182,7 +184,7 @@ impl Lanes<'_> {
 
     /// A 32-bit float source as bits: `absolute`, then `negate` applied.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn float(&self, source: Source) -> Row {
         let mut row = self.raw(source.operand, 0);
         if source.absolute {
@@ -196,7 +198,7 @@ impl Lanes<'_> {
 
     /// A 64-bit integer source: `invert` and `negate` applied.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn integer64(&self, source: Source) -> [u64; LANES] {
         let mut values = self.pair(source.operand);
         if source.invert {
@@ -212,7 +214,7 @@ impl Lanes<'_> {
 
     /// A 64-bit float source as bits: `absolute`, then `negate` applied.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn float64(&self, source: Source) -> [u64; LANES] {
         let mut values = self.pair(source.operand);
         if source.absolute {
@@ -226,7 +228,7 @@ impl Lanes<'_> {
 
     /// Two words of an operand joined, low first.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn pair(&self, operand: Operand) -> [u64; LANES] {
         let (low, high) = (self.raw(operand, 0), self.raw(operand, 1));
         std::array::from_fn(|lane| u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32)
@@ -234,7 +236,7 @@ impl Lanes<'_> {
 
     /// A pair of 16-bit values, chosen by `halves`, sign operations applied to both.
     #[must_use]
-    #[inline(always)]
+    #[inline(never)]
     pub fn halves(&self, source: Source) -> Row {
         let mut row = self.raw(source.operand, 0);
         match source.halves {
@@ -255,7 +257,7 @@ impl Lanes<'_> {
     }
 
     /// Writes a row for the executing lanes; no destination drops it.
-    #[inline(always)]
+    #[inline(never)]
     pub fn write(&mut self, destination: Option<u16>, word: u16, value: &Row) {
         if let Some(row) = destination {
             self.registers[usize::from(row + word)].blend(value, self.execute);
@@ -263,7 +265,7 @@ impl Lanes<'_> {
     }
 
     /// Writes two rows for the executing lanes.
-    #[inline(always)]
+    #[inline(never)]
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
         let low = Row(std::array::from_fn(|lane| values[lane] as u32));
         let high = Row(std::array::from_fn(|lane| (values[lane] >> 32) as u32));
