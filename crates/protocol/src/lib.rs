@@ -26,6 +26,7 @@ mod request;
 mod response;
 mod result;
 pub mod window;
+mod work;
 
 pub use connection::{
     ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome,
@@ -36,9 +37,7 @@ pub use handle::{
     ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
-pub use request::{
-    Copy, Extent, Fill, ImageKind, ImageRole, Launch, MemoryLocation, ModuleImage, Place, Request,
-    Rows, UnsupportedManner,
-};
+pub use request::{ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner};
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};
+pub use work::{Copy, Extent, Fill, Launch, Place, Rows};

@@ -5,6 +5,7 @@
 //! program can answer by itself (device queries, the current context, error strings)
 //! never comes here.
 
+use crate::work::{Copy, Fill, Launch};
 use crate::{ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName};
 use serde::{Deserialize, Serialize};
 
@@ -375,135 +376,6 @@ pub enum ImageRole {
     /// A translation unit from before linking (relocatable device code): the only place
     /// where such a program carries PTX.
     BeforeLinking,
-}
-
-/// A copy of up to three dimensions.
-///
-/// If either side is [`Place::Host`], the reply comes when the stream has reached the copy
-/// and its simulated time has passed, and the *program* then moves the bytes between its
-/// own memory and the window before it does anything else. If both are in the window, the
-/// *simulator* moves them in stream order, and replies when that is done if `blocking`,
-/// else at once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copy {
-    /// The context.
-    pub context: ContextHandle,
-    /// The stream.
-    pub stream: StreamName,
-    /// Where to.
-    pub destination: Place,
-    /// Where from.
-    pub source: Place,
-    /// How much.
-    pub extent: Extent,
-    /// Whether the program waits for the copy.
-    pub blocking: bool,
-}
-
-/// One side of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
-    /// Ordinary memory of the program. Its address differs from run to run, so it does not
-    /// travel.
-    Host,
-    /// Memory in the window.
-    Window(Rows),
-}
-
-/// Rows in the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rows {
-    /// First byte of the first row.
-    pub address: u64,
-    /// From one row to the next, in bytes.
-    pub row_pitch: u64,
-    /// From one slice to the next, in bytes.
-    pub slice_pitch: u64,
-}
-
-impl Rows {
-    /// One row: memory without pitch.
-    pub fn linear(address: u64, bytes: u64) -> Self {
-        Self {
-            address,
-            row_pitch: bytes,
-            slice_pitch: bytes,
-        }
-    }
-}
-
-/// How much a copy or fill covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
-    /// Bytes of a row.
-    pub width: u64,
-    /// Rows of a slice.
-    pub height: u64,
-    /// Slices.
-    pub depth: u64,
-}
-
-impl Extent {
-    /// One row.
-    pub fn linear(bytes: u64) -> Self {
-        Self {
-            width: bytes,
-            height: 1,
-            depth: 1,
-        }
-    }
-
-    /// Bytes in all; `None` if that is more than a number can say.
-    pub fn bytes(&self) -> Option<u64> {
-        self.width.checked_mul(self.height)?.checked_mul(self.depth)
-    }
-}
-
-/// A fill of up to three dimensions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fill {
-    /// The context.
-    pub context: ContextHandle,
-    /// The stream.
-    pub stream: StreamName,
-    /// Where to.
-    pub destination: Rows,
-    /// How much; `width` is in bytes and a multiple of `pattern_bytes`.
-    pub extent: Extent,
-    /// The pattern, in the low bytes.
-    pub pattern: u32,
-    /// 1, 2 or 4.
-    pub pattern_bytes: u8,
-    /// Whether the program waits for the fill.
-    pub blocking: bool,
-}
-
-/// A kernel launch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Launch {
-    /// The context.
-    pub context: ContextHandle,
-    /// The stream.
-    pub stream: StreamName,
-    /// The kernel.
-    pub function: FunctionHandle,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
-    pub dynamic_shared: u32,
-    /// The packed parameter block.
-    #[serde(with = "serde_bytes")]
-    pub parameters: Vec<u8>,
-    /// All blocks must be resident at once, and may synchronise.
-    pub cooperative: bool,
-    /// Blocks of a cluster, if the launch sets them.
-    pub cluster: Option<[u32; 3]>,
-    /// Priority, if the launch sets it.
-    pub priority: Option<i32>,
-    /// The kernel may begin before its predecessor in the stream ends.
-    pub programmatic_stream_serialization: bool,
 }
 
 /// A place that memory can be.

@@ -5,6 +5,7 @@ mod capture;
 mod context;
 mod copy;
 mod device;
+mod driver_copy;
 pub mod entry_point;
 mod error;
 mod error_table;
