@@ -1,12 +1,168 @@
 //! From the images that a program hands over to code: which one, by which front end.
+//!
+//! As the driver chooses: machine code of the simulated generation if there is any, else the
+//! newest PTX that is not too new. A relocatable program carries its PTX only in the images from
+//! before linking; they are used when PTX is wanted.
+//!
+//! Start reading at [`load`].
 
-use lockstep_protocol::{CuResult, Failure, ModuleImage};
-use lockstep_runtime::{CallResult, LoadOptions, ModuleSource};
+use lockstep_frontend::sass;
+use lockstep_frontend::sass::fatbinary::{self, Entry, Kind};
+use lockstep_isa::Module;
+use lockstep_isa::module::Global;
+use lockstep_protocol::{CuResult, Failure, ImageKind, ImageRole, ModuleImage};
+use lockstep_runtime::{CallResult, FrontendChoice, LoadOptions, ModuleSource};
 
 /// Chooses among images and reads the chosen one.
-pub fn load(_images: &[ModuleImage], _options: &LoadOptions) -> CallResult<Box<dyn ModuleSource>> {
-    Err(Failure {
-        code: CuResult::INVALID_IMAGE,
-        message: "no front end".into(),
+///
+/// # Errors
+/// No image fits the GPU, or the chosen one cannot be read.
+pub fn load(images: &[ModuleImage], options: &LoadOptions) -> CallResult<Box<dyn ModuleSource>> {
+    let main = entries(images, ImageRole::Main)?;
+    let before_linking = entries(images, ImageRole::BeforeLinking)?;
+    let code = || sass::select::cubin(&main, options.architecture);
+    let chosen = match options.frontend {
+        FrontendChoice::Sass => code().map(Choice::Sass),
+        FrontendChoice::Ptx => texts(&main, &before_linking, options.architecture),
+        FrontendChoice::Auto => code()
+            .map(Choice::Sass)
+            .or_else(|| texts(&main, &before_linking, options.architecture)),
+    };
+    match chosen {
+        Some(Choice::Sass(entry)) => read_sass(entry),
+        Some(Choice::Ptx { texts, newer }) => read_ptx(&texts, newer, options),
+        None => Err(nothing_fits(&main, &before_linking, options)),
+    }
+}
+
+enum Choice<'entry> {
+    Sass(&'entry Entry),
+    /// PTX of each translation unit; `newer` if the driver would refuse it for its target.
+    Ptx {
+        texts: Vec<&'entry Entry>,
+        newer: bool,
+    },
+}
+
+/// The PTX to run: of the main image, or one of every translation unit before linking.
+fn texts<'entry>(
+    main: &'entry [Entry],
+    units: &'entry [Entry],
+    architecture: u32,
+) -> Option<Choice<'entry>> {
+    if let Some((entry, newer)) = sass::select::ptx(main, architecture) {
+        return Some(Choice::Ptx {
+            texts: vec![entry],
+            newer,
+        });
+    }
+    // Units are told apart by the place of their machine code: each unit lists its PTX once.
+    let (best, newer) = sass::select::ptx(units, architecture)?;
+    let texts = units
+        .iter()
+        .filter(|entry| entry.kind == Kind::Ptx && entry.architecture == best.architecture);
+    Some(Choice::Ptx {
+        texts: texts.collect(),
+        newer,
     })
+}
+
+/// All images of a role, unpacked.
+fn entries(images: &[ModuleImage], role: ImageRole) -> CallResult<Vec<Entry>> {
+    let mut all = Vec::new();
+    for image in images.iter().filter(|image| image.role == role) {
+        match image.kind {
+            ImageKind::FatBinary => all.extend(fatbinary::read(&image.bytes).map_err(invalid)?),
+            ImageKind::Cubin => {
+                let architecture = sass::Image::read(&image.bytes)
+                    .map_err(invalid)?
+                    .architecture();
+                all.push(Entry {
+                    kind: Kind::Cubin,
+                    architecture,
+                    bytes: image.bytes.clone(),
+                });
+            }
+            ImageKind::Ptx => {
+                let architecture = target(&image.bytes);
+                all.push(Entry {
+                    kind: Kind::Ptx,
+                    architecture,
+                    bytes: image.bytes.clone(),
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The number after `.target sm_`; 0 if there is none, which the front end explains.
+fn target(text: &[u8]) -> u32 {
+    let text = String::from_utf8_lossy(&text[..text.len().min(1 << 16)]);
+    let after = text
+        .split(".target")
+        .nth(1)
+        .and_then(|rest| rest.split("sm_").nth(1))
+        .unwrap_or_default();
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+fn invalid(error: impl std::fmt::Display) -> Failure {
+    Failure {
+        code: CuResult::INVALID_IMAGE,
+        message: error.to_string(),
+    }
+}
+
+fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failure {
+    let describe = |entry: &Entry| match entry.kind {
+        Kind::Ptx => format!("PTX for sm_{}", entry.architecture),
+        Kind::Cubin => format!("machine code for sm_{}", entry.architecture),
+        Kind::Other(kind) => format!("an image of kind {kind}"),
+    };
+    let found: Vec<String> = main.iter().chain(units).map(describe).collect();
+    let found = if found.is_empty() {
+        "nothing".into()
+    } else {
+        found.join(", ")
+    };
+    let wanted = match options.frontend {
+        FrontendChoice::Sass => "machine code",
+        FrontendChoice::Ptx => "PTX",
+        FrontendChoice::Auto => "machine code or PTX",
+    };
+    Failure {
+        code: CuResult::NO_BINARY_FOR_GPU,
+        message: format!(
+            "the program carries {found}, and {wanted} for sm_{0} is wanted; compile it with `-arch=sm_{0}`, or for \
+             an older target with PTX",
+            options.architecture
+        ),
+    }
+}
+
+struct SassSource(sass::Image);
+
+impl ModuleSource for SassSource {
+    fn globals(&self) -> &[Global] {
+        self.0.globals()
+    }
+
+    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
+        self.0.link(addresses).map_err(|error| error.to_string())
+    }
+}
+
+fn read_sass(entry: &Entry) -> CallResult<Box<dyn ModuleSource>> {
+    let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
+    Ok(Box::new(SassSource(image)))
+}
+
+fn read_ptx(
+    _texts: &[&Entry],
+    _newer: bool,
+    _options: &LoadOptions,
+) -> CallResult<Box<dyn ModuleSource>> {
+    Err(invalid("PTX cannot be read yet"))
 }
