@@ -41,8 +41,19 @@ pub fn decode(
 ) -> Result<Decoded, UnknownEncoding> {
     TABLE
         .candidates(architecture, word.operation())
-        .find_map(|entry| Reader { architecture, address, word }.entry(entry))
-        .ok_or(UnknownEncoding { architecture, address, word })
+        .find_map(|entry| {
+            Reader {
+                architecture,
+                address,
+                word,
+            }
+            .entry(entry)
+        })
+        .ok_or(UnknownEncoding {
+            architecture,
+            address,
+            word,
+        })
 }
 
 struct Reader {
@@ -53,18 +64,29 @@ struct Reader {
 
 impl Reader {
     fn entry(&self, entry: &Entry) -> Option<Decoded> {
-        if !entry.conditions.iter().all(|condition| condition.holds(self.word)) {
+        if !entry
+            .conditions
+            .iter()
+            .all(|condition| condition.holds(self.word))
+        {
             return None;
         }
         let mut modifiers = SmallVec::new();
         for choice in &entry.modifiers {
             for &modifier in choice.read(self.word)? {
-                modifiers.push(ModifierValue { field: choice.name, modifier });
+                modifiers.push(ModifierValue {
+                    field: choice.name,
+                    modifier,
+                });
             }
         }
         let mut operands = SmallVec::new();
         for field in &entry.operands {
-            if field.conditions.iter().all(|condition| condition.holds(self.word)) {
+            if field
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(self.word))
+            {
                 let operand = self.operand(field)?;
                 if !(field.optional && is_neutral(&operand)) {
                     operands.push(operand);
@@ -95,7 +117,8 @@ impl Reader {
         let set = |bit: Option<u8>| bit.is_some_and(|bit| self.word.bit(bit));
         operand.absolute = set(field.absolute);
         operand.invert = set(field.invert);
-        operand.reuse = set(field.reuse);
+        operand.reuse = set(field.reuse)
+            || (self.architecture == Architecture::Sm70 && set(field.reuse_on_volta));
         if field.complements_when_extended && self.word.bit(74) {
             operand.invert = set(field.negate);
         } else {
@@ -115,6 +138,14 @@ impl Reader {
             Place::Uniform(low) => Value::UniformRegister(byte(*low, 6)),
             Place::Predicate(low) => Value::Predicate(byte(*low, 3)),
             Place::UniformPredicate(low) => Value::UniformPredicate(byte(*low, 3)),
+            Place::ComplementedPredicate { low, uniform } => {
+                let predicate = TRUE_PREDICATE ^ byte(*low, 3);
+                if *uniform {
+                    Value::UniformPredicate(predicate)
+                } else {
+                    Value::Predicate(predicate)
+                }
+            }
             Place::PredicateFile { uniform } => Value::PredicateFile { uniform: *uniform },
             Place::Barrier(low) => Value::ConvergenceBarrier(byte(*low, 4)),
             Place::Counter(low) => {
@@ -137,7 +168,10 @@ impl Reader {
                     }
                     _ => field.read(word),
                 };
-                Value::Immediate(Immediate { bits, format: *format })
+                Value::Immediate(Immediate {
+                    bits,
+                    format: *format,
+                })
             }
             Place::Halves(field, brain) => Value::Immediate(Immediate {
                 bits: field.read(word),
@@ -164,7 +198,9 @@ impl Reader {
             Place::Target => Value::Target(self.relative(self.branch_offset())),
             Place::PlainTarget => Value::Target(self.relative(word.signed_field(34, 48) * 4)),
             Place::NearTarget => Value::Target(self.relative(word.signed_field(34, 30) * 4)),
-            Place::AbsoluteTarget => Value::AbsoluteTarget((self.branch_offset() as u64) & ((1 << 50) - 1)),
+            Place::AbsoluteTarget => {
+                Value::AbsoluteTarget((self.branch_offset() as u64) & ((1 << 50) - 1))
+            }
             Place::RegisterTarget { uniform, relative } => Value::RegisterTarget {
                 register: if *uniform { byte(24, 6) } else { byte(24, 8) },
                 uniform: *uniform,
@@ -192,10 +228,7 @@ impl Reader {
 
     fn indexed_constant(&self, index: &Option<Box<Place>>) -> ConstantAddress {
         let index = match index.as_deref() {
-            Some(Place::Register(low)) => match self.word.field(*low, 8) as u8 {
-                ZERO_REGISTER => Index::None,
-                register => Index::Register(register),
-            },
+            Some(Place::Register(low)) => Index::Register(self.word.field(*low, 8) as u8),
             Some(Place::Uniform(low)) => Index::Uniform(self.word.field(*low, 6) as u8),
             _ => Index::None,
         };
@@ -225,7 +258,11 @@ impl Reader {
             shows_descriptor: false,
         };
         for part in pieces {
-            if !part.conditions.iter().all(|condition| condition.holds(self.word)) {
+            if !part
+                .conditions
+                .iter()
+                .all(|condition| condition.holds(self.word))
+            {
                 continue;
             }
             match &part.piece {
@@ -289,21 +326,37 @@ fn name_imad(decoded: &mut Decoded) {
     if decoded.has(Modifier::X) {
         return;
     }
-    let [_, a, b, c] = &decoded.operands[..] else { return };
-    let zero = Value::Register(ZERO_REGISTER);
-    let use_ = match (a.value, b.value, c.value) {
-        (x, y, Value::Register(_) | Value::Immediate(_) | Value::Constant(_))
-            if x == zero && y == zero =>
-        {
-            Modifier::Mov
-        }
-        (_, Value::Immediate(factor), z) if z == zero && is_shift(factor.bits) => Modifier::Shl,
-        (_, Value::Immediate(Immediate { bits: 1, .. }), _) => Modifier::Iadd,
-        _ => return,
+    let [_, a, b, c] = &decoded.operands[..] else {
+        return;
     };
-    decoded.modifiers.insert(0, ModifierValue { field: "use", modifier: use_ });
+    if matches!(b.value, Value::UniformRegister(_)) || matches!(c.value, Value::UniformRegister(_))
+    {
+        return;
+    }
+    let zero = Value::Register(ZERO_REGISTER);
+    let factor = match b.value {
+        Value::Immediate(factor) => Some(factor.bits as u32),
+        _ => None,
+    };
+    let purpose = if a.value == zero || b.value == zero || (factor == Some(1) && c.value == zero) {
+        Modifier::Mov
+    } else if c.value == zero && factor.is_some_and(is_shift) {
+        Modifier::Shl
+    } else if factor == Some(1) {
+        Modifier::Iadd
+    } else {
+        return;
+    };
+    decoded.modifiers.insert(
+        0,
+        ModifierValue {
+            field: "purpose",
+            modifier: purpose,
+        },
+    );
 }
 
-fn is_shift(factor: u64) -> bool {
-    (factor as u32).is_power_of_two() && factor as u32 != 1
+/// The disassembler calls these factors shifts; 2¹⁶ and 2³¹ are not among them.
+fn is_shift(factor: u32) -> bool {
+    factor.is_power_of_two() && !matches!(factor, 1 | 0x1_0000 | 0x8000_0000)
 }

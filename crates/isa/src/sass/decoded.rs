@@ -36,13 +36,18 @@ impl Decoded {
     /// Whether the instruction carries `modifier`.
     #[must_use]
     pub fn has(&self, modifier: Modifier) -> bool {
-        self.modifiers.iter().any(|entry| entry.modifier == modifier)
+        self.modifiers
+            .iter()
+            .any(|entry| entry.modifier == modifier)
     }
 
     /// The modifier of the field that the table calls `field`, if it is printed.
     #[must_use]
     pub fn modifier(&self, field: &str) -> Option<Modifier> {
-        self.modifiers.iter().find(|entry| entry.field == field).map(|entry| entry.modifier)
+        self.modifiers
+            .iter()
+            .find(|entry| entry.field == field)
+            .map(|entry| entry.modifier)
     }
 }
 

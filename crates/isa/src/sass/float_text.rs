@@ -15,14 +15,19 @@ pub fn write_float(out: &mut impl Write, value: f64) -> fmt::Result {
         return out.write_str(if value > 0.0 { "+INF " } else { "-INF " });
     }
     if value == 0.0 {
-        return out.write_str(if value.is_sign_negative() { "-0.0 " } else { "0" });
+        return out.write_str(if value.is_sign_negative() {
+            "-0.0 "
+        } else {
+            "0"
+        });
     }
     if value.abs() >= 1e9 {
         return out.write_str(&c_exponent(&format!("{value:.20e}")));
     }
     let scientific = format!("{value:.19e}");
-    let (mantissa, exponent) =
-        scientific.split_once('e').expect("scientific notation has an exponent");
+    let (mantissa, exponent) = scientific
+        .split_once('e')
+        .expect("scientific notation has an exponent");
     let exponent: i32 = exponent.parse().expect("an exponent is a number");
     if exponent < -4 {
         let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
@@ -50,7 +55,9 @@ pub fn write_nan(out: &mut impl Write, negative: bool, quiet: bool) -> fmt::Resu
 
 /// `1.5e7` as C prints it, `1.5e+07`.
 fn c_exponent(text: &str) -> String {
-    let (mantissa, exponent) = text.split_once('e').expect("scientific notation has an exponent");
+    let (mantissa, exponent) = text
+        .split_once('e')
+        .expect("scientific notation has an exponent");
     let exponent: i32 = exponent.parse().expect("an exponent is a number");
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
@@ -75,6 +82,9 @@ mod tests {
         assert_eq!(text(f64::from(1.5e-4f32)), "0.00015000000712461769581");
         assert_eq!(text(262_144.125), "262144.125");
         assert_eq!(text(-0.0), "-0.0 ");
-        assert_eq!(text(f64::from(f32::MIN_POSITIVE)), "1.175494350822287508e-38");
+        assert_eq!(
+            text(f64::from(f32::MIN_POSITIVE)),
+            "1.175494350822287508e-38"
+        );
     }
 }

@@ -14,6 +14,7 @@
 pub mod architecture;
 pub mod decode;
 pub mod decoded;
+pub mod execute;
 pub mod float_text;
 pub mod modifier;
 pub mod opcode;

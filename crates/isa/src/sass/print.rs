@@ -7,6 +7,8 @@ use super::decoded::{
     MemoryAddress, Operand, TRUE_PREDICATE, UNIFORM_ZERO_REGISTER, Value, ZERO_REGISTER,
 };
 use super::float_text::{write_float, write_nan};
+use super::modifier::Modifier;
+use super::opcode::Opcode;
 use super::special_register;
 
 impl Display for Decoded {
@@ -17,10 +19,28 @@ impl Display for Decoded {
             write!(f, ".{}", entry.modifier.name())?;
         }
         for (position, operand) in self.operands.iter().enumerate() {
-            write!(f, "{}{operand}", if position == 0 { " " } else { ", " })?;
+            f.write_str(if position == 0 { " " } else { ", " })?;
+            if is_half(self.opcode) && matches!(operand.value, Value::Constant(_)) {
+                // A quirk of the disassembler: these print a space between the brackets.
+                f.write_str(&operand.to_string().replace("][", "] ["))?;
+            } else {
+                write!(f, "{operand}")?;
+            }
         }
         Ok(())
     }
+}
+
+fn is_half(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Hadd2
+            | Opcode::Hmul2
+            | Opcode::Hfma2
+            | Opcode::Hset2
+            | Opcode::Hsetp2
+            | Opcode::Hmnmx2
+    )
 }
 
 impl Display for Guard {
@@ -69,8 +89,11 @@ impl Display for Value {
             Value::ConvergenceBarrier(barrier) => write!(f, "B{barrier}"),
             Value::Counter(counter) => write!(f, "SB{counter}"),
             Value::CounterSet(set) => {
-                let names: Vec<_> =
-                    (0..6).rev().filter(|i| set >> i & 1 != 0).map(|i| i.to_string()).collect();
+                let names: Vec<_> = (0..6)
+                    .rev()
+                    .filter(|i| set >> i & 1 != 0)
+                    .map(|i| i.to_string())
+                    .collect();
                 write!(f, "{{{}}}", names.join(","))
             }
             Value::GroupScoreboard => f.write_str("gsb0"),
@@ -90,7 +113,11 @@ impl Display for Value {
             }
             Value::Target(address) => write_signed(f, address),
             Value::AbsoluteTarget(address) => write!(f, "{address:#x}"),
-            Value::RegisterTarget { register, uniform, offset } => {
+            Value::RegisterTarget {
+                register,
+                uniform,
+                offset,
+            } => {
                 if uniform {
                     write_uniform(f, register)?;
                 } else {
@@ -167,6 +194,10 @@ impl Display for ConstantAddress {
         }?;
         match self.index {
             Index::None => write!(f, "{:#x}]", self.offset),
+            Index::Register(ZERO_REGISTER) if self.offset != 0 => {
+                write_signed(f, self.offset.into())?;
+                f.write_char(']')
+            }
             Index::Register(register) => {
                 write_register(f, register)?;
                 write_offset(f, self.offset.into())
@@ -198,8 +229,12 @@ impl Display for MemoryAddress {
         f.write_char('[')?;
         let mut separate = false;
         if let Some(base) = self.base {
-            let hidden =
-                base == ZERO_REGISTER && self.base_modifier.is_none() && self.uniform.is_some();
+            let hidden = base == ZERO_REGISTER
+                && match self.base_modifier {
+                    None => self.uniform.is_some() || self.offset != 0,
+                    Some(Modifier::N64 | Modifier::U32) => self.uniform.is_some(),
+                    Some(_) => false,
+                };
             if !hidden {
                 write_register(f, base)?;
                 if let Some(modifier) = self.base_modifier {
@@ -228,16 +263,28 @@ impl Display for MemoryAddress {
 }
 
 fn write_register(f: &mut Formatter<'_>, register: u8) -> fmt::Result {
-    if register == ZERO_REGISTER { f.write_str("RZ") } else { write!(f, "R{register}") }
+    if register == ZERO_REGISTER {
+        f.write_str("RZ")
+    } else {
+        write!(f, "R{register}")
+    }
 }
 
 fn write_uniform(f: &mut Formatter<'_>, register: u8) -> fmt::Result {
-    if register == UNIFORM_ZERO_REGISTER { f.write_str("URZ") } else { write!(f, "UR{register}") }
+    if register == UNIFORM_ZERO_REGISTER {
+        f.write_str("URZ")
+    } else {
+        write!(f, "UR{register}")
+    }
 }
 
 fn write_predicate(f: &mut Formatter<'_>, predicate: u8, uniform: bool) -> fmt::Result {
     f.write_str(if uniform { "U" } else { "" })?;
-    if predicate == TRUE_PREDICATE { f.write_str("PT") } else { write!(f, "P{predicate}") }
+    if predicate == TRUE_PREDICATE {
+        f.write_str("PT")
+    } else {
+        write!(f, "P{predicate}")
+    }
 }
 
 fn write_signed(f: &mut Formatter<'_>, value: i64) -> fmt::Result {

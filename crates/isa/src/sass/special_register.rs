@@ -113,7 +113,9 @@ pub const SPECIAL_REGISTERS: &[(u8, &str)] = &[
 /// The name of special register `number`, if it has one.
 #[must_use]
 pub fn name(number: u8) -> Option<&'static str> {
-    let at = SPECIAL_REGISTERS.binary_search_by_key(&number, |&(number, _)| number).ok()?;
+    let at = SPECIAL_REGISTERS
+        .binary_search_by_key(&number, |&(number, _)| number)
+        .ok()?;
     Some(SPECIAL_REGISTERS[at].1)
 }
 

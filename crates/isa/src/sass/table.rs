@@ -6,7 +6,7 @@
 //!
 //! First section: spelling, the 12 opcode bits (a bracket lists values of the upper digit, which
 //! is the operand form), the architectures (`80+`, `70-75`, `90`), and conditions (`74=1`,
-//! `24:8=255`).
+//! `24:8=255`, `72:4!=15`).
 //!
 //! Second section, modifiers in printed order: `SAT` always; `SAT@77` when bit 77 is set;
 //! `!U32@73` when it is clear; `round@78` a set from `tables/sets.txt` whose value is the field
@@ -15,8 +15,8 @@
 //!
 //! Third section, operands in printed order:
 //!
-//! - `R16` register, `UR16` uniform register, `P81` predicate, `UP81` uniform predicate, `BAR16`
-//!   convergence barrier, `SB44` counter, `SBSET32` set of counters, `SR72` special register,
+//! - `R16` register, `UR16` uniform register, `P81` predicate, `UP81` uniform predicate, `PX64`
+//!   and `UPX64` predicates whose bits are complemented, `BAR16` convergence barrier, `SB44` counter, `SBSET32` set of counters, `SR72` special register,
 //!   `PR` and `UPR` all predicates, `gsb84` group scoreboard, `gdesc24`, `desc40` descriptors;
 //! - `u32:8` and `s40:24` numbers without and with sign; `w:set@72` a word;
 //! - `A`, `B`, `C` the three sources of an arithmetic row, whose places follow from the form:
@@ -33,7 +33,8 @@
 //! negate that complements under `.X` (bit 74), `^122` reuse, `.half@60` a set of suffixes. `A`,
 //! `B`, `C` and `X` know their reuse bits.
 //!
-//! Fourth section: `imm=s|u|f32|f64|h2` what a number at 32 is, `uniform` (sources and guard are
+//! Fourth section: `imm=s|u|f32|f64|h2` what a number at 32 is (`h2@65`: bit 65
+//! rather than 85 makes the halves bfloat16), `uniform` (sources and guard are
 //! of the uniform datapath), `guard=UP`, `alias=imad`.
 
 use std::collections::BTreeMap;
@@ -77,24 +78,22 @@ impl Field {
         }
         value
     }
-
-    fn width(&self) -> u32 {
-        self.0.iter().map(|&(_, width)| u32::from(width)).sum()
-    }
 }
 
-/// A field that must have a value.
+/// A field that must have a value, or must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     field: Field,
     value: u64,
+    /// The field must differ from the value instead.
+    differs: bool,
 }
 
 impl Condition {
     /// Whether `word` meets it.
     #[must_use]
     pub fn holds(&self, word: Word) -> bool {
-        self.field.read(word) == self.value
+        (self.field.read(word) == self.value) != self.differs
     }
 }
 
@@ -153,6 +152,13 @@ pub enum Place {
     Predicate(u8),
     /// 3 bits.
     UniformPredicate(u8),
+    /// 3 bits, complemented, so that zero means true.
+    ComplementedPredicate {
+        /// Lowest bit.
+        low: u8,
+        /// A uniform predicate.
+        uniform: bool,
+    },
     /// All predicates.
     PredicateFile {
         /// The uniform ones.
@@ -220,6 +226,8 @@ pub struct OperandField {
     pub complements_when_extended: bool,
     /// Bit of the register cache.
     pub reuse: Option<u8>,
+    /// Another bit that says the same on sm_70.
+    pub reuse_on_volta: Option<u8>,
     /// Words behind it.
     pub suffixes: Vec<Choice>,
 }
@@ -271,9 +279,13 @@ impl Table {
 
     /// Every opcode that `architecture` has, with the opcode bits of the row.
     pub fn operations(&self, architecture: Architecture) -> impl Iterator<Item = (u16, Opcode)> {
-        self.by_operation[architecture.index()].iter().flat_map(|(&operation, indices)| {
-            indices.iter().map(move |&index| (operation, self.entries[index as usize].opcode))
-        })
+        self.by_operation[architecture.index()]
+            .iter()
+            .flat_map(move |(&operation, indices)| {
+                indices
+                    .iter()
+                    .map(move |&index| (operation, self.entries[index as usize].opcode))
+            })
     }
 }
 
@@ -281,14 +293,19 @@ impl Table {
 /// tests read all of them.
 pub static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let sets = read_sets(SETS);
-    let mut table =
-        Table { entries: Vec::new(), by_operation: vec![BTreeMap::new(); ARCHITECTURES.len()] };
+    let mut table = Table {
+        entries: Vec::new(),
+        by_operation: vec![BTreeMap::new(); ARCHITECTURES.len()],
+    };
     for (family, text) in TABLES {
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {
-                RowReader { sets: &sets, place: format!("{family}.txt:{}", number + 1) }
-                    .read(line, &mut table);
+                RowReader {
+                    sets: &sets,
+                    place: format!("{family}.txt:{}", number + 1),
+                }
+                .read(line, &mut table);
             }
         }
     }
@@ -304,10 +321,17 @@ fn read_sets(text: &'static str) -> Sets {
         if line.is_empty() {
             continue;
         }
-        let reader = RowReader { sets: &Sets::new(), place: format!("sets.txt:{}", number + 1) };
-        let (name, values) =
-            line.split_once('=').unwrap_or_else(|| reader.fail("a set is `name = values`"));
-        sets.insert(name.trim(), values.split_whitespace().map(|v| reader.words(v)).collect());
+        let reader = RowReader {
+            sets: &Sets::new(),
+            place: format!("sets.txt:{}", number + 1),
+        };
+        let (name, values) = line
+            .split_once('=')
+            .unwrap_or_else(|| reader.fail("a set is `name = values`"));
+        sets.insert(
+            name.trim(),
+            values.split_whitespace().map(|v| reader.words(v)).collect(),
+        );
     }
     sets
 }
@@ -322,7 +346,8 @@ struct RowReader<'a> {
 #[derive(Clone, Copy)]
 enum ImmediateAt32 {
     Plain(ImmediateFormat),
-    Halves,
+    /// bfloat16 where the bit is set.
+    Halves(u8),
 }
 
 impl RowReader<'_> {
@@ -331,10 +356,19 @@ impl RowReader<'_> {
     }
 
     fn read(&self, line: &'static str, table: &mut Table) {
-        let mut sections = line.split(" | ").chain(std::iter::repeat("")).map(str::trim);
-        let mut take = || sections.next().unwrap_or_default();
-        let (head, modifiers, operands, attributes) = (take(), take(), take(), take());
-        let mut head = head.split_whitespace();
+        let mut sections = [const { Vec::new() }; 4];
+        let mut section = 0;
+        for word in line.split_whitespace() {
+            if word != "|" {
+                sections[section].push(word);
+            } else if section < 3 {
+                section += 1;
+            } else {
+                self.fail("a row has four sections");
+            }
+        }
+        let [head, modifiers, texts, attributes] = sections;
+        let mut head = head.into_iter();
         let name = head.next().unwrap_or_default();
         let opcode = Opcode::from_name(name)
             .unwrap_or_else(|| self.fail(&format!("no opcode `{name}` in opcode.rs")));
@@ -348,13 +382,14 @@ impl RowReader<'_> {
         let mut uniform = false;
         let mut uniform_guard = false;
         let mut alias = None;
-        for attribute in attributes.split_whitespace() {
+        for attribute in attributes {
             match attribute {
                 "imm=u" => immediate = ImmediateAt32::Plain(ImmediateFormat::Unsigned),
                 "imm=s" => immediate = ImmediateAt32::Plain(ImmediateFormat::Signed),
                 "imm=f32" => immediate = ImmediateAt32::Plain(ImmediateFormat::Single),
                 "imm=f64" => immediate = ImmediateAt32::Plain(ImmediateFormat::DoubleHigh),
-                "imm=h2" => immediate = ImmediateAt32::Halves,
+                "imm=h2" => immediate = ImmediateAt32::Halves(85),
+                "imm=h2@65" => immediate = ImmediateAt32::Halves(65),
                 "uniform" => (uniform, uniform_guard) = (true, true),
                 "guard=UP" => uniform_guard = true,
                 "guard=P" => uniform_guard = false,
@@ -363,13 +398,21 @@ impl RowReader<'_> {
             }
         }
 
-        let modifiers: Vec<_> =
-            modifiers.split_whitespace().map(|text| self.choice(text)).collect();
+        let modifiers: Vec<_> = modifiers
+            .into_iter()
+            .map(|text| self.choice(text))
+            .collect();
         for operation in operations {
-            let form = Form { nibble: (operation >> 8) & 0xe, uniform, immediate };
-            let mut operands: Vec<_> =
-                operands.split_whitespace().map(|text| self.operand(text, form)).collect();
-            form.move_flags_with_places(&mut operands);
+            let form = Form {
+                nibble: (operation >> 8) & 0xe,
+                uniform,
+                immediate,
+            };
+            let mut operands: Vec<_> = texts.iter().map(|text| self.operand(text, form)).collect();
+            let has_c = texts
+                .iter()
+                .any(|text| text.trim_start_matches('?').starts_with('C'));
+            form.settle_flags(&mut operands, has_c);
             let index = u32::try_from(table.entries.len()).expect("the tables are small");
             table.entries.push(Entry {
                 opcode,
@@ -380,7 +423,10 @@ impl RowReader<'_> {
                 alias,
             });
             for architecture in &architectures {
-                table.by_operation[architecture.index()].entry(operation).or_default().push(index);
+                table.by_operation[architecture.index()]
+                    .entry(operation)
+                    .or_default()
+                    .push(index);
             }
         }
     }
@@ -392,7 +438,10 @@ impl RowReader<'_> {
             None => text.split_at(1),
         };
         let low = self.hexadecimal(rest);
-        digits.chars().map(|digit| self.hexadecimal(&digit.to_string()) << 8 | low).collect()
+        digits
+            .chars()
+            .map(|digit| self.hexadecimal(&digit.to_string()) << 8 | low)
+            .collect()
     }
 
     /// `70+`, `75-86`, `70,90`.
@@ -408,14 +457,27 @@ impl RowReader<'_> {
                 }
             })
         };
-        ARCHITECTURES.iter().copied().filter(|a| matches(a.sm())).collect()
+        ARCHITECTURES
+            .iter()
+            .copied()
+            .filter(|a| matches(a.sm()))
+            .collect()
     }
 
     /// `74=1`, `24:8=255`, `76,80=3`.
     fn condition(&self, text: &str) -> Condition {
-        let (field, value) =
-            text.split_once('=').unwrap_or_else(|| self.fail("a condition is `bits=value`"));
-        Condition { field: self.field(field), value: self.number(value).into() }
+        let (field, value) = text
+            .split_once('=')
+            .unwrap_or_else(|| self.fail("a condition is `bits=value`"));
+        let (field, differs) = match field.strip_suffix('!') {
+            Some(field) => (field, true),
+            None => (field, false),
+        };
+        Condition {
+            field: self.field(field),
+            value: self.number(value).into(),
+            differs,
+        }
     }
 
     /// The conditions in front of an operand, `(74)`, `(!74)`, `(70:2=1)`, any number of them.
@@ -424,11 +486,19 @@ impl RowReader<'_> {
         while let Some(inner) = text.strip_prefix('(') {
             let (condition, rest) = inner.split_once(')').unwrap_or_else(|| self.fail("no `)`"));
             conditions.push(if let Some(bit) = condition.strip_prefix('!') {
-                Condition { field: self.field(bit), value: 0 }
+                Condition {
+                    field: self.field(bit),
+                    value: 0,
+                    differs: false,
+                }
             } else if condition.contains('=') {
                 self.condition(condition)
             } else {
-                Condition { field: self.field(condition), value: 1 }
+                Condition {
+                    field: self.field(condition),
+                    value: 1,
+                    differs: false,
+                }
             });
             text = rest;
         }
@@ -451,16 +521,27 @@ impl RowReader<'_> {
     fn choice(&self, text: &'static str) -> Choice {
         let Some((name, bits)) = text.split_once('@') else {
             let words = self.words(text);
-            return Choice { name: "", field: Field(SmallVec::new()), values: vec![words] };
+            return Choice {
+                name: "",
+                field: Field(SmallVec::new()),
+                values: vec![words],
+            };
         };
         let (name, values) = if let Some(inner) = name.strip_prefix('{') {
-            let inner = inner.strip_suffix('}').unwrap_or_else(|| self.fail("no `}`"));
+            let inner = inner
+                .strip_suffix('}')
+                .unwrap_or_else(|| self.fail("no `}`"));
             (inner, inner.split(',').map(|v| self.words(v)).collect())
         } else if let Some(word) = name.strip_prefix('!') {
             (word, vec![self.words(word), self.words("_")])
         } else if name.starts_with(|c: char| c.is_ascii_lowercase()) {
             let values = self.sets.get(name);
-            (name, values.unwrap_or_else(|| self.fail(&format!("no set `{name}`"))).clone())
+            (
+                name,
+                values
+                    .unwrap_or_else(|| self.fail(&format!("no set `{name}`")))
+                    .clone(),
+            )
         } else {
             (name, vec![self.words("_"), self.words(name)])
         };
@@ -470,10 +551,11 @@ impl RowReader<'_> {
             let width = values.len().next_power_of_two().trailing_zeros().max(1) as u8;
             field.0[0] = (low, width);
         }
-        if values.len() > 1 << field.width() {
-            self.fail(&format!("`{text}` has more values than its bits can tell apart"));
+        Choice {
+            name,
+            field,
+            values,
         }
-        Choice { name, field, values }
     }
 
     /// `_` nothing, `-` no encoding, else words separated by dots.
@@ -505,18 +587,21 @@ impl RowReader<'_> {
             invert: None,
             complements_when_extended: false,
             reuse: None,
+            reuse_on_volta: None,
             suffixes: Vec::new(),
         };
         let flags = if text.starts_with('[') {
-            let (inside, rest) =
-                text[1..].split_once(']').unwrap_or_else(|| self.fail("no `]` in a memory operand"));
+            let (inside, rest) = text[1..]
+                .split_once(']')
+                .unwrap_or_else(|| self.fail("no `]` in a memory operand"));
             operand.place = Place::Memory(self.memory(inside));
             rest
         } else {
             let end = if text.starts_with("w:") || text.ends_with("target") || text == "target30" {
                 text.len()
             } else {
-                text.find(['-', '|', '!', '~', '%', '^', '.']).unwrap_or(text.len())
+                text.find(['-', '|', '!', '~', '%', '^', '.'])
+                    .unwrap_or(text.len())
             };
             let (core, flags) = text.split_at(end);
             (operand.place, operand.reuse) = self.place(core, form);
@@ -530,15 +615,19 @@ impl RowReader<'_> {
         while let Some(kind) = text.chars().next() {
             let rest = &text[1..];
             if kind == '.' {
-                let end = rest
-                    .char_indices()
-                    .find(|&(at, c)| at > 0 && matches!(c, '-' | '|' | '!' | '~' | '%' | '^' | '.'))
-                    .map_or(rest.len(), |(at, _)| at);
+                let start = rest
+                    .find('@')
+                    .unwrap_or_else(|| self.fail("a suffix is `.set@bits`"));
+                let end = rest[start..]
+                    .find(['-', '|', '!', '~', '%', '^', '.'])
+                    .map_or(rest.len(), |at| start + at);
                 operand.suffixes.push(self.choice(&rest[..end]));
                 text = &rest[end..];
                 continue;
             }
-            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(rest.len());
             let bit = Some(self.bit(&rest[..end]));
             match kind {
                 '-' => operand.negate = bit,
@@ -565,14 +654,25 @@ impl RowReader<'_> {
             "plain-target" => Place::PlainTarget,
             "target30" => Place::NearTarget,
             "absolute-target" => Place::AbsoluteTarget,
-            "register-target" => Place::RegisterTarget { uniform: false, relative: true },
-            "uniform-register-target" => Place::RegisterTarget { uniform: true, relative: true },
-            "absolute-register-target" => Place::RegisterTarget { uniform: false, relative: false },
+            "register-target" => Place::RegisterTarget {
+                uniform: false,
+                relative: true,
+            },
+            "uniform-register-target" => Place::RegisterTarget {
+                uniform: true,
+                relative: true,
+            },
+            "absolute-register-target" => Place::RegisterTarget {
+                uniform: false,
+                relative: false,
+            },
             _ => {
                 if let Some(set) = core.strip_prefix("w:") {
                     Place::Word(self.choice(set))
                 } else if let Some(index) = core.strip_prefix("c38") {
-                    let index = index.strip_prefix('+').map(|i| Box::new(self.place(i, form).0));
+                    let index = index
+                        .strip_prefix('+')
+                        .map(|i| Box::new(self.place(i, form).0));
                     Place::IndexedConstant(index)
                 } else if let Some(bits) = core.strip_prefix('u') {
                     Place::Number(self.field(bits), ImmediateFormat::Unsigned)
@@ -594,6 +694,13 @@ impl RowReader<'_> {
                     Place::Special(bit)
                 } else if let Some(bit) = at("BAR") {
                     Place::Barrier(bit)
+                } else if let Some(low) = at("UPX") {
+                    Place::ComplementedPredicate { low, uniform: true }
+                } else if let Some(low) = at("PX") {
+                    Place::ComplementedPredicate {
+                        low,
+                        uniform: false,
+                    }
                 } else if let Some(bit) = at("UR") {
                     Place::Uniform(bit)
                 } else if let Some(bit) = at("UP") {
@@ -637,17 +744,23 @@ impl RowReader<'_> {
                 } else {
                     self.fail(&format!("unknown part `{core}` of a memory operand"))
                 };
-                MemoryPiece { piece, conditions, optional }
+                MemoryPiece {
+                    piece,
+                    conditions,
+                    optional,
+                }
             })
             .collect()
     }
 
     fn number(&self, text: &str) -> u32 {
-        text.parse().unwrap_or_else(|_| self.fail(&format!("`{text}` is no number")))
+        text.parse()
+            .unwrap_or_else(|_| self.fail(&format!("`{text}` is no number")))
     }
 
     fn bit(&self, text: &str) -> u8 {
-        text.parse().unwrap_or_else(|_| self.fail(&format!("`{text}` is no bit")))
+        text.parse()
+            .unwrap_or_else(|_| self.fail(&format!("`{text}` is no bit")))
     }
 
     fn hexadecimal(&self, text: &str) -> u16 {
@@ -679,7 +792,11 @@ impl Form {
     }
 
     fn register(self, low: u8, reuse: Option<u8>) -> (Place, Option<u8>) {
-        if self.uniform { (Place::Uniform(low), None) } else { (Place::Register(low), reuse) }
+        if self.uniform {
+            (Place::Uniform(low), None)
+        } else {
+            (Place::Register(low), reuse)
+        }
     }
 
     fn source(self, slot: Slot, reader: &RowReader<'_>) -> (Place, Option<u8>) {
@@ -695,12 +812,14 @@ impl Form {
         match self.nibble {
             2 => self.register(32, reuse),
             4 | 8 => match self.immediate {
-                ImmediateAt32::Plain(format) => {
-                    (Place::Number(Field(SmallVec::from_slice(&[(32, 32)])), format), None)
-                }
-                ImmediateAt32::Halves => {
-                    (Place::Halves(Field(SmallVec::from_slice(&[(32, 32)])), 85), None)
-                }
+                ImmediateAt32::Plain(format) => (
+                    Place::Number(Field(SmallVec::from_slice(&[(32, 32)])), format),
+                    None,
+                ),
+                ImmediateAt32::Halves(brain) => (
+                    Place::Halves(Field(SmallVec::from_slice(&[(32, 32)])), brain),
+                    None,
+                ),
             },
             6 | 0xa => (Place::SourceConstant, None),
             0xc | 0xe => (Place::Uniform(32), None),
@@ -710,12 +829,14 @@ impl Form {
 
     /// Flags are written for B at 32 and C at 64; where the two swap places, so do the flags.
     /// A number has no flags.
-    fn move_flags_with_places(self, operands: &mut [OperandField]) {
+    fn settle_flags(self, operands: &mut [OperandField], has_c: bool) {
         let places = |wanted: &dyn Fn(&Place) -> bool, operands: &[OperandField]| {
             operands.iter().position(|operand| wanted(&operand.place))
         };
-        let at_64 =
-            places(&|p| matches!(p, Place::Register(64) | Place::Uniform(64)), operands);
+        let at_64 = places(
+            &|p| matches!(p, Place::Register(64) | Place::Uniform(64)),
+            operands,
+        );
         let at_32 = places(
             &|p| {
                 matches!(
@@ -728,10 +849,18 @@ impl Form {
             },
             operands,
         );
-        if let (true, Some(b), Some(c)) = (self.is_swapped(), at_64, at_32) {
+        if let (true, Some(b), Some(c)) = (self.is_swapped() && has_c, at_64, at_32) {
             let (b_flags, c_flags) = (Flags::take(&mut operands[b]), Flags::take(&mut operands[c]));
             b_flags.put(&mut operands[c]);
             c_flags.put(&mut operands[b]);
+        }
+        // Volta keeps a lone second register by either bit.
+        let mut kept: Vec<_> = operands
+            .iter_mut()
+            .filter(|o| matches!(o.reuse, Some(123 | 124)))
+            .collect();
+        if let [operand] = &mut kept[..] {
+            operand.reuse_on_volta = operand.reuse.map(|bit| 123 + 124 - bit);
         }
         for operand in operands {
             if matches!(&operand.place, Place::Halves(..))

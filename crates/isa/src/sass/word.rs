@@ -21,7 +21,11 @@ impl Word {
     #[must_use]
     pub fn field(self, low: u8, width: u8) -> u64 {
         let shifted = (self.0 >> low) as u64;
-        if width >= 64 { shifted } else { shifted & ((1 << width) - 1) }
+        if width >= 64 {
+            shifted
+        } else {
+            shifted & ((1 << width) - 1)
+        }
     }
 
     /// The same field, sign-extended.
