@@ -13,7 +13,12 @@ fn main() {
                 continue;
             }
         };
-        println!("{} process {} {:?}", path.display(), reader.process(), reader.liveness());
+        println!(
+            "{} process {} {:?}",
+            path.display(),
+            reader.process(),
+            reader.liveness()
+        );
         loop {
             let batch = reader.read();
             if batch.records.is_empty() && batch.lost == 0 {

@@ -10,7 +10,10 @@
 //! sync | sleep MILLISECONDS | destroy CONTEXT | fork | abort | exit CODE
 //! ```
 
-#![allow(clippy::undocumented_unsafe_blocks, reason = "calls into the fake library of this crate's tests")]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "calls into the fake library of this crate's tests"
+)]
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::time::Duration;
@@ -55,12 +58,19 @@ fn main() {
     let mut contexts: Vec<usize> = Vec::new();
     for step in std::env::args().skip(1) {
         let words: Vec<&str> = step.split_whitespace().collect();
-        let number = |i: usize| words[i].parse::<u64>().unwrap_or_else(|_| panic!("a number in `{step}`"));
+        let number = |i: usize| {
+            words[i]
+                .parse::<u64>()
+                .unwrap_or_else(|_| panic!("a number in `{step}`"))
+        };
         match words[0] {
             "context" => contexts.push((device.create)(number(1) as u32)),
             "destroy" => (device.destroy)(contexts[number(1) as usize]),
             "launch" | "ex" | "graph" => {
-                let how = ["launch", "ex", "graph"].iter().position(|word| *word == words[0]).unwrap_or(0);
+                let how = ["launch", "ex", "graph"]
+                    .iter()
+                    .position(|word| *word == words[0])
+                    .unwrap_or(0);
                 let name = CString::new(words[3]).unwrap();
                 unsafe {
                     (device.launch)(
@@ -79,14 +89,29 @@ fn main() {
             "threads" => {
                 let context = contexts[number(2) as usize];
                 let name = CString::new(words[3]).unwrap();
-                let (grid, block, instructions, time, count) =
-                    (number(4) as u32, number(5) as u32, number(6), number(7), number(8) as u32);
+                let (grid, block, instructions, time, count) = (
+                    number(4) as u32,
+                    number(5) as u32,
+                    number(6),
+                    number(7),
+                    number(8) as u32,
+                );
                 std::thread::scope(|scope| {
                     for thread in 0..number(1) {
                         let name = &name;
                         scope.spawn(move || unsafe {
                             for _ in 0..count {
-                                (device.launch)(context, 100 + thread, name.as_ptr(), 0, grid, block, instructions, time, 1);
+                                (device.launch)(
+                                    context,
+                                    100 + thread,
+                                    name.as_ptr(),
+                                    0,
+                                    grid,
+                                    block,
+                                    instructions,
+                                    time,
+                                    1,
+                                );
                             }
                         });
                     }

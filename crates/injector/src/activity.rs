@@ -26,9 +26,13 @@ pub fn start(session: &'static Session) -> Result<(), CuptiError> {
     let tracing = session.cupti.tracing;
     let check = |doing, result| session.cupti.check(doing, result);
     // SAFETY: functions of the signatures that CUPTI calls, here for the life of the process.
-    check("registering activity buffers", unsafe { (tracing.activity_register)(requested, completed) })?;
+    check("registering activity buffers", unsafe {
+        (tracing.activity_register)(requested, completed)
+    })?;
     // SAFETY: a kind of record that CUPTI knows.
-    check("recording kernels", unsafe { (tracing.activity_enable)(numbers::ACTIVITY_CONCURRENT_KERNEL) })
+    check("recording kernels", unsafe {
+        (tracing.activity_enable)(numbers::ACTIVITY_CONCURRENT_KERNEL)
+    })
 }
 
 /// Hands over records of finished kernels; with `all`, also those of unfinished ones.
@@ -41,7 +45,10 @@ pub fn flush(session: &Session, all: bool) {
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: *mut usize) {
     let spare = SPARE.lock().ok().and_then(|mut spare| spare.pop());
     // SAFETY: a layout of more than no bytes.
-    let memory = spare.map_or_else(|| unsafe { alloc(buffer_layout()) }, |address| address as *mut u8);
+    let memory = spare.map_or_else(
+        || unsafe { alloc(buffer_layout()) },
+        |address| address as *mut u8,
+    );
     // SAFETY: CUPTI passes three valid places.
     unsafe {
         *buffer = memory;
@@ -51,13 +58,20 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: 
 }
 
 /// CUPTI gives a filled buffer back.
-unsafe extern "C" fn completed(context: *mut c_void, stream: u32, buffer: *mut u8, _size: usize, valid: usize) {
+unsafe extern "C" fn completed(
+    context: *mut c_void,
+    stream: u32,
+    buffer: *mut u8,
+    _size: usize,
+    valid: usize,
+) {
     let _ = std::panic::catch_unwind(|| {
         if let Some(session) = session::current() {
             read(session, buffer, valid);
             let mut dropped = 0;
             // SAFETY: the context that CUPTI named (null for all) and a valid place.
-            let result = unsafe { (session.cupti.tracing.activity_dropped)(context, stream, &mut dropped) };
+            let result =
+                unsafe { (session.cupti.tracing.activity_dropped)(context, stream, &mut dropped) };
             if result == numbers::SUCCESS && dropped > 0 {
                 session.tell(&format!("{dropped} kernel records were dropped by CUPTI"));
             }
@@ -112,7 +126,11 @@ fn read(session: &'static Session, buffer: *mut u8, valid: usize) {
             begin: kernel.start,
             end: kernel.end,
             grid: [axis(kernel.gridX), axis(kernel.gridY), axis(kernel.gridZ)],
-            block: [axis(kernel.blockX), axis(kernel.blockY), axis(kernel.blockZ)],
+            block: [
+                axis(kernel.blockX),
+                axis(kernel.blockY),
+                axis(kernel.blockZ),
+            ],
             name: name.into_owned(),
             counts: Vec::new(),
         });

@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use lockstep_telemetry::schema::Mode;
 
 use crate::cupti::layouts::{
-    CallbackData, GraphData, GraphLaunchParameters, LaunchExParameters, LaunchParameters, ResourceData,
+    CallbackData, GraphData, GraphLaunchParameters, LaunchExParameters, LaunchParameters,
+    ResourceData,
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
@@ -34,10 +35,19 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
         session.cupti.check("subscribing to contexts", result)
     };
     enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_CREATED)?;
-    enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_CONTEXT_DESTROY_STARTING)?;
+    enable(
+        numbers::DOMAIN_RESOURCE,
+        numbers::RESOURCE_CONTEXT_DESTROY_STARTING,
+    )?;
     if !session.traces_kernels() {
-        enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED)?;
-        enable(numbers::DOMAIN_RESOURCE, numbers::RESOURCE_GRAPH_EXECUTABLE_DESTROY_STARTING)?;
+        enable(
+            numbers::DOMAIN_RESOURCE,
+            numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED,
+        )?;
+        enable(
+            numbers::DOMAIN_RESOURCE,
+            numbers::RESOURCE_GRAPH_EXECUTABLE_DESTROY_STARTING,
+        )?;
         let launches = numbers::DRIVER_LAUNCH
             .iter()
             .chain(&numbers::DRIVER_LAUNCH_EX)
@@ -51,7 +61,9 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
 
 unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        let Some(session) = session::current() else { return };
+        let Some(session) = session::current() else {
+            return;
+        };
         if data.is_null() {
             return;
         }
@@ -69,7 +81,12 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
             }
             (numbers::DOMAIN_RESOURCE, number) => {
                 // SAFETY: as above; about graphs, CUPTI describes them in this struct.
-                let graph = unsafe { (*data.cast::<ResourceData>()).resourceDescriptor.cast::<GraphData>().as_ref() };
+                let graph = unsafe {
+                    (*data.cast::<ResourceData>())
+                        .resourceDescriptor
+                        .cast::<GraphData>()
+                        .as_ref()
+                };
                 match (graph, number) {
                     (Some(data), numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED) => {
                         session.graphs.made(data.graphExec, data.graph);
@@ -93,7 +110,11 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
 fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let entering = data.callbackSite == numbers::SITE_ENTER;
     let depth = DEPTH.get();
-    DEPTH.set(if entering { depth + 1 } else { depth.saturating_sub(1) });
+    DEPTH.set(if entering {
+        depth + 1
+    } else {
+        depth.saturating_sub(1)
+    });
     let outermost = if entering { depth == 0 } else { depth == 1 };
     if !outermost {
         return;
@@ -111,9 +132,18 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let device = device_of(session, data.context);
     let outcome = if entering {
         let chip = session.chip(device);
-        session.gates.enter(&session.cupti, data.context, device, &chip, &session.counters, graph)
+        session.gates.enter(
+            &session.cupti,
+            data.context,
+            device,
+            &chip,
+            &session.counters,
+            graph,
+        )
     } else {
-        session.gates.leave(data.context, device, describe(session, number, data), graph)
+        session
+            .gates
+            .leave(data.context, device, describe(session, number, data), graph)
     };
     session.arrange_end();
     session.publish_outcome(&outcome);
@@ -129,7 +159,9 @@ fn device_of(session: &Session, context: *mut c_void) -> u32 {
 /// What was launched; nothing if the driver refused it. A graph launches each of its kernels.
 fn describe(session: &Session, number: u32, data: &CallbackData) -> Vec<Launch> {
     // SAFETY: at the end of a call, CUPTI points at its result.
-    let result = unsafe { data.functionReturnValue.cast::<i32>().as_ref() }.copied().unwrap_or(0);
+    let result = unsafe { data.functionReturnValue.cast::<i32>().as_ref() }
+        .copied()
+        .unwrap_or(0);
     if result != 0 || data.functionParams.is_null() {
         return Vec::new();
     }
@@ -141,7 +173,10 @@ fn describe(session: &Session, number: u32, data: &CallbackData) -> Vec<Launch> 
             kernels.push(named(data, parameters.gridDim, parameters.blockDim));
             parameters.hStream
         } else if numbers::DRIVER_LAUNCH_EX.contains(&number) {
-            let Some(config) = (*data.functionParams.cast::<LaunchExParameters>()).config.as_ref() else {
+            let Some(config) = (*data.functionParams.cast::<LaunchExParameters>())
+                .config
+                .as_ref()
+            else {
                 return Vec::new();
             };
             kernels.push(named(data, config.gridDim, config.blockDim));
@@ -178,7 +213,9 @@ fn named(data: &CallbackData, grid: [u32; 3], block: [u32; 3]) -> GraphKernel {
         "(unnamed)".to_owned()
     } else {
         // SAFETY: not null, and terminated by CUPTI.
-        unsafe { CStr::from_ptr(data.symbolName) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(data.symbolName) }
+            .to_string_lossy()
+            .into_owned()
     };
     GraphKernel { name, grid, block }
 }

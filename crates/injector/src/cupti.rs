@@ -7,4 +7,6 @@ pub mod layouts;
 mod library;
 pub mod numbers;
 
-pub use library::{BufferCompleted, BufferRequested, Callback, Cupti, CuptiError, Host, Range, Sampling, Tracing};
+pub use library::{
+    BufferCompleted, BufferRequested, Callback, Cupti, CuptiError, Host, Range, Sampling, Tracing,
+};

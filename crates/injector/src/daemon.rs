@@ -69,7 +69,11 @@ impl Daemon {
         for index in 0..gpus {
             session.learn_gpu(index);
         }
-        Ok(Self { session, options, gpus })
+        Ok(Self {
+            session,
+            options,
+            gpus,
+        })
     }
 
     /// Samples until the time is up.
@@ -90,7 +94,10 @@ impl Daemon {
                 worker::read_gauges(session, nvml.as_mut());
                 gauges_due = now + self.options.metadata.gauge_interval_nanoseconds();
             }
-            let over = self.options.time.is_some_and(|time| now - begun > time.as_nanos() as u64);
+            let over = self
+                .options
+                .time
+                .is_some_and(|time| now - begun > time.as_nanos() as u64);
             if over || session.wait(Duration::from_nanos(worker::drain_interval(session))) {
                 break;
             }
@@ -103,14 +110,17 @@ impl Daemon {
     fn look(&self) {
         if self.options.yields_to_dcgm && program_runs(DCGM) {
             if self.session.release_all() {
-                self.session.tell("counters are left to DCGM while nv-hostengine runs");
+                self.session
+                    .tell("counters are left to DCGM while nv-hostengine runs");
             }
         } else {
             for index in 0..self.gpus {
                 self.session.claim(index);
             }
         }
-        if let Ok(directory) = SegmentDirectory::open(&self.options.segments, &self.options.metadata.segment.group) {
+        if let Ok(directory) =
+            SegmentDirectory::open(&self.options.segments, &self.options.metadata.segment.group)
+        {
             let _ = directory.reap(clock::now(), KEPT);
         }
     }
@@ -118,8 +128,19 @@ impl Daemon {
 
 /// Whether a program of that name runs on this node.
 fn program_runs(name: &str) -> bool {
-    let Ok(list) = std::fs::read_dir("/proc") else { return false };
+    let Ok(list) = std::fs::read_dir("/proc") else {
+        return false;
+    };
     list.filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
-        .any(|entry| std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .bytes()
+                .all(|byte| byte.is_ascii_digit())
+        })
+        .any(|entry| {
+            std::fs::read_to_string(entry.path().join("comm"))
+                .is_ok_and(|comm| comm.trim_end() == name)
+        })
 }

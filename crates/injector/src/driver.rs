@@ -27,7 +27,9 @@ impl Driver {
             None => Library::open(&["libcuda.so.1"]),
         }
         .map_err(|error| format!("the CUDA driver cannot be opened ({error})"))?;
-        Functions::find(library).map(Self).map_err(|name| format!("this CUDA driver has no {name}"))
+        Functions::find(library)
+            .map(Self)
+            .map_err(|name| format!("this CUDA driver has no {name}"))
     }
 
     /// Starts the driver in a process that runs no CUDA program of its own; says how many GPUs
@@ -42,7 +44,9 @@ impl Driver {
         // SAFETY: a valid place for the count.
         let result = unsafe { (self.0.count)(&mut count) };
         if result != 0 {
-            return Err(format!("the CUDA driver does not count its GPUs (error {result})"));
+            return Err(format!(
+                "the CUDA driver does not count its GPUs (error {result})"
+            ));
         }
         Ok(count.max(0) as u32)
     }
@@ -78,7 +82,12 @@ fn spelled(bytes: &[u8; 16]) -> String {
 mod tests {
     #[test]
     fn a_uuid_is_spelled_as_the_system_spells_it() {
-        let bytes = [0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3, 4, 5, 6, 7, 8];
-        assert_eq!(super::spelled(&bytes), "GPU-12345678-9abc-def0-0102-030405060708");
+        let bytes = [
+            0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 1, 2, 3, 4, 5, 6, 7, 8,
+        ];
+        assert_eq!(
+            super::spelled(&bytes),
+            "GPU-12345678-9abc-def0-0102-030405060708"
+        );
     }
 }

@@ -18,7 +18,10 @@ impl Library {
     /// A library that the program has already loaded is taken before any is read from disk: two
     /// copies of CUPTI in a process do not work together.
     pub fn open(names: &[&str]) -> Result<Self, String> {
-        let known: Vec<CString> = names.iter().filter_map(|name| CString::new(*name).ok()).collect();
+        let known: Vec<CString> = names
+            .iter()
+            .filter_map(|name| CString::new(*name).ok())
+            .collect();
         for flags in [libc::RTLD_NOW | libc::RTLD_NOLOAD, libc::RTLD_NOW] {
             for name in &known {
                 // SAFETY: a terminated string; loading runs the library's own constructors.
@@ -34,7 +37,9 @@ impl Library {
             format!("none of {} could be opened", names.join(", "))
         } else {
             // SAFETY: checked above.
-            unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr(message) }
+                .to_string_lossy()
+                .into_owned()
         })
     }
 

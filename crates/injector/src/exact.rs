@@ -11,8 +11,8 @@ use std::ffi::c_void;
 use lockstep_telemetry::schema::Counter;
 
 use crate::cupti::layouts::{
-    Block, RangeConfig, RangeDecode, RangeDisable, RangeEnable, RangeImageInfo, RangeImageInitialize, RangeImageSize,
-    RangeStart, RangeStop,
+    Block, RangeConfig, RangeDecode, RangeDisable, RangeEnable, RangeImageInfo,
+    RangeImageInitialize, RangeImageSize, RangeStart, RangeStop,
 };
 use crate::cupti::{Cupti, CuptiError, Range, numbers};
 use crate::host_object::{HostObject, MetricNames, too_old};
@@ -47,15 +47,22 @@ impl ExactContext {
         counters: &[&'static Counter],
         tell: &mut dyn FnMut(String),
     ) -> Result<Self, CuptiError> {
-        let Some(functions) = cupti.range else { return Err(too_old()) };
+        let Some(functions) = cupti.range else {
+            return Err(too_old());
+        };
         let host = HostObject::new(cupti, numbers::PROFILER_RANGE, chip, None)?;
         let mut chosen = Vec::new();
         for (place, counter) in counters.iter().enumerate() {
-            let Some(definition) = counter.definition(chip) else { continue };
+            let Some(definition) = counter.definition(chip) else {
+                continue;
+            };
             match host.add(&MetricNames::new([definition.exact].into_iter())) {
                 Ok(()) => chosen.push((place, definition.exact)),
                 Err(error) => {
-                    tell(format!("`{}` is left out: {chip} has no metric {} ({error})", counter.name, definition.exact));
+                    tell(format!(
+                        "`{}` is left out: {chip} has no metric {} ({error})",
+                        counter.name, definition.exact
+                    ));
                 }
             }
         }
@@ -70,7 +77,9 @@ impl ExactContext {
         let mut enable = RangeEnable::new();
         enable.ctx = context;
         // SAFETY: blocks of the sizes that they state, here and below; a live context.
-        cupti.check("enabling the range profiler", unsafe { (functions.enable)(&mut enable) })?;
+        cupti.check("enabling the range profiler", unsafe {
+            (functions.enable)(&mut enable)
+        })?;
         let mut exact = Self {
             cupti,
             functions,
@@ -90,7 +99,9 @@ impl ExactContext {
         size.maxNumOfRanges = MOST_RANGES;
         size.maxNumRangeTreeNodes = MOST_RANGES as u32;
         // SAFETY: live names.
-        cupti.check("sizing the counter image", unsafe { (functions.image_size)(&mut size) })?;
+        cupti.check("sizing the counter image", unsafe {
+            (functions.image_size)(&mut size)
+        })?;
         exact.image = vec![0; size.counterDataSize];
         Ok(exact)
     }
@@ -147,7 +158,10 @@ impl ExactContext {
     /// With `again`, counting goes on afterwards.
     pub fn collect(&mut self, again: bool, graph: Vec<Launch>) -> Result<Vec<Launch>, CuptiError> {
         // Ranges beyond the listed kernels of a graph are still the graph's.
-        let unlisted = graph.last().map(|last| Launch { name: "(graph)".to_owned(), ..last.clone() });
+        let unlisted = graph.last().map(|last| Launch {
+            name: "(graph)".to_owned(),
+            ..last.clone()
+        });
         self.pending.extend(graph);
         if !std::mem::take(&mut self.running) {
             return Ok(self.pending.drain(..).collect());
@@ -155,7 +169,9 @@ impl ExactContext {
         let mut stop = RangeStop::new();
         stop.pRangeProfilerObject = self.object;
         // SAFETY: a started object.
-        self.cupti.check("stopping the range profiler", unsafe { (self.functions.stop)(&mut stop) })?;
+        self.cupti.check("stopping the range profiler", unsafe {
+            (self.functions.stop)(&mut stop)
+        })?;
         let mut decode = RangeDecode::new();
         decode.pRangeProfilerObject = self.object;
         // SAFETY: a stopped object.
@@ -170,10 +186,24 @@ impl ExactContext {
         let mut done = Vec::new();
         let mut values = vec![0.0; self.names.count()];
         for index in 0..info.numTotalRanges {
-            self.host.evaluate(&self.image, index, &self.names, &mut values)?;
-            let Some(mut launch) = self.pending.pop_front().or_else(|| unlisted.clone()) else { break };
-            let whole = |value: f64| if value.is_finite() && value > 0.0 { value.round() as u64 } else { 0 };
-            launch.counts = self.places.iter().copied().zip(values.iter().copied().map(whole)).collect();
+            self.host
+                .evaluate(&self.image, index, &self.names, &mut values)?;
+            let Some(mut launch) = self.pending.pop_front().or_else(|| unlisted.clone()) else {
+                break;
+            };
+            let whole = |value: f64| {
+                if value.is_finite() && value > 0.0 {
+                    value.round() as u64
+                } else {
+                    0
+                }
+            };
+            launch.counts = self
+                .places
+                .iter()
+                .copied()
+                .zip(values.iter().copied().map(whole))
+                .collect();
             done.push(launch);
         }
         // A launch without a range failed in the driver; it is still part of the time line.

@@ -69,7 +69,9 @@ impl Graphs {
             None => Library::open(&["libcuda.so.1"]),
         };
         Self {
-            functions: library.ok().and_then(|library| Functions::find(library).ok()),
+            functions: library
+                .ok()
+                .and_then(|library| Functions::find(library).ok()),
             known: Mutex::default(),
         }
     }
@@ -90,7 +92,10 @@ impl Graphs {
 
     /// The kernels of an executable, in order; none if they are not known.
     pub fn kernels(&self, executable: *mut c_void) -> Vec<GraphKernel> {
-        lock(&self.known).get(&(executable as usize)).cloned().unwrap_or_default()
+        lock(&self.known)
+            .get(&(executable as usize))
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
@@ -147,7 +152,13 @@ fn kernel(functions: &Functions, node: *mut c_void) -> Option<GraphKernel> {
         "(graph)".to_owned()
     } else {
         // SAFETY: not null, and terminated by the driver.
-        unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned()
     };
-    Some(GraphKernel { name, grid: parameters.grid, block: parameters.block })
+    Some(GraphKernel {
+        name,
+        grid: parameters.grid,
+        block: parameters.block,
+    })
 }

@@ -3,8 +3,8 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 
 use crate::cupti::layouts::{
-    Block, ChipName, HostAddMetrics, HostConfig, HostConfigSize, HostDeinitialize, HostEvaluate, HostInitialize,
-    HostPasses, ProfilerInitialize,
+    Block, ChipName, HostAddMetrics, HostConfig, HostConfigSize, HostDeinitialize, HostEvaluate,
+    HostInitialize, HostPasses, ProfilerInitialize,
 };
 use crate::cupti::{Cupti, CuptiError, numbers};
 
@@ -40,24 +40,34 @@ impl MetricNames {
 
 /// Makes the profiler ready in this process. Calling it again does no harm.
 pub fn initialize_profiler(cupti: &Cupti) -> Result<(), CuptiError> {
-    let Some(host) = cupti.host else { return Err(too_old()) };
+    let Some(host) = cupti.host else {
+        return Err(too_old());
+    };
     let mut block = ProfilerInitialize::new();
     // SAFETY: a block of the size that it states.
-    cupti.check("starting the profiler", unsafe { (host.profiler_initialize)(&mut block) })
+    cupti.check("starting the profiler", unsafe {
+        (host.profiler_initialize)(&mut block)
+    })
 }
 
 /// The name of the chip of GPU `index`, as CUPTI spells it.
 pub fn chip_name(cupti: &Cupti, index: u32) -> Result<String, CuptiError> {
-    let Some(host) = cupti.host else { return Err(too_old()) };
+    let Some(host) = cupti.host else {
+        return Err(too_old());
+    };
     let mut block = ChipName::new();
     block.deviceIndex = index as usize;
     // SAFETY: a block of the size that it states.
-    cupti.check("asking for the chip's name", unsafe { (host.chip_name)(&mut block) })?;
+    cupti.check("asking for the chip's name", unsafe {
+        (host.chip_name)(&mut block)
+    })?;
     if block.pChipName.is_null() {
         return Err(too_old());
     }
     // SAFETY: not null, and terminated by CUPTI.
-    Ok(unsafe { CStr::from_ptr(block.pChipName) }.to_string_lossy().into_owned())
+    Ok(unsafe { CStr::from_ptr(block.pChipName) }
+        .to_string_lossy()
+        .into_owned())
 }
 
 /// The error of a CUPTI before 12.6.
@@ -65,7 +75,9 @@ pub fn too_old() -> CuptiError {
     CuptiError {
         doing: "looking for counters",
         number: 0,
-        word: "this CUPTI is older than 12.6 and has neither periodic sampling nor the range profiler".to_owned(),
+        word:
+            "this CUPTI is older than 12.6 and has neither periodic sampling nor the range profiler"
+                .to_owned(),
     }
 }
 
@@ -83,7 +95,9 @@ impl<'cupti> HostObject<'cupti> {
         chip: &str,
         availability: Option<&[u8]>,
     ) -> Result<Self, CuptiError> {
-        let Some(host) = cupti.host else { return Err(too_old()) };
+        let Some(host) = cupti.host else {
+            return Err(too_old());
+        };
         let chip = CString::new(chip).unwrap_or_default();
         // Older libraries refuse the longer block, newer ones may refuse the shorter.
         let mut result = numbers::SUCCESS;
@@ -120,7 +134,9 @@ impl<'cupti> HostObject<'cupti> {
         block.ppMetricNames = names.pointers();
         block.numMetrics = names.count();
         // SAFETY: a block of the size that it states, and live strings.
-        self.cupti.check("choosing metrics", unsafe { (self.host().add_metrics)(&mut block) })
+        self.cupti.check("choosing metrics", unsafe {
+            (self.host().add_metrics)(&mut block)
+        })
     }
 
     /// The configuration image, and the passes over a kernel that it needs.
@@ -129,24 +145,35 @@ impl<'cupti> HostObject<'cupti> {
         let mut size = HostConfigSize::new();
         size.pHostObject = self.object;
         // SAFETY: blocks of the sizes that they state, here and below.
-        self.cupti.check("sizing the configuration", unsafe { (host.config_size)(&mut size) })?;
+        self.cupti.check("sizing the configuration", unsafe {
+            (host.config_size)(&mut size)
+        })?;
         let mut image = vec![0; size.configImageSize];
         let mut block = HostConfig::new();
         block.pHostObject = self.object;
         block.configImageSize = image.len();
         block.pConfigImage = image.as_mut_ptr();
         // SAFETY: the image has the size that CUPTI asked for.
-        self.cupti.check("making the configuration", unsafe { (host.config)(&mut block) })?;
+        self.cupti.check("making the configuration", unsafe {
+            (host.config)(&mut block)
+        })?;
         let mut passes = HostPasses::new();
         passes.configImageSize = image.len();
         passes.pConfigImage = image.as_mut_ptr();
         // SAFETY: as above.
-        self.cupti.check("counting passes", unsafe { (host.passes)(&mut passes) })?;
+        self.cupti
+            .check("counting passes", unsafe { (host.passes)(&mut passes) })?;
         Ok((image, passes.numOfPasses))
     }
 
     /// The values of sample or range `index` of a counter image, in the order of `names`.
-    pub fn evaluate(&self, image: &[u8], index: usize, names: &MetricNames, values: &mut [f64]) -> Result<(), CuptiError> {
+    pub fn evaluate(
+        &self,
+        image: &[u8],
+        index: usize,
+        names: &MetricNames,
+        values: &mut [f64],
+    ) -> Result<(), CuptiError> {
         assert_eq!(values.len(), names.count(), "one place per metric");
         let mut block = HostEvaluate::new();
         block.pHostObject = self.object;
@@ -157,7 +184,9 @@ impl<'cupti> HostObject<'cupti> {
         block.numMetrics = names.count();
         block.pMetricValues = values.as_mut_ptr();
         // SAFETY: a block of the size that it states; places for every value (asserted).
-        self.cupti.check("evaluating counters", unsafe { (self.host().evaluate)(&mut block) })
+        self.cupti.check("evaluating counters", unsafe {
+            (self.host().evaluate)(&mut block)
+        })
     }
 }
 

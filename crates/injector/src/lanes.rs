@@ -49,7 +49,9 @@ impl Outcome {
     fn add(&mut self, collected: Result<Vec<Launch>, CuptiError>) {
         match collected {
             Ok(launches) => self.launches.extend(launches),
-            Err(error) => self.sentences.push(format!("some exact counts are missing: {error}")),
+            Err(error) => self
+                .sentences
+                .push(format!("some exact counts are missing: {error}")),
         }
     }
 }
@@ -72,7 +74,10 @@ impl Gates {
         let gate = self.gate(device);
         let mut taken = lock(&gate.taken);
         while *taken {
-            taken = gate.free.wait(taken).unwrap_or_else(std::sync::PoisonError::into_inner);
+            taken = gate
+                .free
+                .wait(taken)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         *taken = true;
         drop(taken);
@@ -89,13 +94,21 @@ impl Gates {
     }
 
     /// The launch was made: remember it, or read at once what a graph's kernels counted.
-    pub fn leave(&self, context: *mut c_void, device: u32, launches: Vec<Launch>, graph: bool) -> Outcome {
+    pub fn leave(
+        &self,
+        context: *mut c_void,
+        device: u32,
+        launches: Vec<Launch>,
+        graph: bool,
+    ) -> Outcome {
         let gate = self.gate(device);
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         match lanes.profilers.get_mut(&(context as usize)) {
             Some(profiler) if graph => outcome.add(profiler.collect(true, launches)),
-            Some(profiler) if profiler.is_running() => launches.into_iter().for_each(|one| profiler.launched(one)),
+            Some(profiler) if profiler.is_running() => {
+                launches.into_iter().for_each(|one| profiler.launched(one))
+            }
             _ => outcome.launches = launches,
         }
         drop(lanes);
@@ -148,11 +161,19 @@ impl Lanes {
         if self.active == Some(wanted) || self.refused.contains(&wanted) {
             return;
         }
-        if let Some(other) = self.active.take().and_then(|other| self.profilers.get_mut(&other)) {
+        if let Some(other) = self
+            .active
+            .take()
+            .and_then(|other| self.profilers.get_mut(&other))
+        {
             outcome.add(other.collect(false, Vec::new()));
         }
         let mut started = self.start(cupti, context, chip, counters, outcome);
-        if started.as_ref().is_err_and(|error| error.number == numbers::HARDWARE_BUSY) && !self.profilers.is_empty() {
+        if started
+            .as_ref()
+            .is_err_and(|error| error.number == numbers::HARDWARE_BUSY)
+            && !self.profilers.is_empty()
+        {
             // A stopped profiler still held the hardware: give it up entirely.
             self.profilers.clear();
             started = self.start(cupti, context, chip, counters, outcome);

@@ -53,8 +53,13 @@ fn begin() -> Result<(), String> {
         .check_for_real_gpu("the metadata file")
         .map_err(|error| error.to_string())?;
     let session = Session::begin(settings)?;
-    let started = callbacks::subscribe(session)
-        .and_then(|()| if session.traces_kernels() { activity::start(session) } else { Ok(()) });
+    let started = callbacks::subscribe(session).and_then(|()| {
+        if session.traces_kernels() {
+            activity::start(session)
+        } else {
+            Ok(())
+        }
+    });
     if let Err(error) = started {
         session.tell(&format!("counters are not sampled: {error}"));
         session.finish();

@@ -53,14 +53,18 @@ impl Nvml {
             None => Library::open(&["libnvidia-ml.so.1", "libnvidia-ml.so"]),
         }
         .map_err(|error| format!("no power, temperature, clocks and memory: the management library cannot be opened ({error})"))?;
-        let functions =
-            Functions::find(library).map_err(|name| format!("the management library has no {name}"))?;
+        let functions = Functions::find(library)
+            .map_err(|name| format!("the management library has no {name}"))?;
         // SAFETY: no arguments.
         let result = unsafe { (functions.initialize)() };
         if result != 0 {
-            return Err(format!("no power, temperature, clocks and memory: the management library does not start (error {result})"));
+            return Err(format!(
+                "no power, temperature, clocks and memory: the management library does not start (error {result})"
+            ));
         }
-        let wanted = (0..GAUGES.len()).filter(|i| names.iter().any(|name| name == GAUGES[*i].name)).collect();
+        let wanted = (0..GAUGES.len())
+            .filter(|i| names.iter().any(|name| name == GAUGES[*i].name))
+            .collect();
         Ok(Self {
             functions,
             wanted,

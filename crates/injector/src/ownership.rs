@@ -31,7 +31,8 @@ mod tests {
 
     #[test]
     fn a_gpu_has_one_owner_at_a_time() {
-        let folder = std::env::temp_dir().join(format!("lockstep-ownership-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("lockstep-ownership-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let first = Ownership::take(&folder, "GPU-1").unwrap();
         assert!(first.is_some());

@@ -18,7 +18,9 @@ extern "C" fn at_load() {
     // SAFETY: a place for the answer; the address is one of this library's own functions.
     let path = unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
-        if libc::dladdr(at_load as *const libc::c_void, &mut found) == 0 || found.dli_fname.is_null() {
+        if libc::dladdr(at_load as *const libc::c_void, &mut found) == 0
+            || found.dli_fname.is_null()
+        {
             return;
         }
         found.dli_fname

@@ -15,8 +15,9 @@ use lockstep_telemetry::schema::Counter;
 
 use crate::clock::{self, MatchedClock};
 use crate::cupti::layouts::{
-    Block, SamplingAvailability, SamplingConfig, SamplingDecode, SamplingDisable, SamplingEnable, SamplingImageInfo,
-    SamplingImageInitialize, SamplingImageSize, SamplingSampleInfo, SamplingStart, SamplingStop,
+    Block, SamplingAvailability, SamplingConfig, SamplingDecode, SamplingDisable, SamplingEnable,
+    SamplingImageInfo, SamplingImageInitialize, SamplingImageSize, SamplingSampleInfo,
+    SamplingStart, SamplingStop,
 };
 use crate::cupti::{Cupti, CuptiError, Sampling, numbers};
 use crate::host_object::{HostObject, MetricNames, too_old};
@@ -85,14 +86,18 @@ impl Sampler {
         interval: u64,
         tell: &mut dyn FnMut(String),
     ) -> Result<Self, CuptiError> {
-        let Some(functions) = cupti.sampling else { return Err(too_old()) };
+        let Some(functions) = cupti.sampling else {
+            return Err(too_old());
+        };
         let availability = availability(cupti, &functions, index)?;
         let choice = choose(cupti, chip, &availability, counters, tell)?;
 
         let mut enable = SamplingEnable::new();
         enable.deviceIndex = index as usize;
         // SAFETY: blocks of the sizes that they state, here and below.
-        cupti.check("enabling periodic sampling", unsafe { (functions.enable)(&mut enable) })?;
+        cupti.check("enabling periodic sampling", unsafe {
+            (functions.enable)(&mut enable)
+        })?;
         let mut sampler = Self {
             cupti,
             functions,
@@ -182,13 +187,17 @@ impl Sampler {
     pub fn drain(&mut self, take: &mut dyn FnMut(Interval)) -> Result<(), CuptiError> {
         let progress = self.decode(take)?;
         if progress.overflowed {
-            report::tell("samples were lost: the hardware's buffer overflowed; use a longer interval");
+            report::tell(
+                "samples were lost: the hardware's buffer overflowed; use a longer interval",
+            );
         }
         let whole = progress.populated == self.evaluated;
         if self.evaluated > self.capacity / 2 && whole && !progress.overflowed && !progress.full {
             return self.clear_image();
         }
-        if self.running && (self.evaluated > self.capacity * 7 / 8 || progress.overflowed || progress.full) {
+        if self.running
+            && (self.evaluated > self.capacity * 7 / 8 || progress.overflowed || progress.full)
+        {
             self.stop();
             // Stopped, the hardware has nothing more to say after a few decodes.
             for _ in 0..8 {
@@ -241,17 +250,32 @@ impl Sampler {
             // SAFETY: as above.
             let result = unsafe { (self.functions.sample_info)(&mut sample) };
             self.cupti.check("reading a sample's time", result)?;
-            self.host.evaluate(&self.image, index, &self.names, &mut values)?;
+            self.host
+                .evaluate(&self.image, index, &self.names, &mut values)?;
             self.evaluated = index + 1;
             self.clock.observe(sample.endTimestamp, now);
             let end = self.clock.host_time(sample.endTimestamp);
             // The first sample after a start claims to begin when the hardware was set up.
-            let begin = self.clock.host_time(sample.startTimestamp).max(end.saturating_sub(self.interval));
-            let whole = |value: f64| if value.is_finite() && value > 0.0 { value.round() as u64 } else { 0 };
+            let begin = self
+                .clock
+                .host_time(sample.startTimestamp)
+                .max(end.saturating_sub(self.interval));
+            let whole = |value: f64| {
+                if value.is_finite() && value > 0.0 {
+                    value.round() as u64
+                } else {
+                    0
+                }
+            };
             take(Interval {
                 begin,
                 end,
-                growth: self.places.iter().copied().zip(values.iter().copied().map(whole)).collect(),
+                growth: self
+                    .places
+                    .iter()
+                    .copied()
+                    .zip(values.iter().copied().map(whole))
+                    .collect(),
             });
         }
         report::detail(&format!(
@@ -286,11 +310,15 @@ fn availability(cupti: &Cupti, functions: &Sampling, index: u32) -> Result<Vec<u
     let mut block = SamplingAvailability::new();
     block.deviceIndex = index as usize;
     // SAFETY: blocks of the sizes that they state; the second call has the room that the first asked for.
-    cupti.check("asking what can be counted", unsafe { (functions.availability)(&mut block) })?;
+    cupti.check("asking what can be counted", unsafe {
+        (functions.availability)(&mut block)
+    })?;
     let mut image = vec![0; block.counterAvailabilityImageSize];
     block.pCounterAvailabilityImage = image.as_mut_ptr();
     // SAFETY: as above.
-    cupti.check("asking what can be counted", unsafe { (functions.availability)(&mut block) })?;
+    cupti.check("asking what can be counted", unsafe {
+        (functions.availability)(&mut block)
+    })?;
     Ok(image)
 }
 
@@ -304,7 +332,10 @@ fn choose(
 ) -> Result<Choice, CuptiError> {
     let mut wanted: Vec<(usize, &'static str)> = Vec::new();
     for (place, counter) in counters.iter().enumerate() {
-        match counter.definition(chip).and_then(|definition| definition.sampled) {
+        match counter
+            .definition(chip)
+            .and_then(|definition| definition.sampled)
+        {
             Some(metric) => wanted.push((place, metric)),
             None => tell(format!(
                 "`{}` is left out: it needs several passes over a kernel on {chip}, so it cannot be sampled; use mode = \"exact\"",
@@ -326,7 +357,10 @@ fn choose(
             Attempt::Passes(passes) => tell(format!(
                 "`{name}` is left out: with the others it needs {passes} passes over a kernel on {chip}, and sampling has one; use mode = \"exact\", or fewer counters"
             )),
-            Attempt::Refused(error) => tell(format!("`{name}` is left out: {chip} has no metric {} ({error})", candidate.1)),
+            Attempt::Refused(error) => tell(format!(
+                "`{name}` is left out: {chip} has no metric {} ({error})",
+                candidate.1
+            )),
         }
     }
     if kept.is_empty() {
@@ -336,7 +370,9 @@ fn choose(
             word: format!("none of the counters can be sampled on {chip}"),
         });
     }
-    attempt(cupti, chip, availability, &kept)?.ok_or_single().ok_or_else(too_old)
+    attempt(cupti, chip, availability, &kept)?
+        .ok_or_single()
+        .ok_or_else(too_old)
 }
 
 enum Attempt {

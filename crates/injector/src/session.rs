@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use lockstep_telemetry::schema::{Counter, Mode, Timeline};
@@ -34,7 +34,9 @@ static SESSION: OnceLock<Session> = OnceLock::new();
 /// The session of this process; nothing in a forked child, which inherits the memory but not the
 /// threads.
 pub fn current() -> Option<&'static Session> {
-    SESSION.get().filter(|session| session.process == std::process::id())
+    SESSION
+        .get()
+        .filter(|session| session.process == std::process::id())
 }
 
 /// One kernel launch.
@@ -99,7 +101,9 @@ pub struct Session {
 
 /// A lock whose holder panicked still guards plain data that is valid at every step.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Session {
@@ -107,7 +111,8 @@ impl Session {
     pub fn begin(settings: Settings) -> Result<&'static Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let group = &settings.metadata.segment.group;
-        let directory = SegmentDirectory::open(&settings.segments, group).map_err(|error| text(&error))?;
+        let directory =
+            SegmentDirectory::open(&settings.segments, group).map_err(|error| text(&error))?;
         SegmentDirectory::open(&settings.locks, group).map_err(|error| text(&error))?;
         let _ = directory.reap(clock::now(), KEPT);
         let counters = settings.metadata.resolved_counters();
@@ -115,11 +120,17 @@ impl Session {
             .len()
             .max(lockstep_telemetry::schema::GAUGES.len())
             .max(lockstep_telemetry::schema::counters::HOST_GAUGES.len());
-        let mut publisher = Publisher::create(&directory, values, settings.metadata.segment.maximum.0)
-            .map_err(|error| text(&error))?;
+        let mut publisher =
+            Publisher::create(&directory, values, settings.metadata.segment.maximum.0)
+                .map_err(|error| text(&error))?;
         publisher.beat(clock::now());
         publisher.name(IdentityKind::Node, NO_IDENTITY, 0, &node_name());
-        publisher.name(IdentityKind::Process, NO_IDENTITY, std::process::id(), &command());
+        publisher.name(
+            IdentityKind::Process,
+            NO_IDENTITY,
+            std::process::id(),
+            &command(),
+        );
         for counter in &counters {
             publisher.name(IdentityKind::Counter, NO_IDENTITY, 0, counter.name);
         }
@@ -148,7 +159,9 @@ impl Session {
         if SESSION.set(session).is_err() {
             return Err("the injector was started twice in one process".to_owned());
         }
-        SESSION.get().ok_or_else(|| "the injector did not start".to_owned())
+        SESSION
+            .get()
+            .ok_or_else(|| "the injector did not start".to_owned())
     }
 
     /// Tells the user one sentence, once, here and in the segment.
@@ -174,7 +187,11 @@ impl Session {
         if *stopping {
             return true;
         }
-        *self.wake.wait_timeout(stopping, time).unwrap_or_else(std::sync::PoisonError::into_inner).0
+        *self
+            .wake
+            .wait_timeout(stopping, time)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .0
     }
 
     /// Asks the worker to stop.
@@ -203,7 +220,11 @@ impl Session {
     /// Stops sampling every GPU, publishing what was sampled; true if any was.
     pub fn release_all(&self) -> bool {
         worker::stop_samplers(self);
-        self.with_devices(|devices| devices.values_mut().fold(false, |any, one| one.sampler.take().is_some() || any))
+        self.with_devices(|devices| {
+            devices
+                .values_mut()
+                .fold(false, |any, one| one.sampler.take().is_some() || any)
+        })
     }
 
     /// Learns GPU `index` if it is new, and returns its number in the segment.
@@ -245,7 +266,10 @@ impl Session {
         let device = self.learn_device(device);
         let mut contexts = lock(&self.contexts);
         *contexts.entry(context).or_insert_with(|| {
-            (device, lock(&self.publisher).name(IdentityKind::Context, device, context, ""))
+            (
+                device,
+                lock(&self.publisher).name(IdentityKind::Context, device, context, ""),
+            )
         })
     }
 
@@ -255,7 +279,8 @@ impl Session {
         let (mut number, mut device) = (0, 0);
         // SAFETY: the context that CUPTI named, and valid places, in both calls.
         let known = unsafe {
-            (tracing.context_number)(context, &mut number) == 0 && (tracing.device_number)(context, &mut device) == 0
+            (tracing.context_number)(context, &mut number) == 0
+                && (tracing.device_number)(context, &mut device) == 0
         };
         if !known {
             return;
@@ -279,7 +304,9 @@ impl Session {
 
     /// The chip of GPU `index`.
     pub fn chip(&self, index: u32) -> String {
-        lock(&self.devices).get(&index).map_or_else(String::new, |device| device.chip.clone())
+        lock(&self.devices)
+            .get(&index)
+            .map_or_else(String::new, |device| device.chip.clone())
     }
 
     /// Arranges, once more, that the end of the process finds us first: libraries that CUPTI loads
@@ -296,18 +323,22 @@ impl Session {
         let mut sentences = Vec::new();
         {
             let mut devices = lock(&self.devices);
-            let Some(device) = devices.get_mut(&index) else { return };
+            let Some(device) = devices.get_mut(&index) else {
+                return;
+            };
             if device.sampler.is_some() || device.refused {
                 return;
             }
             match Ownership::take(&self.settings.locks, &device.uuid) {
-                Ok(Some(ownership)) => match self.start_sampler(index, &device.chip, &mut sentences) {
-                    Ok(sampler) => device.sampler = Some((sampler, ownership)),
-                    Err(error) => {
-                        device.refused = true;
-                        sentences.push(format!("no counters of {}: {error}", device.uuid));
+                Ok(Some(ownership)) => {
+                    match self.start_sampler(index, &device.chip, &mut sentences) {
+                        Ok(sampler) => device.sampler = Some((sampler, ownership)),
+                        Err(error) => {
+                            device.refused = true;
+                            sentences.push(format!("no counters of {}: {error}", device.uuid));
+                        }
                     }
-                },
+                }
                 Ok(None) => {}
                 Err(sentence) => {
                     device.refused = true;
@@ -320,15 +351,29 @@ impl Session {
         }
     }
 
-    fn start_sampler(&self, index: u32, chip: &str, sentences: &mut Vec<String>) -> Result<Sampler, CuptiError> {
+    fn start_sampler(
+        &self,
+        index: u32,
+        chip: &str,
+        sentences: &mut Vec<String>,
+    ) -> Result<Sampler, CuptiError> {
         let begun = clock::now();
         // Sessions are never dropped, so what they hold lives as long as the process.
         let cupti: &'static Cupti = &current().ok_or_else(host_object::too_old)?.cupti;
         host_object::initialize_profiler(cupti)?;
         let interval = self.settings.metadata.interval_nanoseconds();
-        let sampler =
-            Sampler::start(cupti, index, chip, &self.counters, interval, &mut |sentence| sentences.push(sentence));
-        report::detail(&format!("starting to sample took {} ns", clock::now() - begun));
+        let sampler = Sampler::start(
+            cupti,
+            index,
+            chip,
+            &self.counters,
+            interval,
+            &mut |sentence| sentences.push(sentence),
+        );
+        report::detail(&format!(
+            "starting to sample took {} ns",
+            clock::now() - begun
+        ));
         sampler
     }
 
@@ -343,7 +388,12 @@ impl Session {
             record.set(*place, *growth);
             values[*place] = *growth;
         }
-        let key = RowKey { device, context: NO_IDENTITY, stream: 0, kernel: NO_IDENTITY };
+        let key = RowKey {
+            device,
+            context: NO_IDENTITY,
+            stream: 0,
+            kernel: NO_IDENTITY,
+        };
         let mut publisher = lock(&self.publisher);
         publisher.publish(&record);
         publisher.accumulate(key, 0, 0, interval.end, &values);
@@ -373,8 +423,19 @@ impl Session {
             let mut publisher = lock(&self.publisher);
             record.kernel = publisher.name_once(IdentityKind::Kernel, NO_IDENTITY, &launch.name);
             publisher.publish(&record);
-            let key = RowKey { device, context, stream: launch.stream, kernel: record.kernel };
-            publisher.accumulate(key, 1, launch.end.saturating_sub(launch.begin), launch.end, &values);
+            let key = RowKey {
+                device,
+                context,
+                stream: launch.stream,
+                kernel: record.kernel,
+            };
+            publisher.accumulate(
+                key,
+                1,
+                launch.end.saturating_sub(launch.begin),
+                launch.end,
+                &values,
+            );
         }
     }
 
@@ -393,12 +454,16 @@ impl Session {
 }
 
 fn node_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }
 
 fn command() -> String {
     let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let parts: Vec<_> = bytes.split(|byte| *byte == 0).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<_> = bytes
+        .split(|byte| *byte == 0)
+        .filter(|part| !part.is_empty())
+        .collect();
     let parts: Vec<_> = parts.into_iter().map(String::from_utf8_lossy).collect();
     parts.join(" ").chars().take(1000).collect()
 }

@@ -35,7 +35,9 @@ impl Settings {
             None => Metadata::default(),
         };
         let base = SegmentDirectory::of_user();
-        let folder = |variable, otherwise: PathBuf| std::env::var_os(variable).map_or(otherwise, PathBuf::from);
+        let folder = |variable, otherwise: PathBuf| {
+            std::env::var_os(variable).map_or(otherwise, PathBuf::from)
+        };
         Ok(Self {
             metadata,
             segments: folder(SEGMENTS, base.join("programs")),

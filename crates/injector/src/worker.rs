@@ -28,7 +28,9 @@ pub fn start(session: &'static Session) -> Result<(), String> {
         libc::pthread_sigmask(libc::SIG_BLOCK, &all, &mut before);
         before
     };
-    let spawned = std::thread::Builder::new().name("lockstep-sample".to_owned()).spawn(move || work(session));
+    let spawned = std::thread::Builder::new()
+        .name("lockstep-sample".to_owned())
+        .spawn(move || work(session));
     // SAFETY: the set from above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut()) };
     match spawned {
@@ -75,7 +77,8 @@ fn work(session: &'static Session) {
                 gauges_due = now + gauges;
             }
             if now >= claim_due && session.settings.metadata.mode == Mode::Sampled {
-                let indices: Vec<u32> = session.with_devices(|devices| devices.keys().copied().collect());
+                let indices: Vec<u32> =
+                    session.with_devices(|devices| devices.keys().copied().collect());
                 for index in indices {
                     session.claim(index);
                 }
@@ -92,8 +95,12 @@ pub fn drain_samples(session: &Session) {
     session.with_devices(|devices| {
         for device in devices.values_mut() {
             let identity = device.identity;
-            let Some((sampler, _)) = &mut device.sampler else { continue };
-            if let Err(error) = sampler.drain(&mut |interval| session.publish_interval(identity, &interval)) {
+            let Some((sampler, _)) = &mut device.sampler else {
+                continue;
+            };
+            if let Err(error) =
+                sampler.drain(&mut |interval| session.publish_interval(identity, &interval))
+            {
                 sentences.push(format!("sampling of {} ends: {error}", device.uuid));
                 device.sampler = None;
                 device.refused = true;
@@ -109,8 +116,12 @@ pub fn drain_samples(session: &Session) {
 pub fn read_gauges(session: &Session, nvml: Option<&mut Nvml>) {
     session.publish(&host::read());
     let Some(nvml) = nvml else { return };
-    let devices: Vec<(u32, String)> =
-        session.with_devices(|devices| devices.values().map(|one| (one.identity, one.uuid.clone())).collect());
+    let devices: Vec<(u32, String)> = session.with_devices(|devices| {
+        devices
+            .values()
+            .map(|one| (one.identity, one.uuid.clone()))
+            .collect()
+    });
     for (identity, uuid) in devices {
         if let Some(mut record) = nvml.read(&uuid) {
             record.device = identity;
@@ -125,7 +136,9 @@ pub fn read_gauges(session: &Session, nvml: Option<&mut Nvml>) {
 extern "C" fn ended() {
     let _ = std::panic::catch_unwind(|| {
         static ENDED: AtomicBool = AtomicBool::new(false);
-        let Some(session) = session::current() else { return };
+        let Some(session) = session::current() else {
+            return;
+        };
         if ENDED.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -138,7 +151,8 @@ extern "C" fn ended() {
             Mode::Exact => session.publish_outcome(&session.gates.close_all()),
             Mode::Timeline => activity::flush(session, true),
             Mode::Sampled => {
-                let sampling = session.with_devices(|devices| devices.values().any(|one| one.sampler.is_some()));
+                let sampling = session
+                    .with_devices(|devices| devices.values().any(|one| one.sampler.is_some()));
                 if session.traces_kernels() {
                     activity::flush(session, true);
                 }

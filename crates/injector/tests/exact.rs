@@ -11,27 +11,62 @@ const EXACT: &str = "mode = \"exact\"\ninterval = \"1 ms\"\n\
 fn every_launch_has_its_own_counts() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(EXACT);
-    bench.run_well(&["context 0", "launch 0 7 a 100 128 10 10000 3", "ex 0 8 b 10 64 7 10000 2", "graph 0 9 g 5 32 3 10000 4", "sync"]);
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 a 100 128 10 10000 3",
+        "ex 0 8 b 10 64 7 10000 2",
+        "graph 0 9 g 5 32 3 10000 4",
+        "sync",
+    ]);
     let collected = bench.collect(&metadata);
     let of = |kernel: &str| {
-        let rows = collected.rows.launches.iter().filter(|row| &*row.key.kernel == kernel);
-        rows.map(|row| (row.counters[0].unwrap(), row.counters[3].unwrap(), row.counters[4].unwrap())).collect::<Vec<_>>()
+        let rows = collected
+            .rows
+            .launches
+            .iter()
+            .filter(|row| &*row.key.kernel == kernel);
+        rows.map(|row| {
+            (
+                row.counters[0].unwrap(),
+                row.counters[3].unwrap(),
+                row.counters[4].unwrap(),
+            )
+        })
+        .collect::<Vec<_>>()
     };
     assert_eq!(of("a"), [(4000, 128_000, 400); 3]);
     assert_eq!(of("b"), [(140, 4480, 20); 2]);
-    assert_eq!(of("g"), [(15, 480, 5); 4], "each kernel of a graph is a range");
+    assert_eq!(
+        of("g"),
+        [(15, 480, 5); 4],
+        "each kernel of a graph is a range"
+    );
     assert!(collected.rows.launches.iter().all(|row| row.exact));
-    assert_eq!(collected.totals("warps_launched", |_| String::new())[""], 1200 + 40 + 20);
+    assert_eq!(
+        collected.totals("warps_launched", |_| String::new())[""],
+        1200 + 40 + 20
+    );
 }
 
 #[test]
 fn more_launches_than_an_image_holds_are_all_counted() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(EXACT);
-    bench.run_well(&["context 0", "launch 0 7 k 10 32 5 100 1000", "sync", "destroy 0"]);
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 k 10 32 5 100 1000",
+        "sync",
+        "destroy 0",
+    ]);
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 1000);
-    assert!(collected.rows.launches.iter().all(|row| row.exact && row.counters[0] == Some(50)));
+    assert!(
+        collected
+            .rows
+            .launches
+            .iter()
+            .all(|row| row.exact && row.counters[0] == Some(50))
+    );
 }
 
 #[test]

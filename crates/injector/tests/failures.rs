@@ -41,13 +41,19 @@ fn no_permission_is_one_sentence() {
 #[test]
 fn a_busy_gpu_is_one_sentence() {
     let text = failing("cuptiPmSamplingGetCounterAvailability=26");
-    assert!(text.contains("another profiler, or DCGM, holds the counters of this GPU"), "{text}");
+    assert!(
+        text.contains("another profiler, or DCGM, holds the counters of this GPU"),
+        "{text}"
+    );
 }
 
 #[test]
 fn another_tool_is_one_sentence() {
     let text = failing("cuptiSubscribe=39");
-    assert!(text.contains("another tool already listens in this process"), "{text}");
+    assert!(
+        text.contains("another tool already listens in this process"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -58,24 +64,41 @@ fn no_management_library_is_one_sentence_and_counters_go_on() {
     let error = bench.run_well(STEPS);
     assert!(error.starts_with("lockstep: no power, temperature, clocks and memory: the management library cannot be opened"));
     let collected = bench.collect(&metadata);
-    assert_eq!(collected.totals("warps_launched", |_| String::new())[""], 2000);
-    assert_eq!(collected.collector.notices().len(), 1, "the reader can show it too");
+    assert_eq!(
+        collected.totals("warps_launched", |_| String::new())[""],
+        2000
+    );
+    assert_eq!(
+        collected.collector.notices().len(),
+        1,
+        "the reader can show it too"
+    );
 }
 
 #[test]
 fn no_cupti_is_one_sentence() {
     let text = sentence(|bench| bench.set("LOCKSTEP_CUPTI", "/nonexistent/libcupti.so"));
-    assert!(text.starts_with("lockstep: CUPTI cannot be opened ("), "{text}");
+    assert!(
+        text.starts_with("lockstep: CUPTI cannot be opened ("),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_unknown_counter_is_one_sentence_with_the_nearest_names() {
     let text = sentence(|bench| {
         let path = bench.folder.join("wrong.toml");
-        std::fs::write(&path, "interval = \"1 ms\"\ncounters = [\"warps_launch\"]\n").unwrap();
+        std::fs::write(
+            &path,
+            "interval = \"1 ms\"\ncounters = [\"warps_launch\"]\n",
+        )
+        .unwrap();
         bench.set("LOCKSTEP_SAMPLE_METADATA", path.to_str().unwrap());
     });
-    assert!(text.contains("no counter is called `warps_launch`; nearest: `warps_launched`, "), "{text}");
+    assert!(
+        text.contains("no counter is called `warps_launch`; nearest: `warps_launched`, "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -85,7 +108,10 @@ fn a_malformed_file_is_told_and_the_program_runs_on() {
     std::fs::write(&path, "interval = 10 ms").unwrap();
     bench.set("LOCKSTEP_SAMPLE_METADATA", path.to_str().unwrap());
     let error = bench.run_well(STEPS);
-    assert!(error.contains("wrong.toml: malformed metadata: TOML parse error at line 1"), "{error}");
+    assert!(
+        error.contains("wrong.toml: malformed metadata: TOML parse error at line 1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -101,7 +127,10 @@ fn a_counter_of_several_passes_is_left_out_by_name() {
          sampling has one; use mode = \"exact\", or fewer counters\n"
     );
     let collected = bench.collect(&metadata);
-    assert_eq!(collected.totals("warps_launched", |_| String::new())[""], 2000);
+    assert_eq!(
+        collected.totals("warps_launched", |_| String::new())[""],
+        2000
+    );
     let row = &collected.rows.series[0];
     assert_eq!(row.counters[4], None, "what was not counted stays empty");
 }
@@ -109,25 +138,40 @@ fn a_counter_of_several_passes_is_left_out_by_name() {
 #[test]
 fn a_folder_without_permission_is_one_sentence() {
     let text = sentence(|bench| bench.set("LOCKSTEP_SAMPLE_SEGMENTS", "/proc/lockstep"));
-    assert!(text.starts_with("lockstep: /proc/lockstep: cannot make the folder"), "{text}");
+    assert!(
+        text.starts_with("lockstep: /proc/lockstep: cannot make the folder"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_decoder_that_fails_midway_ends_sampling_not_the_program() {
     let text = failing("cuptiPmSamplingDecodeData=999");
-    assert!(text.starts_with("lockstep: sampling of GPU-face0000-0000-0000-0000-000000000000 ends: decoding samples"), "{text}");
+    assert!(
+        text.starts_with(
+            "lockstep: sampling of GPU-face0000-0000-0000-0000-000000000000 ends: decoding samples"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_exact_mode_that_is_refused_still_has_a_time_line() {
     let mut bench = Bench::new();
-    let metadata = bench.metadata("mode = \"exact\"\ninterval = \"1 ms\"\ncounters = [\"inst_executed\"]\n");
+    let metadata =
+        bench.metadata("mode = \"exact\"\ninterval = \"1 ms\"\ncounters = [\"inst_executed\"]\n");
     bench.set("FAKE_GPU_FAIL", "cuptiRangeProfilerEnable=35");
     let error = bench.run_well(STEPS);
     assert_eq!(error.lines().count(), 1, "{error}");
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 5);
-    assert!(collected.rows.launches.iter().all(|row| row.counters[0].is_none()));
+    assert!(
+        collected
+            .rows
+            .launches
+            .iter()
+            .all(|row| row.counters[0].is_none())
+    );
 }
 
 #[test]
@@ -135,6 +179,9 @@ fn nothing_is_published_where_the_metadata_is_wrong() {
     let mut bench = Bench::new();
     bench.set("LOCKSTEP_SAMPLE_METADATA", "/nonexistent.toml");
     let error = bench.run_well(STEPS);
-    assert!(error.starts_with("lockstep: /nonexistent.toml: cannot read the metadata file"), "{error}");
+    assert!(
+        error.starts_with("lockstep: /nonexistent.toml: cannot read the metadata file"),
+        "{error}"
+    );
     assert!(bench.collect(&Metadata::default()).rows.launches.is_empty());
 }

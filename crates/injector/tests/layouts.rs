@@ -11,13 +11,22 @@ use lockstep_injector::cupti::layouts::{BLOCKS, RECORDS};
 
 fn headers() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut places: Vec<PathBuf> = std::env::var_os("LOCKSTEP_CUPTI_INCLUDE").map(PathBuf::from).into_iter().collect();
+    let mut places: Vec<PathBuf> = std::env::var_os("LOCKSTEP_CUPTI_INCLUDE")
+        .map(PathBuf::from)
+        .into_iter()
+        .collect();
     places.push("/usr/local/cuda/include".into());
     places.push("/usr/local/cuda/extras/CUPTI/include".into());
-    for entry in std::fs::read_dir(root.join(".lockstep/venv/lib")).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(root.join(".lockstep/venv/lib"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         places.push(entry.path().join("site-packages/nvidia/cu13/include"));
     }
-    places.into_iter().find(|place| place.join("cupti_pmsampling.h").exists() && place.join("cuda.h").exists())
+    places
+        .into_iter()
+        .find(|place| place.join("cupti_pmsampling.h").exists() && place.join("cuda.h").exists())
 }
 
 #[test]
@@ -36,21 +45,37 @@ fn layouts_agree_with_the_headers() {
         checks += 1;
     };
     for block in BLOCKS {
-        check(&mut source, format!("{}_STRUCT_SIZE == {}", block.name, block.size));
+        check(
+            &mut source,
+            format!("{}_STRUCT_SIZE == {}", block.name, block.size),
+        );
     }
     for layout in BLOCKS.iter().chain(RECORDS) {
-        for (field, offset) in layout.fields.iter().filter(|(field, _)| *field != "reserved") {
-            check(&mut source, format!("offsetof({}, {field}) == {offset}", layout.name));
+        for (field, offset) in layout
+            .fields
+            .iter()
+            .filter(|(field, _)| *field != "reserved")
+        {
+            check(
+                &mut source,
+                format!("offsetof({}, {field}) == {offset}", layout.name),
+            );
         }
     }
     for record in RECORDS.iter().filter(|record| record.size > 0) {
-        check(&mut source, format!("sizeof({}) == {}", record.name, record.size));
+        check(
+            &mut source,
+            format!("sizeof({}) == {}", record.name, record.size),
+        );
     }
     for (name, value) in [
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel", 307),
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz", 442),
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel", 477),
-        ("CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz", 478),
+        (
+            "CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz",
+            478,
+        ),
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx", 652),
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz", 653),
         ("CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch", 514),

@@ -22,14 +22,24 @@ fn warps(grid: u64, block: u64, count: u64) -> u64 {
 fn the_series_adds_up_to_what_ran() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);
-    bench.run_well(&["context 0", "launch 0 7 vector_add 1000 256 50 3000000 20", "sync"]);
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 vector_add 1000 256 50 3000000 20",
+        "sync",
+    ]);
     let collected = bench.collect(&metadata);
     let all = |_: &_| String::new();
     let started = warps(1000, 256, 20);
     assert_eq!(collected.totals("warps_launched", all)[""], started);
     assert_eq!(collected.totals("inst_executed", all)[""], started * 50);
-    assert_eq!(collected.totals("thread_inst_executed_pred_on", all)[""], started * 50 * 31);
-    assert_eq!(collected.totals("inst_executed", |key| key.kernel.to_string())["vector_add"], started * 50);
+    assert_eq!(
+        collected.totals("thread_inst_executed_pred_on", all)[""],
+        started * 50 * 31
+    );
+    assert_eq!(
+        collected.totals("inst_executed", |key| key.kernel.to_string())["vector_add"],
+        started * 50
+    );
     assert_eq!(collected.rows.launches.len(), 20);
     // Cumulative: no counter ever goes down.
     let mut last = 0;
@@ -37,8 +47,14 @@ fn the_series_adds_up_to_what_ran() {
         assert!(row.counters[0].unwrap() >= last);
         last = row.counters[0].unwrap();
     }
-    assert!(collected.rows.series.len() > 50, "60 ms at one sample a millisecond");
-    assert!(collected.rows.series.iter().all(|row| row.exact), "one kernel, so nothing was divided");
+    assert!(
+        collected.rows.series.len() > 50,
+        "60 ms at one sample a millisecond"
+    );
+    assert!(
+        collected.rows.series.iter().all(|row| row.exact),
+        "one kernel, so nothing was divided"
+    );
     assert_eq!(bench.segment_count(), 0, "a segment that was read goes");
 }
 
@@ -48,13 +64,30 @@ fn gauges_and_the_host_side_are_on_the_same_time_line() {
     let metadata = bench.metadata(FINE);
     bench.run_well(&["context 0", "launch 0 7 k 10 32 5 50000000 2", "sync"]);
     let collected = bench.collect(&metadata);
-    let (gpu, host): (Vec<_>, Vec<_>) = collected.rows.gauges.iter().partition(|row| !row.gpu.is_empty());
+    let (gpu, host): (Vec<_>, Vec<_>) = collected
+        .rows
+        .gauges
+        .iter()
+        .partition(|row| !row.gpu.is_empty());
     assert!(gpu.len() >= 3 && host.len() >= 3);
-    let read = [Some(345_678), Some(45), Some(1980), Some(3201), Some(1 << 36)];
-    assert!(gpu.iter().all(|row| row.gauges == read && &*row.gpu == "GPU-face0000-0000-0000-0000-000000000000"));
+    let read = [
+        Some(345_678),
+        Some(45),
+        Some(1980),
+        Some(3201),
+        Some(1 << 36),
+    ];
+    assert!(
+        gpu.iter().all(
+            |row| row.gauges == read && &*row.gpu == "GPU-face0000-0000-0000-0000-000000000000"
+        )
+    );
     assert!(host.iter().all(|row| row.gauges[1].unwrap() > 100_000));
     let launch = &collected.rows.launches[0];
-    assert!(gpu.iter().any(|row| row.time > launch.begin && row.time < launch.begin + 200_000_000));
+    assert!(
+        gpu.iter()
+            .any(|row| row.time > launch.begin && row.time < launch.begin + 200_000_000)
+    );
 }
 
 #[test]
@@ -75,8 +108,14 @@ fn contexts_threads_and_ways_to_launch_are_told_apart() {
     ]);
     let collected = bench.collect(&metadata);
     let name = |key: &lockstep_telemetry::sampling::Key| format!("{} {}", key.context, key.kernel);
-    let expected: BTreeMap<String, u64> =
-        [("1 first", 4), ("2 second", 3), ("1 third", 5), ("2 fourth", 24)].map(|(key, n)| (key.to_owned(), n)).into();
+    let expected: BTreeMap<String, u64> = [
+        ("1 first", 4),
+        ("2 second", 3),
+        ("1 third", 5),
+        ("2 fourth", 24),
+    ]
+    .map(|(key, n)| (key.to_owned(), n))
+    .into();
     assert_eq!(collected.launches(name), expected);
     let started = collected.totals("warps_launched", name);
     assert_eq!(started["1 first"], warps(100, 128, 4));
@@ -85,8 +124,15 @@ fn contexts_threads_and_ways_to_launch_are_told_apart() {
     assert_eq!(started["2 fourth"], warps(10, 32, 24));
     let executed = collected.totals("inst_executed", name);
     // Neighbours share the interval in which one ends and the next begins.
-    for (name, exact) in [("1 first", warps(100, 128, 4) * 10), ("2 second", warps(200, 64, 3) * 30)] {
-        assert!(executed[name].abs_diff(exact) * 50 <= exact, "{name}: {} instead of {exact}", executed[name]);
+    for (name, exact) in [
+        ("1 first", warps(100, 128, 4) * 10),
+        ("2 second", warps(200, 64, 3) * 30),
+    ] {
+        assert!(
+            executed[name].abs_diff(exact) * 50 <= exact,
+            "{name}: {} instead of {exact}",
+            executed[name]
+        );
     }
     let streams = collected.launches(|key| key.stream.to_string());
     assert_eq!(streams.len(), 3 + 4, "each thread had a stream of its own");
@@ -99,16 +145,29 @@ fn processes_share_one_gpu_and_one_of_them_samples_it() {
     let shared = bench.folder.join("device");
     bench.set("FAKE_GPU_SHARED", shared.to_str().unwrap());
     // The first one is up before the second starts, and outlives it.
-    let first = bench.spawn(&["context 0", "sleep 300", "launch 0 7 alpha 100 128 10 4000000 5", "sync", "sleep 400"]);
+    let first = bench.spawn(&[
+        "context 0",
+        "sleep 300",
+        "launch 0 7 alpha 100 128 10 4000000 5",
+        "sync",
+        "sleep 400",
+    ]);
     std::thread::sleep(Duration::from_millis(100));
-    let second = bench.spawn(&["context 0", "sleep 350", "launch 0 7 beta 300 128 40 4000000 5", "sync"]);
+    let second = bench.spawn(&[
+        "context 0",
+        "sleep 350",
+        "launch 0 7 beta 300 128 40 4000000 5",
+        "sync",
+    ]);
     let (alpha, beta) = (first.id(), second.id());
     for child in [second, first] {
         assert!(child.wait_with_output().unwrap().status.success());
     }
     bench.no_complaints();
     let collected = bench.collect(&metadata);
-    let by_process = collected.totals("warps_launched", |key| format!("{} {}", key.process, key.kernel));
+    let by_process = collected.totals("warps_launched", |key| {
+        format!("{} {}", key.process, key.kernel)
+    });
     assert_eq!(by_process[&format!("{alpha} alpha")], warps(100, 128, 5));
     assert_eq!(by_process[&format!("{beta} beta")], warps(300, 128, 5));
     let executed = collected.totals("inst_executed", |key| key.process.to_string());
@@ -124,13 +183,21 @@ fn when_the_sampler_of_a_gpu_goes_another_takes_over() {
     bench.set("FAKE_GPU_SHARED", shared.to_str().unwrap());
     let mut first = bench.spawn(&["context 0", "sleep 60000"]);
     std::thread::sleep(Duration::from_millis(200));
-    let second = bench.spawn(&["context 0", "sleep 1800", "launch 0 7 late 100 128 10 4000000 5", "sync"]);
+    let second = bench.spawn(&[
+        "context 0",
+        "sleep 1800",
+        "launch 0 7 late 100 128 10 4000000 5",
+        "sync",
+    ]);
     std::thread::sleep(Duration::from_millis(200));
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(second.wait_with_output().unwrap().status.success());
     let collected = bench.collect(&metadata);
-    assert_eq!(collected.totals("warps_launched", |key| key.kernel.to_string())["late"], warps(100, 128, 5));
+    assert_eq!(
+        collected.totals("warps_launched", |key| key.kernel.to_string())["late"],
+        warps(100, 128, 5)
+    );
 }
 
 #[test]
@@ -140,20 +207,43 @@ fn a_device_clock_of_its_own_is_matched() {
     bench.set("FAKE_GPU_CLOCK_OFFSET", "-86400000000000");
     bench.run_well(&["context 0", "launch 0 7 k 100 128 10 20000000 5", "sync"]);
     let collected = bench.collect(&metadata);
-    assert_eq!(collected.totals("warps_launched", |key| key.kernel.to_string())["k"], warps(100, 128, 5));
+    assert_eq!(
+        collected.totals("warps_launched", |key| key.kernel.to_string())["k"],
+        warps(100, 128, 5)
+    );
     let launch = &collected.rows.launches[0];
-    assert!(collected.rows.series.iter().all(|row| row.time.abs_diff(launch.begin) < 1_000_000_000));
+    assert!(
+        collected
+            .rows
+            .series
+            .iter()
+            .all(|row| row.time.abs_diff(launch.begin) < 1_000_000_000)
+    );
 }
 
 #[test]
 fn timed_kernels_have_the_devices_own_times() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(&format!("timeline = \"kernels\"\n{FINE}"));
-    bench.run_well(&["context 0", "launch 0 7 k 100 128 10 20000000 5", "sync", "destroy 0"]);
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 k 100 128 10 20000000 5",
+        "sync",
+        "destroy 0",
+    ]);
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 5);
-    assert!(collected.rows.launches.iter().all(|row| row.end - row.begin == 20_000_000));
-    assert_eq!(collected.totals("inst_executed", |key| key.kernel.to_string())["k"], warps(100, 128, 50));
+    assert!(
+        collected
+            .rows
+            .launches
+            .iter()
+            .all(|row| row.end - row.begin == 20_000_000)
+    );
+    assert_eq!(
+        collected.totals("inst_executed", |key| key.kernel.to_string())["k"],
+        warps(100, 128, 50)
+    );
 }
 
 #[test]
@@ -182,7 +272,10 @@ fn sixteen_processes_are_read_at_once_without_loss() {
         *launches.entry(row.key.kernel.to_string()).or_default() += 1;
     }
     assert_eq!(launches.len(), 16);
-    assert!(launches.values().all(|count| *count == 8000), "{launches:?}");
+    assert!(
+        launches.values().all(|count| *count == 8000),
+        "{launches:?}"
+    );
     assert_eq!(bench.segment_count(), 0);
     bench.no_complaints();
 }
@@ -191,14 +284,22 @@ fn sixteen_processes_are_read_at_once_without_loss() {
 fn a_killed_program_leaves_what_it_had_published() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);
-    let mut program = bench.spawn(&["context 0", "launch 0 7 doomed 100 128 10 1000000 50", "sync", "sleep 60000"]);
+    let mut program = bench.spawn(&[
+        "context 0",
+        "launch 0 7 doomed 100 128 10 1000000 50",
+        "sync",
+        "sleep 60000",
+    ]);
     std::thread::sleep(Duration::from_millis(600));
     program.kill().unwrap();
     program.wait().unwrap();
     assert_eq!(bench.segment_count(), 1, "left behind");
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 50);
-    assert_eq!(collected.totals("warps_launched", |key| key.kernel.to_string())["doomed"], warps(100, 128, 50));
+    assert_eq!(
+        collected.totals("warps_launched", |key| key.kernel.to_string())["doomed"],
+        warps(100, 128, 50)
+    );
     assert_eq!(bench.segment_count(), 0, "reaped");
 }
 
@@ -224,11 +325,19 @@ fn a_killed_reader_loses_nothing() {
     std::mem::forget(first);
     assert!(program.wait_with_output().unwrap().status.success());
     let collected = bench.collect(&metadata);
-    let mut launches: Vec<u64> =
-        seen.launches.iter().chain(&collected.rows.launches).map(|row| row.launch).collect();
+    let mut launches: Vec<u64> = seen
+        .launches
+        .iter()
+        .chain(&collected.rows.launches)
+        .map(|row| row.launch)
+        .collect();
     launches.sort_unstable();
     launches.dedup();
-    assert_eq!(launches.len(), 200, "every launch was stored by one reader or the other");
+    assert_eq!(
+        launches.len(),
+        200,
+        "every launch was stored by one reader or the other"
+    );
     assert_eq!(collected.collector.records().1, 0);
     assert_eq!(bench.segment_count(), 0);
 }
@@ -237,7 +346,14 @@ fn a_killed_reader_loses_nothing() {
 fn a_fork_does_not_disturb_its_parent() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);
-    bench.run_well(&["context 0", "launch 0 7 k 100 128 10 1000000 5", "sync", "fork", "launch 0 7 k 100 128 10 1000000 5", "sync"]);
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 k 100 128 10 1000000 5",
+        "sync",
+        "fork",
+        "launch 0 7 k 100 128 10 1000000 5",
+        "sync",
+    ]);
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 10);
 }
@@ -246,7 +362,13 @@ fn a_fork_does_not_disturb_its_parent() {
 fn a_program_that_aborts_leaves_a_readable_segment() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);
-    let output = bench.run(&["context 0", "launch 0 7 k 100 128 10 1000000 5", "sync", "sleep 150", "abort"]);
+    let output = bench.run(&[
+        "context 0",
+        "launch 0 7 k 100 128 10 1000000 5",
+        "sync",
+        "sleep 150",
+        "abort",
+    ]);
     assert!(!output.status.success());
     let collected = bench.collect(&metadata);
     assert_eq!(collected.rows.launches.len(), 5);
@@ -260,9 +382,14 @@ fn a_long_busy_run_clears_its_image_and_loses_only_the_moments_between() {
     // An image of 67 samples is full a dozen times in this run.
     bench.set("FAKE_GPU_SAMPLE_BYTES", "750000");
     bench.run_well(&["context 0", "launch 0 7 k 1000 256 50 2000000 400", "sync"]);
-    let counted = bench.collect(&metadata).totals("inst_executed", |key| key.kernel.to_string())["k"];
+    let counted = bench
+        .collect(&metadata)
+        .totals("inst_executed", |key| key.kernel.to_string())["k"];
     let exact = warps(1000, 256, 400) * 50;
-    assert!(counted <= exact && (exact - counted) * 20 <= exact, "{counted} of {exact}");
+    assert!(
+        counted <= exact && (exact - counted) * 20 <= exact,
+        "{counted} of {exact}"
+    );
 }
 
 #[test]
@@ -270,7 +397,9 @@ fn preloading_names_the_library_to_the_driver() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);
     let library = support::injector();
-    bench.environment.retain(|(name, _)| name != "CUDA_INJECTION64_PATH");
+    bench
+        .environment
+        .retain(|(name, _)| name != "CUDA_INJECTION64_PATH");
     bench.set("LD_PRELOAD", library.to_str().unwrap());
     bench.run_well(&["context 0", "launch 0 7 k 100 128 10 1000000 5", "sync"]);
     assert_eq!(bench.collect(&metadata).rows.launches.len(), 5);
@@ -281,5 +410,8 @@ fn the_default_metadata_serves_a_program_without_any() {
     let bench = Bench::new();
     bench.run_well(&["context 0", "launch 0 7 k 100 128 10 1000000 5", "sync"]);
     let collected = bench.collect(&Metadata::default());
-    assert_eq!(collected.totals("warps_launched", |key| key.kernel.to_string())["k"], warps(100, 128, 5));
+    assert_eq!(
+        collected.totals("warps_launched", |key| key.kernel.to_string())["k"],
+        warps(100, 128, 5)
+    );
 }

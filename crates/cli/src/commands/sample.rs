@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use lockstep_telemetry::sampling::{Collector, Launcher, Outcome, Session, find_injector, live_view};
+use lockstep_telemetry::sampling::{
+    Collector, Launcher, Outcome, Session, find_injector, live_view,
+};
 use lockstep_telemetry::schema::{Metadata, Mode};
 use lockstep_telemetry::segment::SegmentDirectory;
 
@@ -57,7 +59,9 @@ impl SampleArguments {
             let injector = find_injector()?;
             println!("export CUDA_INJECTION64_PATH={}", injector.display());
             if let Some(file) = &self.metadata {
-                let file = file.canonicalize().with_context(|| format!("{}", file.display()))?;
+                let file = file
+                    .canonicalize()
+                    .with_context(|| format!("{}", file.display()))?;
                 println!("export LOCKSTEP_SAMPLE_METADATA={}", file.display());
             }
             return Ok(0);
@@ -72,7 +76,9 @@ impl SampleArguments {
         } else if let Some(segments) = &self.attach {
             Session::of_folder(segments, &metadata, &self.folder("attached"), None, true)?
         } else if let Some(program) = self.program.first() {
-            let name = Path::new(program).file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy());
+            let name = Path::new(program)
+                .file_name()
+                .map_or_else(|| "program".into(), |name| name.to_string_lossy());
             let launcher = Launcher::prepare(find_injector()?, &base, &metadata)?;
             Session::of_program(launcher, &self.program, &metadata, &self.folder(&name))?
         } else {
@@ -102,7 +108,10 @@ impl SampleArguments {
         if self.exact {
             metadata.mode = Mode::Exact;
         }
-        let place = self.metadata.as_ref().map_or_else(|| "the command line".to_owned(), |path| path.display().to_string());
+        let place = self.metadata.as_ref().map_or_else(
+            || "the command line".to_owned(),
+            |path| path.display().to_string(),
+        );
         // Through its own text once more, so that options obey the rules of the file.
         let metadata = Metadata::parse(&place, &metadata.text())?;
         metadata.check_for_real_gpu(&place)?;
@@ -152,9 +161,16 @@ fn report(outcome: &Outcome) {
         let _ = writeln!(error, "lockstep: {notice}");
     }
     if outcome.summary.records == 0 {
-        let _ = writeln!(error, "lockstep: no CUDA program published anything: the program made no CUDA context");
+        let _ = writeln!(
+            error,
+            "lockstep: no CUDA program published anything: the program made no CUDA context"
+        );
     }
     if outcome.summary.lost > 0 {
-        let _ = writeln!(error, "lockstep: {} records were lost", outcome.summary.lost);
+        let _ = writeln!(
+            error,
+            "lockstep: {} records were lost",
+            outcome.summary.lost
+        );
     }
 }

@@ -3,7 +3,8 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use lockstep_injector::cupti::layouts::{
-    CallbackData, GraphData, GraphLaunchParameters, LaunchConfig, LaunchExParameters, LaunchParameters, ResourceData,
+    CallbackData, GraphData, GraphLaunchParameters, LaunchConfig, LaunchExParameters,
+    LaunchParameters, ResourceData,
 };
 use lockstep_injector::cupti::numbers;
 
@@ -13,14 +14,23 @@ use crate::state::{Context, Stage, Unreported, Work, device_now, state};
 fn resource(number: u32, context: usize) {
     let locked = state();
     let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
+        return;
+    };
     drop(locked);
     let data = ResourceData {
         context: context as *mut c_void,
         stream: std::ptr::null_mut(),
         resourceDescriptor: std::ptr::null_mut(),
     };
-    unsafe { callback(user as *mut c_void, numbers::DOMAIN_RESOURCE, number, std::ptr::from_ref(&data).cast()) };
+    unsafe {
+        callback(
+            user as *mut c_void,
+            numbers::DOMAIN_RESOURCE,
+            number,
+            std::ptr::from_ref(&data).cast(),
+        )
+    };
 }
 
 /// Makes a context on `device`.
@@ -59,8 +69,14 @@ pub unsafe extern "C" fn fake_launch(
     if let Some(code) = refused("cuLaunchKernel") {
         return code;
     }
-    let text = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
-    let graph = if how == 2 { crate::graph::make(&text, grid, block, count) } else { std::ptr::null_mut() };
+    let text = unsafe { CStr::from_ptr(name) }
+        .to_string_lossy()
+        .into_owned();
+    let graph = if how == 2 {
+        crate::graph::make(&text, grid, block, count)
+    } else {
+        std::ptr::null_mut()
+    };
     if how == 2 {
         describe_graph(context, graph);
     }
@@ -70,20 +86,66 @@ pub unsafe extern "C" fn fake_launch(
         locked.launches += 1;
         let correlation = locked.launches;
         drop(locked);
-        announce(numbers::SITE_ENTER, context, stream, name, how, grid, block, correlation, graph);
+        announce(
+            numbers::SITE_ENTER,
+            context,
+            stream,
+            name,
+            how,
+            grid,
+            block,
+            correlation,
+            graph,
+        );
         for _ in 0..if how == 2 { count } else { 1 } {
-            run(context, stream, &text, grid, block, instructions_per_warp, time, correlation);
+            run(
+                context,
+                stream,
+                &text,
+                grid,
+                block,
+                instructions_per_warp,
+                time,
+                correlation,
+            );
         }
-        announce(1, context, stream, name, how, grid, block, correlation, graph);
+        announce(
+            1,
+            context,
+            stream,
+            name,
+            how,
+            grid,
+            block,
+            correlation,
+            graph,
+        );
     }
     0
 }
 
-fn run(context: usize, stream: u64, name: &str, grid: u32, block: u32, instructions: u64, time: u64, correlation: u32) {
+fn run(
+    context: usize,
+    stream: u64,
+    name: &str,
+    grid: u32,
+    block: u32,
+    instructions: u64,
+    time: u64,
+    correlation: u32,
+) {
     let mut locked = state();
-    let (number, device) = locked.contexts.get(&context).map_or((0, 0), |one| (one.number, one.device));
+    let (number, device) = locked
+        .contexts
+        .get(&context)
+        .map_or((0, 0), |one| (one.number, one.device));
     let warps = u64::from(grid) * u64::from(block).div_ceil(32);
-    let begin = locked.stream_end.get(&(context, stream)).copied().unwrap_or(0).max(device_now());
+    let begin = locked
+        .stream_end
+        .get(&(context, stream))
+        .copied()
+        .unwrap_or(0)
+        .max(device_now());
     let work = Work {
         device: u64::from(device),
         begin,
@@ -97,7 +159,15 @@ fn run(context: usize, stream: u64, name: &str, grid: u32, block: u32, instructi
     let name = locked.intern(name);
     if locked.recording {
         let stream = stream as u32;
-        locked.unreported.push(Unreported { work, context: number, stream, correlation, grid, block, name });
+        locked.unreported.push(Unreported {
+            work,
+            context: number,
+            stream,
+            correlation,
+            grid,
+            block,
+            name,
+        });
     }
     let mut profiled = false;
     for object in locked.ranges.values_mut() {
@@ -118,7 +188,9 @@ fn describe_graph(context: usize, graph: *mut c_void) {
     let locked = state();
     let number = numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED;
     let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
+        return;
+    };
     drop(locked);
     let null = std::ptr::null_mut();
     let mut described = GraphData {
@@ -135,7 +207,14 @@ fn describe_graph(context: usize, graph: *mut c_void) {
         stream: null,
         resourceDescriptor: std::ptr::from_mut(&mut described).cast(),
     };
-    unsafe { callback(user as *mut c_void, numbers::DOMAIN_RESOURCE, number, std::ptr::from_ref(&data).cast()) };
+    unsafe {
+        callback(
+            user as *mut c_void,
+            numbers::DOMAIN_RESOURCE,
+            number,
+            std::ptr::from_ref(&data).cast(),
+        )
+    };
 }
 
 #[allow(clippy::too_many_arguments, reason = "what a launch has")]
@@ -158,14 +237,33 @@ fn announce(
     let locked = state();
     let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
     let uid = locked.contexts.get(&context).map_or(0, |one| one.number);
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else { return };
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
+        return;
+    };
     drop(locked);
     let stream = stream as usize as *mut c_void;
     let null = std::ptr::null_mut();
-    let config = LaunchConfig { gridDim: [grid, 1, 1], blockDim: [block, 1, 1], sharedMemBytes: 0, hStream: stream };
-    let plain = LaunchParameters { f: null, gridDim: [grid, 1, 1], blockDim: [block, 1, 1], sharedMemBytes: 0, hStream: stream };
-    let extended = LaunchExParameters { config: &config, f: null };
-    let graph = GraphLaunchParameters { hGraph: graph, hStream: stream };
+    let config = LaunchConfig {
+        gridDim: [grid, 1, 1],
+        blockDim: [block, 1, 1],
+        sharedMemBytes: 0,
+        hStream: stream,
+    };
+    let plain = LaunchParameters {
+        f: null,
+        gridDim: [grid, 1, 1],
+        blockDim: [block, 1, 1],
+        sharedMemBytes: 0,
+        hStream: stream,
+    };
+    let extended = LaunchExParameters {
+        config: &config,
+        f: null,
+    };
+    let graph = GraphLaunchParameters {
+        hGraph: graph,
+        hStream: stream,
+    };
     let parameters: *const c_void = match how {
         0 => std::ptr::from_ref(&plain).cast(),
         1 => std::ptr::from_ref(&extended).cast(),
@@ -184,7 +282,14 @@ fn announce(
         correlationData: &mut correlation_data,
         correlationId: correlation,
     };
-    unsafe { callback(user as *mut c_void, numbers::DOMAIN_DRIVER, number, std::ptr::from_ref(&data).cast()) };
+    unsafe {
+        callback(
+            user as *mut c_void,
+            numbers::DOMAIN_DRIVER,
+            number,
+            std::ptr::from_ref(&data).cast(),
+        )
+    };
 }
 
 fn wait_until(end: u64) {

@@ -12,11 +12,21 @@ pub struct Graph {
 /// Makes a graph that lives on; its nodes are all itself.
 pub fn make(name: &str, grid: u32, block: u32, count: u32) -> *mut c_void {
     let name = CString::new(name).unwrap_or_default();
-    Box::into_raw(Box::new(Graph { name, grid, block, count })).cast()
+    Box::into_raw(Box::new(Graph {
+        name,
+        grid,
+        block,
+        count,
+    }))
+    .cast()
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphGetNodes(graph: *mut c_void, nodes: *mut *mut c_void, count: *mut usize) -> i32 {
+pub unsafe extern "C" fn cuGraphGetNodes(
+    graph: *mut c_void,
+    nodes: *mut *mut c_void,
+    count: *mut usize,
+) -> i32 {
     let known = unsafe { &*graph.cast::<Graph>() };
     if !nodes.is_null() {
         for i in 0..unsafe { *count }.min(known.count as usize) {
@@ -34,18 +44,28 @@ pub unsafe extern "C" fn cuGraphNodeGetType(_node: *mut c_void, kind: *mut i32) 
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGraphKernelNodeGetParams_v2(node: *mut c_void, parameters: *mut c_void) -> i32 {
+pub unsafe extern "C" fn cuGraphKernelNodeGetParams_v2(
+    node: *mut c_void,
+    parameters: *mut c_void,
+) -> i32 {
     let graph = unsafe { &*node.cast::<Graph>() };
     let sizes = [graph.grid, 1, 1, graph.block, 1, 1, 0];
     unsafe {
         parameters.cast::<*mut c_void>().write(node);
-        std::ptr::copy_nonoverlapping(sizes.as_ptr(), parameters.cast::<u8>().add(8).cast(), sizes.len());
+        std::ptr::copy_nonoverlapping(
+            sizes.as_ptr(),
+            parameters.cast::<u8>().add(8).cast(),
+            sizes.len(),
+        );
     }
     0
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuGraphChildGraphNodeGetGraph(_node: *mut c_void, _graph: *mut *mut c_void) -> i32 {
+pub extern "C" fn cuGraphChildGraphNodeGetGraph(
+    _node: *mut c_void,
+    _graph: *mut *mut c_void,
+) -> i32 {
     1
 }
 

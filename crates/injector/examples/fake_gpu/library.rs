@@ -7,9 +7,18 @@
 //! and `FAKE_GPU_SHARED` names the file in which processes share one device.
 
 #![allow(non_snake_case, reason = "the names that the injector looks for")]
-#![allow(clippy::missing_safety_doc, reason = "the contracts are those of the libraries imitated")]
-#![allow(missing_docs, reason = "the functions imitate documented ones of the same names")]
-#![allow(clippy::undocumented_unsafe_blocks, reason = "pointers come from the injector under test")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the contracts are those of the libraries imitated"
+)]
+#![allow(
+    missing_docs,
+    reason = "the functions imitate documented ones of the same names"
+)]
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "pointers come from the injector under test"
+)]
 
 mod board;
 mod device;

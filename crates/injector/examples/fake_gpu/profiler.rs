@@ -7,13 +7,20 @@ use lockstep_injector::cupti::numbers;
 
 use crate::begin;
 use crate::state::{
-    HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, Work, demand, device_now, failure, state,
+    HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, Work, demand,
+    device_now, failure, state,
 };
 
 const CHIP: &CStr = c"GH100";
 
 unsafe fn names(list: *const *const c_char, count: usize) -> Vec<String> {
-    (0..count).map(|i| unsafe { CStr::from_ptr(*list.add(i)) }.to_string_lossy().into_owned()).collect()
+    (0..count)
+        .map(|i| {
+            unsafe { CStr::from_ptr(*list.add(i)) }
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect()
 }
 
 #[unsafe(no_mangle)]
@@ -26,7 +33,10 @@ pub extern "C" fn cuptiProfilerInitialize(block: *mut ProfilerInitialize) -> i32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiDeviceGetChipName(block: *mut ChipName) -> i32 {
     begin!("cuptiDeviceGetChipName", block);
-    demand(state().initialised, "cuptiDeviceGetChipName: before cuptiProfilerInitialize");
+    demand(
+        state().initialised,
+        "cuptiDeviceGetChipName: before cuptiProfilerInitialize",
+    );
     unsafe { (*block).pChipName = CHIP.as_ptr() };
     0
 }
@@ -36,13 +46,28 @@ pub unsafe extern "C" fn cuptiProfilerHostInitialize(block: *mut HostInitialize)
     begin!("cuptiProfilerHostInitialize", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    demand(state.initialised, "cuptiProfilerHostInitialize: before cuptiProfilerInitialize");
-    demand(unsafe { CStr::from_ptr(block.pChipName) } == CHIP, "cuptiProfilerHostInitialize: another chip");
+    demand(
+        state.initialised,
+        "cuptiProfilerHostInitialize: before cuptiProfilerInitialize",
+    );
+    demand(
+        unsafe { CStr::from_ptr(block.pChipName) } == CHIP,
+        "cuptiProfilerHostInitialize: another chip",
+    );
     if block.profilerType == numbers::PROFILER_SAMPLING {
-        demand(!block.pCounterAvailabilityImage.is_null(), "cuptiProfilerHostInitialize: sampling without availability");
+        demand(
+            !block.pCounterAvailabilityImage.is_null(),
+            "cuptiProfilerHostInitialize: sampling without availability",
+        );
     }
     let handle = state.handle();
-    state.hosts.insert(handle, HostObject { kind: block.profilerType, metrics: Vec::new() });
+    state.hosts.insert(
+        handle,
+        HostObject {
+            kind: block.profilerType,
+            metrics: Vec::new(),
+        },
+    );
     block.pHostObject = handle as *mut _;
     0
 }
@@ -50,7 +75,10 @@ pub unsafe extern "C" fn cuptiProfilerHostInitialize(block: *mut HostInitialize)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiProfilerHostDeinitialize(block: *mut HostDeinitialize) -> i32 {
     begin!("cuptiProfilerHostDeinitialize", block);
-    let known = state().hosts.remove(&(unsafe { (*block).pHostObject } as usize)).is_some();
+    let known = state()
+        .hosts
+        .remove(&(unsafe { (*block).pHostObject } as usize))
+        .is_some();
     demand(known, "cuptiProfilerHostDeinitialize: not an object");
     0
 }
@@ -60,7 +88,10 @@ pub unsafe extern "C" fn cuptiProfilerHostConfigAddMetrics(block: *mut HostAddMe
     begin!("cuptiProfilerHostConfigAddMetrics", block);
     let block = unsafe { &mut *block };
     let list = unsafe { names(block.ppMetricNames, block.numMetrics) };
-    if list.iter().any(|name| Work::default().total(name).is_none()) {
+    if list
+        .iter()
+        .any(|name| Work::default().total(name).is_none())
+    {
         return numbers::INVALID_METRIC_NAME;
     }
     let mut state = state();
@@ -82,15 +113,31 @@ pub unsafe extern "C" fn cuptiProfilerHostGetConfigImageSize(block: *mut HostCon
 pub unsafe extern "C" fn cuptiProfilerHostGetConfigImage(block: *mut HostConfig) -> i32 {
     begin!("cuptiProfilerHostGetConfigImage", block);
     let block = unsafe { &mut *block };
-    demand(block.configImageSize == 64, "cuptiProfilerHostGetConfigImage: another size than asked for");
+    demand(
+        block.configImageSize == 64,
+        "cuptiProfilerHostGetConfigImage: another size than asked for",
+    );
     let mut state = state();
-    let Some(host) = state.hosts.get(&(block.pHostObject as usize)) else { return 1 };
+    let Some(host) = state.hosts.get(&(block.pHostObject as usize)) else {
+        return 1;
+    };
     // What sampling can take at once on the real chip, in the same spirit.
     let sampling = host.kind == numbers::PROFILER_SAMPLING;
-    let heavy = host.metrics.iter().filter(|name| name.starts_with("smsp__thread") || *name == "sm__warps_launched.sum");
-    let memory = host.metrics.iter().filter(|name| name.starts_with("dram__")).count();
+    let heavy = host
+        .metrics
+        .iter()
+        .filter(|name| name.starts_with("smsp__thread") || *name == "sm__warps_launched.sum");
+    let memory = host
+        .metrics
+        .iter()
+        .filter(|name| name.starts_with("dram__"))
+        .count();
     let crowded = usize::from(memory > 0 && host.metrics.len() > 4);
-    let passes = if sampling { 1 + heavy.count() + crowded } else { 1 };
+    let passes = if sampling {
+        1 + heavy.count() + crowded
+    } else {
+        1
+    };
     let metrics = host.metrics.clone();
     let mut image = vec![0; 64];
     image[0] = passes as u8;
@@ -115,17 +162,29 @@ pub unsafe extern "C" fn cuptiProfilerHostEvaluateToGpuValues(block: *mut HostEv
     let list = unsafe { names(block.ppMetricNames, block.numMetrics) };
     let state = state();
     let Some(image) = state.images.get(&(block.pCounterDataImage as usize)) else {
-        demand(false, "cuptiProfilerHostEvaluateToGpuValues: an image that was not initialised");
+        demand(
+            false,
+            "cuptiProfilerHostEvaluateToGpuValues: an image that was not initialised",
+        );
         return 1;
     };
-    demand(image.size == block.counterDataImageSize, "cuptiProfilerHostEvaluateToGpuValues: another image size");
+    demand(
+        image.size == block.counterDataImageSize,
+        "cuptiProfilerHostEvaluateToGpuValues: another image size",
+    );
     for (i, name) in list.iter().enumerate() {
         let value = if let Some(sample) = image.samples.get(block.rangeIndex) {
-            METRICS.iter().position(|known| known == name).map_or(0, |place| sample.values[place])
+            METRICS
+                .iter()
+                .position(|known| known == name)
+                .map_or(0, |place| sample.values[place])
         } else if let Some(work) = image.ranges.get(block.rangeIndex) {
             work.total(name).unwrap_or(0)
         } else {
-            demand(false, "cuptiProfilerHostEvaluateToGpuValues: no such sample or range");
+            demand(
+                false,
+                "cuptiProfilerHostEvaluateToGpuValues: no such sample or range",
+            );
             0
         };
         unsafe { *block.pMetricValues.add(i) = value as f64 };
@@ -134,15 +193,26 @@ pub unsafe extern "C" fn cuptiProfilerHostEvaluateToGpuValues(block: *mut HostEv
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiPmSamplingGetCounterAvailability(block: *mut SamplingAvailability) -> i32 {
+pub unsafe extern "C" fn cuptiPmSamplingGetCounterAvailability(
+    block: *mut SamplingAvailability,
+) -> i32 {
     begin!("cuptiPmSamplingGetCounterAvailability", block);
     let block = unsafe { &mut *block };
-    let busy = state().sampling.values().any(|one| one.device as usize == block.deviceIndex);
-    demand(!busy, "cuptiPmSamplingGetCounterAvailability: while the device is sampled");
+    let busy = state()
+        .sampling
+        .values()
+        .any(|one| one.device as usize == block.deviceIndex);
+    demand(
+        !busy,
+        "cuptiPmSamplingGetCounterAvailability: while the device is sampled",
+    );
     if block.pCounterAvailabilityImage.is_null() {
         block.counterAvailabilityImageSize = 128;
     } else {
-        demand(block.counterAvailabilityImageSize == 128, "availability: another size than asked for");
+        demand(
+            block.counterAvailabilityImageSize == 128,
+            "availability: another size than asked for",
+        );
     }
     0
 }
@@ -152,13 +222,27 @@ pub unsafe extern "C" fn cuptiPmSamplingEnable(block: *mut SamplingEnable) -> i3
     begin!("cuptiPmSamplingEnable", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    demand(state.initialised, "cuptiPmSamplingEnable: before cuptiProfilerInitialize");
-    if state.sampling.values().any(|one| one.device as usize == block.deviceIndex) {
+    demand(
+        state.initialised,
+        "cuptiPmSamplingEnable: before cuptiProfilerInitialize",
+    );
+    if state
+        .sampling
+        .values()
+        .any(|one| one.device as usize == block.deviceIndex)
+    {
         return 7;
     }
     let handle = state.handle();
     let device = block.deviceIndex as u32;
-    let object = SamplingObject { device, stage: Stage::Enabled, interval: 0, next: 0, stopped: 0, most_samples: 0 };
+    let object = SamplingObject {
+        device,
+        stage: Stage::Enabled,
+        interval: 0,
+        next: 0,
+        stopped: 0,
+        most_samples: 0,
+    };
     state.sampling.insert(handle, object);
     block.pPmSamplingObject = handle as *mut _;
     0
@@ -171,7 +255,10 @@ macro_rules! at_stage {
             demand(false, concat!($function, ": not an object"));
             return 1;
         };
-        demand(matches!(object.stage, $stages), &format!("{}: at stage {:?}", $function, object.stage));
+        demand(
+            matches!(object.stage, $stages),
+            &format!("{}: at stage {:?}", $function, object.stage),
+        );
         object
     }};
 }
@@ -181,7 +268,12 @@ pub unsafe extern "C" fn cuptiPmSamplingDisable(block: *mut SamplingDisable) -> 
     begin!("cuptiPmSamplingDisable", block);
     let handle = unsafe { (*block).pPmSamplingObject } as usize;
     let mut state = state();
-    at_stage!(state, handle, "cuptiPmSamplingDisable", Stage::Enabled | Stage::Configured | Stage::Stopped);
+    at_stage!(
+        state,
+        handle,
+        "cuptiPmSamplingDisable",
+        Stage::Enabled | Stage::Configured | Stage::Stopped
+    );
     state.sampling.remove(&handle);
     0
 }
@@ -192,13 +284,27 @@ pub unsafe extern "C" fn cuptiPmSamplingSetConfig(block: *mut SamplingConfig) ->
     let block = unsafe { &mut *block };
     let image = unsafe { std::slice::from_raw_parts(block.pConfig, block.configSize) }.to_vec();
     let mut state = state();
-    demand(state.configurations.contains_key(&image), "cuptiPmSamplingSetConfig: an unknown configuration");
+    demand(
+        state.configurations.contains_key(&image),
+        "cuptiPmSamplingSetConfig: an unknown configuration",
+    );
     if image[0] != 1 {
         return 27;
     }
-    demand(block.triggerMode == numbers::TRIGGER_TIME, "cuptiPmSamplingSetConfig: another trigger");
-    demand(block.hardwareBufferSize > 0, "cuptiPmSamplingSetConfig: no buffer");
-    let object = at_stage!(state, block.pPmSamplingObject, "cuptiPmSamplingSetConfig", Stage::Enabled);
+    demand(
+        block.triggerMode == numbers::TRIGGER_TIME,
+        "cuptiPmSamplingSetConfig: another trigger",
+    );
+    demand(
+        block.hardwareBufferSize > 0,
+        "cuptiPmSamplingSetConfig: no buffer",
+    );
+    let object = at_stage!(
+        state,
+        block.pPmSamplingObject,
+        "cuptiPmSamplingSetConfig",
+        Stage::Enabled
+    );
     object.stage = Stage::Configured;
     object.interval = block.samplingInterval;
     0
@@ -209,7 +315,12 @@ pub unsafe extern "C" fn cuptiPmSamplingStart(block: *mut SamplingStart) -> i32 
     begin!("cuptiPmSamplingStart", block);
     let mut state = state();
     let handle = unsafe { (*block).pPmSamplingObject };
-    let object = at_stage!(state, handle, "cuptiPmSamplingStart", Stage::Configured | Stage::Stopped);
+    let object = at_stage!(
+        state,
+        handle,
+        "cuptiPmSamplingStart",
+        Stage::Configured | Stage::Stopped
+    );
     object.stage = Stage::Started;
     object.next = device_now();
     0
@@ -231,22 +342,49 @@ pub unsafe extern "C" fn cuptiPmSamplingGetCounterDataSize(block: *mut SamplingI
     begin!("cuptiPmSamplingGetCounterDataSize", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    let object = at_stage!(state, block.pPmSamplingObject, "cuptiPmSamplingGetCounterDataSize", _);
+    let object = at_stage!(
+        state,
+        block.pPmSamplingObject,
+        "cuptiPmSamplingGetCounterDataSize",
+        _
+    );
     object.most_samples = block.maxSamples as usize;
-    let sample = std::env::var("FAKE_GPU_SAMPLE_BYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(64);
+    let sample = std::env::var("FAKE_GPU_SAMPLE_BYTES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(64);
     block.counterDataSize = sample * block.maxSamples as usize;
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiPmSamplingCounterDataImageInitialize(block: *mut SamplingImageInitialize) -> i32 {
+pub unsafe extern "C" fn cuptiPmSamplingCounterDataImageInitialize(
+    block: *mut SamplingImageInitialize,
+) -> i32 {
     begin!("cuptiPmSamplingCounterDataImageInitialize", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    at_stage!(state, block.pPmSamplingObject, "cuptiPmSamplingCounterDataImageInitialize", _);
-    let loses = state.images.get(&(block.pCounterData as usize)).is_some_and(|image| image.partial);
-    demand(!loses, "cuptiPmSamplingCounterDataImageInitialize: an incomplete sample is lost");
-    state.images.insert(block.pCounterData as usize, Image { size: block.counterDataSize, ..Image::default() });
+    at_stage!(
+        state,
+        block.pPmSamplingObject,
+        "cuptiPmSamplingCounterDataImageInitialize",
+        _
+    );
+    let loses = state
+        .images
+        .get(&(block.pCounterData as usize))
+        .is_some_and(|image| image.partial);
+    demand(
+        !loses,
+        "cuptiPmSamplingCounterDataImageInitialize: an incomplete sample is lost",
+    );
+    state.images.insert(
+        block.pCounterData as usize,
+        Image {
+            size: block.counterDataSize,
+            ..Image::default()
+        },
+    );
     0
 }
 
@@ -258,12 +396,28 @@ pub unsafe extern "C" fn cuptiPmSamplingDecodeData(block: *mut SamplingDecode) -
     state.refresh_works();
     // What another process launched a moment ago may not be in the file yet.
     let now = device_now() - 2_000_000;
-    let object = at_stage!(state, block.pPmSamplingObject, "cuptiPmSamplingDecodeData", Stage::Started | Stage::Stopped);
-    let until = if object.stage == Stage::Stopped { object.stopped } else { now };
-    let (device, most, stopped) = (object.device, object.most_samples, object.stage == Stage::Stopped);
+    let object = at_stage!(
+        state,
+        block.pPmSamplingObject,
+        "cuptiPmSamplingDecodeData",
+        Stage::Started | Stage::Stopped
+    );
+    let until = if object.stage == Stage::Stopped {
+        object.stopped
+    } else {
+        now
+    };
+    let (device, most, stopped) = (
+        object.device,
+        object.most_samples,
+        object.stage == Stage::Stopped,
+    );
     let handle = block.pPmSamplingObject as usize;
     let Some(mut image) = state.images.remove(&(block.pCounterDataImage as usize)) else {
-        demand(false, "cuptiPmSamplingDecodeData: an image that was not initialised");
+        demand(
+            false,
+            "cuptiPmSamplingDecodeData: an image that was not initialised",
+        );
         return 1;
     };
     let mut works = std::mem::take(&mut state.works);
@@ -273,10 +427,20 @@ pub unsafe extern "C" fn cuptiPmSamplingDecodeData(block: *mut SamplingDecode) -
     image.partial = false;
     while image.samples.len() < most && object.next + object.interval <= until {
         let (begin, end) = (object.next, object.next + object.interval);
-        let here: Vec<&Work> =
-            works.iter().filter(|work| work.device == u64::from(device) && work.begin < end && work.end > begin).collect();
-        let value = |metric: &&str| here.iter().map(|work| work.between(metric, begin, end)).sum();
-        image.samples.push(Sample { begin, end, values: METRICS.iter().map(value).collect() });
+        let here: Vec<&Work> = works
+            .iter()
+            .filter(|work| work.device == u64::from(device) && work.begin < end && work.end > begin)
+            .collect();
+        let value = |metric: &&str| {
+            here.iter()
+                .map(|work| work.between(metric, begin, end))
+                .sum()
+        };
+        image.samples.push(Sample {
+            begin,
+            end,
+            values: METRICS.iter().map(value).collect(),
+        });
         object.next = end;
         works.retain(|work| work.device != u64::from(device) || work.end > end);
     }
@@ -297,19 +461,27 @@ pub unsafe extern "C" fn cuptiPmSamplingGetCounterDataInfo(block: *mut SamplingI
     begin!("cuptiPmSamplingGetCounterDataInfo", block);
     let block = unsafe { &mut *block };
     let state = state();
-    let image = state.images.get(&(block.pCounterDataImage as usize)).cloned().unwrap_or_default();
+    let image = state
+        .images
+        .get(&(block.pCounterDataImage as usize))
+        .cloned()
+        .unwrap_or_default();
     block.numPopulatedSamples = image.samples.len();
     block.numCompletedSamples = image.samples.len() - usize::from(image.partial);
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiPmSamplingCounterDataGetSampleInfo(block: *mut SamplingSampleInfo) -> i32 {
+pub unsafe extern "C" fn cuptiPmSamplingCounterDataGetSampleInfo(
+    block: *mut SamplingSampleInfo,
+) -> i32 {
     begin!("cuptiPmSamplingCounterDataGetSampleInfo", block);
     let block = unsafe { &mut *block };
     let state = state();
     let image = state.images.get(&(block.pCounterDataImage as usize));
-    let Some(sample) = image.and_then(|image| image.samples.get(block.sampleIndex)) else { return 1 };
+    let Some(sample) = image.and_then(|image| image.samples.get(block.sampleIndex)) else {
+        return 1;
+    };
     block.startTimestamp = sample.begin;
     block.endTimestamp = sample.end;
     0
@@ -320,11 +492,25 @@ pub unsafe extern "C" fn cuptiRangeProfilerEnable(block: *mut RangeEnable) -> i3
     begin!("cuptiRangeProfilerEnable", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    demand(state.initialised, "cuptiRangeProfilerEnable: before cuptiProfilerInitialize");
-    demand(state.contexts.contains_key(&(block.ctx as usize)), "cuptiRangeProfilerEnable: not a context");
-    demand(!state.recording, "cuptiRangeProfilerEnable: while kernels are traced");
+    demand(
+        state.initialised,
+        "cuptiRangeProfilerEnable: before cuptiProfilerInitialize",
+    );
+    demand(
+        state.contexts.contains_key(&(block.ctx as usize)),
+        "cuptiRangeProfilerEnable: not a context",
+    );
+    demand(
+        !state.recording,
+        "cuptiRangeProfilerEnable: while kernels are traced",
+    );
     let handle = state.handle();
-    let object = RangeObject { context: block.ctx as usize, stage: Stage::Enabled, ranges: Vec::new(), image: 0 };
+    let object = RangeObject {
+        context: block.ctx as usize,
+        stage: Stage::Enabled,
+        ranges: Vec::new(),
+        image: 0,
+    };
     state.ranges.insert(handle, object);
     block.pRangeProfilerObject = handle as *mut _;
     0
@@ -336,7 +522,10 @@ macro_rules! range_at_stage {
             demand(false, concat!($function, ": not an object"));
             return 1;
         };
-        demand(matches!(object.stage, $stages), &format!("{}: at stage {:?}", $function, object.stage));
+        demand(
+            matches!(object.stage, $stages),
+            &format!("{}: at stage {:?}", $function, object.stage),
+        );
         object
     }};
 }
@@ -346,7 +535,12 @@ pub unsafe extern "C" fn cuptiRangeProfilerDisable(block: *mut RangeDisable) -> 
     begin!("cuptiRangeProfilerDisable", block);
     let handle = unsafe { (*block).pRangeProfilerObject } as usize;
     let mut state = state();
-    range_at_stage!(state, handle, "cuptiRangeProfilerDisable", Stage::Enabled | Stage::Configured | Stage::Stopped);
+    range_at_stage!(
+        state,
+        handle,
+        "cuptiRangeProfilerDisable",
+        Stage::Enabled | Stage::Configured | Stage::Stopped
+    );
     state.ranges.remove(&handle);
     0
 }
@@ -355,17 +549,28 @@ pub unsafe extern "C" fn cuptiRangeProfilerDisable(block: *mut RangeDisable) -> 
 pub unsafe extern "C" fn cuptiRangeProfilerGetCounterDataSize(block: *mut RangeImageSize) -> i32 {
     begin!("cuptiRangeProfilerGetCounterDataSize", block);
     let block = unsafe { &mut *block };
-    demand(block.maxNumRangeTreeNodes as usize >= block.maxNumOfRanges, "fewer nodes than ranges");
+    demand(
+        block.maxNumRangeTreeNodes as usize >= block.maxNumOfRanges,
+        "fewer nodes than ranges",
+    );
     block.counterDataSize = 64 * block.maxNumOfRanges;
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiRangeProfilerCounterDataImageInitialize(block: *mut RangeImageInitialize) -> i32 {
+pub unsafe extern "C" fn cuptiRangeProfilerCounterDataImageInitialize(
+    block: *mut RangeImageInitialize,
+) -> i32 {
     begin!("cuptiRangeProfilerCounterDataImageInitialize", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    state.images.insert(block.pCounterData as usize, Image { size: block.counterDataSize, ..Image::default() });
+    state.images.insert(
+        block.pCounterData as usize,
+        Image {
+            size: block.counterDataSize,
+            ..Image::default()
+        },
+    );
     0
 }
 
@@ -374,11 +579,24 @@ pub unsafe extern "C" fn cuptiRangeProfilerSetConfig(block: *mut RangeConfig) ->
     begin!("cuptiRangeProfilerSetConfig", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    let prepared = state.images.get(&(block.pCounterDataImage as usize)).is_some_and(|image| image.ranges.is_empty());
-    demand(prepared, "cuptiRangeProfilerSetConfig: an image that was not initialised");
-    demand(block.range == numbers::RANGE_AUTOMATIC && block.replayMode == numbers::REPLAY_KERNEL, "another range mode");
-    let object =
-        range_at_stage!(state, block.pRangeProfilerObject, "cuptiRangeProfilerSetConfig", Stage::Enabled | Stage::Stopped);
+    let prepared = state
+        .images
+        .get(&(block.pCounterDataImage as usize))
+        .is_some_and(|image| image.ranges.is_empty());
+    demand(
+        prepared,
+        "cuptiRangeProfilerSetConfig: an image that was not initialised",
+    );
+    demand(
+        block.range == numbers::RANGE_AUTOMATIC && block.replayMode == numbers::REPLAY_KERNEL,
+        "another range mode",
+    );
+    let object = range_at_stage!(
+        state,
+        block.pRangeProfilerObject,
+        "cuptiRangeProfilerSetConfig",
+        Stage::Enabled | Stage::Stopped
+    );
     object.stage = Stage::Configured;
     object.image = block.pCounterDataImage as usize;
     0
@@ -391,10 +609,14 @@ pub unsafe extern "C" fn cuptiRangeProfilerStart(block: *mut RangeStart) -> i32 
     let handle = unsafe { (*block).pRangeProfilerObject };
     // The hardware counts in one context at a time.
     if state.ranges.values().any(|one| one.stage == Stage::Started) {
-        demand(false, "cuptiRangeProfilerStart: while another context is profiled");
+        demand(
+            false,
+            "cuptiRangeProfilerStart: while another context is profiled",
+        );
         return numbers::HARDWARE_BUSY;
     }
-    range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured).stage = Stage::Started;
+    range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured).stage =
+        Stage::Started;
     0
 }
 
@@ -403,7 +625,13 @@ pub unsafe extern "C" fn cuptiRangeProfilerStop(block: *mut RangeStop) -> i32 {
     begin!("cuptiRangeProfilerStop", block);
     let block = unsafe { &mut *block };
     let mut state = state();
-    range_at_stage!(state, block.pRangeProfilerObject, "cuptiRangeProfilerStop", Stage::Started).stage = Stage::Stopped;
+    range_at_stage!(
+        state,
+        block.pRangeProfilerObject,
+        "cuptiRangeProfilerStop",
+        Stage::Started
+    )
+    .stage = Stage::Stopped;
     block.isAllPassSubmitted = 1;
     0
 }
@@ -413,7 +641,12 @@ pub unsafe extern "C" fn cuptiRangeProfilerDecodeData(block: *mut RangeDecode) -
     begin!("cuptiRangeProfilerDecodeData", block);
     let mut state = state();
     let handle = unsafe { (*block).pRangeProfilerObject };
-    let object = range_at_stage!(state, handle, "cuptiRangeProfilerDecodeData", Stage::Stopped);
+    let object = range_at_stage!(
+        state,
+        handle,
+        "cuptiRangeProfilerDecodeData",
+        Stage::Stopped
+    );
     let (ranges, image) = (std::mem::take(&mut object.ranges), object.image);
     demand(ranges.len() <= 256, "more ranges than the image holds");
     if let Some(image) = state.images.get_mut(&image) {
@@ -427,7 +660,10 @@ pub unsafe extern "C" fn cuptiRangeProfilerGetCounterDataInfo(block: *mut RangeI
     begin!("cuptiRangeProfilerGetCounterDataInfo", block);
     let block = unsafe { &mut *block };
     let state = state();
-    block.numTotalRanges = state.images.get(&(block.pCounterDataImage as usize)).map_or(0, |image| image.ranges.len());
+    block.numTotalRanges = state
+        .images
+        .get(&(block.pCounterDataImage as usize))
+        .map_or(0, |image| image.ranges.len());
     0
 }
 

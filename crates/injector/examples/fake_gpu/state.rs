@@ -25,7 +25,14 @@ impl Work {
 
     fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let fields = [self.device, self.begin, self.end, self.instructions, self.warps, self.cycles];
+        let fields = [
+            self.device,
+            self.begin,
+            self.end,
+            self.instructions,
+            self.warps,
+            self.cycles,
+        ];
         for (i, field) in fields.iter().enumerate() {
             bytes[8 * i..8 * i + 8].copy_from_slice(&field.to_le_bytes());
         }
@@ -34,20 +41,32 @@ impl Work {
 
     fn from_bytes(bytes: &[u8]) -> Self {
         let field = |i: usize| u64::from_le_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
-        Self { device: field(0), begin: field(1), end: field(2), instructions: field(3), warps: field(4), cycles: field(5) }
+        Self {
+            device: field(0),
+            begin: field(1),
+            end: field(2),
+            instructions: field(3),
+            warps: field(4),
+            cycles: field(5),
+        }
     }
 
     /// The whole count of `metric`; nothing if the chip has no such metric.
     pub fn total(&self, metric: &str) -> Option<u64> {
         Some(match metric {
-            "sm__inst_executed.sum" | "sm__inst_executed_realtime.sum" | "smsp__inst_executed.sum" => self.instructions,
-            "sm__inst_issued.sum" | "smsp__inst_issued.sum" => self.instructions + self.instructions / 100,
+            "sm__inst_executed.sum"
+            | "sm__inst_executed_realtime.sum"
+            | "smsp__inst_executed.sum" => self.instructions,
+            "sm__inst_issued.sum" | "smsp__inst_issued.sum" => {
+                self.instructions + self.instructions / 100
+            }
             "sm__cycles_active.sum" => self.cycles,
             "smsp__thread_inst_executed.sum" => self.instructions * 32,
-            "sm__thread_inst_executed_pred_on_realtime.sum" | "smsp__thread_inst_executed_pred_on.sum" => {
-                self.instructions * 31
-            }
-            "tpc__warps_launched_shader_cs.sum" | "smsp__warps_launched.sum" | "sm__warps_launched.sum" => self.warps,
+            "sm__thread_inst_executed_pred_on_realtime.sum"
+            | "smsp__thread_inst_executed_pred_on.sum" => self.instructions * 31,
+            "tpc__warps_launched_shader_cs.sum"
+            | "smsp__warps_launched.sum"
+            | "sm__warps_launched.sum" => self.warps,
             "dram__bytes_read.sum" | "dram__bytes_write.sum" => self.warps * 128,
             _ => return None,
         })
@@ -57,7 +76,9 @@ impl Work {
     pub fn between(&self, metric: &str, begin: u64, end: u64) -> u64 {
         let total = u128::from(self.total(metric).unwrap_or(0));
         let length = u128::from(self.end - self.begin).max(1);
-        let until = |time: u64| (total * u128::from(time.clamp(self.begin, self.end) - self.begin) / length) as u64;
+        let until = |time: u64| {
+            (total * u128::from(time.clamp(self.begin, self.end) - self.begin) / length) as u64
+        };
         until(end) - until(begin)
     }
 }
@@ -213,7 +234,8 @@ impl State {
         match std::env::var_os("FAKE_GPU_SHARED") {
             Some(path) => {
                 let file = OpenOptions::new().append(true).create(true).open(path);
-                file.and_then(|mut file| file.write_all(&work.to_bytes())).expect("the shared device can be written");
+                file.and_then(|mut file| file.write_all(&work.to_bytes()))
+                    .expect("the shared device can be written");
             }
             None => self.works.push(work),
         }
@@ -221,10 +243,16 @@ impl State {
 
     /// Learns what other processes launched.
     pub fn refresh_works(&mut self) {
-        let Some(path) = std::env::var_os("FAKE_GPU_SHARED") else { return };
-        let Ok(mut file) = std::fs::File::open(path) else { return };
+        let Some(path) = std::env::var_os("FAKE_GPU_SHARED") else {
+            return;
+        };
+        let Ok(mut file) = std::fs::File::open(path) else {
+            return;
+        };
         let mut bytes = Vec::new();
-        if file.seek(SeekFrom::Start(self.read_bytes)).is_ok() && file.read_to_end(&mut bytes).is_ok() {
+        if file.seek(SeekFrom::Start(self.read_bytes)).is_ok()
+            && file.read_to_end(&mut bytes).is_ok()
+        {
             for record in bytes.chunks_exact(Work::BYTES) {
                 self.works.push(Work::from_bytes(record));
                 self.read_bytes += Work::BYTES as u64;
@@ -274,8 +302,14 @@ pub fn check_block<B: lockstep_injector::cupti::layouts::Block>(function: &str, 
     let (size, private) = unsafe { (*words, *words.add(1) as *mut c_void) };
     let shorter = function == "cuptiProfilerHostInitialize"
         && size == lockstep_injector::cupti::layouts::HostInitialize::SHORTER;
-    demand(size == B::SIZE || shorter, &format!("{function}: a block of {size} bytes, not {}", B::SIZE));
-    demand(private.is_null(), &format!("{function}: the private part is not null"));
+    demand(
+        size == B::SIZE || shorter,
+        &format!("{function}: a block of {size} bytes, not {}", B::SIZE),
+    );
+    demand(
+        private.is_null(),
+        &format!("{function}: the private part is not null"),
+    );
 }
 
 /// Fails on request, else checks the block.

@@ -12,7 +12,11 @@ const SUBSCRIBER: usize = 0x77;
 const RECORD_BYTES: usize = 224;
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiSubscribe(handle: *mut *mut c_void, callback: Callback, user: *mut c_void) -> i32 {
+pub unsafe extern "C" fn cuptiSubscribe(
+    handle: *mut *mut c_void,
+    callback: Callback,
+    user: *mut c_void,
+) -> i32 {
     if let Some(code) = failure("cuptiSubscribe") {
         return code;
     }
@@ -27,13 +31,24 @@ pub unsafe extern "C" fn cuptiSubscribe(handle: *mut *mut c_void, callback: Call
 
 #[unsafe(no_mangle)]
 pub extern "C" fn cuptiUnsubscribe(_handle: *mut c_void) -> i32 {
-    demand(state().callback.take().is_some(), "cuptiUnsubscribe: nobody subscribed");
+    demand(
+        state().callback.take().is_some(),
+        "cuptiUnsubscribe: nobody subscribed",
+    );
     0
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuptiEnableCallback(enable: u32, handle: *mut c_void, domain: u32, number: u32) -> i32 {
-    demand(handle as usize == SUBSCRIBER, "cuptiEnableCallback: a handle that is no subscriber");
+pub extern "C" fn cuptiEnableCallback(
+    enable: u32,
+    handle: *mut c_void,
+    domain: u32,
+    number: u32,
+) -> i32 {
+    demand(
+        handle as usize == SUBSCRIBER,
+        "cuptiEnableCallback: a handle that is no subscriber",
+    );
     let mut state = state();
     if enable == 1 {
         state.enabled.insert((domain, number));
@@ -46,7 +61,9 @@ pub extern "C" fn cuptiEnableCallback(enable: u32, handle: *mut c_void, domain: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetContextId(context: *mut c_void, number: *mut u32) -> i32 {
     let state = state();
-    let Some(context) = state.contexts.get(&(context as usize)) else { return 3 };
+    let Some(context) = state.contexts.get(&(context as usize)) else {
+        return 3;
+    };
     unsafe { *number = context.number };
     0
 }
@@ -54,13 +71,20 @@ pub unsafe extern "C" fn cuptiGetContextId(context: *mut c_void, number: *mut u3
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuptiGetDeviceId(context: *mut c_void, number: *mut u32) -> i32 {
     let state = state();
-    let Some(context) = state.contexts.get(&(context as usize)) else { return 3 };
+    let Some(context) = state.contexts.get(&(context as usize)) else {
+        return 3;
+    };
     unsafe { *number = context.device };
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiGetStreamIdEx(_context: *mut c_void, stream: *mut c_void, _per_thread: u8, number: *mut u32) -> i32 {
+pub unsafe extern "C" fn cuptiGetStreamIdEx(
+    _context: *mut c_void,
+    stream: *mut c_void,
+    _per_thread: u8,
+    number: *mut u32,
+) -> i32 {
     unsafe { *number = stream as usize as u32 };
     0
 }
@@ -92,9 +116,15 @@ pub unsafe extern "C" fn cuptiGetResultString(result: i32, text: *mut *const c_c
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn cuptiActivityRegisterCallbacks(requested: BufferRequested, completed: BufferCompleted) -> i32 {
+pub extern "C" fn cuptiActivityRegisterCallbacks(
+    requested: BufferRequested,
+    completed: BufferCompleted,
+) -> i32 {
     let mut state = state();
-    demand(!state.recording, "cuptiActivityRegisterCallbacks: after a kind was enabled");
+    demand(
+        !state.recording,
+        "cuptiActivityRegisterCallbacks: after a kind was enabled",
+    );
     state.buffers = Some((requested, completed));
     0
 }
@@ -105,8 +135,14 @@ pub extern "C" fn cuptiActivityEnable(kind: u32) -> i32 {
         return code;
     }
     let mut state = state();
-    demand(state.buffers.is_some(), "cuptiActivityEnable: before cuptiActivityRegisterCallbacks");
-    demand(kind == numbers::ACTIVITY_CONCURRENT_KERNEL, "cuptiActivityEnable: an unexpected kind");
+    demand(
+        state.buffers.is_some(),
+        "cuptiActivityEnable: before cuptiActivityRegisterCallbacks",
+    );
+    demand(
+        kind == numbers::ACTIVITY_CONCURRENT_KERNEL,
+        "cuptiActivityEnable: an unexpected kind",
+    );
     state.recording = true;
     0
 }
@@ -118,15 +154,27 @@ pub extern "C" fn cuptiActivityDisable(_kind: u32) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(_context: *mut c_void, _stream: u32, dropped: *mut usize) -> i32 {
+pub unsafe extern "C" fn cuptiActivityGetNumDroppedRecords(
+    _context: *mut c_void,
+    _stream: u32,
+    dropped: *mut usize,
+) -> i32 {
     unsafe { *dropped = 0 };
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuptiActivityGetNextRecord(buffer: *mut u8, valid: usize, record: *mut *mut u32) -> i32 {
+pub unsafe extern "C" fn cuptiActivityGetNextRecord(
+    buffer: *mut u8,
+    valid: usize,
+    record: *mut *mut u32,
+) -> i32 {
     let last = unsafe { *record }.cast::<u8>();
-    let next = if last.is_null() { buffer } else { unsafe { last.add(RECORD_BYTES) } };
+    let next = if last.is_null() {
+        buffer
+    } else {
+        unsafe { last.add(RECORD_BYTES) }
+    };
     if next as usize + RECORD_BYTES > buffer as usize + valid {
         return numbers::MAX_LIMIT_REACHED;
     }
@@ -139,8 +187,13 @@ pub extern "C" fn cuptiActivityFlushAll(forced: u32) -> i32 {
     loop {
         // Callbacks run without the lock, as the real library runs them from any thread.
         let locked = state();
-        let Some((requested, completed)) = locked.buffers else { return 0 };
-        demand(locked.recording, "cuptiActivityFlushAll: nothing is recorded");
+        let Some((requested, completed)) = locked.buffers else {
+            return 0;
+        };
+        demand(
+            locked.recording,
+            "cuptiActivityFlushAll: nothing is recorded",
+        );
         let now = device_now();
         let ready = |end: u64| forced == 1 || end <= now;
         if !locked.unreported.iter().any(|one| ready(one.work.end)) {
@@ -149,7 +202,10 @@ pub extern "C" fn cuptiActivityFlushAll(forced: u32) -> i32 {
         drop(locked);
         let (mut buffer, mut size, mut most) = (std::ptr::null_mut(), 0, 0);
         unsafe { requested(&mut buffer, &mut size, &mut most) };
-        demand(!buffer.is_null() && (buffer as usize).is_multiple_of(8), "an activity buffer that is not aligned");
+        demand(
+            !buffer.is_null() && (buffer as usize).is_multiple_of(8),
+            "an activity buffer that is not aligned",
+        );
         if buffer.is_null() {
             return 0;
         }
@@ -162,7 +218,13 @@ pub extern "C" fn cuptiActivityFlushAll(forced: u32) -> i32 {
                 continue;
             }
             let finished = one.work.end <= now;
-            let host = |time: u64| if finished { time.wrapping_sub(clock_offset()) } else { 0 };
+            let host = |time: u64| {
+                if finished {
+                    time.wrapping_sub(clock_offset())
+                } else {
+                    0
+                }
+            };
             let record = buffer.wrapping_add(used).cast::<KernelActivity>();
             unsafe {
                 std::ptr::write_bytes(record.cast::<u8>(), 0, RECORD_BYTES);

@@ -4,8 +4,14 @@
 //! test `layouts_agree_with_the_headers` does just that with a C compiler where they are installed.
 //! Only what this crate uses is declared.
 
-#![allow(non_snake_case, reason = "CUPTI's spelling, compared with its headers by a test")]
-#![allow(missing_docs, reason = "the fields are documented in CUPTI's headers under the same names")]
+#![allow(
+    non_snake_case,
+    reason = "CUPTI's spelling, compared with its headers by a test"
+)]
+#![allow(
+    missing_docs,
+    reason = "the fields are documented in CUPTI's headers under the same names"
+)]
 
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
@@ -23,7 +29,11 @@ pub unsafe trait Block: Sized {
         // SAFETY: the trait promises that all zeros is a value.
         let mut block: Self = unsafe { std::mem::zeroed() };
         // SAFETY: the trait promises that a `usize`, the size, comes first.
-        unsafe { std::ptr::from_mut(&mut block).cast::<usize>().write(Self::SIZE) };
+        unsafe {
+            std::ptr::from_mut(&mut block)
+                .cast::<usize>()
+                .write(Self::SIZE)
+        };
         block
     }
 }

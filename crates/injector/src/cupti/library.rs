@@ -160,13 +160,20 @@ impl Cupti {
         }
         let mut text: *const c_char = std::ptr::null();
         // SAFETY: a valid place for the pointer; the string is CUPTI's own constant.
-        let known = unsafe { (self.tracing.result_string)(number, &mut text) } == numbers::SUCCESS && !text.is_null();
+        let known = unsafe { (self.tracing.result_string)(number, &mut text) } == numbers::SUCCESS
+            && !text.is_null();
         let word = if known {
             // SAFETY: not null, and terminated by CUPTI.
-            unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+            unsafe { CStr::from_ptr(text) }
+                .to_string_lossy()
+                .into_owned()
         } else {
             "unknown error".to_owned()
         };
-        Err(CuptiError { doing, number, word })
+        Err(CuptiError {
+            doing,
+            number,
+            word,
+        })
     }
 }

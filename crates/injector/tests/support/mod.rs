@@ -28,21 +28,36 @@ pub fn outputs() -> PathBuf {
 /// The injector as this build made it.
 pub fn injector() -> PathBuf {
     let folder = outputs();
-    let places = [folder.join("deps/liblockstep_injector.so"), folder.join("liblockstep_injector.so")];
-    places.into_iter().find(|path| path.exists()).expect("cargo builds the library for its tests")
+    let places = [
+        folder.join("deps/liblockstep_injector.so"),
+        folder.join("liblockstep_injector.so"),
+    ];
+    places
+        .into_iter()
+        .find(|path| path.exists())
+        .expect("cargo builds the library for its tests")
 }
 
 impl Bench {
     pub fn new() -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("lockstep-injector-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("lockstep-injector-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         SegmentDirectory::open(&folder, "").unwrap();
         let fake = outputs().join("examples/libfake_gpu.so");
         assert!(fake.exists(), "cargo builds examples for its tests");
-        let mut bench = Self { folder, environment: Vec::new() };
+        let mut bench = Self {
+            folder,
+            environment: Vec::new(),
+        };
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        for variable in ["FAKE_GPU", "LOCKSTEP_CUPTI", "LOCKSTEP_NVML", "LOCKSTEP_LIBCUDA"] {
+        for variable in [
+            "FAKE_GPU",
+            "LOCKSTEP_CUPTI",
+            "LOCKSTEP_NVML",
+            "LOCKSTEP_LIBCUDA",
+        ] {
             bench.set(variable, &text(&fake));
         }
         bench.set("FAKE_GPU_LOG", &text(&bench.folder.join("complaints")));
@@ -112,7 +127,10 @@ impl Bench {
     }
 
     pub fn segment_count(&self) -> usize {
-        SegmentDirectory::observe(&self.segments()).segments().unwrap().len()
+        SegmentDirectory::observe(&self.segments())
+            .segments()
+            .unwrap()
+            .len()
     }
 }
 
@@ -156,7 +174,12 @@ pub struct Collected {
 impl Collected {
     /// Totals of one counter by what `name` makes of a key.
     pub fn totals(&self, counter: &str, name: impl Fn(&Key) -> String) -> BTreeMap<String, u64> {
-        let place = self.collector.counters().iter().position(|known| *known == counter).unwrap();
+        let place = self
+            .collector
+            .counters()
+            .iter()
+            .position(|known| *known == counter)
+            .unwrap();
         let mut sums = BTreeMap::new();
         for (key, totals) in self.collector.totals() {
             *sums.entry(name(key)).or_default() += totals.counters[place].unwrap_or(0);

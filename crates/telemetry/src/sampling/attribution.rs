@@ -16,7 +16,7 @@
 //! Left out: the order in which the hardware runs concurrent streams, contexts and processes, which
 //! nobody reports. Their warps are taken in the order of launches.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::rows::{Key, LaunchRow};
@@ -43,6 +43,9 @@ pub struct Part {
     pub growth: Vec<Option<u64>>,
 }
 
+/// Where a launch stands in the queue.
+type Place = (u64, u64);
+
 /// A launch on its way through the device.
 struct Queued {
     row: LaunchRow,
@@ -65,13 +68,19 @@ pub struct Attribution {
     counters: usize,
     /// Place of `warps_launched` among the counters.
     warps: Option<usize>,
-    queue: VecDeque<Queued>,
+    /// By host time, then by arrival.
+    queue: BTreeMap<Place, Queued>,
+    arrivals: u64,
     /// The launch that started warps last, and may still run.
-    running: Option<Queued>,
+    running: Option<(Place, Queued)>,
     habits: BTreeMap<Key, Habit>,
-    samples: u64,
+    /// Samples since the device last did anything.
+    idle: u32,
 }
 
+/// After so many samples without any work, launches made before them are over, whatever the count
+/// of warps says: counts may be missing from moments in which sampling was stopped.
+const IDLE: u32 = 3;
 /// Launches beyond this wait for samples that do not come: they are let go without counts.
 const LONGEST_QUEUE: usize = 1 << 20;
 
@@ -82,10 +91,11 @@ impl Attribution {
             gpu,
             counters,
             warps,
-            queue: VecDeque::new(),
+            queue: BTreeMap::new(),
+            arrivals: 0,
             running: None,
             habits: BTreeMap::new(),
-            samples: 0,
+            idle: 0,
         }
     }
 
@@ -93,10 +103,19 @@ impl Attribution {
     pub fn launched(&mut self, row: LaunchRow, timed: bool, done: &mut Vec<LaunchRow>) {
         let volume = |sizes: [u32; 3]| sizes.iter().map(|size| u64::from(*size)).product::<u64>();
         let warps = volume(row.grid) * volume(row.block).div_ceil(32);
-        let place = self.queue.partition_point(|one| one.row.begin <= row.begin);
-        self.queue.insert(place, Queued { row, timed, left: warps, begun: false });
+        let place = (row.begin, self.arrivals);
+        self.arrivals += 1;
+        self.queue.insert(
+            place,
+            Queued {
+                row,
+                timed,
+                left: warps,
+                begun: false,
+            },
+        );
         if self.queue.len() > LONGEST_QUEUE {
-            done.extend(self.queue.pop_front().map(|one| one.row));
+            done.extend(self.queue.pop_first().map(|(_, one)| one.row));
         }
     }
 
@@ -107,8 +126,18 @@ impl Attribution {
 
     /// Divides one sample; launches that are over go to `done`.
     pub fn sample(&mut self, sample: &DeviceSample, done: &mut Vec<LaunchRow>) -> Vec<Part> {
-        self.samples += 1;
-        let shares = if self.queue.iter().take(1).chain(&self.running).any(|one| one.timed) {
+        let worked = sample.growth.iter().flatten().any(|growth| *growth > 0);
+        self.idle = if worked { 0 } else { self.idle + 1 };
+        if self.idle >= IDLE {
+            let length = sample.end - sample.begin;
+            self.let_go(sample.begin.saturating_sub(length * u64::from(IDLE)), done);
+            return Vec::new();
+        }
+        let timed = self
+            .queue
+            .first_key_value()
+            .is_some_and(|(_, one)| one.timed);
+        let shares = if timed {
             self.shares_by_time(sample)
         } else {
             self.shares_by_warps(sample)
@@ -119,34 +148,37 @@ impl Attribution {
     }
 
     /// Overlap with the interval, in nanoseconds: (place in the queue, base).
-    fn shares_by_time(&mut self, sample: &DeviceSample) -> Vec<(usize, f64)> {
+    fn shares_by_time(&mut self, sample: &DeviceSample) -> Vec<(Place, f64)> {
         let mut shares = Vec::new();
-        for (place, one) in self.queue.iter_mut().enumerate() {
+        for (place, one) in &mut self.queue {
             if one.row.begin >= sample.end {
                 break;
             }
-            let overlap = one.row.end.min(sample.end).saturating_sub(one.row.begin.max(sample.begin));
+            let overlap = one
+                .row
+                .end
+                .min(sample.end)
+                .saturating_sub(one.row.begin.max(sample.begin));
             if overlap > 0 {
                 one.begun = true;
-                shares.push((place, overlap as f64));
+                shares.push((*place, overlap as f64));
             }
         }
         shares
     }
 
     /// Works the queue off by the warps that were started: (place in the queue, warps).
-    fn shares_by_warps(&mut self, sample: &DeviceSample) -> Vec<(usize, f64)> {
-        // Whatever still runs stands at the head of the queue again.
-        let carried = self.running.take().is_some_and(|running| {
-            self.queue.push_front(running);
-            true
+    fn shares_by_warps(&mut self, sample: &DeviceSample) -> Vec<(Place, f64)> {
+        // Whatever still runs stands in the queue again.
+        let carried = self.running.take().map(|(place, running)| {
+            self.queue.insert(place, running);
+            place
         });
         let started = self.warps.and_then(|place| sample.growth[place]);
         let mut left = started.unwrap_or(u64::MAX);
         let mut shares = Vec::new();
-        for place in usize::from(carried)..self.queue.len() {
-            let one = &mut self.queue[place];
-            if left == 0 || one.row.begin >= sample.end {
+        for (place, one) in &mut self.queue {
+            if left == 0 || place.0 >= sample.end {
                 break;
             }
             let taken = one.left.min(left);
@@ -158,26 +190,34 @@ impl Attribution {
                     one.begun = true;
                 }
                 one.row.end = sample.end;
-                shares.push((place, taken as f64));
+                shares.push((*place, taken as f64));
             }
         }
-        if carried && self.still_runs(sample, &shares) {
-            self.queue[0].row.end = sample.end;
-            shares.insert(0, (0, 0.0));
+        if let Some(place) = carried
+            && shares.iter().all(|(other, _)| *other != place)
+            && self.still_runs(sample, &shares)
+        {
+            if let Some(running) = self.queue.get_mut(&place) {
+                running.row.end = sample.end;
+            }
+            shares.insert(0, (place, 0.0));
         }
         shares
     }
 
     /// Whether the carried launch explains counts that the others do not.
-    fn still_runs(&self, sample: &DeviceSample, shares: &[(usize, f64)]) -> bool {
+    fn still_runs(&self, sample: &DeviceSample, shares: &[(Place, f64)]) -> bool {
         if shares.is_empty() {
-            return (0..self.counters).any(|i| Some(i) != self.warps && sample.growth[i].is_some_and(|n| n > 0));
+            return (0..self.counters)
+                .any(|i| Some(i) != self.warps && sample.growth[i].is_some_and(|n| n > 0));
         }
-        self.remainder(sample, shares).iter().any(|left| *left > 0.02)
+        self.remainder(sample, shares)
+            .iter()
+            .any(|left| *left > 0.02)
     }
 
     /// For each counter, the fraction that the habits of `shares` leave unexplained.
-    fn remainder(&self, sample: &DeviceSample, shares: &[(usize, f64)]) -> Vec<f64> {
+    fn remainder(&self, sample: &DeviceSample, shares: &[(Place, f64)]) -> Vec<f64> {
         (0..self.counters)
             .map(|i| {
                 let whole = sample.growth[i].unwrap_or(0) as f64;
@@ -186,7 +226,10 @@ impl Attribution {
                 }
                 let expected: Option<f64> = shares
                     .iter()
-                    .map(|(place, base)| self.rate(&self.queue[*place].row.key, i).map(|rate| rate * base))
+                    .map(|(place, base)| {
+                        self.rate(&self.queue[place].row.key, i)
+                            .map(|rate| rate * base)
+                    })
                     .sum();
                 expected.map_or(0.0, |expected| (1.0 - expected / whole).max(0.0))
             })
@@ -199,7 +242,7 @@ impl Attribution {
     }
 
     /// Gives every share its part of every counter.
-    fn divide(&mut self, sample: &DeviceSample, shares: Vec<(usize, f64)>) -> Vec<Part> {
+    fn divide(&mut self, sample: &DeviceSample, shares: Vec<(Place, f64)>) -> Vec<Part> {
         if shares.is_empty() {
             return self.unexplained(sample);
         }
@@ -208,8 +251,14 @@ impl Attribution {
         let mut given: Vec<Vec<u64>> = vec![vec![0; self.counters]; shares.len()];
         let bases: f64 = shares.iter().map(|(_, base)| base).sum();
         for i in 0..self.counters {
-            let Some(whole) = sample.growth[i] else { continue };
-            let mean = if bases > 0.0 { whole as f64 / bases } else { 0.0 };
+            let Some(whole) = sample.growth[i] else {
+                continue;
+            };
+            let mean = if bases > 0.0 {
+                whole as f64 / bases
+            } else {
+                0.0
+            };
             let weights: Vec<f64> = shares
                 .iter()
                 .map(|(place, base)| {
@@ -218,9 +267,13 @@ impl Attribution {
                         *base
                     } else if carried {
                         // All of it when nothing else ran, else what the others cannot explain.
-                        if shares.len() == 1 { 1.0 } else { unexplained[i] * whole as f64 }
+                        if shares.len() == 1 {
+                            1.0
+                        } else {
+                            unexplained[i] * whole as f64
+                        }
                     } else {
-                        base * self.rate(&self.queue[*place].row.key, i).unwrap_or(mean)
+                        base * self.rate(&self.queue[place].row.key, i).unwrap_or(mean)
                     }
                 })
                 .collect();
@@ -229,14 +282,20 @@ impl Attribution {
             }
         }
         for ((place, base), given) in shares.iter().zip(&given) {
-            let queued = &mut self.queue[*place];
+            let Some(queued) = self.queue.get_mut(place) else {
+                continue;
+            };
             let habit = self.habits.entry(queued.row.key.clone()).or_default();
             habit.counts.resize(self.counters, 0.0);
             habit.base += base;
             let part = parts.entry(queued.row.key.clone()).or_insert_with(|| Part {
                 key: queued.row.key.clone(),
                 exact: true,
-                growth: sample.growth.iter().map(|growth| growth.map(|_| 0)).collect(),
+                growth: sample
+                    .growth
+                    .iter()
+                    .map(|growth| growth.map(|_| 0))
+                    .collect(),
             });
             for i in 0..self.counters {
                 habit.counts[i] += given[i] as f64;
@@ -248,7 +307,10 @@ impl Attribution {
             }
         }
         let exact = parts.len() == 1;
-        parts.into_values().map(|part| Part { exact, ..part }).collect()
+        parts
+            .into_values()
+            .map(|part| Part { exact, ..part })
+            .collect()
     }
 
     /// Counts without any launch: another program, or the driver's own kernels.
@@ -256,31 +318,64 @@ impl Attribution {
         if sample.growth.iter().flatten().all(|growth| *growth == 0) {
             return Vec::new();
         }
-        vec![Part { key: self.other(), exact: true, growth: sample.growth.clone() }]
+        vec![Part {
+            key: self.other(),
+            exact: true,
+            growth: sample.growth.clone(),
+        }]
     }
 
     fn other(&self) -> Key {
-        Key { gpu: Arc::clone(&self.gpu), process: 0, context: 0, stream: 0, kernel: "(other)".into() }
+        Key {
+            gpu: Arc::clone(&self.gpu),
+            process: 0,
+            context: 0,
+            stream: 0,
+            kernel: "(other)".into(),
+        }
     }
 
     /// Lets go of launches that are over.
     fn retire(&mut self, time: u64, done: &mut Vec<LaunchRow>) {
-        while let Some(front) = self.queue.front() {
-            let over = if front.timed { front.row.end <= time } else { front.begun && front.left == 0 };
+        while let Some(front) = self.queue.first_entry() {
+            let one = front.get();
+            let over = if one.timed {
+                one.row.end <= time
+            } else {
+                one.begun && one.left == 0
+            };
             if !over {
                 break;
             }
-            let over = self.queue.pop_front();
-            let keeps_running = over.as_ref().is_some_and(|one| !one.timed);
-            let before = if keeps_running { std::mem::replace(&mut self.running, over) } else { over };
-            done.extend(before.map(|one| one.row));
+            let over = front.remove_entry();
+            let before = if over.1.timed {
+                Some(over)
+            } else {
+                self.running.replace(over)
+            };
+            done.extend(before.map(|(_, one)| one.row));
         }
+    }
+
+    /// Launches made before `time` are over.
+    fn let_go(&mut self, time: u64, done: &mut Vec<LaunchRow>) {
+        done.extend(self.running.take().map(|(_, one)| one.row));
+        let later = self.queue.split_off(&(time, 0));
+        done.extend(
+            std::mem::replace(&mut self.queue, later)
+                .into_values()
+                .map(|one| one.row),
+        );
     }
 
     /// No sample follows: everything that is left is over.
     pub fn finish(&mut self, done: &mut Vec<LaunchRow>) {
-        done.extend(self.running.take().map(|one| one.row));
-        done.extend(self.queue.drain(..).map(|one| one.row));
+        done.extend(self.running.take().map(|(_, one)| one.row));
+        done.extend(
+            std::mem::take(&mut self.queue)
+                .into_values()
+                .map(|one| one.row),
+        );
     }
 }
 
@@ -297,7 +392,9 @@ fn split(whole: u64, weights: &[f64]) -> Vec<u64> {
             before += weight;
             let until = match () {
                 () if i == last => whole,
-                () if total > 0.0 => ((whole as f64 * (before / total)).round() as u64).clamp(given, whole),
+                () if total > 0.0 => {
+                    ((whole as f64 * (before / total)).round() as u64).clamp(given, whole)
+                }
                 () => whole * (i as u64 + 1) / weights.len() as u64,
             };
             let part = until - given;
@@ -314,7 +411,13 @@ mod tests {
     fn row(kernel: &str, process: u32, begin: u64, end: u64, blocks: u32) -> LaunchRow {
         LaunchRow {
             launch: begin,
-            key: Key { gpu: "GPU-1".into(), process, context: 1, stream: 7, kernel: kernel.into() },
+            key: Key {
+                gpu: "GPU-1".into(),
+                process,
+                context: 1,
+                stream: 7,
+                kernel: kernel.into(),
+            },
             grid: [blocks, 1, 1],
             block: [64, 1, 1],
             begin,
@@ -325,11 +428,18 @@ mod tests {
     }
 
     fn sample(begin: u64, end: u64, instructions: u64, warps: u64) -> DeviceSample {
-        DeviceSample { begin, end, growth: vec![Some(instructions), Some(warps)] }
+        DeviceSample {
+            begin,
+            end,
+            growth: vec![Some(instructions), Some(warps)],
+        }
     }
 
     /// Feeds launches and samples, and sums what each kernel got.
-    fn sums(launches: Vec<(LaunchRow, bool)>, samples: &[DeviceSample]) -> BTreeMap<String, (u64, u64)> {
+    fn sums(
+        launches: Vec<(LaunchRow, bool)>,
+        samples: &[DeviceSample],
+    ) -> BTreeMap<String, (u64, u64)> {
         let mut attribution = Attribution::new("GPU-1".into(), 2, Some(1));
         let mut done = Vec::new();
         for (row, timed) in launches {
@@ -338,7 +448,9 @@ mod tests {
         let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for one in samples {
             for part in attribution.sample(one, &mut done) {
-                let sum = sums.entry(format!("{} {}", part.key.kernel, part.key.process)).or_default();
+                let sum = sums
+                    .entry(format!("{} {}", part.key.kernel, part.key.process))
+                    .or_default();
                 sum.0 += part.growth[0].unwrap();
                 sum.1 += part.growth[1].unwrap();
             }
@@ -356,7 +468,10 @@ mod tests {
 
     #[test]
     fn warps_tell_kernels_apart_that_run_one_after_the_other() {
-        let launches = vec![(row("a", 1, 1, 1, 50), false), (row("b", 2, 2, 2, 100), false)];
+        let launches = vec![
+            (row("a", 1, 1, 1, 50), false),
+            (row("b", 2, 2, 2, 100), false),
+        ];
         let samples = [sample(0, 10, 1000, 100), sample(10, 20, 4000, 200)];
         let sums = sums(launches, &samples);
         assert_eq!(sums["a 1"], (1000, 100));
@@ -372,7 +487,11 @@ mod tests {
             (row("a", 1, 3, 3, 50), false),
             (row("b", 1, 4, 4, 50), false),
         ];
-        let samples = [sample(0, 10, 1000, 100), sample(10, 20, 4000, 100), sample(20, 30, 5000, 200)];
+        let samples = [
+            sample(0, 10, 1000, 100),
+            sample(10, 20, 4000, 100),
+            sample(20, 30, 5000, 200),
+        ];
         let sums = sums(launches, &samples);
         assert_eq!(sums["a 1"], (2000, 200));
         assert_eq!(sums["b 1"], (8000, 200));
@@ -406,9 +525,34 @@ mod tests {
     }
 
     #[test]
+    fn an_idle_device_has_nothing_left_to_do() {
+        // Half of the first launch's warps were never seen.
+        let launches = vec![
+            (row("a", 1, 1, 1, 50), false),
+            (row("b", 1, 1000, 1000, 50), false),
+        ];
+        let mut samples = vec![sample(0, 10, 500, 50)];
+        samples.extend((1..8).map(|i| sample(10 * i, 10 * i + 10, 0, 0)));
+        samples.push(sample(1000, 1010, 3000, 100));
+        let sums = sums(launches, &samples);
+        assert_eq!(sums["a 1"], (500, 50));
+        assert_eq!(sums["b 1"], (3000, 100));
+    }
+
+    #[test]
     fn timed_kernels_share_by_overlap() {
-        let launches = vec![(row("a", 1, 0, 10, 50), true), (row("b", 1, 10, 30, 50), true)];
-        let sums = sums(launches, &[sample(0, 10, 100, 0), sample(10, 20, 600, 0), sample(20, 30, 600, 0)]);
+        let launches = vec![
+            (row("a", 1, 0, 10, 50), true),
+            (row("b", 1, 10, 30, 50), true),
+        ];
+        let sums = sums(
+            launches,
+            &[
+                sample(0, 10, 100, 0),
+                sample(10, 20, 600, 0),
+                sample(20, 30, 600, 0),
+            ],
+        );
         assert_eq!(sums["a 1"].0, 100);
         assert_eq!(sums["b 1"].0, 1200);
     }

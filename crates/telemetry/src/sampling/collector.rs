@@ -62,7 +62,11 @@ impl Collector {
         let timed = metadata.timeline == crate::schema::Timeline::Kernels;
         Self {
             directory,
-            counters: metadata.resolved_counters().iter().map(|counter| counter.name).collect(),
+            counters: metadata
+                .resolved_counters()
+                .iter()
+                .map(|counter| counter.name)
+                .collect(),
             sources: BTreeMap::new(),
             devices: BTreeMap::new(),
             totals: BTreeMap::new(),
@@ -121,7 +125,11 @@ impl Collector {
             self.read(&path, sink)?;
         }
         let everybody_ended = self.running() == 0;
-        let until = if everybody_ended { u64::MAX } else { now.saturating_sub(self.settle) };
+        let until = if everybody_ended {
+            u64::MAX
+        } else {
+            now.saturating_sub(self.settle)
+        };
         self.divide(until, sink)?;
         if everybody_ended {
             self.finish_launches(sink)?;
@@ -130,12 +138,16 @@ impl Collector {
         for source in self.sources.values() {
             let sample = source.held.first().map_or(u64::MAX, |(index, ..)| *index);
             let launch = source.outstanding.front().copied().unwrap_or(u64::MAX);
-            source.reader.acknowledge(sample.min(launch).min(source.reader.cursor()));
+            source
+                .reader
+                .acknowledge(sample.min(launch).min(source.reader.cursor()));
         }
         let over: Vec<PathBuf> = self
             .sources
             .iter()
-            .filter(|(_, source)| source.ended && source.held.is_empty() && source.outstanding.is_empty())
+            .filter(|(_, source)| {
+                source.ended && source.held.is_empty() && source.outstanding.is_empty()
+            })
             .map(|(path, _)| path.clone())
             .collect();
         for path in over {
@@ -168,7 +180,9 @@ impl Collector {
 
     /// Reads one process to its end, as far as it has one.
     fn read(&mut self, path: &PathBuf, sink: &mut dyn Sink) -> io::Result<()> {
-        let Some(mut source) = self.sources.remove(path) else { return Ok(()) };
+        let Some(mut source) = self.sources.remove(path) else {
+            return Ok(());
+        };
         // Asked before reading: what is published after that is read next time.
         let liveness = source.reader.liveness();
         let mut outcome = Ok(());
@@ -206,7 +220,9 @@ impl Collector {
                     self.processes.insert(process, Arc::clone(&text));
                 }
                 IdentityKind::Counter => {
-                    source.places.push(self.counters.iter().position(|name| *name == identity.text));
+                    source
+                        .places
+                        .push(self.counters.iter().position(|name| *name == identity.text));
                 }
                 IdentityKind::Notice => {
                     let sentence = format!("process {process}: {text}");
@@ -220,8 +236,18 @@ impl Collector {
         }
     }
 
-    fn take(&mut self, source: &mut Source, index: u64, record: &Record, sink: &mut dyn Sink) -> io::Result<()> {
-        let gpu = source.texts.get(record.device as usize).cloned().unwrap_or_else(|| "".into());
+    fn take(
+        &mut self,
+        source: &mut Source,
+        index: u64,
+        record: &Record,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        let gpu = source
+            .texts
+            .get(record.device as usize)
+            .cloned()
+            .unwrap_or_else(|| "".into());
         let ordered = |source: &Source, record: &Record| {
             let mut values = vec![None; self.counters.len()];
             for (theirs, ours) in source.places.iter().enumerate() {
@@ -239,17 +265,30 @@ impl Collector {
                 }
                 let mut done = Vec::new();
                 source.outstanding.push_back(index);
-                self.device(&row.key.gpu.clone()).launched(row, record.timed, &mut done);
+                self.device(&row.key.gpu.clone())
+                    .launched(row, record.timed, &mut done);
                 self.store_launches(&done, sink)
             }
             RecordKind::DeviceSample => {
                 let growth = ordered(source, record);
-                source.held.push((index, gpu, DeviceSample { begin: record.begin, end: record.end, growth }));
+                source.held.push((
+                    index,
+                    gpu,
+                    DeviceSample {
+                        begin: record.begin,
+                        end: record.end,
+                        growth,
+                    },
+                ));
                 Ok(())
             }
             RecordKind::Gauges | RecordKind::Host => {
                 let of_host = record.kind == RecordKind::Host;
-                let count = if of_host { HOST_GAUGES.len() } else { GAUGES.len() };
+                let count = if of_host {
+                    HOST_GAUGES.len()
+                } else {
+                    GAUGES.len()
+                };
                 let row = GaugeRow {
                     time: record.end,
                     node: Arc::clone(&source.node),
@@ -266,8 +305,18 @@ impl Collector {
         }
     }
 
-    fn launch_row(&self, source: &Source, record: &Record, gpu: Arc<str>, counters: Vec<Option<u64>>) -> LaunchRow {
-        let context = source.reader.identities().get(record.context as usize).map_or(0, |one| one.number);
+    fn launch_row(
+        &self,
+        source: &Source,
+        record: &Record,
+        gpu: Arc<str>,
+        counters: Vec<Option<u64>>,
+    ) -> LaunchRow {
+        let context = source
+            .reader
+            .identities()
+            .get(record.context as usize)
+            .map_or(0, |one| one.number);
         LaunchRow {
             launch: record.launch,
             key: Key {
@@ -275,7 +324,11 @@ impl Collector {
                 process: source.reader.process(),
                 context,
                 stream: record.stream,
-                kernel: source.texts.get(record.kernel as usize).cloned().unwrap_or_else(|| "(unnamed)".into()),
+                kernel: source
+                    .texts
+                    .get(record.kernel as usize)
+                    .cloned()
+                    .unwrap_or_else(|| "(unnamed)".into()),
             },
             grid: record.grid,
             block: record.block,
@@ -287,7 +340,10 @@ impl Collector {
     }
 
     fn device(&mut self, gpu: &Arc<str>) -> &mut Attribution {
-        let warps = self.counters.iter().position(|name| *name == "warps_launched");
+        let warps = self
+            .counters
+            .iter()
+            .position(|name| *name == "warps_launched");
         let count = self.counters.len();
         self.devices
             .entry(Arc::clone(gpu))
@@ -296,19 +352,32 @@ impl Collector {
 
     fn total(&mut self, key: &Key) -> &mut Totals {
         let count = self.counters.len();
-        self.totals
-            .entry(key.clone())
-            .or_insert_with(|| Totals { launches: 0, counters: vec![None; count], exact: true })
+        self.totals.entry(key.clone()).or_insert_with(|| Totals {
+            launches: 0,
+            counters: vec![None; count],
+            exact: true,
+        })
     }
 
     /// A launch that was counted on its own is a sample too.
-    fn store_exact(&mut self, source: &Source, row: LaunchRow, sink: &mut dyn Sink) -> io::Result<()> {
+    fn store_exact(
+        &mut self,
+        source: &Source,
+        row: LaunchRow,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
         sink.launch(&row)?;
         let total = self.total(&row.key);
         total.launches += 1;
         accumulate(&mut total.counters, &row.counters);
         let counters = total.counters.clone();
-        sink.series(&SeriesRow { time: row.end, node: Arc::clone(&source.node), key: row.key, exact: true, counters })
+        sink.series(&SeriesRow {
+            time: row.end,
+            node: Arc::clone(&source.node),
+            key: row.key,
+            exact: true,
+            counters,
+        })
     }
 
     fn store_launches(&mut self, done: &[LaunchRow], sink: &mut dyn Sink) -> io::Result<()> {
@@ -316,7 +385,10 @@ impl Collector {
             self.total(&row.key).launches += 1;
             sink.launch(row)?;
             // Launches of a process are stored in about the order in which they were read.
-            let theirs = self.sources.values_mut().find(|source| source.reader.process() == row.key.process);
+            let theirs = self
+                .sources
+                .values_mut()
+                .find(|source| source.reader.process() == row.key.process);
             if let Some(source) = theirs {
                 source.outstanding.pop_front();
             }
@@ -328,9 +400,16 @@ impl Collector {
     fn divide(&mut self, until: u64, sink: &mut dyn Sink) -> io::Result<()> {
         let mut ready = Vec::new();
         for source in self.sources.values_mut() {
-            let count = source.held.partition_point(|(_, _, sample)| sample.end < until);
+            let count = source
+                .held
+                .partition_point(|(_, _, sample)| sample.end < until);
             let node = Arc::clone(&source.node);
-            ready.extend(source.held.drain(..count).map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))));
+            ready.extend(
+                source
+                    .held
+                    .drain(..count)
+                    .map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))),
+            );
         }
         ready.sort_by_key(|(sample, ..)| sample.end);
         for (sample, gpu, node) in ready {
@@ -341,7 +420,13 @@ impl Collector {
                 accumulate(&mut total.counters, &part.growth);
                 total.exact &= part.exact;
                 let counters = total.counters.clone();
-                let row = SeriesRow { time: sample.end, node: Arc::clone(&node), key: part.key, exact: part.exact, counters };
+                let row = SeriesRow {
+                    time: sample.end,
+                    node: Arc::clone(&node),
+                    key: part.key,
+                    exact: part.exact,
+                    counters,
+                };
                 sink.series(&row)?;
             }
             self.store_launches(&done, sink)?;

@@ -134,7 +134,11 @@ impl SampleFolder {
 
     fn headers(&mut self) -> io::Result<()> {
         if self.series.get_ref().metadata()?.len() == 0 {
-            let gauges: Vec<&str> = GAUGES.iter().chain(HOST_GAUGES).map(|gauge| gauge.name).collect();
+            let gauges: Vec<&str> = GAUGES
+                .iter()
+                .chain(HOST_GAUGES)
+                .map(|gauge| gauge.name)
+                .collect();
             writeln!(
                 self.series,
                 "sequence,time_ns,node,gpu,process,context,stream,kernel,source,exact,{},{}",
@@ -160,9 +164,15 @@ impl SampleFolder {
     /// What a failed write means for the user.
     pub fn explain(&self, error: io::Error, segments: &Path) -> FolderError {
         if error.kind() == io::ErrorKind::StorageFull {
-            FolderError::Full { path: self.path.clone(), segments: segments.to_owned() }
+            FolderError::Full {
+                path: self.path.clone(),
+                segments: segments.to_owned(),
+            }
         } else {
-            FolderError::Unwritable { path: self.path.clone(), source: error }
+            FolderError::Unwritable {
+                path: self.path.clone(),
+                source: error,
+            }
         }
     }
 
@@ -181,7 +191,11 @@ impl SampleFolder {
             command: command.to_vec(),
             exit_code,
             metadata: metadata.clone(),
-            processes: collector.processes().iter().map(|(process, text)| (*process, text.to_string())).collect(),
+            processes: collector
+                .processes()
+                .iter()
+                .map(|(process, text)| (*process, text.to_string()))
+                .collect(),
             totals: collector
                 .totals()
                 .iter()
@@ -221,7 +235,10 @@ fn field(text: &str) -> String {
 }
 
 fn values(values: &[Option<u64>]) -> String {
-    let texts: Vec<String> = values.iter().map(|value| value.map_or_else(String::new, |value| value.to_string())).collect();
+    let texts: Vec<String> = values
+        .iter()
+        .map(|value| value.map_or_else(String::new, |value| value.to_string()))
+        .collect();
     texts.join(",")
 }
 

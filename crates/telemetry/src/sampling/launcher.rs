@@ -47,11 +47,25 @@ pub enum LaunchError {
 /// says.
 pub fn find_injector() -> Result<PathBuf, LaunchError> {
     if let Some(path) = std::env::var_os("LOCKSTEP_INJECTOR").map(PathBuf::from) {
-        return if path.exists() { Ok(path) } else { Err(LaunchError::NoInjector { searched: path }) };
+        return if path.exists() {
+            Ok(path)
+        } else {
+            Err(LaunchError::NoInjector { searched: path })
+        };
     }
-    let folder = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-    let places = [folder.join(INJECTOR), folder.join("deps").join(INJECTOR), folder.join("../lib").join(INJECTOR)];
-    places.into_iter().find(|path| path.exists()).ok_or(LaunchError::NoInjector { searched: folder })
+    let folder = std::env::current_exe()
+        .ok()
+        .and_then(|path| Some(path.parent()?.to_owned()))
+        .unwrap_or_default();
+    let places = [
+        folder.join(INJECTOR),
+        folder.join("deps").join(INJECTOR),
+        folder.join("../lib").join(INJECTOR),
+    ];
+    places
+        .into_iter()
+        .find(|path| path.exists())
+        .ok_or(LaunchError::NoInjector { searched: folder })
 }
 
 /// How a program is started.
@@ -68,15 +82,26 @@ pub struct Launcher {
 
 impl Launcher {
     /// Prepares a folder of its own for one run, with the metadata that its processes will read.
-    pub fn prepare(injector: PathBuf, base: &Path, metadata: &Metadata) -> Result<Self, LaunchError> {
+    pub fn prepare(
+        injector: PathBuf,
+        base: &Path,
+        metadata: &Metadata,
+    ) -> Result<Self, LaunchError> {
         let group = &metadata.segment.group;
         SegmentDirectory::open(base, group)?;
         let segments = base.join(format!("run-{}", std::process::id()));
         SegmentDirectory::open(&segments, group)?;
         let file = segments.join("metadata.toml");
-        std::fs::write(&file, metadata.text())
-            .map_err(|source| LaunchError::Metadata { path: file.clone(), source })?;
-        Ok(Self { injector, segments, locks: base.to_owned(), metadata: file })
+        std::fs::write(&file, metadata.text()).map_err(|source| LaunchError::Metadata {
+            path: file.clone(),
+            source,
+        })?;
+        Ok(Self {
+            injector,
+            segments,
+            locks: base.to_owned(),
+            metadata: file,
+        })
     }
 
     /// Variables that put the injector into a program and its children.
@@ -97,10 +122,16 @@ impl Launcher {
             source: io::ErrorKind::InvalidInput.into(),
         })?;
         let mut child = Command::new(program);
-        child.args(arguments).envs(self.environment()).env("LOCKSTEP_SAMPLE_QUIET", "1");
+        child
+            .args(arguments)
+            .envs(self.environment())
+            .env("LOCKSTEP_SAMPLE_QUIET", "1");
         // An interrupt at the terminal ends the program; the reader stays to store its samples.
         child.process_group(0);
-        child.spawn().map_err(|source| LaunchError::Program { program: program.clone(), source })
+        child.spawn().map_err(|source| LaunchError::Program {
+            program: program.clone(),
+            source,
+        })
     }
 
     /// Removes the run's folder. Segments that are still used keep it.

@@ -32,14 +32,20 @@ pub enum SessionError {
 }
 
 /// Nanoseconds since 1970: the clock of every record.
-#[allow(clippy::disallowed_methods, reason = "samples of a real GPU are in real time")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "samples of a real GPU are in real time"
+)]
 pub fn now() -> u64 {
     SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-#[allow(clippy::disallowed_methods, reason = "samples of a real GPU are in real time")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "samples of a real GPU are in real time"
+)]
 fn instant() -> Instant {
     Instant::now()
 }
@@ -114,13 +120,19 @@ impl Session {
             segments: segments.to_owned(),
             launcher: None,
             command: Vec::new(),
-            source: Source::Folder { until: time.map(|time| instant() + time), drain },
+            source: Source::Folder {
+                until: time.map(|time| instant() + time),
+                drain,
+            },
         })
     }
 
     /// Reads until the end. `show` is called after every poll with the seconds so far, and says
     /// whether to go on.
-    pub fn run(mut self, show: &mut dyn FnMut(&Collector, f64) -> bool) -> Result<Outcome, SessionError> {
+    pub fn run(
+        mut self,
+        show: &mut dyn FnMut(&Collector, f64) -> bool,
+    ) -> Result<Outcome, SessionError> {
         let begun = instant();
         let mut ended: Option<(Instant, Option<i32>)> = None;
         loop {
@@ -137,7 +149,9 @@ impl Session {
                     }
                     false
                 }
-                (Source::Program(_), Some((when, _))) => self.collector.running() == 0 || when.elapsed() > PATIENCE,
+                (Source::Program(_), Some((when, _))) => {
+                    self.collector.running() == 0 || when.elapsed() > PATIENCE
+                }
                 (Source::Folder { until, drain }, _) => {
                     !goes_on
                         || until.is_some_and(|until| instant() >= until)
@@ -150,16 +164,23 @@ impl Session {
             std::thread::sleep(POLL);
         }
         let code = ended.and_then(|(_, code)| code);
-        let summarised = self.folder.summarise(&self.collector, &self.metadata, &self.command, code);
+        let summarised =
+            self.folder
+                .summarise(&self.collector, &self.metadata, &self.command, code);
         let summary = summarised.map_err(|error| self.folder.explain(error, &self.segments))?;
         if let Some(launcher) = &self.launcher {
             launcher.clean();
         }
-        Ok(Outcome { summary, code: code.unwrap_or(0) })
+        Ok(Outcome {
+            summary,
+            code: code.unwrap_or(0),
+        })
     }
 }
 
 fn exit_code(status: std::process::ExitStatus) -> Option<i32> {
     use std::os::unix::process::ExitStatusExt;
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal))
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
 }

@@ -41,10 +41,16 @@ pub fn live_view(collector: &Collector, seconds: f64, width: usize) -> Vec<Strin
         }
     }
     let mut kernels: Vec<_> = by_kernel.into_iter().collect();
-    kernels.sort_by_key(|(_, (launches, counts))| std::cmp::Reverse((counts.first().copied().unwrap_or(0), *launches)));
+    kernels.sort_by_key(|(_, (launches, counts))| {
+        std::cmp::Reverse((counts.first().copied().unwrap_or(0), *launches))
+    });
     let mut heading = format!("{:<32} {:>8} {:>10}", "kernel", "process", "launches");
     for name in collector.counters() {
-        let _ = write!(heading, " {:>14}", name.chars().take(14).collect::<String>());
+        let _ = write!(
+            heading,
+            " {:>14}",
+            name.chars().take(14).collect::<String>()
+        );
     }
     lines.push(heading);
     for ((kernel, process), (launches, counts)) in kernels.iter().take(MOST_KERNELS) {
@@ -59,5 +65,8 @@ pub fn live_view(collector: &Collector, seconds: f64, width: usize) -> Vec<Strin
         lines.push(format!("and {} more", kernels.len() - MOST_KERNELS));
     }
     lines.extend(collector.notices().iter().take(3).cloned());
-    lines.iter().map(|line| line.chars().take(width.max(20)).collect()).collect()
+    lines
+        .iter()
+        .map(|line| line.chars().take(width.max(20)).collect())
+        .collect()
 }

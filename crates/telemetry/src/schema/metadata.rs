@@ -318,11 +318,16 @@ mod tests {
     fn every_file_of_the_catalogue_is_accepted() {
         assert_eq!(Metadata::exact().mode, Mode::Exact);
         let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/counters");
-        let files: Vec<_> = fs::read_dir(catalogue).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let files: Vec<_> = fs::read_dir(catalogue)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert!(files.len() >= 4);
         for file in files {
             let metadata = Metadata::read(&file).unwrap();
-            metadata.check_for_real_gpu(&file.display().to_string()).unwrap();
+            metadata
+                .check_for_real_gpu(&file.display().to_string())
+                .unwrap();
         }
     }
 

@@ -12,7 +12,14 @@ pub fn nearest<'names>(wanted: &str, names: impl Iterator<Item = &'names str>) -
             let contained = !wanted.is_empty() && (name.contains(&wanted) || wanted.contains(name));
             let distance = edits(&wanted, name);
             let longer = name.len().abs_diff(wanted.len());
-            (if contained { distance.min(2 + longer / 8) } else { distance }, name)
+            (
+                if contained {
+                    distance.min(2 + longer / 8)
+                } else {
+                    distance
+                },
+                name,
+            )
         })
         .collect();
     scored.sort();

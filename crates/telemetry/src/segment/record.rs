@@ -100,7 +100,8 @@ impl Record {
     pub(super) fn encode(&self, bytes: &mut [u8], values: usize) {
         let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
         put(slot::KIND, &(self.kind as u32).to_le_bytes());
-        let flags = u32::from(self.exact) | u32::from(self.timed) << 1 | u32::from(self.present) << 16;
+        let flags =
+            u32::from(self.exact) | u32::from(self.timed) << 1 | u32::from(self.present) << 16;
         put(slot::FLAGS, &flags.to_le_bytes());
         for (i, part) in [self.device, self.context, self.stream, self.kernel]
             .iter()

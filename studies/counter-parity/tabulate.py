@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Turns what measure.sh measured into the tables of the study.
+
+    tabulate.py MEASURED TABLES
+
+Writes CSV files into TABLES, prints them as Markdown, and exits with 1 if a claim of the study does
+not hold.
+"""
+
+import csv
+import glob
+import json
+import math
+import os
+import sys
+
+EVENTS = {
+    "inst_executed": "smsp__inst_executed.sum",
+    "active_cycles": "sm__cycles_active.sum",
+    "inst_issued": "smsp__inst_issued.sum",
+    "thread_inst_executed": "smsp__thread_inst_executed.sum",
+    "warps_launched": "smsp__warps_launched.sum",
+}
+SAMPLED = ["inst_executed", "active_cycles", "inst_issued", "warps_launched"]
+# Two-sided 95 % points of Student's distribution.
+STUDENT = {9: 2.262, 19: 2.093, 38: 2.024}
+
+failures = []
+
+
+def claim(holds, sentence):
+    print(("holds: " if holds else "FAILS: ") + sentence)
+    if not holds:
+        failures.append(sentence)
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def base_name(kernel):
+    """`_Z9vectorAddPKfS0_Pfi`, `vectorAdd(const float *, ...)` and `vectorAdd` are one kernel."""
+    kernel = kernel.split("(")[0].strip().split(" ")[-1]
+    if kernel.startswith("_Z"):
+        digits = ""
+        for character in kernel[2:]:
+            if not character.isdigit():
+                break
+            digits += character
+        kernel = kernel[2 + len(digits):][: int(digits or 0)]
+    return kernel
+
+
+def read_ncu(path):
+    """Sums of every event by kernel, and the number of launches."""
+    sums, launches = {}, {}
+    with open(path, newline="") as file:
+        lines = [line for line in file if line.startswith('"')]
+    for row in csv.DictReader(lines):
+        kernel = base_name(row["Kernel Name"])
+        event = next((name for name, metric in EVENTS.items() if metric == row["Metric Name"]), None)
+        if event is None:
+            continue
+        value = float(row["Metric Value"].replace(",", ""))
+        sums.setdefault(kernel, {}).setdefault(event, 0)
+        sums[kernel][event] += value
+        if event == "warps_launched":
+            launches[kernel] = launches.get(kernel, 0) + 1
+    return sums, launches
+
+
+def read_totals(folder):
+    """Sums of every event by kernel from a run folder, and the number of launches."""
+    with open(os.path.join(folder, "summary.json")) as file:
+        summary = json.load(file)
+    sums, launches = {}, {}
+    for total in summary["totals"]:
+        kernel = base_name(total["kernel"])
+        launches[kernel] = launches.get(kernel, 0) + total["launches"]
+        for event, value in total["counters"].items():
+            sums.setdefault(kernel, {}).setdefault(event, 0)
+            sums[kernel][event] += value
+    return sums, launches, summary
+
+
+def averaged(many, kernels, event):
+    return mean([sum(run.get(kernel, {}).get(event, 0) for kernel in kernels) for run in many])
+
+
+def write(folder, name, header, rows):
+    with open(os.path.join(folder, name), "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+    print("\n" + name)
+    print("| " + " | ".join(header) + " |")
+    print("|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(str(cell) for cell in row) + " |")
+    print()
+
+
+def parity(measured, tables):
+    exact_by_program = {}
+    for program, kernels, table in [
+        ("vector_add", ["vectorAdd"], "table-3-1-vector-add.csv"),
+        ("vector_add", ["fill", "vectorAdd"], "vector-add-with-fill.csv"),
+        ("bfs", ["expand", "advance"], "table-3-2-bfs.csv"),
+    ]:
+        ours = [read_totals(folder)[0] for folder in sorted(glob.glob(f"{measured}/exact-{program}-*"))]
+        theirs = [read_ncu(path)[0] for path in sorted(glob.glob(f"{measured}/ncu-{program}-*.csv"))]
+        if not ours or not theirs:
+            claim(False, f"{program} was measured by both")
+            continue
+        rows = []
+        for event in EVENTS:
+            a, b = averaged(ours, kernels, event), averaged(theirs, kernels, event)
+            ratio = a / b if b else math.nan
+            rows.append([event, f"{ratio:.5f}", f"{a:.0f}", f"{b:.0f}"])
+            if event == "active_cycles":
+                claim(abs(ratio - 1) <= 0.02, f"{table}: active_cycles within 2 % of ncu ({ratio:.5f})")
+            elif event == "inst_issued":
+                claim(abs(ratio - 1) <= 0.0005, f"{table}: inst_issued equals ncu's to three places ({ratio:.5f})")
+            else:
+                same = all(sum(run.get(kernel, {}).get(event, 0) for kernel in kernels) == b for run in ours)
+                claim(same, f"{table}: {event} equals ncu's in every run")
+        write(tables, table, ["event", "ratio", "lockstep exact", "ncu"], rows)
+        exact_by_program[program] = ours
+    return exact_by_program
+
+
+def series(measured, tables, exact):
+    rows = []
+    for program in ["vector_add", "bfs"]:
+        for interval in ["10ms", "1ms"]:
+            runs = [read_totals(folder)[0] for folder in sorted(glob.glob(f"{measured}/series-{program}-{interval}-*"))]
+            if not runs or program not in exact:
+                claim(False, f"series of {program} at {interval} were measured")
+                continue
+            for event in SAMPLED:
+                wanted = averaged(exact[program], list(exact[program][0]), event)
+                sums = [sum(kernel.get(event, 0) for kernel in run.values()) for run in runs]
+                ratios = [value / wanted for value in sums]
+                rows.append([program, interval, event, f"{mean(ratios):.5f}", f"{min(ratios):.5f}", f"{max(ratios):.5f}",
+                             f"{mean(sums):.0f}", f"{wanted:.0f}"])
+                claim(all(abs(ratio - 1) <= 0.02 for ratio in ratios),
+                      f"series of {program} at {interval}: {event} within 2 % of exact in every run ({mean(ratios):.5f})")
+    write(tables, "series-against-exact.csv",
+          ["program", "interval", "event", "ratio", "least", "most", "series", "exact"], rows)
+
+
+def overhead(measured, tables):
+    path = f"{measured}/overhead.csv"
+    if not os.path.exists(path):
+        return
+    seconds, walls = {}, {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["seconds"]:
+                seconds.setdefault((row["program"], row["interval"]), []).append(float(row["seconds"]))
+                walls.setdefault((row["program"], row["interval"]), []).append(float(row["wall"]))
+    rows = []
+    for program in sorted({program for program, _ in seconds}):
+        base = seconds[(program, "none")]
+        for interval in ["10 ms", "1 ms"]:
+            with_it = seconds[(program, interval)]
+            variance = lambda values: sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1)
+            error = math.sqrt(variance(base) / len(base) + variance(with_it) / len(with_it))
+            student = STUDENT.get(min(len(base), len(with_it)) - 1, 2.1)
+            slower = (mean(with_it) / mean(base) - 1) * 100
+            half = student * error / mean(base) * 100
+            median = lambda values: sorted(values)[len(values) // 2]
+            start = mean(walls[(program, interval)]) - mean(walls[(program, "none")])
+            rows.append([program, interval, len(with_it), f"{mean(base):.5f}", f"{mean(with_it):.5f}",
+                         f"{slower:+.3f} %", f"{slower - half:+.3f} %", f"{slower + half:+.3f} %",
+                         f"{(median(with_it) / median(base) - 1) * 100:+.3f} %", f"{start:.2f}"])
+            if program.startswith("kernels"):
+                claim(slower + half <= 0.2, f"{program} at {interval}: at most 0.2 % slower ({slower:+.3f} %, 95 % up to {slower + half:+.3f} %)")
+    write(tables, "overhead.csv",
+          ["program", "interval", "runs", "without (s)", "with (s)", "slower", "95 % from", "to", "by medians", "start and end (s)"],
+          rows)
+
+
+def main():
+    measured, tables = sys.argv[1:3]
+    os.makedirs(tables, exist_ok=True)
+    exact = parity(measured, tables)
+    series(measured, tables, exact)
+    overhead(measured, tables)
+    print(f"\n{len(failures)} claims fail")
+    for sentence in failures:
+        print("  " + sentence)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
