@@ -25,13 +25,16 @@ pub struct Context {
     pub peers: Vec<ContextHandle>,
 }
 
+/// Bytes that device code can `malloc` unless the program asks for more.
+pub const DEFAULT_HEAP: u64 = 8 << 20;
+
 /// `CUlimit`s that can be set, with the value that a new context has and the most that is kept.
 pub const LIMITS: &[(u32, u64, u64)] = &[
-    (0, 1 << 10, 512 << 10), // stack size of a thread
-    (1, 1 << 20, 1 << 30),   // printf buffer
-    (2, 8 << 20, 32 << 30),  // malloc heap
-    (5, 64, 128),            // granularity of fetches from L2
-    (6, 0, 1 << 40),         // L2 set aside for persisting accesses
+    (0, 1 << 10, 512 << 10),     // stack size of a thread
+    (1, 1 << 20, 1 << 30),       // printf buffer
+    (2, DEFAULT_HEAP, 32 << 30), // malloc heap
+    (5, 64, 128),                // granularity of fetches from L2
+    (6, 0, 1 << 40),             // L2 set aside for persisting accesses
 ];
 
 /// Limits of a new context.

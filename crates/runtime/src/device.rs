@@ -118,6 +118,9 @@ pub trait Device {
     /// Copies within memory; the ranges may overlap only if they are equal.
     fn copy(&mut self, destination: u64, source: u64, bytes: u64);
 
+    /// Gives device code so many bytes to `malloc` from.
+    fn set_heap(&mut self, bytes: u64);
+
     /// Notes that the host wrote here, past the hardware.
     fn touched(&mut self, address: u64, bytes: u64);
 }

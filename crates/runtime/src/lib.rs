@@ -22,7 +22,9 @@ mod runtime;
 pub mod timeline;
 
 pub use attributes::{DRIVER_VERSION, describe};
+pub use context::DEFAULT_HEAP;
 pub use device::Device;
+pub use memory::SYSTEM_SPACE;
 pub use module::{FrontendChoice, LoadOptions, ModuleSource};
 pub use record::{Entry, RecordError, RecordReader, RecordWriter};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};

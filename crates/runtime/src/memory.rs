@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 /// Pinned and managed memory that a run may have, in bytes: what a large host could offer.
 const HOST_CAPACITY: u64 = 1 << 40;
 
+/// Addresses at the end of each region that belong to the system: the heap of device code.
+pub const SYSTEM_SPACE: u64 = 64 << 30;
+
 /// One allocation.
 #[derive(Clone, Debug)]
 pub struct Allocation {
@@ -35,11 +38,8 @@ impl Memory {
     pub fn new(config: &GpuConfig, ordinal: u32) -> Self {
         let heap = |region: Region, capacity: u64| {
             let range = region.range();
-            Heap::new(
-                range.start,
-                range.end,
-                capacity.min(range.end - range.start),
-            )
+            let end = range.end - SYSTEM_SPACE;
+            Heap::new(range.start, end, capacity.min(end - range.start))
         };
         let usable = config.device.memory.0 - config.device.reserved_memory.0;
         Self {

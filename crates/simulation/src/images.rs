@@ -6,8 +6,8 @@
 //!
 //! Start reading at [`load`].
 
-use lockstep_frontend::sass;
 use lockstep_frontend::sass::fatbinary::{self, Entry, Kind};
+use lockstep_frontend::{ptx, sass};
 use lockstep_isa::Module;
 use lockstep_isa::module::Global;
 use lockstep_protocol::{CuResult, Failure, ImageKind, ImageRole, ModuleImage};
@@ -159,10 +159,96 @@ fn read_sass(entry: &Entry) -> CallResult<Box<dyn ModuleSource>> {
     Ok(Box::new(SassSource(image)))
 }
 
+struct PtxSource {
+    image: ptx::Image,
+    warning: Option<String>,
+}
+
+impl ModuleSource for PtxSource {
+    fn globals(&self) -> &[Global] {
+        self.image.globals()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.warning.iter().cloned().collect()
+    }
+
+    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
+        self.image
+            .link(addresses)
+            .map_err(|error| error.to_string())
+    }
+}
+
 fn read_ptx(
-    _texts: &[&Entry],
-    _newer: bool,
-    _options: &LoadOptions,
+    texts: &[&Entry],
+    newer: bool,
+    options: &LoadOptions,
 ) -> CallResult<Box<dyn ModuleSource>> {
-    Err(invalid("PTX cannot be read yet"))
+    let [entry] = texts else {
+        return Err(invalid(format!(
+            "the program was compiled in {} units that are linked on the device (-rdc=true), and PTX of several \
+             units cannot be linked yet; compile it with `-arch=sm_{}` so that its linked machine code can run",
+            texts.len(),
+            options.architecture
+        )));
+    };
+    let target = entry.architecture;
+    if newer && options.strict {
+        return Err(Failure {
+            code: CuResult::NO_BINARY_FOR_GPU,
+            message: format!(
+                "the PTX is for sm_{target}, newer than sm_{}, and --strict-image is given",
+                options.architecture
+            ),
+        });
+    }
+    let warning = newer.then(|| {
+        format!(
+            "the PTX is for sm_{target}, which the real driver would refuse on sm_{}; it runs as long as no \
+             instruction needs the newer GPU",
+            options.architecture
+        )
+    });
+    let text = std::str::from_utf8(&entry.bytes)
+        .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))?;
+    let image = ptx::parse(text).map_err(|error| Failure {
+        code: CuResult::INVALID_PTX,
+        message: error.to_string(),
+    })?;
+    Ok(Box::new(PtxSource { image, warning }))
+}
+
+/// Everything that a file carries, read by the front end for its kind: what it is, and its code
+/// with variables at made-up addresses.
+pub fn read_all(bytes: &[u8]) -> CallResult<Vec<(String, Module)>> {
+    let kind = match bytes.get(..4) {
+        Some(b"\x7fELF") => ImageKind::Cubin,
+        Some([0x50, 0xed, 0x55, 0xba]) => ImageKind::FatBinary,
+        _ => ImageKind::Ptx,
+    };
+    let image = ModuleImage {
+        kind,
+        role: ImageRole::Main,
+        bytes: bytes.to_vec(),
+    };
+    let mut all = Vec::new();
+    for entry in entries(&[image], ImageRole::Main)? {
+        let options = LoadOptions {
+            frontend: FrontendChoice::Auto,
+            architecture: entry.architecture,
+            strict: false,
+        };
+        let (name, source) = match entry.kind {
+            Kind::Cubin => ("machine code", read_sass(&entry)?),
+            Kind::Ptx => ("PTX", read_ptx(&[&entry], false, &options)?),
+            Kind::Other(_) => continue,
+        };
+        let addresses: Vec<u64> = (0..source.globals().len() as u64)
+            .map(|index| 0x2000_0000_0000 + (index << 20))
+            .collect();
+        let module = source.link(&addresses).map_err(invalid)?;
+        all.push((format!("{name} for sm_{}", entry.architecture), module));
+    }
+    Ok(all)
 }

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod description;
+mod disassemble;
 mod guardian;
 mod host_writes;
 mod images;
@@ -23,6 +24,7 @@ mod verify;
 
 pub use arguments::{Argument, ElementType};
 pub use description::{Description, Execution, Mode, Schedule};
+pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_runtime::FrontendChoice;
 pub use machine::{MachineError, topology};

@@ -69,7 +69,8 @@ pub fn runtime(
     description: &Description,
     memory: &OwnedFd,
 ) -> Result<Runtime<Machine>, MachineError> {
-    let machine = Machine::new(description, memory)?;
+    let mut machine = Machine::new(description, memory)?;
+    machine.set_heap(lockstep_runtime::DEFAULT_HEAP);
     let options = LoadOptions {
         frontend: description.frontend,
         architecture: description.config.device.compute_capability.architecture(),
@@ -428,11 +429,23 @@ impl Device for Machine {
         }
     }
 
+    fn set_heap(&mut self, bytes: u64) {
+        let start = heap_start();
+        self.gpu.contents().unmap(start);
+        self.map(start, bytes);
+        self.gpu.set_heap(start..start + bytes);
+    }
+
     fn touched(&mut self, address: u64, bytes: u64) {
         self.gpu
             .contents()
             .note_host_write(address..address + bytes);
     }
+}
+
+/// Where the heap of device code lies: at the end of the device's region, past all allocations.
+fn heap_start() -> u64 {
+    layout::Region::Device(0).range().end - lockstep_runtime::SYSTEM_SPACE
 }
 
 /// CUDA's code for what a kernel did.

@@ -1,5 +1,6 @@
 //! The commands, one file each; to add one, a file and a line here.
 
+mod disasm;
 mod doctor;
 mod gpus;
 mod kernel;
@@ -20,6 +21,8 @@ pub enum Command {
     Verify(verify::Verify),
     /// Show the parts of a simulated GPU and the links between them
     Topology(topology::Topology),
+    /// Show the instructions of device code as the simulator sees them
+    Disasm(disasm::Disasm),
     /// List the GPUs that can be simulated, or show the file of one
     Gpus(gpus::Gpus),
     /// Check what works on this machine and say what is missing
@@ -34,6 +37,7 @@ impl Command {
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
             Self::Topology(command) => command.run(),
+            Self::Disasm(command) => command.run(),
             Self::Gpus(command) => command.run(),
             Self::Doctor(command) => command.run(),
         }

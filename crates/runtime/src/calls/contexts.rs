@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// `CUctx_flags` that a context may be created with.
 const KNOWN_FLAGS: u32 = 0xff;
+/// `CU_LIMIT_MALLOC_HEAP_SIZE`.
+const HEAP_LIMIT: u32 = 2;
 
 impl<D: Device> Runtime<D> {
     pub(super) fn primary_retain(&mut self, client: Client, device: u32) -> CallResult<Reply> {
@@ -97,6 +99,9 @@ impl<D: Device> Runtime<D> {
         };
         let value = value.min(*most);
         self.context_mut(handle)?.limits.insert(limit, value);
+        if limit == HEAP_LIMIT {
+            self.device.set_heap(value);
+        }
         Ok(Reply::Done)
     }
 

@@ -104,6 +104,8 @@ impl Device for Fake {
         self.write(destination, &moved);
     }
 
+    fn set_heap(&mut self, _: u64) {}
+
     fn touched(&mut self, _: u64, _: u64) {}
 }
 
