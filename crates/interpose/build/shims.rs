@@ -117,9 +117,17 @@ fn link(
     // Renamed into place, so that a program that runs keeps the library it has mapped.
     let staged = directory.join(format!(".{soname}.new"));
     std::fs::copy(&temporary, &staged)
-        .and_then(|_| std::fs::rename(&staged, &library))
+        .and_then(|_| set_back(&staged))
+        .and_then(|()| std::fs::rename(&staged, &library))
         .map_err(|error| format!("{}: {error}", library.display()))?;
     Ok(library)
+}
+
+/// Dates a file back to before this run: cargo runs the script again when a file that it
+/// watches is newer than the run.
+fn set_back(path: &Path) -> std::io::Result<()> {
+    let before = std::env::current_exe()?.metadata()?.modified()?;
+    std::fs::File::open(path)?.set_modified(before)
 }
 
 fn assembly(entries: &str, names: &[(String, usize)]) -> String {
