@@ -3,7 +3,7 @@
 use object::{
     Endianness,
     elf::{self, FileHeader64},
-    read::elf::{FileHeader, ProgramHeader as _, Rel as _, Rela as _, SectionHeader as _, Sym as _},
+    read::elf::{FileHeader, SectionHeader as _, Sym as _},
 };
 
 use super::error::Error;
@@ -99,6 +99,22 @@ pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
     Ok(if old { flags & 0xff } else { flags >> 8 & 0xff })
 }
 
+/// One entry of a relocation table: offset, type and symbol, and perhaps an addend.
+fn relocation(section: usize, entry: &[u8]) -> Relocation {
+    let word = |index: usize| {
+        let bytes = entry.get(8 * index..8 * index + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(u64::from_le_bytes)
+    };
+    let info = word(1).unwrap_or(0);
+    Relocation {
+        section,
+        offset: word(0).unwrap_or(0),
+        kind: info as u32,
+        symbol: (info >> 32) as usize,
+        addend: word(2).map(|addend| addend as i64),
+    }
+}
+
 impl Cubin {
     /// Reads a file.
     ///
@@ -110,7 +126,6 @@ impl Cubin {
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
         let endian = header.endian().map_err(broken)?;
         let table = header.sections(endian, bytes).map_err(broken)?;
-        let _ = header.program_headers(endian, bytes).map_err(broken)?.iter().map(|p| p.p_type(endian));
         let mut sections = Vec::new();
         for section in table.iter() {
             let name = table.section_name(endian, section).map_err(broken)?;
@@ -148,23 +163,12 @@ impl Cubin {
             if target == 0 || target >= count {
                 continue;
             }
-            if let Some((entries, _)) = section.rel(endian, bytes).map_err(broken)? {
-                relocations.extend(entries.iter().map(|entry| Relocation {
-                    section: target,
-                    offset: entry.r_offset(endian),
-                    kind: entry.r_type(endian),
-                    symbol: entry.r_sym(endian) as usize,
-                    addend: None,
-                }));
-            }
-            if let Some((entries, _)) = section.rela(endian, bytes).map_err(broken)? {
-                relocations.extend(entries.iter().map(|entry| Relocation {
-                    section: target,
-                    offset: entry.r_offset(endian),
-                    kind: entry.r_type(endian, false),
-                    symbol: entry.r_sym(endian, false) as usize,
-                    addend: Some(entry.r_addend(endian)),
-                }));
+            // Read by hand: ptxas leaves these tables at odd offsets.
+            let bytes = section.data(endian, bytes).map_err(broken)?;
+            match section.sh_type(endian) {
+                elf::SHT_REL => relocations.extend(bytes.chunks_exact(16).map(|entry| relocation(target, entry))),
+                elf::SHT_RELA => relocations.extend(bytes.chunks_exact(24).map(|entry| relocation(target, entry))),
+                _ => {}
             }
         }
         if let Some(bad) = relocations.iter().find(|relocation| relocation.symbol >= symbols.len()) {
