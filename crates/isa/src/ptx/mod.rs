@@ -16,6 +16,7 @@ mod float;
 mod half;
 mod integer;
 mod logic;
+pub mod matrix;
 mod pattern;
 mod special_function;
 pub mod special_register;

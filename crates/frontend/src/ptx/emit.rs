@@ -1,0 +1,459 @@
+//! Functions get their places: code, rows, predicates, barriers and memory along the call graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstep_isa::{
+    Module, Operand, Operation,
+    instruction::Flow,
+    module::{CODE_BASE, ConstantBank},
+};
+
+use super::{
+    error::Error,
+    image::{Compiled, ModuleName, Symbols},
+    ir::{Amount, Code, Field, Place, Target},
+    lower::{KERNEL_BANK, RETURN_ROWS, TABLE_BANK},
+    syntax::{Linkage, Program, VariableSpace},
+};
+
+/// What a function and everything that it calls needs, or where it begins.
+#[derive(Clone, Debug, Default)]
+struct Extent {
+    rows: u32,
+    flags: u32,
+    barriers: u32,
+    local: u64,
+}
+
+impl Extent {
+    fn plus(&self, other: &Self) -> Self {
+        Self {
+            rows: self.rows + other.rows,
+            flags: self.flags + other.flags,
+            barriers: self.barriers + other.barriers,
+            local: self.local.next_multiple_of(16) + other.local,
+        }
+    }
+
+    fn at_least(&mut self, other: &Self) {
+        self.rows = self.rows.max(other.rows);
+        self.flags = self.flags.max(other.flags);
+        self.barriers = self.barriers.max(other.barriers);
+        self.local = self.local.max(other.local);
+    }
+}
+
+/// What a launch of a kernel needs.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    pub(super) entry: u32,
+    pub(super) rows: u16,
+    pub(super) flags: u16,
+    pub(super) barriers: u16,
+    pub(super) shared_bytes: u32,
+    pub(super) local_bytes: u32,
+    pub(super) named_barriers: u32,
+    pub(super) constants: Vec<ConstantBank>,
+}
+
+/// Where every function is.
+pub(super) struct Placed {
+    /// By index in the program.
+    functions: BTreeMap<usize, PlacedFunction>,
+    kernels: Vec<(usize, Needs)>,
+    tables: BTreeMap<(usize, usize), u32>,
+}
+
+struct PlacedFunction {
+    entry: u32,
+    start: Extent,
+}
+
+impl Placed {
+    /// Places all functions; refuses recursion.
+    pub(super) fn new(
+        program: &Program<'_>,
+        symbols: &Symbols<'_, '_>,
+        functions: &[Compiled<'_>],
+    ) -> Result<Self, Error> {
+        let calls = call_graph(program, symbols, functions);
+        let order = callers_first(program, functions, &calls)?;
+        let arguments = argument_rows(functions);
+        let mut starts: Vec<Extent> = functions
+            .iter()
+            .map(|_| Extent {
+                rows: arguments,
+                ..Extent::default()
+            })
+            .collect();
+        for caller in &order {
+            let after = starts[*caller].plus(&own(&functions[*caller]));
+            for callee in &calls[*caller] {
+                starts[*callee].at_least(&after);
+            }
+        }
+        let mut placed = Self {
+            functions: BTreeMap::new(),
+            kernels: Vec::new(),
+            tables: BTreeMap::new(),
+        };
+        let mut entry = 0;
+        let mut table = 0;
+        for (function, start) in functions.iter().zip(&starts) {
+            let start = start.clone();
+            let index = function.body.function;
+            placed
+                .functions
+                .insert(index, PlacedFunction { entry, start });
+            entry += function.flat.code.len() as u32;
+            for (number, labels) in function.flat.tables.iter().enumerate() {
+                placed.tables.insert((index, number), table);
+                table += 4 * labels.len() as u32;
+            }
+        }
+        for (number, function) in functions.iter().enumerate() {
+            if program.functions[function.body.function].is_kernel {
+                let needs = placed.needs(program, functions, &starts, &calls, number)?;
+                placed.kernels.push((function.body.function, needs));
+            }
+        }
+        Ok(placed)
+    }
+
+    pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Needs)> {
+        self.kernels.iter().map(|(index, needs)| (*index, needs))
+    }
+
+    /// Code address of a function that this module defines.
+    pub(super) fn code_address(&self, function: usize) -> Option<u64> {
+        let placed = self.functions.get(&function)?;
+        Some(CODE_BASE + 16 * u64::from(placed.entry))
+    }
+
+    fn needs(
+        &self,
+        program: &Program<'_>,
+        functions: &[Compiled<'_>],
+        starts: &[Extent],
+        calls: &[Vec<usize>],
+        kernel: usize,
+    ) -> Result<Needs, Error> {
+        let reached = reached(calls, kernel);
+        let mut total = Extent::default();
+        let mut barriers = 0;
+        let mut variables = BTreeSet::new();
+        for member in &reached {
+            let function = &functions[*member];
+            total.at_least(&starts[*member].plus(&own(function)));
+            barriers = barriers.max(if function.body.any_barrier {
+                16
+            } else {
+                function.body.barriers
+            });
+            variables.extend(function.body.shared_variables.iter().copied());
+        }
+        let own = &functions[kernel].body;
+        let limit = |what, found: u64, limit: u64| {
+            if found > limit {
+                return Err(Error::TooLarge { what, found, limit });
+            }
+            Ok(())
+        };
+        limit("the rows of a kernel", u64::from(total.rows), 60_000)?;
+        limit("the predicates of a kernel", u64::from(total.flags), 60_000)?;
+        limit(
+            "the convergence barriers of a kernel",
+            u64::from(total.barriers),
+            60_000,
+        )?;
+        limit("the local memory of a kernel", total.local, 1 << 30)?;
+        let (shared_bytes, constants) = shared_layout(program, own.shared_bytes, &variables)?;
+        Ok(Needs {
+            entry: self.functions[&own.function].entry,
+            rows: total.rows as u16,
+            flags: total.flags as u16,
+            barriers: total.barriers as u16,
+            shared_bytes,
+            local_bytes: total.local.next_multiple_of(8) as u32,
+            named_barriers: barriers,
+            constants,
+        })
+    }
+}
+
+fn own(function: &Compiled<'_>) -> Extent {
+    Extent {
+        rows: function.allocation.row_count,
+        flags: function.allocation.flag_count,
+        barriers: u32::from(function.barriers),
+        local: function.body.local_bytes,
+    }
+}
+
+/// Callees of every function, by position in the list. A call through a register may reach any
+/// function.
+fn call_graph(
+    program: &Program<'_>,
+    symbols: &Symbols<'_, '_>,
+    functions: &[Compiled<'_>],
+) -> Vec<Vec<usize>> {
+    let position: BTreeMap<usize, usize> = functions
+        .iter()
+        .enumerate()
+        .map(|(position, function)| (function.body.function, position))
+        .collect();
+    let addressed = addressed(program, symbols, functions);
+    functions
+        .iter()
+        .map(|function| {
+            let mut callees: BTreeSet<usize> = function
+                .body
+                .calls
+                .iter()
+                .filter_map(|index| position.get(index).copied())
+                .collect();
+            if function.body.calls_any {
+                callees.extend(
+                    addressed
+                        .iter()
+                        .filter_map(|index| position.get(index).copied()),
+                );
+            }
+            callees.into_iter().collect()
+        })
+        .collect()
+}
+
+/// Functions whose address a program can hold.
+fn addressed(
+    program: &Program<'_>,
+    symbols: &Symbols<'_, '_>,
+    functions: &[Compiled<'_>],
+) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    for code in functions.iter().flat_map(|function| &function.flat.code) {
+        for fixup in &code.fixups {
+            if let Amount::Function(index) = fixup.amount {
+                found.insert(index);
+            }
+        }
+    }
+    for initial in program
+        .variables
+        .iter()
+        .flat_map(|variable| &variable.initial)
+    {
+        if let super::syntax::InitialValue::Address { name, .. } = initial.value
+            && let Some(ModuleName::Function(index)) = symbols.find(name)
+        {
+            found.insert(index);
+        }
+    }
+    found
+}
+
+/// Rows through which arguments travel: as many as the widest call needs.
+fn argument_rows(functions: &[Compiled<'_>]) -> u32 {
+    let fixed = functions
+        .iter()
+        .flat_map(|function| &function.flat.code)
+        .flat_map(|code| &code.uses)
+        .filter_map(|used| match used.place {
+            Place::Fixed(row) => Some(u32::from(row) + u32::from(used.rows)),
+            Place::Virtual { .. } => None,
+        })
+        .max();
+    fixed.map_or(0, |rows| rows.max(u32::from(RETURN_ROWS)))
+}
+
+/// An order in which every function comes after those that call it.
+fn callers_first(
+    program: &Program<'_>,
+    functions: &[Compiled<'_>],
+    calls: &[Vec<usize>],
+) -> Result<Vec<usize>, Error> {
+    let mut callers = vec![0usize; functions.len()];
+    for callee in calls.iter().flatten() {
+        callers[*callee] += 1;
+    }
+    let mut ready: Vec<usize> = (0..functions.len()).filter(|f| callers[*f] == 0).collect();
+    let mut order = Vec::new();
+    while let Some(function) = ready.pop() {
+        order.push(function);
+        for callee in &calls[function] {
+            callers[*callee] -= 1;
+            if callers[*callee] == 0 {
+                ready.push(*callee);
+            }
+        }
+    }
+    if order.len() == functions.len() {
+        return Ok(order);
+    }
+    let left = (0..functions.len()).find(|function| callers[*function] > 0);
+    let function = &program.functions[functions[left.unwrap_or(0)].body.function];
+    Err(Error::Meaning {
+        position: function.position,
+        message: "recursive functions cannot run from PTX; run the program's SASS instead"
+            .to_owned(),
+        text: function.name.to_owned(),
+    })
+}
+
+fn reached(calls: &[Vec<usize>], from: usize) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![from];
+    while let Some(function) = work.pop() {
+        if seen.insert(function) {
+            work.extend(&calls[function]);
+        }
+    }
+    seen
+}
+
+/// Places the module's shared variables after the kernel's own; those without a size begin where
+/// the rest ends. Gives the static bytes, and the bank that tells the places.
+fn shared_layout(
+    program: &Program<'_>,
+    own: u64,
+    variables: &BTreeSet<usize>,
+) -> Result<(u32, Vec<ConstantBank>), Error> {
+    const LIMIT: u64 = 1 << 28;
+    let mut end = own;
+    let mut places = BTreeMap::new();
+    let sized = |index: &&usize| {
+        let variable = &program.variables[**index];
+        variable.size.is_some_and(|size| size > 0) && variable.linkage != Linkage::Extern
+    };
+    for index in variables.iter().filter(sized) {
+        let variable = &program.variables[*index];
+        let start = end.next_multiple_of(variable.alignment.max(1));
+        end = start.saturating_add(variable.size.unwrap_or(0));
+        places.insert(*index, start);
+    }
+    let dynamic = variables.iter().filter(|index| !sized(index));
+    let alignment = dynamic
+        .clone()
+        .map(|index| program.variables[*index].alignment)
+        .max();
+    let bytes = end;
+    let start = end.next_multiple_of(alignment.unwrap_or(1).max(1));
+    for index in dynamic {
+        places.insert(*index, start);
+    }
+    let static_bytes = if alignment.is_some() { start } else { bytes };
+    if static_bytes > LIMIT {
+        return Err(Error::TooLarge {
+            what: "the shared memory of a kernel",
+            found: static_bytes,
+            limit: LIMIT,
+        });
+    }
+    if places.is_empty() {
+        return Ok((static_bytes as u32, Vec::new()));
+    }
+    let shared = program
+        .variables
+        .iter()
+        .enumerate()
+        .filter(|(_, variable)| variable.space == VariableSpace::Shared);
+    let words =
+        shared.flat_map(|(index, _)| places.get(&index).copied().unwrap_or(0).to_le_bytes());
+    let bank = ConstantBank {
+        bank: KERNEL_BANK,
+        bytes: words.collect(),
+        backing: None,
+    };
+    Ok((static_bytes as u32, vec![bank]))
+}
+
+/// Writes all functions into the module, every number final.
+pub(super) fn emit(
+    module: &mut Module,
+    program: &Program<'_>,
+    placed: &Placed,
+    functions: Vec<Compiled<'_>>,
+) {
+    let mut tables = Vec::new();
+    for function in functions {
+        let index = function.body.function;
+        let place = &placed.functions[&index];
+        module
+            .functions
+            .push((place.entry, program.functions[index].name.to_owned()));
+        for labels in &function.flat.tables {
+            for label in labels {
+                tables.extend((place.entry + *label as u32).to_le_bytes());
+            }
+        }
+        let rows = &function.allocation.rows;
+        let flags = &function.allocation.flags;
+        let targets = function.flat.targets;
+        for (code, target) in function.flat.code.into_iter().zip(targets) {
+            let code = finish(code, target, index, place, placed, rows, flags);
+            module.listing.push(code.text.to_owned());
+            module.code.push(code.instruction);
+        }
+    }
+    if !tables.is_empty() {
+        module.constants.push(ConstantBank {
+            bank: TABLE_BANK,
+            bytes: tables,
+            backing: None,
+        });
+    }
+}
+
+/// Rows, jumps and fixups of one instruction.
+fn finish<'a>(
+    mut code: Code<'a>,
+    target: Option<usize>,
+    function: usize,
+    place: &PlacedFunction,
+    placed: &Placed,
+    rows: &[u16],
+    flags: &[u16],
+) -> Code<'a> {
+    let start = &place.start;
+    code.resolve(
+        |place| match place {
+            Place::Virtual { register, word } => start.rows as u16 + rows[register as usize] + word,
+            Place::Fixed(row) => row,
+        },
+        |flag| start.flags as u16 + flags[flag as usize],
+    );
+    let called = match code.target {
+        Target::Function(callee) => placed.functions.get(&callee).map(|callee| callee.entry),
+        _ => None,
+    };
+    if let Operation::Flow(flow) = &mut code.instruction.operation {
+        match flow {
+            Flow::Branch { target: to } => {
+                *to = target.map_or(0, |target| place.entry + target as u32);
+            }
+            Flow::Call { target: to } => *to = called.unwrap_or(0),
+            Flow::ConvergeSet { barrier }
+            | Flow::ConvergeWait { barrier }
+            | Flow::ConvergeBreak { barrier } => *barrier += start.barriers as u16,
+            _ => {}
+        }
+    }
+    for fixup in std::mem::take(&mut code.fixups) {
+        let amount = match fixup.amount {
+            Amount::Function(index) => placed.code_address(index).unwrap_or(0),
+            Amount::LocalBase => start.local.next_multiple_of(16),
+            Amount::Table(table) => u64::from(placed.tables[&(function, table)]),
+        };
+        match (fixup.field, &mut code.instruction.operation) {
+            (Field::Offset, Operation::Memory(memory)) => memory.address.offset += amount as i64,
+            (Field::Source(source), _) => {
+                let operand = &mut code.instruction.sources[usize::from(source)].operand;
+                if let Operand::Immediate(value) = operand {
+                    *value = value.wrapping_add(amount);
+                }
+            }
+            _ => {}
+        }
+    }
+    code
+}

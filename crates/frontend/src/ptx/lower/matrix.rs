@@ -1,0 +1,198 @@
+//! Matrix multiply: `mma` and `wmma`.
+
+use lockstep_isa::{
+    Operand as Value,
+    instruction::{Latency, Mix, Unit},
+    ptx::{Class, Type, matrix::MULTIPLY},
+    semantics::matrix::{Accumulator, BitProduct, Input, Multiply},
+};
+
+use super::Lowering;
+use crate::ptx::{
+    error::Error,
+    ir::{Place, RegisterId, Spread},
+    syntax::{Instruction, Operand},
+};
+
+/// Element types by name.
+const INPUTS: &[(&str, Input)] = &[
+    ("f16", Input::F16),
+    ("bf16", Input::Bf16),
+    ("tf32", Input::Tf32),
+    ("f64", Input::F64),
+    ("s8", Input::S8),
+    ("u8", Input::U8),
+    ("s4", Input::S4),
+    ("u4", Input::U4),
+    ("b1", Input::B1),
+    ("e4m3", Input::E4m3),
+    ("e5m2", Input::E5m2),
+];
+
+const ACCUMULATORS: &[(&str, Accumulator)] = &[
+    ("f32", Accumulator::F32),
+    ("f16", Accumulator::F16),
+    ("s32", Accumulator::S32),
+    ("f64", Accumulator::F64),
+];
+
+fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    table
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value)
+}
+
+/// `m16n8k16` to its numbers.
+fn dimensions(word: &str) -> Option<[usize; 3]> {
+    let rest = word.strip_prefix('m')?;
+    let (m, rest) = rest.split_once('n')?;
+    let (n, k) = rest.split_once('k')?;
+    Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+}
+
+impl<'p, 'a> Lowering<'p, 'a> {
+    /// The shape that the modifiers describe.
+    fn multiply_shape(&self, i: &Instruction<'_>) -> Option<Multiply> {
+        let [m, n, k] = i.modifiers.iter().find_map(|word| dimensions(word))?;
+        let types: Vec<&str> = i
+            .modifiers
+            .iter()
+            .copied()
+            .filter(|word| find(INPUTS, word).is_some() || find(ACCUMULATORS, word).is_some())
+            .collect();
+        let [d, a, b, c] = types.as_slice() else {
+            return None;
+        };
+        let shape = Multiply {
+            m,
+            n,
+            k,
+            a: find(INPUTS, a)?,
+            b: find(INPUTS, b)?,
+            c: find(ACCUMULATORS, c)?,
+            d: find(ACCUMULATORS, d)?,
+            saturate: i.modifiers.contains(&"satfinite"),
+            bit_product: if i.modifiers.contains(&"and") {
+                BitProduct::And
+            } else {
+                BitProduct::Xor
+            },
+        };
+        shape.is_known().then_some(shape)
+    }
+
+    pub(super) fn mma(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
+        let sparse = i.modifiers.iter().any(|word| word.starts_with("sp"));
+        let scaled = i.modifiers.iter().any(|word| word.starts_with("kind::"));
+        let Some(shape) = self.multiply_shape(i).filter(|_| !sparse && !scaled) else {
+            return self.stop(i, "is a matrix multiply of a shape that is not modelled");
+        };
+        self.expect_operands(&i.operands, 4..=4)?;
+        let a = self.fragment(&i.operands[1], shape.a_rows())?;
+        let b = self.fragment(&i.operands[2], shape.b_rows())?;
+        let c = self.fragment(&i.operands[3], shape.c_rows())?;
+        let d = self.multiply(shape, [(a, 0), (b, 0), (c, 0)]);
+        self.spread_fragment(&i.operands[0], d, shape.d_rows())
+    }
+
+    /// One multiplication of fragments that lie in consecutive words.
+    pub(super) fn multiply(
+        &mut self,
+        shape: Multiply,
+        fragments: [(RegisterId, u16); 3],
+    ) -> RegisterId {
+        let double = shape.a == Input::F64;
+        let class = Class {
+            unit: Unit::Tensor,
+            latency: match (double, shape.k * shape.a.bits() > 128) {
+                (true, _) => Latency::MatrixDouble,
+                (false, true) => Latency::MatrixLong,
+                (false, false) => Latency::MatrixShort,
+            },
+            mix: if double { Mix::Fp64 } else { Mix::Other },
+        };
+        let d = self.new_wide(shape.d_rows() as u16);
+        let mut code = self.compute(MULTIPLY, class);
+        code.instruction.modifiers = shape.encode();
+        let rows = [shape.a_rows(), shape.b_rows(), shape.c_rows()];
+        for (index, (register, word)) in fragments.into_iter().enumerate() {
+            let place = Place::Virtual { register, word };
+            code.instruction.sources[index] = code.read(place, rows[index] as u16).into();
+        }
+        let place = Place::Virtual {
+            register: d,
+            word: 0,
+        };
+        code.instruction.destination = Some(code.write(place, shape.d_rows() as u16));
+        code.spread = Spread::Varies;
+        code.meets = Some(Value::Immediate(u64::from(u32::MAX)));
+        self.counted = false;
+        self.push(code);
+        d
+    }
+
+    /// Collects a fragment into the words of one register.
+    fn fragment(&mut self, operand: &Operand<'a>, rows: usize) -> Result<RegisterId, Error> {
+        let elements = Self::elements(operand).to_vec();
+        let register = self.new_wide(rows as u16);
+        self.counted = true;
+        let mut word = 0;
+        for element in &elements {
+            let double = match element {
+                Operand::Name(name) => self.register(name)?.rows() == 2,
+                Operand::Double(_) => true,
+                _ => false,
+            };
+            let place = Place::Virtual { register, word };
+            let kind = if double { Type::F64 } else { Type::B32 };
+            if usize::from(word + kind.rows()) > rows {
+                return self.wrong(format!("a fragment of {rows} words expected"));
+            }
+            let mut code = if double {
+                self.move64(place, Value::None)
+            } else {
+                self.move32(place, Value::None)
+            };
+            code.instruction.sources[0] = self.value(&mut code, element, kind)?.into();
+            self.push(code);
+            word += kind.rows();
+        }
+        if usize::from(word) != rows {
+            return self.wrong(format!("a fragment of {rows} words expected, {word} given"));
+        }
+        Ok(register)
+    }
+
+    /// Hands the words of a register out to a fragment's registers.
+    fn spread_fragment(
+        &mut self,
+        operand: &Operand<'a>,
+        register: RegisterId,
+        rows: usize,
+    ) -> Result<(), Error> {
+        let mut word = 0;
+        for element in Self::elements(operand).to_vec() {
+            let to = self.register_operand(&element)?;
+            if usize::from(word + to.rows()) > rows {
+                return self.wrong(format!("a fragment of {rows} words expected"));
+            }
+            for index in 0..to.rows() {
+                let from = Place::Virtual {
+                    register,
+                    word: word + index,
+                };
+                self.copy_word(to.word(index), from);
+            }
+            word += to.rows();
+        }
+        if usize::from(word) != rows {
+            return self.wrong(format!("a fragment of {rows} words expected, {word} given"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn wmma(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
+        self.stop(i, "is a matrix instruction of a form that is not modelled")
+    }
+}

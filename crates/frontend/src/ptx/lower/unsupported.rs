@@ -1,0 +1,68 @@
+//! Instructions that parse and cannot run yet: the sentence that stops a run names them.
+
+use crate::ptx::syntax::Instruction;
+
+/// Opcodes and why they do not run.
+const OPCODES: &[(&str, &str)] = &[
+    ("tex", "reads a texture, which is not modelled"),
+    ("tld4", "reads a texture, which is not modelled"),
+    ("txq", "asks about a texture, which is not modelled"),
+    ("suld", "reads a surface, which is not modelled"),
+    ("sust", "writes a surface, which is not modelled"),
+    ("sured", "reduces to a surface, which is not modelled"),
+    ("suq", "asks about a surface, which is not modelled"),
+    ("istypep", "asks about a texture, which is not modelled"),
+    (
+        "wgmma",
+        "is Hopper's asynchronous matrix multiply, which is not modelled",
+    ),
+    (
+        "mbarrier",
+        "works on an asynchronous barrier, which is not modelled",
+    ),
+    ("tensormap", "works on a tensor map, which is not modelled"),
+    (
+        "multimem",
+        "works on several GPUs at once, which is not modelled",
+    ),
+    (
+        "mapa",
+        "names another block's shared memory, which is not modelled",
+    ),
+    (
+        "getctarank",
+        "asks for a block of a cluster, which is not modelled",
+    ),
+    (
+        "clusterlaunchcontrol",
+        "works on clusters, which are not modelled",
+    ),
+    (
+        "tcgen05",
+        "is Blackwell's matrix unit, which is not modelled",
+    ),
+    (
+        "alloca",
+        "allocates on the stack at run time, which is not modelled",
+    ),
+    (
+        "stacksave",
+        "works on a stack at run time, which is not modelled",
+    ),
+    (
+        "stackrestore",
+        "works on a stack at run time, which is not modelled",
+    ),
+    (
+        "movmatrix",
+        "transposes a matrix fragment, which is not modelled",
+    ),
+];
+
+/// The rest of the sentence that begins with the instruction.
+pub(super) fn sentence(i: &Instruction<'_>) -> Option<&'static str> {
+    OPCODES
+        .iter()
+        .find(|(opcode, _)| *opcode == i.opcode)
+        .map(|(_, sentence)| *sentence)
+}

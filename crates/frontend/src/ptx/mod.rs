@@ -1,0 +1,36 @@
+//! PTX: text in, modules out.
+//!
+//! The passes, in order: `token` and `parser` (with `statement`, `expression`) make a tree;
+//! `lower` turns statements into instructions with the meanings of `isa::ptx`; `flow` cuts them
+//! into blocks; `converge` makes lanes that part meet again, with the help of `spread`; `flat`
+//! lays blocks out; `allocate` gives registers their rows; `emit` puts functions in their places.
+//! [`Image::link`] is that list.
+//!
+//! Start reading at [`parse`].
+
+mod allocate;
+mod converge;
+mod emit;
+mod error;
+mod expression;
+mod flat;
+mod flow;
+mod image;
+mod ir;
+mod lower;
+mod parser;
+mod spread;
+mod statement;
+mod syntax;
+mod token;
+
+pub use error::{Error, Position};
+pub use image::Image;
+
+/// Parses a PTX text. Variables get addresses later, in [`Image::link`].
+///
+/// # Errors
+/// If the text does not follow the grammar, with the place.
+pub fn parse(text: &str) -> Result<Image, Error> {
+    Image::new(text.to_owned())
+}
