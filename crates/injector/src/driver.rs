@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::dynamic::function_table;
 use crate::dynamic::{Library, overridden};
-use crate::function_table;
 
 function_table! {
     /// Functions of `libcuda`.

@@ -58,7 +58,6 @@ pub fn overridden(variable: &str) -> Option<String> {
 }
 
 /// A struct of functions found by name in a library.
-#[macro_export]
 macro_rules! function_table {
     ($(#[$documentation:meta])* $name:ident { $($field:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)* }) => {
         $(#[$documentation])*
@@ -69,7 +68,7 @@ macro_rules! function_table {
         }
         impl $name {
             /// Finds every function; otherwise the name of the first that is missing.
-            pub fn find(library: $crate::dynamic::Library) -> Result<Self, &'static str> {
+            pub(crate) fn find(library: $crate::dynamic::Library) -> Result<Self, &'static str> {
                 Ok(Self {
                     $($field: {
                         let address = library.symbol($symbol).ok_or(stringify!($symbol))?;
@@ -83,3 +82,5 @@ macro_rules! function_table {
         }
     };
 }
+
+pub(crate) use function_table;

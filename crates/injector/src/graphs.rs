@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Mutex;
 
+use crate::dynamic::function_table;
 use crate::dynamic::{Library, overridden};
-use crate::function_table;
 use crate::session::lock;
 
 const NODE_KERNEL: i32 = 0;

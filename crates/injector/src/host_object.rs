@@ -161,8 +161,8 @@ impl<'cupti> HostObject<'cupti> {
         passes.configImageSize = image.len();
         passes.pConfigImage = image.as_mut_ptr();
         // SAFETY: as above.
-        self.cupti
-            .check("counting passes", unsafe { (host.passes)(&mut passes) })?;
+        let counted = unsafe { (host.passes)(&mut passes) };
+        self.cupti.check("counting passes", counted)?;
         Ok((image, passes.numOfPasses))
     }
 

@@ -7,26 +7,26 @@
 //!
 //! Start reading at [`InitializeInjection`], then [`session`] and [`sampler`].
 
-pub mod activity;
-pub mod callbacks;
+mod activity;
+mod callbacks;
 pub mod clock;
 pub mod cupti;
 pub mod daemon;
-pub mod driver;
-pub mod dynamic;
-pub mod exact;
-pub mod graphs;
-pub mod host;
-pub mod host_object;
-pub mod lanes;
+mod driver;
+mod dynamic;
+mod exact;
+mod graphs;
+mod host;
+mod host_object;
+mod lanes;
 pub mod nvml;
-pub mod ownership;
+mod ownership;
 mod preload;
-pub mod report;
-pub mod sampler;
-pub mod session;
-pub mod settings;
-pub mod worker;
+mod report;
+mod sampler;
+mod session;
+mod settings;
+mod worker;
 
 use session::Session;
 use settings::Settings;

@@ -6,8 +6,8 @@ use std::ffi::{CString, c_char, c_void};
 use lockstep_telemetry::schema::GAUGES;
 use lockstep_telemetry::segment::{Record, RecordKind};
 
+use crate::dynamic::function_table;
 use crate::dynamic::{Library, overridden};
-use crate::function_table;
 
 /// Total, free and used bytes.
 #[repr(C)]

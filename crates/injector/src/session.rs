@@ -221,9 +221,11 @@ impl Session {
     pub fn release_all(&self) -> bool {
         worker::stop_samplers(self);
         self.with_devices(|devices| {
-            devices
+            let released: Vec<_> = devices
                 .values_mut()
-                .fold(false, |any, one| one.sampler.take().is_some() || any)
+                .filter_map(|one| one.sampler.take())
+                .collect();
+            !released.is_empty()
         })
     }
 

@@ -10,6 +10,7 @@
 mod attribution;
 mod collector;
 mod folder;
+mod habits;
 mod launcher;
 mod rows;
 mod session;

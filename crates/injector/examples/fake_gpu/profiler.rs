@@ -447,7 +447,7 @@ pub unsafe extern "C" fn cuptiPmSamplingDecodeData(block: *mut SamplingDecode) -
     let next = object.next;
     state.works = works;
     let full = image.samples.len() == most;
-    if !stopped && !full && !image.samples.is_empty() && next % 3 == 0 {
+    if !stopped && !full && !image.samples.is_empty() && next.is_multiple_of(3) {
         image.partial = true;
     }
     state.images.insert(block.pCounterDataImage as usize, image);

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::layouts::*;
 use super::numbers;
+use crate::dynamic::function_table;
 use crate::dynamic::{Library, overridden};
-use crate::function_table;
 
 /// Called for contexts and launches.
 pub type Callback = unsafe extern "C" fn(*mut c_void, u32, u32, *const c_void);

@@ -10,8 +10,9 @@
 //!   started no warp in an interval may still be running in it: it keeps what others cannot explain.
 //!
 //! Inside an interval, parts follow what each kernel is known to do per warp (or per nanosecond);
-//! that is learned as samples come. A sample with one kernel in it is exact, any other estimated,
-//! and parts always add up to the whole. Work that no launch explains goes to the kernel `(other)`.
+//! that is learned as samples come ([`super::habits`]). A sample with one kernel in it is exact, any
+//! other estimated, and parts always add up to the whole. Work that no launch explains goes to the
+//! kernel `(other)`.
 //!
 //! Left out: the order in which the hardware runs concurrent streams, contexts and processes, which
 //! nobody reports. Their warps are taken in the order of launches.
@@ -19,6 +20,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::habits::Habits;
 use super::rows::{Key, LaunchRow};
 
 /// One interval of a whole GPU.
@@ -55,12 +57,15 @@ struct Queued {
     begun: bool,
 }
 
-/// What a key was seen to do: counts and the warps (or nanoseconds) that made them.
-#[derive(Clone, Default)]
-struct Habit {
-    counts: Vec<f64>,
-    base: f64,
+/// Warps started in one or more intervals, and everything they did.
+struct Episode {
+    bases: Vec<(Key, f64)>,
+    growth: Vec<Option<u64>>,
+    intervals: u32,
 }
+
+/// Longer episodes are learned from before they are over.
+const LONGEST_EPISODE: u32 = 8;
 
 /// The work of one GPU.
 pub struct Attribution {
@@ -73,7 +78,8 @@ pub struct Attribution {
     arrivals: u64,
     /// The launch that started warps last, and may still run.
     running: Option<(Place, Queued)>,
-    habits: BTreeMap<Key, Habit>,
+    habits: Habits,
+    episode: Option<Episode>,
     /// Samples since the device last did anything.
     idle: u32,
 }
@@ -94,7 +100,8 @@ impl Attribution {
             queue: BTreeMap::new(),
             arrivals: 0,
             running: None,
-            habits: BTreeMap::new(),
+            habits: Habits::new(counters),
+            episode: None,
             idle: 0,
         }
     }
@@ -226,19 +233,23 @@ impl Attribution {
                 }
                 let expected: Option<f64> = shares
                     .iter()
-                    .map(|(place, base)| {
-                        self.rate(&self.queue[place].row.key, i)
-                            .map(|rate| rate * base)
-                    })
+                    .filter(|(_, base)| *base > 0.0)
+                    .map(|(place, base)| Some(self.rate(&self.queue[place].row.key, i)? * base))
                     .sum();
                 expected.map_or(0.0, |expected| (1.0 - expected / whole).max(0.0))
             })
             .collect()
     }
 
+    /// What is known of a kernel; of one seen just now, what its first episode shows so far.
     fn rate(&self, key: &Key, counter: usize) -> Option<f64> {
-        let habit = self.habits.get(key)?;
-        (habit.base > 0.0).then(|| habit.counts[counter] / habit.base)
+        self.habits.rate(key, counter).or_else(|| {
+            let episode = self.episode.as_ref()?;
+            let [(only, base)] = episode.bases.as_slice() else {
+                return None;
+            };
+            (only == key && *base > 0.0).then_some(episode.growth[counter]? as f64 / base)
+        })
     }
 
     /// Gives every share its part of every counter.
@@ -248,6 +259,7 @@ impl Attribution {
         }
         let unexplained = self.remainder(sample, &shares);
         let mut parts: BTreeMap<Key, Part> = BTreeMap::new();
+        let mut bases_by_key: Vec<(Key, f64)> = Vec::new();
         let mut given: Vec<Vec<u64>> = vec![vec![0; self.counters]; shares.len()];
         let bases: f64 = shares.iter().map(|(_, base)| base).sum();
         for i in 0..self.counters {
@@ -285,9 +297,13 @@ impl Attribution {
             let Some(queued) = self.queue.get_mut(place) else {
                 continue;
             };
-            let habit = self.habits.entry(queued.row.key.clone()).or_default();
-            habit.counts.resize(self.counters, 0.0);
-            habit.base += base;
+            match bases_by_key
+                .iter_mut()
+                .find(|(key, _)| *key == queued.row.key)
+            {
+                Some((_, sum)) => *sum += base,
+                None => bases_by_key.push((queued.row.key.clone(), *base)),
+            }
             let part = parts.entry(queued.row.key.clone()).or_insert_with(|| Part {
                 key: queued.row.key.clone(),
                 exact: true,
@@ -297,20 +313,55 @@ impl Attribution {
                     .map(|growth| growth.map(|_| 0))
                     .collect(),
             });
-            for i in 0..self.counters {
-                habit.counts[i] += given[i] as f64;
-                if let Some(sum) = &mut part.growth[i] {
-                    *sum += given[i];
-                    let counter = &mut queued.row.counters[i];
-                    *counter = Some(counter.unwrap_or(0) + given[i]);
+            for ((sum, counter), given) in part
+                .growth
+                .iter_mut()
+                .zip(&mut queued.row.counters)
+                .zip(given)
+            {
+                if let Some(sum) = sum {
+                    *sum += given;
+                    *counter = Some(counter.unwrap_or(0) + given);
                 }
             }
         }
+        let carried = shares.iter().any(|(_, base)| *base == 0.0);
+        self.remember(bases_by_key, &sample.growth, carried);
         let exact = parts.len() == 1;
         parts
             .into_values()
             .map(|part| Part { exact, ..part })
             .collect()
+    }
+
+    /// Learns from an episode: an interval, and those after it into which its last kernel ran on.
+    fn remember(&mut self, bases: Vec<(Key, f64)>, growth: &[Option<u64>], carried: bool) {
+        let continues = carried
+            && self
+                .episode
+                .as_ref()
+                .is_some_and(|episode| episode.intervals < LONGEST_EPISODE);
+        if !continues && let Some(over) = self.episode.take() {
+            self.habits.learn(&over.bases, &over.growth);
+        }
+        let counters = self.counters;
+        let episode = self.episode.get_or_insert_with(|| Episode {
+            bases: Vec::new(),
+            growth: vec![None; counters],
+            intervals: 0,
+        });
+        episode.intervals += 1;
+        for (key, base) in bases {
+            match episode.bases.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, sum)) => *sum += base,
+                None => episode.bases.push((key, base)),
+            }
+        }
+        for (sum, part) in episode.growth.iter_mut().zip(growth) {
+            if let Some(part) = part {
+                *sum = Some(sum.unwrap_or(0) + part);
+            }
+        }
     }
 
     /// Counts without any launch: another program, or the driver's own kernels.
@@ -495,6 +546,33 @@ mod tests {
         let sums = sums(launches, &samples);
         assert_eq!(sums["a 1"], (2000, 200));
         assert_eq!(sums["b 1"], (8000, 200));
+    }
+
+    #[test]
+    fn kernels_that_always_share_intervals_are_told_apart_by_their_proportions() {
+        // 200 warps of a and 200 of b in turn; intervals cut that at ever other places.
+        let mut launches = Vec::new();
+        for pair in 0..300 {
+            launches.push((row("a", 1, 2 * pair, 2 * pair, 100), false));
+            launches.push((row("b", 1, 2 * pair + 1, 2 * pair + 1, 100), false));
+        }
+        let mut done = 0;
+        let samples: Vec<DeviceSample> = (0..461)
+            .map(|i| {
+                // a: 10 instructions a warp, b: 40.
+                let mut instructions = 0;
+                for warp in done..done + 260 {
+                    instructions += if warp / 200 % 2 == 0 { 10 } else { 40 };
+                }
+                done += 260;
+                sample(10_000 + 10 * i, 10_010 + 10 * i, instructions, 260)
+            })
+            .collect();
+        let sums = sums(launches, &samples);
+        for (name, exact) in [("a 1", 600_000.0), ("b 1", 2_400_000.0)] {
+            let ratio = sums[name].0 as f64 / exact;
+            assert!((ratio - 1.0).abs() < 0.03, "{name}: {ratio}");
+        }
     }
 
     #[test]
