@@ -11,6 +11,7 @@ out=$(realpath -m "$1")
 lockstep=$(realpath "$2")
 shift 2
 parts=${*:-parity series attribution robustness overhead}
+export LOCKSTEP_INJECTOR=${LOCKSTEP_INJECTOR:-$(dirname "$lockstep")/liblockstep_injector.so}
 here=$(dirname "$(realpath "$0")")
 counters=$here/../../configs/counters
 bin=${TMPDIR:-/tmp}/counter-parity
@@ -24,14 +25,16 @@ done
 [ -x "$bin/vector_add_shared" ] || nvcc -O3 -arch=native --cudart shared -o "$bin/vector_add_shared" "$here/programs/vector_add.cu" &
 wait
 
+milliseconds() { echo $(($(date +%s%N) / 1000000)); }
+
 # One step: its name, its limit in seconds, its command. Output goes to a log.
 step() {
     local name=$1 limit=$2 begun
     shift 2
-    begun=$(date +%s.%N)
+    begun=$(milliseconds)
     timeout "$limit" "$@" >> "$out/log.txt" 2>&1
     local code=$?
-    printf '%s,%s,%.2f\n' "$name" "$code" "$(echo "$(date +%s.%N) - $begun" | bc)" >> "$out/steps.csv"
+    echo "$name,$code,$(($(milliseconds) - begun)) ms" >> "$out/steps.csv"
     return $code
 }
 sample() { step "$1" "${limit:-25}" "$lockstep" sample --quiet --out "$out/$1" "${@:2}"; }
@@ -107,7 +110,7 @@ for part in $parts; do
         echo "program,interval,run,seconds,microseconds,wall" > "$out/overhead.csv"
         time_one() { # program interval run iterations launches
             local begun line
-            begun=$(date +%s.%N)
+            begun=$(milliseconds)
             if [ "$2" = none ]; then
                 line=$(timeout 20 "$bin/steady" "$4" "$5" 0.2)
             else
@@ -115,7 +118,7 @@ for part in $parts; do
                 cp "$bin/overhead/summary.json" "$out/overhead-$1-${2// /}.json"
                 rm -rf "$bin/overhead"
             fi
-            echo "$1,$2,$3,$(echo "$line" | awk '{print $4","$5}'),$(echo "$(date +%s.%N) - $begun" | bc)" >> "$out/overhead.csv"
+            echo "$1,$2,$3,$(echo "$line" | awk '{print $4","$5}'),$(awk "BEGIN { print ($(milliseconds) - $begun) / 1000 }")" >> "$out/overhead.csv"
         }
         for run in $(seq "${OVERHEAD_RUNS:-20}"); do
             for interval in none "10 ms" "1 ms"; do

@@ -149,6 +149,65 @@ def series(measured, tables, exact):
           ["program", "interval", "event", "ratio", "least", "most", "series", "exact"], rows)
 
 
+def contexts_expected(contexts, launches):
+    """What programs/contexts.cu launches: (kernel, launches, warps) of each context."""
+    count = launches // 2 + launches // 4 + launches // 8 * 2
+    names = ["first", "second", "third", "fourth"]
+    return [(names[i % 4], count, count * 33 * (i + 1) * 4) for i in range(contexts)]
+
+
+def attribution(measured, tables):
+    rows = []
+    for run, contexts, launches, exact in [("contexts-exact", 3, 40, True), ("contexts-sampled", 4, 2000, False)]:
+        folder = f"{measured}/{run}"
+        if not os.path.exists(f"{folder}/summary.json"):
+            continue
+        sums, counted, summary = read_totals(folder)
+        places = {}
+        for total in summary["totals"]:
+            places.setdefault(base_name(total["kernel"]), set()).add(total["context"])
+        per_warp = []
+        for kernel, expected, warps in contexts_expected(contexts, launches):
+            got = sums.get(kernel, {})
+            ratio = got.get("warps_launched", 0) / warps
+            per_warp.append(got.get("inst_executed", 0) / warps)
+            rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{per_warp[-1]:.2f}"])
+            claim(counted.get(kernel, 0) == expected, f"{run}: all {expected} launches of {kernel} are there")
+            claim(ratio == 1 if exact else abs(ratio - 1) <= 0.02, f"{run}: warps of {kernel} ({ratio:.5f})")
+            claim(len(places.get(kernel, ())) == 1, f"{run}: {kernel} is in one context")
+        # The kernels do the same work per warp.
+        spread = max(per_warp) / max(min(per_warp), 1e-9) - 1
+        claim(spread <= (0 if exact else 0.02), f"{run}: instructions per warp agree between contexts ({spread:.5f})")
+    folder = f"{measured}/processes"
+    if os.path.exists(f"{folder}/summary.json"):
+        sums, counted, summary = read_totals(folder)
+        owners = {}
+        for total in summary["totals"]:
+            owners.setdefault(base_name(total["kernel"]), set()).add(total["process"])
+        expected = {}
+        with open(f"{folder}/kernels.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                volume = lambda text: math.prod(int(part) for part in text.split("x"))
+                warps = volume(row["grid"]) * -(-volume(row["block"]) // 32)
+                kernel = base_name(row["kernel"])
+                expected[kernel] = expected.get(kernel, 0) + warps
+        for kernel, warps in sorted(expected.items()):
+            ratio = sums.get(kernel, {}).get("warps_launched", 0) / warps
+            rows.append(["processes", kernel, "", counted[kernel], f"{ratio:.5f}",
+                         f"{sums.get(kernel, {}).get('inst_executed', 0) / warps:.2f}"])
+            claim(abs(ratio - 1) <= 0.02, f"processes: warps of {kernel} ({ratio:.5f})")
+            claim(len(owners[kernel]) == 1, f"processes: {kernel} belongs to one process")
+    for run in ["shared-sampled", "shared-exact", "sixteen", "killed-program", "second-reader", "all"]:
+        if os.path.exists(f"{measured}/{run}/summary.json"):
+            _, counted, summary = read_totals(f"{measured}/{run}")
+            rows.append([run, "all", "", sum(counted.values()), "", ""])
+            claim(summary["lost"] == 0 and sum(counted.values()) > 0, f"{run}: read without loss")
+            if run == "sixteen":
+                claim(len(summary["processes"]) >= 16, "sixteen: all processes were read")
+    if rows:
+        write(tables, "attribution.csv", ["run", "kernel", "launches made", "launches read", "warps ratio", "instructions per warp"], rows)
+
+
 def overhead(measured, tables):
     path = f"{measured}/overhead.csv"
     if not os.path.exists(path):
@@ -186,6 +245,7 @@ def main():
     os.makedirs(tables, exist_ok=True)
     exact = parity(measured, tables)
     series(measured, tables, exact)
+    attribution(measured, tables)
     overhead(measured, tables)
     print(f"\n{len(failures)} claims fail")
     for sentence in failures:
