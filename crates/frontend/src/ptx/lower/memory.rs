@@ -419,7 +419,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         );
         operation.values[0] = to.base;
         operation.values[2] = Value::Immediate(to.offset as u64);
-        let hinted = i.modifiers.iter().any(|word| *word == "L2::cache_hint");
+        let hinted = i.modifiers.contains(&"L2::cache_hint");
         let extra = &i.operands[3..i.operands.len() - usize::from(hinted)];
         if let Some(extra) = extra.first() {
             if self.is_flag(extra) {

@@ -235,7 +235,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 }
                 Ok(())
             }
-            16 if from.len() % 2 == 0 => self.join(to, from, JOIN_HALVES, Type::B16),
+            16 if from.len().is_multiple_of(2) => self.join(to, from, JOIN_HALVES, Type::B16),
             8 if from.len() == 2 => self.join(to, from, JOIN_BYTES, Type::B8),
             8 if from.len() == 4 => {
                 let halves = [self.new_register(32), self.new_register(32)];
