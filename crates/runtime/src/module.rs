@@ -43,8 +43,8 @@ pub trait ModuleSource {
     /// Fixes all addresses, those of `globals` in their order.
     ///
     /// # Errors
-    /// The log of the linker.
-    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String>;
+    /// CUDA's code, and the log of the linker.
+    fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module>;
 }
 
 /// A loaded module.

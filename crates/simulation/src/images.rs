@@ -29,10 +29,50 @@ pub fn load(images: &[ModuleImage], options: &LoadOptions) -> CallResult<Box<dyn
             .or_else(|| texts(&main, &before_linking, options.architecture)),
     };
     match chosen {
-        Some(Choice::Sass(entry)) => read_sass(entry),
-        Some(Choice::Ptx { texts, newer }) => read_ptx(&texts, newer, options),
+        Some(Choice::Sass(entry)) => {
+            let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
+            let text = match options.frontend {
+                FrontendChoice::Auto => texts(&main, &before_linking, options.architecture),
+                _ => None,
+            };
+            match text {
+                Some(Choice::Ptx { texts, newer }) => sass_or_ptx(image, &texts, newer, options),
+                _ => Ok(Box::new(SassSource(image))),
+            }
+        }
+        Some(Choice::Ptx { texts, newer }) => read_ptx(&texts, newer, options).map(boxed),
         None => Err(nothing_fits(&main, &before_linking, options)),
     }
+}
+
+fn boxed(source: PtxSource) -> Box<dyn ModuleSource> {
+    Box::new(source)
+}
+
+/// Machine code if all of it is known, else PTX, with a warning: its counts are not the
+/// hardware's.
+fn sass_or_ptx(
+    image: sass::Image,
+    texts: &[&Entry],
+    newer: bool,
+    options: &LoadOptions,
+) -> CallResult<Box<dyn ModuleSource>> {
+    let addresses = made_up(image.globals().len());
+    let Err(error) = image.link(&addresses) else {
+        return Ok(Box::new(SassSource(image)));
+    };
+    let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;
+    source.warning = Some(format!(
+        "PTX runs instead of machine code, so instruction counts differ from the hardware's: {error}"
+    ));
+    Ok(Box::new(source))
+}
+
+/// An address for each variable, to see whether code can be linked at all.
+fn made_up(count: usize) -> Vec<u64> {
+    (0..count as u64)
+        .map(|index| lockstep_protocol::layout::WINDOW_BASE + (index << 20))
+        .collect()
 }
 
 enum Choice<'entry> {
@@ -115,6 +155,13 @@ fn invalid(error: impl std::fmt::Display) -> Failure {
     }
 }
 
+fn invalid_ptx(error: impl std::fmt::Display) -> Failure {
+    Failure {
+        code: CuResult::INVALID_PTX,
+        message: error.to_string(),
+    }
+}
+
 fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failure {
     let describe = |entry: &Entry| match entry.kind {
         Kind::Ptx => format!("PTX for sm_{}", entry.architecture),
@@ -149,14 +196,9 @@ impl ModuleSource for SassSource {
         self.0.globals()
     }
 
-    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
-        self.0.link(addresses).map_err(|error| error.to_string())
+    fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
+        self.0.link(addresses).map_err(invalid)
     }
-}
-
-fn read_sass(entry: &Entry) -> CallResult<Box<dyn ModuleSource>> {
-    let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
-    Ok(Box::new(SassSource(image)))
 }
 
 struct PtxSource {
@@ -173,18 +215,12 @@ impl ModuleSource for PtxSource {
         self.warning.iter().cloned().collect()
     }
 
-    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
-        self.image
-            .link(addresses)
-            .map_err(|error| error.to_string())
+    fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
+        self.image.link(addresses).map_err(invalid_ptx)
     }
 }
 
-fn read_ptx(
-    texts: &[&Entry],
-    newer: bool,
-    options: &LoadOptions,
-) -> CallResult<Box<dyn ModuleSource>> {
+fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
     let [entry] = texts else {
         return Err(invalid(format!(
             "the program was compiled in {} units that are linked on the device (-rdc=true), and PTX of several \
@@ -212,11 +248,8 @@ fn read_ptx(
     });
     let text = std::str::from_utf8(&entry.bytes)
         .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))?;
-    let image = ptx::parse(text).map_err(|error| Failure {
-        code: CuResult::INVALID_PTX,
-        message: error.to_string(),
-    })?;
-    Ok(Box::new(PtxSource { image, warning }))
+    let image = ptx::parse(text).map_err(invalid_ptx)?;
+    Ok(PtxSource { image, warning })
 }
 
 /// Everything that a file carries, read by the front end for its kind: what it is, and its code
@@ -239,15 +272,16 @@ pub fn read_all(bytes: &[u8]) -> CallResult<Vec<(String, Module)>> {
             architecture: entry.architecture,
             strict: false,
         };
-        let (name, source) = match entry.kind {
-            Kind::Cubin => ("machine code", read_sass(&entry)?),
-            Kind::Ptx => ("PTX", read_ptx(&[&entry], false, &options)?),
+        let (name, source): (_, Box<dyn ModuleSource>) = match entry.kind {
+            Kind::Cubin => {
+                let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
+                ("machine code", Box::new(SassSource(image)))
+            }
+            Kind::Ptx => ("PTX", boxed(read_ptx(&[&entry], false, &options)?)),
             Kind::Other(_) => continue,
         };
-        let addresses: Vec<u64> = (0..source.globals().len() as u64)
-            .map(|index| 0x2000_0000_0000 + (index << 20))
-            .collect();
-        let module = source.link(&addresses).map_err(invalid)?;
+        let addresses = made_up(source.globals().len());
+        let module = source.link(&addresses)?;
         all.push((format!("{name} for sm_{}", entry.architecture), module));
     }
     Ok(all)

@@ -5,6 +5,8 @@ mod doctor;
 mod gpus;
 mod kernel;
 mod run;
+mod sample;
+mod sampled;
 mod topology;
 mod verify;
 
@@ -19,6 +21,10 @@ pub enum Command {
     Kernel(kernel::Kernel),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
+    /// Read counters of a real GPU as time series, without touching the program
+    Sample(sample::SampleArguments),
+    /// Own the counters of every real GPU of this node
+    Sampled(sampled::SampledArguments),
     /// Show the parts of a simulated GPU and the links between them
     Topology(topology::Topology),
     /// Show the instructions of device code as the simulator sees them
@@ -36,6 +42,8 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
+            Self::Sample(command) => command.run(),
+            Self::Sampled(command) => command.run(),
             Self::Topology(command) => command.run(),
             Self::Disasm(command) => command.run(),
             Self::Gpus(command) => command.run(),

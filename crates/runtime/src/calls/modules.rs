@@ -57,9 +57,9 @@ impl<D: Device> Runtime<D> {
             .collect();
         let code = match source.link(&addresses) {
             Ok(code) => code,
-            Err(log) => {
+            Err(failure) => {
                 self.release(&allocations);
-                return fail(CuResult::INVALID_IMAGE, log);
+                return Err(failure);
             }
         };
         for (address, bytes) in &code.initial {

@@ -8,7 +8,7 @@ use lockstep_protocol::{
     StreamName,
 };
 use lockstep_runtime::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
-use lockstep_runtime::{Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
+use lockstep_runtime::{CallResult, Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
 use lockstep_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -116,7 +116,7 @@ impl ModuleSource for Source {
         &self.0
     }
 
-    fn link(self: Box<Self>, addresses: &[u64]) -> Result<Module, String> {
+    fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
         let kernel = |name: &str, registers, shared_bytes| Kernel {
             name: name.into(),
             registers,

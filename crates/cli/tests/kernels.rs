@@ -1,0 +1,164 @@
+//! Kernels from PTX, without a host program and without nvcc.
+
+mod support;
+
+use support::{Folder, Said};
+
+const SCALE: &str = "\
+.version 8.0
+.target sm_70
+.address_size 64
+.visible .entry scale(.param .u64 data, .param .f32 factor, .param .u32 count)
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %d<4>;
+    .reg .f32 %f<4>;
+    .reg .pred %p;
+    ld.param.u64 %d0, [data];
+    ld.param.f32 %f0, [factor];
+    ld.param.u32 %r0, [count];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.s32 %r4, %r1, %r2, %r3;
+    setp.ge.u32 %p, %r4, %r0;
+    @%p bra DONE;
+    cvta.to.global.u64 %d1, %d0;
+    mul.wide.u32 %d2, %r4, 4;
+    add.s64 %d3, %d1, %d2;
+    ld.global.f32 %f1, [%d3];
+    mul.f32 %f2, %f1, %f0;
+    st.global.f32 [%d3], %f2;
+DONE:
+    ret;
+}
+";
+
+fn scale(arguments: &[&str]) -> (Folder, Said) {
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
+    let mut words = vec!["kernel", "scale.ptx"];
+    words.extend_from_slice(arguments);
+    let said = folder.run(&words);
+    (folder, said)
+}
+
+const GOOD: &[&str] = &[
+    "--grid",
+    "4",
+    "--block",
+    "64",
+    "--arg",
+    "f32[256]=iota",
+    "--arg",
+    "f32:2.5",
+    "--arg",
+    "u32:200",
+    "--print",
+    "0:4",
+];
+
+fn with<'word>(more: &[&'word str]) -> Vec<&'word str> {
+    GOOD.iter().copied().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn a_kernel_runs_in_both_modes_and_its_result_is_printed() {
+    for mode in ["functional", "timing"] {
+        let (folder, said) = scale(&with(&["--mode", mode]));
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (Some(0), "argument 0 (f32): 0 2.5 5 7.5\n"),
+            "{said:?}"
+        );
+        let rows =
+            std::fs::read_to_string(folder.0.join("lockstep-out/scale.ptx-1/kernels.csv")).unwrap();
+        let row = rows.lines().nth(1).unwrap();
+        assert!(row.starts_with("0,scale,0,"), "{row}");
+        let cycles = row.split(',').nth(9).unwrap();
+        assert_eq!(cycles.is_empty(), mode == "functional", "{row}");
+    }
+}
+
+#[test]
+fn threads_change_no_digest() {
+    let digest = |threads: &str| {
+        let (_, said) = scale(&with(&["--threads", threads]));
+        said.err
+            .lines()
+            .find(|line| line.starts_with("digest "))
+            .unwrap()
+            .to_string()
+    };
+    assert_eq!(digest("1"), digest("3"));
+}
+
+#[test]
+fn arguments_that_do_not_fit_are_refused_with_what_would() {
+    let (_, said) = scale(&["--arg", "u32:1"]);
+    assert!(
+        said.code == Some(2)
+            && said
+                .err
+                .contains("`scale` takes 3 arguments (of 8, 4, 4 bytes)"),
+        "{said:?}"
+    );
+    let (_, said) = scale(&["--arg", "f32[4]", "--arg", "f64:1", "--arg", "u32:4"]);
+    assert!(
+        said.err
+            .contains("argument 1 of `scale` has 4 bytes, not 8"),
+        "{said:?}"
+    );
+    let (_, said) = scale(&["--entry", "other"]);
+    assert!(
+        said.err
+            .contains("no kernel called `other`; its kernels: scale"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn an_illegal_access_names_its_place_and_fails_the_run() {
+    let (_, said) = scale(&[
+        "--arg", "u64:4096", "--arg", "f32:1", "--arg", "u32:8", "--block", "8",
+    ]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.contains("kernel `scale`") && said.err.contains("illegal global load"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn broken_ptx_names_its_line() {
+    let folder = Folder::new();
+    std::fs::write(
+        folder.0.join("bad.ptx"),
+        SCALE.replace("mul.f32 %f2", "mul.f99 %f2"),
+    )
+    .unwrap();
+    let said = folder.run(&["kernel", "bad.ptx"]);
+    assert_eq!(said.code, Some(2));
+    assert!(
+        said.err.contains(
+            "CUDA_ERROR_INVALID_PTX (218): PTX 23:5: no instruction is spelled `mul.f99`"
+        ),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn device_code_is_shown_as_text() {
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
+    let said = folder.run(&["disasm", "scale.ptx"]);
+    assert!(
+        said.code == Some(0) && said.out.contains("scale:") && said.out.contains("PTX for sm_70"),
+        "{said:?}"
+    );
+    let said = folder.run(&["disasm", "scale.ptx", "--entry", "none"]);
+    assert!(
+        said.code == Some(2) && said.err.contains("no function called `none`"),
+        "{said:?}"
+    );
+}

@@ -1,0 +1,180 @@
+//! CUDA programs built by nvcc, end to end. Without nvcc or the interposition libraries these
+//! tests say so and pass.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{Folder, Said};
+
+const PROGRAM: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+__constant__ float offset;
+__device__ int visits;
+__global__ void add(const float* a, float* b, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) b[i] = a[i] * 2 + offset;
+    if (i == 0) { visits = 1; printf("device says %d\n", n); }
+}
+__global__ void wild(int* p) { p[threadIdx.x] = 1; }
+int main(int argc, char** argv) {
+    const int n = 5000;
+    float *a, *b, *h = (float*)malloc(n * 4), o = 7;
+    for (int i = 0; i < n; i++) h[i] = i;
+    if (cudaMalloc(&a, n * 4) || cudaMalloc(&b, n * 4)) return 10;
+    cudaMemcpy(a, h, n * 4, cudaMemcpyHostToDevice);
+    cudaMemcpyToSymbol(offset, &o, 4);
+    cudaEvent_t start, end;
+    cudaEventCreate(&start); cudaEventCreate(&end);
+    cudaEventRecord(start);
+    add<<<(n + 255) / 256, 256>>>(a, b, n);
+    cudaEventRecord(end);
+    cudaMemcpy(h, b, n * 4, cudaMemcpyDeviceToHost);
+    float ms = 0; cudaEventElapsedTime(&ms, start, end);
+    int v = 0; cudaMemcpyFromSymbol(&v, visits, 4);
+    int wrong = 0;
+    for (int i = 0; i < n; i++) wrong += h[i] != i * 2.0f + 7;
+    printf("wrong %d, visits %d, time %s\n", wrong, v, ms > 0 ? "passed" : "stood still");
+    if (argc > 1) {
+        wild<<<1, 32>>>((int*)0x10);
+        cudaError_t error = cudaDeviceSynchronize();
+        printf("error %d %s\n", (int)error, cudaGetErrorName(error));
+        printf("then %d\n", (int)cudaMalloc(&a, 4));
+        return 0;
+    }
+    return wrong || v != 1 ? 1 : 0;
+}
+"#;
+
+fn compiler() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let own = root.join(".lockstep/venv/lib");
+    let mut found: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|path| path.join("nvcc"))
+        .collect();
+    for python in std::fs::read_dir(own).into_iter().flatten().flatten() {
+        for package in std::fs::read_dir(python.path().join("site-packages/nvidia"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            found.push(package.path().join("bin/nvcc"));
+        }
+    }
+    found.into_iter().find(|path| path.is_file())
+}
+
+/// Builds the program in a folder; none if this machine cannot.
+fn build(options: &[&str]) -> Option<Folder> {
+    let built =
+        Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("liblockstep_interpose.so");
+    if !built.exists() {
+        eprintln!(
+            "skipped: build the interposition libraries first (cargo build -p lockstep-interpose)"
+        );
+        return None;
+    }
+    let Some(nvcc) = compiler() else {
+        eprintln!("skipped: nvcc is not installed; `cargo xtask demo` fetches it");
+        return None;
+    };
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("program.cu"), PROGRAM).unwrap();
+    let output = Command::new(nvcc)
+        .current_dir(&folder.0)
+        .args(["program.cu", "-o", "program"])
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "nvcc: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(folder)
+}
+
+fn run(folder: &Folder, options: &[&str], arguments: &[&str]) -> Said {
+    let words = [&["run"], options, &["--", "./program"], arguments].concat();
+    folder.run(&words)
+}
+
+const GOOD: &str = "device says 5000\nwrong 0, visits 1, time passed\n";
+
+#[test]
+fn a_program_verifies_from_ptx_and_machine_code_in_both_modes() {
+    let Some(folder) = build(&["-arch=sm_90"]) else {
+        return;
+    };
+    for frontend in ["ptx", "auto"] {
+        for mode in ["functional", "timing"] {
+            let said = run(&folder, &["--frontend", frontend, "--mode", mode], &[]);
+            assert_eq!(
+                (said.code, said.out.as_str()),
+                (Some(0), GOOD),
+                "{frontend} {mode}: {said:?}"
+            );
+        }
+    }
+    let said = run(&folder, &["--gpu", "a100", "--mode", "functional"], &[]);
+    assert!(
+        said.out == GOOD && said.err.contains("would refuse"),
+        "{said:?}"
+    );
+    let said = run(&folder, &["--gpu", "a100", "--strict-image"], &[]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn an_illegal_access_is_cudas_error_and_fails_the_run() {
+    let Some(folder) = build(&["-arch=sm_90", "-lineinfo"]) else {
+        return;
+    };
+    let said = run(
+        &folder,
+        &["--mode", "functional", "--frontend", "ptx"],
+        &["wild"],
+    );
+    assert!(
+        said.out
+            .contains("error 700 cudaErrorIllegalAddress\nthen 700\n"),
+        "{said:?}"
+    );
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.contains("kernel `_Z4wildPi`") && said.err.contains("illegal global store"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_stripped_program_is_told_how_to_rebuild() {
+    let Some(folder) = build(&["-arch=sm_90", "-Xlinker", "-s"]) else {
+        return;
+    };
+    let said = run(&folder, &[], &[]);
+    assert!(said.err.contains("-cudart shared"), "{said:?}");
+    assert_ne!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn every_way_to_simulate_gives_one_answer() {
+    let Some(folder) = build(&["-arch=sm_90"]) else {
+        return;
+    };
+    for mode in ["functional", "timing"] {
+        let said = folder.run(&[
+            "verify",
+            "--mode",
+            mode,
+            "--reloads",
+            "3",
+            "--",
+            "./program",
+        ]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("all 23 ways gave the digest"), "{said:?}");
+    }
+}
