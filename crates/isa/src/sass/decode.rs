@@ -194,9 +194,13 @@ impl Reader {
             Place::Memory(pieces) => Value::Memory(self.memory(pieces)?),
             Place::MatrixDescriptor(low) => Value::MatrixDescriptor(byte(*low, 6)),
             Place::Descriptor(low) => Value::Descriptor(byte(*low, 6)),
-            Place::Word(choice) => Value::Word(single(choice, word)??),
+            Place::Word(choice) => {
+                let words = choice.read(word)?;
+                Value::Word(*words.first()?, words.get(1).copied())
+            }
+            Place::Swizzle(low) => Value::Swizzle(byte(*low, 8)),
             Place::Target => Value::Target(self.relative(self.branch_offset())),
-            Place::PlainTarget => Value::Target(self.relative(word.signed_field(34, 48) * 4)),
+            Place::ByteTarget => Value::Target(self.relative(word.signed_field(24, 58))),
             Place::NearTarget => Value::Target(self.relative(word.signed_field(34, 30) * 4)),
             Place::AbsoluteTarget => {
                 Value::AbsoluteTarget((self.branch_offset() as u64) & ((1 << 50) - 1))

@@ -153,7 +153,9 @@ pub enum Value {
         offset: i64,
     },
     /// A word that stands as an operand of its own: the register of `BMOV`, the texture shape.
-    Word(Modifier),
+    Word(Modifier, Option<Modifier>),
+    /// What FSWZADD does to the sources of each of four lanes, two bits a lane.
+    Swizzle(u8),
 }
 
 /// A number in the instruction.

@@ -126,7 +126,13 @@ impl Display for Value {
                 f.write_char(' ')?;
                 write_signed(f, offset)
             }
-            Value::Word(modifier) => f.write_str(modifier.name()),
+            Value::Word(word, part) => {
+                f.write_str(word.name())?;
+                part.map_or(Ok(()), |part| write!(f, ".{}", part.name()))
+            }
+            Value::Swizzle(signs) => (0..4).rev().try_for_each(|lane| {
+                f.write_str(["PP", "PN", "NP", "ZP"][usize::from(signs >> (2 * lane) & 3)])
+            }),
         }
     }
 }
@@ -232,7 +238,7 @@ impl Display for MemoryAddress {
             let hidden = base == ZERO_REGISTER
                 && match self.base_modifier {
                     None => self.uniform.is_some() || self.offset != 0,
-                    Some(Modifier::N64 | Modifier::U32) => self.uniform.is_some(),
+                    Some(Modifier::N64) => self.uniform.is_some(),
                     Some(_) => false,
                 };
             if !hidden {

@@ -18,7 +18,8 @@
 //! - `R16` register, `UR16` uniform register, `P81` predicate, `UP81` uniform predicate, `PX64`
 //!   and `UPX64` predicates whose bits are complemented, `BAR16` convergence barrier, `SB44` counter, `SBSET32` set of counters, `SR72` special register,
 //!   `PR` and `UPR` all predicates, `gsb84` group scoreboard, `gdesc24`, `desc40` descriptors;
-//! - `u32:8` and `s40:24` numbers without and with sign; `w:set@72` a word;
+//! - `u32:8` and `s40:24` numbers without and with sign; `w:set@72` a word; `swizzle32` signs of
+//!   lanes;
 //! - `A`, `B`, `C` the three sources of an arithmetic row, whose places follow from the form:
 //!   A at 24; B at 32 and C at 64, or, in forms 4, 6 and e, B at 64 and C at 32; what lies at 32
 //!   is a register (2), a number (4, 8), a constant (6, a) or a uniform register (c, e). Flags
@@ -26,7 +27,8 @@
 //! - `c38` a constant address with a byte offset at 38, `c38+R24` with an index;
 //! - `[R24.x4@78,(91)UR32,s40:24]` memory; `d:UR32` inside is its descriptor, `D:UR32` one that
 //!   is printed;
-//! - `target`, `target16`, `target30`, `absolute`, `register-target`: see [`Place`].
+//! - `target`, `target30`, `byte-target`, `absolute-target`, `register-target` and its kin: see
+//!   [`Place`].
 //!
 //! In front of an operand `?` omits it at its neutral value and `(74)`, `(!74)`, `(70:2=1)` make
 //! it depend on bits. Behind it: `-72` negate, `|73` absolute, `!90` not, `~72` complement, `%72`
@@ -190,10 +192,12 @@ pub enum Place {
     Descriptor(u8),
     /// A word.
     Word(Choice),
+    /// 8 bits: which sign each lane of two quads gives to its sources.
+    Swizzle(u8),
     /// 48 bits at 34 in units of 4 bytes; on sm_90 the lowest 8 of them lie at 16.
     Target,
-    /// Signed 16 + 34 … as [`Place::Target`], never split.
-    PlainTarget,
+    /// 58 bits at 24 in bytes.
+    ByteTarget,
     /// 30 bits at 34 in units of 4 bytes.
     NearTarget,
     /// The 48 bits as an absolute address.
@@ -651,7 +655,7 @@ impl RowReader<'_> {
             "PR" => Place::PredicateFile { uniform: false },
             "UPR" => Place::PredicateFile { uniform: true },
             "target" => Place::Target,
-            "plain-target" => Place::PlainTarget,
+            "byte-target" => Place::ByteTarget,
             "target30" => Place::NearTarget,
             "absolute-target" => Place::AbsoluteTarget,
             "register-target" => Place::RegisterTarget {
@@ -676,8 +680,8 @@ impl RowReader<'_> {
                     Place::IndexedConstant(index)
                 } else if let Some(bits) = core.strip_prefix('u') {
                     Place::Number(self.field(bits), ImmediateFormat::Unsigned)
-                } else if let Some(bits) = core.strip_prefix("sb") {
-                    self.fail(&format!("unknown operand `sb{bits}`"))
+                } else if let Some(bit) = at("swizzle") {
+                    Place::Swizzle(bit)
                 } else if let Some(bits) = core.strip_prefix('s') {
                     Place::Number(self.field(bits), ImmediateFormat::Signed)
                 } else if let Some(bit) = at("gsb") {
