@@ -152,7 +152,13 @@ macro_rules! benches {
 
             #[divan::bench]
             fn matrix_multiply_128(bencher: divan::Bencher<'_, '_>) {
-                measure(bencher, $mode, &matrix_multiply(), (SIDE * SIDE / 256) as u32, 256);
+                measure(
+                    bencher,
+                    $mode,
+                    &matrix_multiply(),
+                    (SIDE * SIDE / 256) as u32,
+                    256,
+                );
             }
 
             #[divan::bench]

@@ -157,10 +157,8 @@ impl Found {
                 };
                 self.write(call.result, rows);
             }
-            Operation::Barrier(barrier) => {
-                if barrier.mode == BlockBarrierMode::ReducePopulation {
-                    self.write(instruction.destination, 1);
-                }
+            Operation::Barrier(barrier) if barrier.mode == BlockBarrierMode::ReducePopulation => {
+                self.write(instruction.destination, 1);
             }
             _ => {}
         }

@@ -28,7 +28,9 @@ pub struct SliceParameters {
     pub header: u64,
     /// From accepting a read to its answer.
     pub read: Duration,
-    /// From accepting a strong access to its answer.
+    /// From accepting a strong load or store to its answer.
+    pub strong: Duration,
+    /// From accepting an atomic or a reduction to its answer.
     pub atomic: Duration,
     /// How long the slice is busy with one sector.
     pub sector: Duration,
@@ -87,7 +89,13 @@ impl L2Slice {
             match delivery.message {
                 Message::Strong(mut request) => {
                     self.perform(&mut request);
-                    let at = self.occupy(due, 1) + self.parameters.atomic;
+                    let latency = match request.action {
+                        StrongAction::Load | StrongAction::Store => self.parameters.strong,
+                        StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
+                            self.parameters.atomic
+                        }
+                    };
+                    let at = self.occupy(due, 1) + latency;
                     let payload = match request.action {
                         StrongAction::Load => SECTOR,
                         StrongAction::Atomic(_, kind) => {

@@ -377,7 +377,7 @@ impl Dispatcher {
 
     /// When something of the dispatcher's own is to happen. A block that fits nowhere waits for
     /// a message.
-    fn next_action(&mut self) -> Time {
+    fn next_action(&self) -> Time {
         let mut next = Time::NEVER;
         for running in &self.state.running {
             if let Some(end) = running.end {
@@ -387,16 +387,12 @@ impl Dispatcher {
         let soonest = self.state.running.iter().filter(|r| r.sent < r.blocks);
         if let Some(first) = soonest.map(|running| running.first).min() {
             let at = first.max(self.state.next_send);
-            let mut policy = self.policy.clone();
             let limits = &self.parameters.limits;
             let fits_some = self.state.running.iter().any(|running| {
+                let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
                 running.sent < running.blocks
                     && running.first <= at
-                    && policy
-                        .pick(&self.state.slots, |s| {
-                            s.fits(running.launch, &running.needs, limits)
-                        })
-                        .is_some()
+                    && self.state.slots.iter().any(fits)
             });
             if fits_some {
                 next = next.min(at);

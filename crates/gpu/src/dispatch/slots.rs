@@ -78,10 +78,9 @@ impl BlockNeeds {
         } else {
             limits.registers / limits.sub_cores / of_warp * limits.sub_cores / warps
         };
-        let by_shared = if shared == 0 {
-            limits.blocks
-        } else {
-            u32::try_from(limits.shared / shared).unwrap_or(u32::MAX)
+        let by_shared = match limits.shared.checked_div(shared) {
+            Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
+            None => limits.blocks,
         };
         Self {
             warps,

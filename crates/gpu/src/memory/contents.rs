@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
 use thiserror::Error;
 
 use super::{PAGE, Pages, RangeError, Ranges, SECTOR, SectorBytes};
@@ -44,6 +44,8 @@ pub struct Contents {
     size: u64,
     /// Whether the mapping is ours to remove.
     owned: bool,
+    /// Whether it is a file that others map too.
+    shared: bool,
     pages: Pages,
     ranges: RwLock<Ranges>,
     /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
@@ -83,7 +85,7 @@ impl Contents {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         };
-        Self::over(start, base, size)
+        Self::over(start, base, size, false)
     }
 
     /// The first `size` bytes of a file that others map too.
@@ -103,7 +105,7 @@ impl Contents {
                 0,
             )
         };
-        Self::over(start, base, size)
+        Self::over(start, base, size, true)
     }
 
     /// Memory that the caller has mapped.
@@ -116,7 +118,7 @@ impl Contents {
     /// as the value lives.
     pub unsafe fn borrowed(start: *mut u8, base: u64, size: u64) -> Result<Self, ContentsError> {
         Self::check(base, size)?;
-        Ok(Self::new(start, base, size, false))
+        Ok(Self::new(start, base, size, [false, true]))
     }
 
     fn check(base: u64, size: u64) -> Result<(), ContentsError> {
@@ -132,9 +134,10 @@ impl Contents {
         start: rustix::io::Result<*mut std::ffi::c_void>,
         base: u64,
         size: u64,
+        shared: bool,
     ) -> Result<Self, ContentsError> {
         match start {
-            Ok(start) => Ok(Self::new(start.cast(), base, size, true)),
+            Ok(start) => Ok(Self::new(start.cast(), base, size, [true, shared])),
             Err(cause) => Err(ContentsError::Map {
                 size,
                 cause: cause.into(),
@@ -142,12 +145,13 @@ impl Contents {
         }
     }
 
-    fn new(start: *mut u8, base: u64, size: u64, owned: bool) -> Self {
+    fn new(start: *mut u8, base: u64, size: u64, [owned, shared]: [bool; 2]) -> Self {
         Self {
             start,
             base,
             size,
             owned,
+            shared,
             pages: Pages::new(size / PAGE),
             ranges: RwLock::default(),
             version: AtomicU64::new(1),
@@ -249,6 +253,30 @@ impl Contents {
         self.note_host_write(address..address + bytes.len() as u64);
     }
 
+    /// Makes addresses read zero, as fresh memory does, and gives whole pages back to the host.
+    pub fn forget(&self, range: Range<u64>) {
+        let length = range.end.saturating_sub(range.start);
+        let start = self.pointer(range.start, length);
+        let first = range.start.next_multiple_of(PAGE).min(range.end);
+        let last = (range.end / PAGE * PAGE).max(first);
+        // SAFETY: both parts lie inside the mapping and no epoch runs. A hole in the file, or a
+        // private page that is dropped, reads zero.
+        unsafe {
+            start.write_bytes(0, (first - range.start) as usize);
+            let whole = start.add((first - range.start) as usize);
+            let advice = if self.shared {
+                Advice::LinuxRemove
+            } else {
+                Advice::LinuxDontNeed
+            };
+            let bytes = (last - first) as usize;
+            if bytes > 0 && rustix::mm::madvise(whole.cast(), bytes, advice).is_err() {
+                whole.write_bytes(0, bytes);
+            }
+            whole.add(bytes).write_bytes(0, (range.end - last) as usize);
+        }
+    }
+
     /// One 32-bit word.
     #[must_use]
     #[inline(always)]
@@ -342,6 +370,27 @@ mod tests {
         contents.read(address, &mut bytes);
         assert_eq!(&bytes, b"twelve bytes");
         assert_eq!(contents.written_pages().count(), 2);
+    }
+
+    #[test]
+    fn forgotten_memory_reads_zero() {
+        let file = rustix::fs::memfd_create(c"contents", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 0x10000).unwrap();
+        let all = [
+            Contents::anonymous(0x10000, 0x10000).unwrap(),
+            Contents::shared(&file, 0x10000, 0x10000).unwrap(),
+        ];
+        for contents in all {
+            contents.write(0x10000, &[7; 0x10000]);
+            contents.forget(0x10ff0..0x14010);
+            contents.forget(0x18001..0x18003);
+            let mut bytes = vec![0; 0x10000];
+            contents.read(0x10000, &mut bytes);
+            for (offset, byte) in bytes.iter().enumerate() {
+                let gone = (0xff0..0x4010).contains(&offset) || (0x8001..0x8003).contains(&offset);
+                assert_eq!(*byte, if gone { 0 } else { 7 }, "{offset:#x}");
+            }
+        }
     }
 
     #[test]

@@ -8,13 +8,14 @@ use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Streng
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask, Operand, Row};
 
+use super::Sm;
 use super::access::{self, Done};
 use super::barrier::{BARRIERS, Barrier, Reduced};
 use super::flow;
+use super::order::Waiter;
 use super::port::{NOBODY, Now};
 use super::site::{Problem, Site};
 use super::warp::Warp;
-use super::{Sm, Waiter};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;

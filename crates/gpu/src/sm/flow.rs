@@ -17,6 +17,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
     let lanes = site.warp.lanes(site.context, instruction);
     let execute = lanes.execute & lanes.predicate(instruction.predicates[0]);
     let code = site.context.launch.module.code.len() as u64;
+    let native = site.context.launch.module.native;
     match flow {
         Flow::Branch { target } => {
             lanes.convergence.branch(execute, target);
@@ -45,7 +46,13 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         }
         Flow::Exit => site.warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => site.warp.convergence.converge_set(barrier),
-        Flow::ConvergeWait { barrier } => site.warp.convergence.converge_wait(barrier),
+        Flow::ConvergeWait { barrier } => {
+            // The hardware counts the last arrival with all lanes that go on.
+            let waited = site.warp.convergence.converge_wait(barrier);
+            if native {
+                site.block.counters.thread_inst_executed += u64::from(waited.count_ones());
+            }
+        }
         Flow::ConvergeBreak { barrier } => {
             site.warp.convergence.converge_break(barrier, execute);
         }
@@ -60,7 +67,14 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
             if execute == 0 {
                 site.warp.convergence.advance();
             } else {
-                site.warp.convergence.lane_sync(mask);
+                // The hardware executes it once more with all lanes when the last has come.
+                let together = site.warp.convergence.lane_sync(mask);
+                if native && together != 0 {
+                    let counters = &mut site.block.counters;
+                    counters.inst_executed += 1;
+                    counters.inst_issued += 1;
+                    counters.thread_inst_executed += u64::from(together.count_ones());
+                }
             }
         }
         Flow::Yield => site.warp.convergence.give_way(),

@@ -129,7 +129,8 @@ pub struct Port {
     pub found: Coalesced,
     /// The values that the access writes.
     pub values: Box<[Row; 8]>,
-    /// Requests to be used again.
+    /// Requests to be used again; boxed, because that is how they travel.
+    #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<StrongRequest>>,
 }
 

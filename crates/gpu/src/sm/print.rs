@@ -505,7 +505,7 @@ mod tests {
             &[
                 Double(1.5),
                 Double(2.675),
-                Double(-3.14159),
+                Double(-3.14179),
                 Double(2.25),
                 Double(-1.5),
             ],

@@ -57,7 +57,7 @@ pub enum Traffic {
 pub struct Done {
     /// What it touched weakly.
     pub traffic: Traffic,
-    /// The transaction whose answers bring values, or [`NOBODY`].
+    /// The transaction whose answers bring values, or `NOBODY`.
     pub transaction: u32,
     /// Nothing happened yet: strong accesses under way must be answered first.
     pub order_first: bool,
@@ -238,7 +238,7 @@ fn constant(
         operation,
         execute,
         addresses,
-        |_, address| banks.word(bank, u32::try_from(address).unwrap_or(u32::MAX & !3)),
+        |_, address| banks.word(bank, u32::try_from(address).unwrap_or(!3)),
     );
     Done {
         traffic: Traffic::Constant,

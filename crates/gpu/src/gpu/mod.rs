@@ -9,33 +9,31 @@
 //! Between calls the GPU stands still at the boundary of an epoch: contents hold everything that
 //! was written, and may be read and written from outside.
 
+mod build;
+mod save;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use lockstep_config::{ConfigError, GpuConfig};
+use lockstep_config::GpuConfig;
 use lockstep_engine::{
-    Engine, Figures, KindId, LinkKind, LoadError, Options as EngineOptions, Outcome, PartitionId,
-    Reader, Topology, Writer,
+    Engine, Figures, Options as EngineOptions, Outcome, PartitionId, Topology, Writer,
 };
 use lockstep_isa::Module;
-use lockstep_isa::lanes::ConstantBanks;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
-use lockstep_units::{Bandwidth, BytesPerCycle, Cycle, Cycles, Duration, Hertz, Time};
+use lockstep_units::{Cycle, Cycles, Time};
 
-use crate::dispatch::{
-    BlockNeeds, DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits,
-};
+use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
 use crate::hazards::Hazards;
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, Home, PAGE};
+use crate::memory::{Contents, PAGE};
 use crate::message::Message;
-use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
-use crate::slice::{L2Slice, SliceParameters};
-use crate::sm::{Printed, Sm, Wiring};
+use crate::sm::{Printed, Sm};
+use build::{Places, build};
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,16 +65,6 @@ pub enum Advance {
     Reached(Vec<KernelRecord>),
     /// A kernel failed; [`Gpu::abort`] makes the GPU usable again.
     Faulted(Box<Fault>),
-}
-
-/// Where the partitions are.
-#[derive(Clone, Copy, Debug)]
-struct Places {
-    dispatcher: PartitionId,
-    sms: u32,
-    first_sm: u32,
-    slices: u32,
-    first_slice: u32,
 }
 
 /// One simulated GPU.
@@ -234,6 +222,9 @@ impl Gpu {
                 launch.shared() - kernel.shared_reserved,
                 limits.shared_per_block
             ));
+        }
+        if let Some(cluster) = kernel.cluster.filter(|cluster| *cluster != [1; 3]) {
+            return refuse(format!("clusters of {cluster:?} blocks are not modelled"));
         }
         let needs = BlockNeeds::new(launch, &limits);
         if needs.most == 0 {
@@ -484,267 +475,4 @@ impl Gpu {
         }
         hasher.finish()
     }
-
-    /// Writes everything: time, parts, messages, launches, and the pages ever written.
-    pub fn save(&mut self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut writer = Writer::new(&mut bytes);
-        writer.write(&self.next_launch);
-        writer.write(&self.records);
-        let launches = self.launches.all();
-        writer.write(&(launches.len() as u64));
-        for context in launches {
-            save_launch(&context, &mut writer);
-        }
-        let ranges: Vec<Range<u64>> = self.contents.ranges().iter().collect();
-        writer.write(&ranges);
-        let pages: Vec<u64> = self.contents.written_pages().collect();
-        writer.write(&(pages.len() as u64));
-        let mut page = vec![0; PAGE as usize];
-        for address in pages {
-            self.contents.read(address, &mut page);
-            writer.write(&address);
-            writer.write_bytes(&page);
-        }
-        self.engine.save(&mut writer);
-        bytes
-    }
-
-    /// Takes on what was saved by a GPU of the same configuration and mode. `module` finds the
-    /// module of a launch by its `module_id`. The contents must be as they were made: nothing
-    /// valid, nothing written.
-    ///
-    /// # Errors
-    /// If the bytes were saved for another machine or do not decode, or a module is missing.
-    pub fn load(
-        &mut self,
-        bytes: &[u8],
-        module: &dyn Fn(u64) -> Option<Arc<Module>>,
-    ) -> Result<(), GpuError> {
-        let mut reader = Reader::new(bytes);
-        self.next_launch = reader.read()?;
-        self.records = reader.read()?;
-        self.launches.clear();
-        self.failed = None;
-        for _ in 0..reader.read::<u64>()? {
-            let context = load_launch(&mut reader, module)?;
-            if self.options.mode == Mode::Timing {
-                let hazards = self.hazards_of(&context.launch.module);
-                let _ = context.hazards.set(hazards);
-            }
-            self.launches.insert(Arc::new(context));
-        }
-        let malformed = |what| GpuError::Load(LoadError::Malformed { what });
-        for range in reader.read::<Vec<Range<u64>>>()? {
-            self.contents
-                .map(range)
-                .map_err(|_| malformed("allocations that do not fit the contents"))?;
-        }
-        let window = self.contents.window();
-        for _ in 0..reader.read::<u64>()? {
-            let address: u64 = reader.read()?;
-            let page = reader.read_bytes()?;
-            let end = address.saturating_add(page.len() as u64);
-            if address < window.start || end > window.end {
-                return Err(malformed("a page outside the window"));
-            }
-            self.contents.write(address, page);
-        }
-        self.engine.load(&mut reader)?;
-        Ok(())
-    }
-}
-
-fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
-    let launch = &context.launch;
-    writer.write(&(
-        context.id,
-        launch.module_id,
-        launch.kernel as u64,
-        launch.queue,
-    ));
-    writer.write(&(
-        launch.grid,
-        launch.block,
-        launch.dynamic_shared,
-        launch.environment,
-    ));
-    writer.write(&(&launch.arguments, &launch.constants, launch.at));
-    writer.write(&context.constants.get().map(|constants| &constants.banks));
-}
-
-fn load_launch(
-    reader: &mut Reader<'_>,
-    module: &dyn Fn(u64) -> Option<Arc<Module>>,
-) -> Result<LaunchContext, GpuError> {
-    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
-    let (grid, block, dynamic_shared, environment) = reader.read()?;
-    let (arguments, constants, at) = reader.read()?;
-    let banks: Option<Vec<Vec<u8>>> = reader.read()?;
-    let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
-    let Some(module) = found else {
-        return Err(GpuError::Load(LoadError::Malformed {
-            what: "a launch of a module that is not there",
-        }));
-    };
-    Ok(LaunchContext {
-        id,
-        launch: Launch {
-            module,
-            module_id,
-            kernel: kernel as usize,
-            grid,
-            block,
-            dynamic_shared,
-            arguments,
-            queue,
-            environment,
-            constants,
-            at,
-        },
-        constants: banks.map_or_else(OnceLock::new, |banks| {
-            OnceLock::from(ConstantBanks { banks })
-        }),
-        hazards: OnceLock::new(),
-    })
-}
-
-/// Bytes per second of so many bytes per cycle.
-fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
-    rate.at(clock)
-}
-
-fn build(
-    config: &GpuConfig,
-    contents: &Arc<Contents>,
-    launches: &LaunchTable,
-    options: &Options,
-) -> Result<(Engine<GpuPartition, GpuBoundary>, Places), GpuError> {
-    config.check()?;
-    let timed = options.mode == Mode::Timing;
-    let parameters = Arc::new(SmParameters::new(config, timed)?);
-    let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
-        ConfigError::UnknownPolicy {
-            kind: "dispatch policy",
-            name: config.dispatch.policy.clone(),
-            known: DISPATCH_POLICIES
-                .iter()
-                .map(|policy| policy.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        }
-    })?;
-    let clock = config.device.clock;
-    let mut builder = Topology::builder(clock);
-    if options.force_short_epoch {
-        builder.force_short_epoch();
-    }
-    let dispatcher = builder.partitions("dispatcher", 1);
-    let sms = builder.partitions("sm", config.device.sms);
-    let slices = builder.partitions("slice", config.l2.slices);
-    let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
-        builder.link(LinkKind {
-            name: name.into(),
-            from,
-            to,
-            latency: clock.duration(latency),
-            bandwidth: rate,
-        })
-    };
-    let network = &config.interconnect;
-    let rate = |rate: BytesPerCycle| timed.then(|| bandwidth(rate, clock));
-    let start = link("start", dispatcher, sms, config.dispatch.latency, None);
-    let report = link("report", sms, dispatcher, config.dispatch.latency, None);
-    let request = link(
-        "request",
-        sms,
-        slices,
-        network.request_latency,
-        rate(network.request_bytes_per_cycle),
-    );
-    let reply = link(
-        "reply",
-        slices,
-        sms,
-        network.reply_latency,
-        rate(config.l2.bytes_per_cycle),
-    );
-    let topology = builder.build()?;
-    if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
-        return Err(GpuError::Config(ConfigError::impossible(
-            "interconnect.request-latency",
-            network.request_latency,
-            "an epoch can have at most 65,535 SM cycles",
-        )));
-    }
-    let places = Places {
-        dispatcher: topology.id(dispatcher, 0),
-        sms: config.device.sms,
-        first_sm: topology.id(sms, 0).0,
-        slices: config.l2.slices,
-        first_slice: topology.id(slices, 0).0,
-    };
-    let home = Home::new(config.l2.slices);
-    let header = network.header.0;
-    let wiring = Wiring {
-        request,
-        report,
-        slices: places.first_slice,
-        dispatcher: places.dispatcher,
-        header,
-    };
-    let cycles = |cycles: Cycles| {
-        if timed {
-            clock.duration(cycles)
-        } else {
-            Duration::ZERO
-        }
-    };
-    let slice_parameters = Arc::new(SliceParameters {
-        reply,
-        header,
-        read: cycles(config.l2.hit_latency) + cycles(config.dram.latency),
-        atomic: cycles(config.l2.atomic_latency),
-        sector: if timed {
-            bandwidth(config.l2.bytes_per_cycle, config.l2.clock)
-                .time_for(lockstep_units::Bytes(crate::memory::SECTOR))
-        } else {
-            Duration::ZERO
-        },
-    });
-    let dispatch_parameters = Arc::new(DispatchParameters {
-        clock,
-        sms: config.device.sms,
-        first_sm: places.first_sm,
-        start,
-        limits: SmLimits::new(config),
-        interval: clock.duration(config.dispatch.interval),
-        launch: cycles(config.launch.start),
-        finish: cycles(config.launch.finish),
-        concurrent: config.dispatch.concurrent_kernels,
-        policy,
-    });
-    let mut partitions = vec![GpuPartition::Dispatcher(Box::new(Dispatcher::new(
-        dispatch_parameters,
-        contents.clone(),
-        launches.clone(),
-    )))];
-    for number in 0..config.device.sms {
-        partitions.push(GpuPartition::Sm(Box::new(Sm::new(
-            number,
-            parameters.clone(),
-            contents.clone(),
-            launches.clone(),
-            home,
-            wiring,
-        ))));
-    }
-    for _ in 0..config.l2.slices {
-        let slice = L2Slice::new(slice_parameters.clone(), contents.clone());
-        partitions.push(GpuPartition::Slice(Box::new(slice)));
-    }
-    let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));
-    let boundary = GpuBoundary::new(contents.clone(), places.dispatcher, watchdog);
-    let engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
-    Ok((engine, places))
 }

@@ -1,0 +1,170 @@
+//! From a GPU file to partitions and links.
+
+use std::sync::Arc;
+
+use lockstep_config::{ConfigError, GpuConfig};
+use lockstep_engine::{Engine, KindId, LinkKind, PartitionId, Topology};
+use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
+
+use super::{Mode, Options};
+use crate::dispatch::{
+    DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits,
+};
+use crate::error::GpuError;
+use crate::launch::LaunchTable;
+use crate::memory::{Contents, Home, SECTOR};
+use crate::parameters::SmParameters;
+use crate::partition::{GpuBoundary, GpuPartition};
+use crate::slice::{L2Slice, SliceParameters};
+use crate::sm::{Sm, Wiring};
+
+/// Where the partitions are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub dispatcher: PartitionId,
+    pub sms: u32,
+    pub first_sm: u32,
+    pub slices: u32,
+    pub first_slice: u32,
+}
+
+/// Bytes per second of so many bytes per cycle.
+fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
+    rate.at(clock)
+}
+
+/// Makes the parts of an idle GPU and the engine that runs them.
+pub(super) fn build(
+    config: &GpuConfig,
+    contents: &Arc<Contents>,
+    launches: &LaunchTable,
+    options: &Options,
+) -> Result<(Engine<GpuPartition, GpuBoundary>, Places), GpuError> {
+    config.check()?;
+    let timed = options.mode == Mode::Timing;
+    let parameters = Arc::new(SmParameters::new(config, timed)?);
+    let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
+        ConfigError::UnknownPolicy {
+            kind: "dispatch policy",
+            name: config.dispatch.policy.clone(),
+            known: DISPATCH_POLICIES
+                .iter()
+                .map(|policy| policy.name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        }
+    })?;
+    let clock = config.device.clock;
+    let mut builder = Topology::builder(clock);
+    if options.force_short_epoch {
+        builder.force_short_epoch();
+    }
+    let dispatcher = builder.partitions("dispatcher", 1);
+    let sms = builder.partitions("sm", config.device.sms);
+    let slices = builder.partitions("slice", config.l2.slices);
+    let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
+        builder.link(LinkKind {
+            name: name.into(),
+            from,
+            to,
+            latency: clock.duration(latency),
+            bandwidth: rate,
+        })
+    };
+    let network = &config.interconnect;
+    let rate = |rate: BytesPerCycle| timed.then(|| bandwidth(rate, clock));
+    let start = link("start", dispatcher, sms, config.dispatch.latency, None);
+    let report = link("report", sms, dispatcher, config.dispatch.latency, None);
+    let request = link(
+        "request",
+        sms,
+        slices,
+        network.request_latency,
+        rate(network.request_bytes_per_cycle),
+    );
+    let reply = link(
+        "reply",
+        slices,
+        sms,
+        network.reply_latency,
+        rate(config.l2.bytes_per_cycle),
+    );
+    let topology = builder.build()?;
+    if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
+        return Err(GpuError::Config(ConfigError::impossible(
+            "interconnect.request-latency",
+            network.request_latency,
+            "an epoch can have at most 65,535 SM cycles",
+        )));
+    }
+    let places = Places {
+        dispatcher: topology.id(dispatcher, 0),
+        sms: config.device.sms,
+        first_sm: topology.id(sms, 0).0,
+        slices: config.l2.slices,
+        first_slice: topology.id(slices, 0).0,
+    };
+    let home = Home::new(config.l2.slices);
+    let header = network.header.0;
+    let wiring = Wiring {
+        request,
+        report,
+        slices: places.first_slice,
+        dispatcher: places.dispatcher,
+        header,
+    };
+    let cycles = |cycles: Cycles| {
+        if timed {
+            clock.duration(cycles)
+        } else {
+            Duration::ZERO
+        }
+    };
+    let slice_parameters = Arc::new(SliceParameters {
+        reply,
+        header,
+        read: cycles(config.l2.hit_latency) + cycles(config.dram.latency),
+        strong: cycles(config.l2.hit_latency),
+        atomic: cycles(config.l2.atomic_latency),
+        sector: if timed {
+            bandwidth(config.l2.bytes_per_cycle, config.l2.clock).time_for(Bytes(SECTOR))
+        } else {
+            Duration::ZERO
+        },
+    });
+    let dispatch_parameters = Arc::new(DispatchParameters {
+        clock,
+        sms: config.device.sms,
+        first_sm: places.first_sm,
+        start,
+        limits: SmLimits::new(config),
+        interval: clock.duration(config.dispatch.interval),
+        launch: cycles(config.launch.start),
+        finish: cycles(config.launch.finish),
+        concurrent: config.dispatch.concurrent_kernels,
+        policy,
+    });
+    let mut partitions = vec![GpuPartition::Dispatcher(Box::new(Dispatcher::new(
+        dispatch_parameters,
+        contents.clone(),
+        launches.clone(),
+    )))];
+    for number in 0..config.device.sms {
+        partitions.push(GpuPartition::Sm(Box::new(Sm::new(
+            number,
+            parameters.clone(),
+            contents.clone(),
+            launches.clone(),
+            home,
+            wiring,
+        ))));
+    }
+    for _ in 0..config.l2.slices {
+        let slice = L2Slice::new(slice_parameters.clone(), contents.clone());
+        partitions.push(GpuPartition::Slice(Box::new(slice)));
+    }
+    let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));
+    let boundary = GpuBoundary::new(contents.clone(), places.dispatcher, watchdog);
+    let engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
+    Ok((engine, places))
+}

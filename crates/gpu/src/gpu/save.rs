@@ -1,0 +1,138 @@
+//! A GPU as it is saved between epochs.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use lockstep_engine::{LoadError, Reader, Writer};
+use lockstep_isa::Module;
+use lockstep_isa::lanes::ConstantBanks;
+
+use super::{Gpu, Mode};
+use crate::error::GpuError;
+use crate::launch::{Launch, LaunchContext, LaunchId};
+use crate::memory::PAGE;
+
+impl Gpu {
+    /// Writes everything: time, parts, messages, launches, and the pages ever written.
+    pub fn save(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        writer.write(&self.next_launch);
+        writer.write(&self.records);
+        let launches = self.launches.all();
+        writer.write(&(launches.len() as u64));
+        for context in launches {
+            save_launch(&context, &mut writer);
+        }
+        let ranges: Vec<Range<u64>> = self.contents.ranges().iter().collect();
+        writer.write(&ranges);
+        let pages: Vec<u64> = self.contents.written_pages().collect();
+        writer.write(&(pages.len() as u64));
+        let mut page = vec![0; PAGE as usize];
+        for address in pages {
+            self.contents.read(address, &mut page);
+            writer.write(&address);
+            writer.write_bytes(&page);
+        }
+        self.engine.save(&mut writer);
+        bytes
+    }
+
+    /// Takes on what was saved by a GPU of the same configuration and mode. `module` finds the
+    /// module of a launch by its `module_id`. The contents must be as they were made: nothing
+    /// valid, nothing written.
+    ///
+    /// # Errors
+    /// If the bytes were saved for another machine or do not decode, or a module is missing.
+    pub fn load(
+        &mut self,
+        bytes: &[u8],
+        module: &dyn Fn(u64) -> Option<Arc<Module>>,
+    ) -> Result<(), GpuError> {
+        let mut reader = Reader::new(bytes);
+        self.next_launch = reader.read()?;
+        self.records = reader.read()?;
+        self.launches.clear();
+        self.failed = None;
+        for _ in 0..reader.read::<u64>()? {
+            let context = load_launch(&mut reader, module)?;
+            if self.options.mode == Mode::Timing {
+                let hazards = self.hazards_of(&context.launch.module);
+                let _ = context.hazards.set(hazards);
+            }
+            self.launches.insert(Arc::new(context));
+        }
+        let malformed = |what| GpuError::Load(LoadError::Malformed { what });
+        for range in reader.read::<Vec<Range<u64>>>()? {
+            self.contents
+                .map(range)
+                .map_err(|_| malformed("allocations that do not fit the contents"))?;
+        }
+        let window = self.contents.window();
+        for _ in 0..reader.read::<u64>()? {
+            let address: u64 = reader.read()?;
+            let page = reader.read_bytes()?;
+            let end = address.saturating_add(page.len() as u64);
+            if address < window.start || end > window.end {
+                return Err(malformed("a page outside the window"));
+            }
+            self.contents.write(address, page);
+        }
+        self.engine.load(&mut reader)?;
+        Ok(())
+    }
+}
+
+fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
+    let launch = &context.launch;
+    writer.write(&(
+        context.id,
+        launch.module_id,
+        launch.kernel as u64,
+        launch.queue,
+    ));
+    writer.write(&(
+        launch.grid,
+        launch.block,
+        launch.dynamic_shared,
+        launch.environment,
+    ));
+    writer.write(&(&launch.arguments, &launch.constants, launch.at));
+    writer.write(&context.constants.get().map(|constants| &constants.banks));
+}
+
+fn load_launch(
+    reader: &mut Reader<'_>,
+    module: &dyn Fn(u64) -> Option<Arc<Module>>,
+) -> Result<LaunchContext, GpuError> {
+    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
+    let (grid, block, dynamic_shared, environment) = reader.read()?;
+    let (arguments, constants, at) = reader.read()?;
+    let banks: Option<Vec<Vec<u8>>> = reader.read()?;
+    let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
+    let Some(module) = found else {
+        return Err(GpuError::Load(LoadError::Malformed {
+            what: "a launch of a module that is not there",
+        }));
+    };
+    Ok(LaunchContext {
+        id,
+        launch: Launch {
+            module,
+            module_id,
+            kernel: kernel as usize,
+            grid,
+            block,
+            dynamic_shared,
+            arguments,
+            queue,
+            environment,
+            constants,
+            at,
+        },
+        constants: banks.map_or_else(OnceLock::new, |banks| {
+            OnceLock::from(ConstantBanks { banks })
+        }),
+        hazards: OnceLock::new(),
+    })
+}

@@ -1,0 +1,71 @@
+//! What comes back to an SM.
+
+use lockstep_engine::Outbox;
+use lockstep_isa::Operation;
+
+use super::port::{NOBODY, Now};
+use super::{Issue, Sm, access};
+use crate::message::{HeapRequest, Message, StrongRequest};
+
+impl Sm {
+    /// A strong access came back.
+    pub(super) fn performed(
+        &mut self,
+        request: Box<StrongRequest>,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        if request.transaction != NOBODY {
+            let transaction = self.port.transactions.get(request.transaction);
+            let warp = &mut self.warps[usize::from(transaction.warp)];
+            let context = self.contexts[usize::from(warp.block)]
+                .as_ref()
+                .expect("a warp that waits has a block");
+            let instruction = &context.launch.module.code[transaction.pc as usize];
+            if let Operation::Memory(operation) = &instruction.operation {
+                access::deliver_answer(&mut warp.registers, operation, &request);
+            }
+            self.answered(request.transaction, now);
+        }
+        self.port.finish_strong(request);
+        self.check_fences(now, outbox);
+    }
+
+    /// An answer of a transaction came.
+    pub(super) fn answered(&mut self, number: u32, now: Now) {
+        let Some(transaction) = self.port.transactions.answer(number) else {
+            return;
+        };
+        let slot = transaction.warp;
+        let warp = &mut self.warps[usize::from(slot)];
+        warp.pending -= 1;
+        if warp.pending == 0 {
+            self.waiting &= !(1 << slot);
+        }
+        if let Issue::Timing(timing) = &mut self.issue {
+            let context = self.contexts[usize::from(warp.block)]
+                .as_ref()
+                .expect("a warp that waits has a block");
+            let instruction = &context.launch.module.code[transaction.pc as usize];
+            let hazard = context.hazards().get(transaction.pc);
+            timing.complete(slot, instruction, hazard, now.cycle);
+        }
+        if warp.pending == 0 && warp.convergence.live() == 0 {
+            let block = warp.block;
+            self.try_end_block(block);
+        }
+        self.refresh(slot, now.cycle);
+    }
+
+    pub(super) fn heap_done(&mut self, request: HeapRequest, now: Now) {
+        let slot = request.warp;
+        if let Some(row) = request.result {
+            let registers = &mut self.warps[usize::from(slot)].registers;
+            for (lane, pointer) in &request.lanes {
+                registers[usize::from(row)].0[usize::from(*lane)] = *pointer as u32;
+                registers[usize::from(row) + 1].0[usize::from(*lane)] = (*pointer >> 32) as u32;
+            }
+        }
+        self.release(1 << slot, now);
+    }
+}

@@ -1,0 +1,146 @@
+//! Blocks come and go.
+
+use lockstep_engine::Outbox;
+use lockstep_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::order::{FenceWait, Waiter};
+use super::port::Now;
+use super::warp::Block;
+use super::{Issue, Sm};
+use crate::counters::Counters;
+use crate::message::{BlockDone, Message};
+
+/// A launch with blocks on this SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Present {
+    pub launch: u32,
+    pub blocks: u32,
+    pub since: u64,
+}
+
+impl Sm {
+    pub(super) fn start_block(&mut self, launch: u32, index: u64, now: Now) {
+        let context = self
+            .launches
+            .get(launch)
+            .expect("the dispatcher starts launches of the table");
+        let slot = self
+            .blocks
+            .iter()
+            .position(Option::is_none)
+            .expect("the dispatcher counts block slots");
+        let [x, y, _] = context.launch.grid.map(u64::from);
+        let mut identity = context.identity(self.parameters.sms);
+        identity.block = [
+            (index % x) as u32,
+            (index / x % y) as u32,
+            (index / (x * y)) as u32,
+        ];
+        identity.sm = self.number;
+        identity.warp_slots = self.parameters.warps;
+        let mut warps = Vec::with_capacity(context.launch.warps() as usize);
+        for number in 0..context.launch.warps() {
+            let free = (!self.resident).trailing_zeros();
+            assert!(
+                free < self.parameters.warps,
+                "the dispatcher counts warp slots"
+            );
+            identity.warp_in_block = number;
+            identity.warp_slot = free;
+            self.warps[free as usize].start(&context, identity, slot as u8);
+            self.resident |= 1 << free;
+            warps.push(free as u8);
+        }
+        match self
+            .present
+            .iter_mut()
+            .find(|present| present.launch == launch)
+        {
+            Some(present) => present.blocks += 1,
+            None => self.present.push(Present {
+                launch,
+                blocks: 1,
+                since: now.cycle,
+            }),
+        }
+        self.stats.blocks.increment();
+        self.stats.warps.add(warps.len() as u64);
+        self.blocks[slot] = Some(Box::new(Block {
+            launch,
+            index,
+            live: (u64::MAX >> (64 - warps.len())) as u32,
+            shared: vec![0; context.launch.shared().next_multiple_of(16) as usize],
+            barriers: Default::default(),
+            counters: Counters {
+                warps_launched: warps.len() as u64,
+                ..Counters::default()
+            },
+            since: now.cycle,
+            warps: warps.clone(),
+        }));
+        self.contexts[slot] = Some(context);
+        for warp in warps {
+            if let Issue::Timing(timing) = &mut self.issue {
+                timing.start_warp(warp, &self.warps[usize::from(warp)], now.cycle);
+            }
+            self.refresh(warp, now.cycle);
+        }
+    }
+
+    /// If all warps of a block have ended and their answers are in, waits for what it sent.
+    /// Whether the block may be reported is decided by `check_fences`, at once or later.
+    pub(super) fn try_end_block(&mut self, slot: u8) {
+        let Some(block) = &self.blocks[usize::from(slot)] else {
+            return;
+        };
+        let pending = |warp: &u8| self.warps[usize::from(*warp)].pending > 0;
+        if block.live != 0 || block.warps.iter().any(pending) {
+            return;
+        }
+        let generation = self.port.in_flight.close();
+        self.fences.push(FenceWait {
+            waiter: Waiter::Block(slot),
+            generation,
+            boundary: false,
+        });
+    }
+
+    pub(super) fn end_block(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) {
+        let block = self.blocks[usize::from(slot)]
+            .take()
+            .expect("a block ends once");
+        self.contexts[usize::from(slot)] = None;
+        let mut counters = block.counters;
+        counters.blocks_completed = 1;
+        counters.warp_cycles += (now.cycle - block.since) * block.warps.len() as u64;
+        for warp in &block.warps {
+            self.resident &= !(1 << warp);
+            self.ready &= !(1 << warp);
+        }
+        let position = self
+            .present
+            .iter()
+            .position(|present| present.launch == block.launch)
+            .expect("the launch of a block is present");
+        self.present[position].blocks -= 1;
+        if self.present[position].blocks == 0 {
+            let present = self.present.remove(position);
+            counters.active_cycles = now.cycle - present.since;
+            self.stats.active.add(counters.active_cycles);
+        }
+        self.stats.count(&counters);
+        let done = Message::BlockDone(Box::new(BlockDone {
+            launch: block.launch,
+            counters,
+        }));
+        let wiring = self.port.wiring;
+        outbox.send(
+            wiring.report,
+            wiring.dispatcher,
+            now.time,
+            Bytes(wiring.header),
+            done,
+        );
+    }
+}

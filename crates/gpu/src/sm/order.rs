@@ -1,0 +1,71 @@
+//! Fences and releases: who waits for which accesses.
+
+use lockstep_engine::Outbox;
+use serde::{Deserialize, Serialize};
+
+use super::Sm;
+use super::port::Now;
+use crate::message::Message;
+
+/// Who waits for an ordering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Waiter {
+    /// A warp at a fence or before a release.
+    Warp {
+        slot: u8,
+        /// The access that comes next is ordered then.
+        release: bool,
+    },
+    /// A block whose warps have all ended.
+    Block(u8),
+}
+
+/// A fence that is not through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FenceWait {
+    pub waiter: Waiter,
+    /// Strong accesses up to this generation must be answered.
+    pub generation: Option<u64>,
+    /// Weak stores must be committed: not before this epoch has ended.
+    pub boundary: bool,
+}
+
+impl Sm {
+    /// Whether a fence has something to wait for; then the waiter is remembered.
+    pub(super) fn fence(&mut self, waiter: Waiter, boundary: bool) -> bool {
+        let generation = self.port.in_flight.close();
+        let boundary = boundary && !self.port.log.is_empty();
+        if generation.is_none() && !boundary {
+            return false;
+        }
+        self.fences.push(FenceWait {
+            waiter,
+            generation,
+            boundary,
+        });
+        true
+    }
+
+    /// Lets those through whose fence has nothing left to wait for.
+    pub(super) fn check_fences(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
+        let mut index = 0;
+        while index < self.fences.len() {
+            let fence = self.fences[index];
+            let drained = fence
+                .generation
+                .is_none_or(|generation| self.port.in_flight.drained(generation));
+            if fence.boundary || !drained {
+                index += 1;
+                continue;
+            }
+            self.fences.remove(index);
+            match fence.waiter {
+                Waiter::Warp { slot, release } => {
+                    self.warps[usize::from(slot)].released = release;
+                    self.release(1 << slot, now);
+                }
+                Waiter::Block(block) => self.end_block(block, now, outbox),
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What an SM says of a kernel that cannot go on.
+
+use lockstep_isa::Mask;
+use lockstep_isa::row::lanes_of;
+use lockstep_units::Cycle;
+
+use super::Sm;
+use super::port::Now;
+use super::site::Problem;
+use crate::fault::{Fault, Place};
+
+impl Sm {
+    /// Stops the SM with a fault.
+    pub(super) fn fail(&mut self, slot: u8, problem: Problem, now: Now) {
+        let warp = &self.warps[usize::from(slot)];
+        let pc = warp.convergence.pc();
+        let context = self.contexts[usize::from(warp.block)]
+            .as_ref()
+            .expect("a warp that executes has a block");
+        let module = &context.launch.module;
+        let line = module
+            .code
+            .get(pc as usize)
+            .and_then(|instruction| module.lines.get(instruction.shape.line as usize))
+            .filter(|line| line.line != 0)
+            .map(|line| format!("{}:{}", line.file, line.line));
+        let fault = Fault {
+            kind: problem.kind,
+            launch: context.id.0,
+            kernel: context.launch.kernel().name.clone(),
+            place: Some(Place {
+                block: warp.identity.block,
+                thread: warp.identity.thread(problem.lane),
+                pc,
+                function: module.function_at(pc).unwrap_or_default().to_owned(),
+                instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
+                line: line.unwrap_or_default(),
+            }),
+            sm: self.number,
+            cycle: Cycle(now.cycle),
+        };
+        self.fault = Some((now.time, Box::new(fault)));
+        self.ready = 0;
+    }
+
+    /// Where warps are that cannot go on, for the report on a kernel that hangs. `None` if no
+    /// warp is here.
+    #[must_use]
+    pub fn hang_report(&self) -> Option<(u32, Place, String)> {
+        let slot = (self.resident != 0).then(|| self.resident.trailing_zeros() as usize)?;
+        let warp = &self.warps[slot];
+        let context = self.contexts[usize::from(warp.block)].as_ref()?;
+        let module = &context.launch.module;
+        let block = self.blocks[usize::from(warp.block)].as_ref()?;
+        let split = warp.convergence.others().first().copied();
+        let pc = split.map_or(warp.convergence.pc(), |split| split.pc);
+        let lanes: Mask = split.map_or(warp.convergence.active(), |split| split.lanes);
+        let place = Place {
+            block: warp.identity.block,
+            thread: warp.identity.thread(lanes_of(lanes).next().unwrap_or(0)),
+            pc,
+            function: module.function_at(pc).unwrap_or_default().to_owned(),
+            instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
+            line: String::new(),
+        };
+        let barriers: Vec<String> = block
+            .barriers
+            .iter()
+            .enumerate()
+            .filter(|(_, barrier)| barrier.is_used())
+            .map(|(number, barrier)| match barrier.progress() {
+                (threads, Some(expected)) => {
+                    format!("barrier {number} has {threads} of {expected} threads")
+                }
+                (threads, None) => format!("barrier {number} has {threads} threads of the block"),
+            })
+            .collect();
+        let warps = self.resident.count_ones();
+        let what = if barriers.is_empty() {
+            format!("{warps} warps of SM {} wait", self.number)
+        } else {
+            format!(
+                "{warps} warps of SM {} wait; {}",
+                self.number,
+                barriers.join(", ")
+            )
+        };
+        Some((context.id.0, place, what))
+    }
+}
