@@ -184,18 +184,18 @@ impl Convergence {
         self.advance();
     }
 
-    /// Waits until every lane recorded in the barrier has come, then all go on together and the
-    /// barrier is empty.
-    pub fn converge_wait(&mut self, barrier: u16) {
-        if self.barriers[usize::from(barrier)] & !self.active == 0
-            && !self.anyone_waits(Waiting::Barrier(barrier))
-        {
-            self.barriers[usize::from(barrier)] = 0;
-            return self.advance();
+    /// Waits until every lane recorded in the barrier has come, then all go on together. Gives the
+    /// lanes that had been waiting and now go on.
+    pub fn converge_wait(&mut self, barrier: u16) -> Mask {
+        if self.barriers[usize::from(barrier)] & !self.active == 0 {
+            self.advance();
+            return 0;
         }
+        let waited = self.waiting_lanes(|split| split.waiting == Waiting::Barrier(barrier));
         self.park(Waiting::Barrier(barrier));
-        self.release_barrier(barrier);
+        let released = self.release_barrier(barrier);
         self.next_split();
+        if released { waited } else { 0 }
     }
 
     /// These lanes take no part in the barrier any more.
@@ -223,18 +223,26 @@ impl Convergence {
     }
 
     /// Waits at this instruction until all live lanes of `mask` are here, then they go on
-    /// together. Active lanes outside the mask go on by themselves. True if the running split
-    /// has them all.
-    pub fn lane_sync(&mut self, mask: Mask) -> bool {
+    /// together. Active lanes outside the mask go on by themselves. Gives the lanes that go on
+    /// together after some of them had been waiting.
+    pub fn lane_sync(&mut self, mask: Mask) -> Mask {
         let wanted = mask & self.live;
         if wanted & !self.active == 0 {
             self.advance();
-            return true;
+            return 0;
         }
+        let (pc, active) = (self.pc, self.active);
+        let waiting = |split: &Split| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
         self.park(Waiting::Lanes(mask));
+        let arrived = self.waiting_lanes(waiting);
         self.release_lanes();
+        let left = self.waiting_lanes(waiting);
         self.next_split();
-        false
+        if left & active == 0 { arrived & !left } else { 0 }
+    }
+
+    fn waiting_lanes(&self, chosen: impl Fn(&Split) -> bool) -> Mask {
+        self.others.iter().filter(|split| chosen(split)).fold(0, |lanes, split| lanes | split.lanes)
     }
 
     /// The running split waits for something outside the warp; its next instruction is the
@@ -366,7 +374,7 @@ impl Convergence {
     }
 
     /// If everyone whom the barrier waits for is there, joins them into one ready split.
-    fn release_barrier(&mut self, barrier: u16) {
+    fn release_barrier(&mut self, barrier: u16) -> bool {
         let waits = Waiting::Barrier(barrier);
         let arrived = self
             .others
@@ -374,7 +382,7 @@ impl Convergence {
             .filter(|split| split.waiting == waits)
             .fold(0, |lanes, split| lanes | split.lanes);
         if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
-            return;
+            return false;
         }
         self.barriers[usize::from(barrier)] = 0;
         self.release(|split| split.waiting == waits);
@@ -382,6 +390,7 @@ impl Convergence {
 
     fn anyone_waits(&self, waits: Waiting) -> bool {
         self.others.iter().any(|split| split.waiting == waits)
+        true
     }
 
     /// Lane syncs are released when all live lanes of their mask wait at one instruction.
@@ -513,10 +522,10 @@ mod tests {
     fn lane_sync_joins_what_is_apart() {
         let mut warp = warp(0x3);
         warp.branch(0x1, 4);
-        assert!(!warp.lane_sync(0x3)); // lane 0 waits at 4
+        assert_eq!(warp.lane_sync(0x3), 0); // lane 0 waits at 4
         assert_eq!((warp.pc(), warp.active()), (1, 0x2));
         warp.branch(0x2, 4);
-        warp.lane_sync(0x3);
+        assert_eq!(warp.lane_sync(0x3), 0x3);
         assert_eq!((warp.pc(), warp.active()), (5, 0x3));
     }
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Runs the workloads on a simulated GPU and compares its counts with those measured on the real one.
+
+    compare_counts.py --lockstep BINARY --binaries DIR [--hardware CSV] [--gpu h200] [--out DIR] [--only REGEX]
+
+Only launches whose hardware counts are the same in every repetition are compared; the others are counted and named
+in the table. Exits 1 if a count differs or a program does not verify.
+"""
+
+import argparse
+import collections
+import csv
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COUNTERS = ["inst_executed", "thread_inst_executed", "warps_launched"]
+
+
+def hardware(path):
+    """program -> launch -> (kernel, [counts of each repetition])"""
+    found = collections.defaultdict(dict)
+    with open(path, newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            launch = found[row["program"]].setdefault(int(row["launch"]), (row["kernel"], []))
+            launch[1].append(tuple(int(float(row[counter])) for counter in COUNTERS))
+    return found
+
+
+def simulated(arguments, program, folder):
+    command = [arguments.lockstep, "run", "--gpu", arguments.gpu, "--frontend", "sass", "--mode", "functional"]
+    command += ["--out", str(folder), "--", str(pathlib.Path(arguments.binaries) / program)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=arguments.seconds)
+    verdict = next((line for line in result.stdout.splitlines() if line.startswith(("PASS", "FAIL"))), "")
+    with open(folder / "kernels.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    counts = [tuple(int(float(row[counter])) for counter in COUNTERS) for row in rows]
+    errors = [line for line in result.stderr.splitlines() if line.startswith("lockstep:")]
+    return result.returncode, verdict, counts, errors
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lockstep", required=True)
+    parser.add_argument("--binaries", required=True)
+    parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200/counts.csv")
+    parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--out", default=ROOT / "lockstep-out/counts")
+    parser.add_argument("--only", default=".")
+    parser.add_argument("--seconds", type=int, default=300)
+    arguments = parser.parse_args()
+    out = pathlib.Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    with open(out / "counts.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["program", "verified", "launches", "repeating", "equal", "first_difference"])
+        for program, launches in hardware(arguments.hardware).items():
+            if not re.search(arguments.only, program):
+                continue
+            try:
+                code, verdict, counts, errors = simulated(arguments, program, out / program)
+            except (subprocess.TimeoutExpired, OSError) as error:
+                code, verdict, counts, errors = 1, f"no result: {type(error).__name__}", [], []
+            repeating = {n: c[0] for n, (_, c) in launches.items() if len(set(c)) == 1}
+            equal, first = 0, ""
+            for launch, wanted in sorted(repeating.items()):
+                got = counts[launch] if launch < len(counts) else None
+                if got == wanted:
+                    equal += 1
+                elif not first:
+                    first = f"launch {launch} {launches[launch][0]}: hardware {wanted}, simulated {got}"
+            verified = code == 0 and verdict.startswith("PASS")
+            bad += not verified or equal != len(repeating)
+            first = first or (errors[0] if errors else "")
+            writer.writerow([program, verified, len(launches), len(repeating), equal, first])
+            file.flush()
+            mark = "ok  " if verified and equal == len(repeating) else "BAD "
+            print(f"{mark} {program}: {equal} of {len(repeating)} equal ({len(launches)} launches) {first}"[:300], flush=True)
+    print(f"{bad} programs differ")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
