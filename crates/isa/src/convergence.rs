@@ -386,11 +386,11 @@ impl Convergence {
         }
         self.barriers[usize::from(barrier)] = 0;
         self.release(|split| split.waiting == waits);
+        true
     }
 
     fn anyone_waits(&self, waits: Waiting) -> bool {
         self.others.iter().any(|split| split.waiting == waits)
-        true
     }
 
     /// Lane syncs are released when all live lanes of their mask wait at one instruction.
