@@ -47,15 +47,16 @@ enum Task {
 
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
-        Task::Demo(task) => task.run(),
+        // It ends with its own count of what passed and failed.
         Task::Test(task) => task.run(),
-        Task::Bench(task) => task.run(),
-        Task::Validate(task) => task.run(),
-        Task::Docs(task) => task.run(),
-        Task::Bless(task) => task.run(),
+        Task::Demo(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Bench(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Validate(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Docs(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
