@@ -219,6 +219,10 @@ fn a_program_ended_by_a_signal_is_named() {
 
 /// Starts a run whose program waits, hands over the simulator's and the program's numbers, and
 /// checks that both are gone within a second of `act`, with nothing left.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the test is about the time of the host"
+)]
 fn ends_within_a_second(act: impl FnOnce(i32, i32)) -> Option<i32> {
     let folder = Folder::new();
     let (words, (name, value)) = as_program("wait");

@@ -92,7 +92,7 @@ pub fn lay_out(globals: &[Global]) -> CallResult<(Vec<u64>, u64, u64)> {
         } else {
             &mut device
         };
-        let alignment = global.alignment.max(1).min(1 << 20);
+        let alignment = global.alignment.clamp(1, 1 << 20);
         if !alignment.is_power_of_two() {
             return Err(failure(
                 CuResult::INVALID_IMAGE,

@@ -101,21 +101,28 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         description.recording,
     )
     .map_err(system("serving the program"))?;
-    let started = Program::start(&path, arguments, &variables);
-    let ended = match started {
-        Ok(mut program) => program
-            .wait(|| description.progress.stop())
-            .map_err(system("waiting for the program")),
-        Err(error) => Err(error.into()),
+    // Alive until the end: it holds the handlers of signals.
+    let mut program = Program::start(
+        &path,
+        arguments,
+        &variables,
+        description.progress.stop_flag(),
+    );
+    let ended = match &mut program {
+        Ok(program) => Some(program.wait().map_err(system("waiting for the program"))?),
+        Err(_) => None,
     };
-    if !matches!(ended, Ok(Ended::Code(_))) {
+    if !matches!(ended, Some(Ended::Code(_))) {
         // Nobody waits for what is still running.
         description.progress.stop();
     }
     let (mut state, problems) = server.finish();
     drop(listener);
     drop(guardian);
-    let ended = ended?;
+    let ended = match (program, ended) {
+        (Err(error), _) => return Err(error.into()),
+        (Ok(_), ended) => ended.unwrap_or(Ended::Code(1)),
+    };
 
     let mut ending = Ending {
         exit_code: ended.exit_code(),
@@ -127,6 +134,11 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         complete: true,
     };
     ending.problems.extend(ended.problem(name));
+    if state.runtime.stopped() && matches!(ended, Ended::Code(_)) {
+        ending
+            .problems
+            .push("the run was stopped while kernels were still running".into());
+    }
     let made_calls = state.figures.attached > 0;
     let mut results = Results::collect(
         description,
@@ -147,6 +159,12 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
                 .push(format!("{name} made no CUDA call; nothing was simulated"));
         }
         _ => {}
+    }
+    if description.cold_caches {
+        results.notices.push(
+            "no cache is modelled yet: every kernel already finds its caches empty, and --cold-caches changes nothing"
+                .into(),
+        );
     }
     results.write(&folder)?;
     Ok(results)

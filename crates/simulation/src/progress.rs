@@ -1,13 +1,13 @@
 //! How far a run has come, for those who watch it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Shared between a run and whoever shows its progress. Nothing here flows back into the run,
 /// but for the wish to stop it.
 #[derive(Debug, Default)]
 pub struct Progress {
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     simulated: AtomicU64,
     launched: AtomicU64,
     completed: AtomicU64,
@@ -23,6 +23,11 @@ impl Progress {
     /// Whether somebody asked the run to stop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The wish to stop, for handlers of signals.
+    pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
     }
 
     /// Simulated time, in nanoseconds.

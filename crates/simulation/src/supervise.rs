@@ -8,7 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use thiserror::Error;
 
 /// How long a program may take to end by itself after a signal.
@@ -153,7 +153,7 @@ pub struct Program {
 
 impl Program {
     /// Starts a program with these variables beside its own. It is killed when the thread that
-    /// starts it ends.
+    /// starts it ends; `stop` is set by any signal that ends a run.
     ///
     /// # Errors
     /// It cannot be started.
@@ -161,6 +161,7 @@ impl Program {
         path: &Path,
         arguments: &[String],
         variables: &[(&'static str, OsString)],
+        stop: Arc<AtomicBool>,
     ) -> Result<Self, StartError> {
         let name = path.display().to_string();
         let failed = |error: io::Error| {
@@ -190,6 +191,8 @@ impl Program {
             registrations.push(
                 signal_hook::flag::register_usize(*signal, last.clone(), number).map_err(failed)?,
             );
+            // Heard by the simulation at once, also while the program is already gone.
+            registrations.push(signal_hook::flag::register(*signal, stop.clone()).map_err(failed)?);
             let end = theirs.try_clone().map_err(failed)?;
             registrations
                 .push(signal_hook::low_level::pipe::register(*signal, end).map_err(failed)?);
@@ -226,14 +229,12 @@ impl Program {
     }
 
     /// Waits for the program to end; a signal to the simulator is passed on and ends both.
-    /// `interrupted` is called when that happens, before waiting any further.
     ///
     /// # Errors
     /// The system refuses to wait.
-    pub fn wait(&mut self, interrupted: impl FnOnce()) -> io::Result<Ended> {
+    pub fn wait(&mut self) -> io::Result<Ended> {
         if !self.wait_for_end_or_signal(None)? {
             let signal = self.take_signal();
-            interrupted();
             self.send(signal);
             if !self.wait_for_end_or_signal(Some(&GRACE))? {
                 let _ = self.child.kill();

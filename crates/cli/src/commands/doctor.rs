@@ -22,8 +22,11 @@ enum Finding {
 
 use Finding::{Broken, Good, Lacking};
 
+/// Looks at one thing.
+type Check = fn() -> Finding;
+
 /// Every check, in the order of the report.
-const CHECKS: &[(&str, fn() -> Finding)] = &[
+const CHECKS: &[(&str, Check)] = &[
     ("processor", processor),
     ("memory", memory),
     ("shared memory", shared_memory),

@@ -55,10 +55,10 @@ impl<D: Device> Runtime<D> {
         let key = self.stream_key(client, context, name)?;
         let recording = self.fresh();
         let position = self.enqueue(context, key, Work::Record { recording });
-        if let Some(event) = self.events.get_mut(&handle) {
-            if let Some((before, ..)) = event.recorded.replace((recording, key, position)) {
-                self.timeline.forget(before);
-            }
+        if let Some(event) = self.events.get_mut(&handle)
+            && let Some((before, ..)) = event.recorded.replace((recording, key, position))
+        {
+            self.timeline.forget(before);
         }
         Ok(Reply::Done)
     }

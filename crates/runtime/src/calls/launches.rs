@@ -3,10 +3,12 @@
 use super::modules::MAXIMUM_THREADS;
 use crate::device::{Device, KernelLaunch};
 use crate::occupancy::occupancy;
-use crate::timeline::{KernelWork, Work};
+use crate::timeline::{Effect, KernelWork, Work};
 use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
 use lockstep_isa::Kernel;
-use lockstep_protocol::{CuResult, FunctionAttributes, Launch, PointerKind, Reply};
+use lockstep_protocol::{
+    CuResult, FunctionAttributes, Launch, PointerKind, Reply, UnsupportedManner,
+};
 use lockstep_units::Time;
 
 /// Most blocks along x, y and z.
@@ -33,6 +35,7 @@ impl<D: Device> Runtime<D> {
         let (code, constants) = (module.code.clone(), module.constants.clone());
         let kernel = &code.kernels[index];
         self.check_shape(launch, kernel, &attributes)?;
+        self.check_cluster(launch, kernel)?;
         let threads = launch.block.iter().product();
         let shape = self.block_shape(launch.function, threads, u64::from(launch.dynamic_shared))?;
         let resident = occupancy(&self.config.sm, shape).blocks();
@@ -93,6 +96,9 @@ impl<D: Device> Runtime<D> {
             constants,
         };
         self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
+        if let Some(address) = cooperative {
+            self.enqueue(launch.context, key, Work::Instant(Effect::Free { address }));
+        }
         Ok(Reply::Done)
     }
 
@@ -163,6 +169,22 @@ impl<D: Device> Runtime<D> {
             );
         }
         Ok(())
+    }
+
+    /// Refuses what would need blocks to share memory with each other.
+    fn check_cluster(&mut self, launch: &Launch, kernel: &Kernel) -> CallResult<()> {
+        let asked = launch.cluster.or(kernel.cluster).unwrap_or([1; 3]);
+        if asked.iter().all(|size| *size <= 1) {
+            return Ok(());
+        }
+        self.note_unsupported("clusters of blocks", UnsupportedManner::Option);
+        fail(
+            CuResult::NOT_SUPPORTED,
+            format!(
+                "`{}`: clusters of {asked:?} blocks are not simulated yet",
+                kernel.name
+            ),
+        )
     }
 
     /// Zeroed memory for the barriers of a cooperative grid.
