@@ -42,7 +42,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (gap, count) in &gaps {
         println!("{count:6} {gap}");
     }
-    println!("{images} images, {instructions} instructions, {} kinds of gaps", gaps.len());
+    println!(
+        "{images} images, {instructions} instructions, {} kinds of gaps",
+        gaps.len()
+    );
     Ok(())
 }
 
@@ -58,7 +61,11 @@ fn cubins(bytes: &[u8]) -> Vec<Vec<u8>> {
     if cubin::architecture(bytes).is_ok() {
         return vec![bytes.to_vec()];
     }
-    let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
+    let Ok(file) = object::File::parse(bytes) else {
+        return Vec::new();
+    };
     let section = file.section_by_name(".nv_fatbin");
-    section.and_then(|section| section.data().ok().map(cubins)).unwrap_or_default()
+    section
+        .and_then(|section| section.data().ok().map(cubins))
+        .unwrap_or_default()
 }

@@ -238,11 +238,18 @@ impl Convergence {
         self.release_lanes();
         let left = self.waiting_lanes(waiting);
         self.next_split();
-        if left & active == 0 { arrived & !left } else { 0 }
+        if left & active == 0 {
+            arrived & !left
+        } else {
+            0
+        }
     }
 
     fn waiting_lanes(&self, chosen: impl Fn(&Split) -> bool) -> Mask {
-        self.others.iter().filter(|split| chosen(split)).fold(0, |lanes, split| lanes | split.lanes)
+        self.others
+            .iter()
+            .filter(|split| chosen(split))
+            .fold(0, |lanes, split| lanes | split.lanes)
     }
 
     /// The running split waits for something outside the warp; its next instruction is the

@@ -92,7 +92,10 @@ pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
     let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
     let endian = header.endian().map_err(broken)?;
     if header.e_machine(endian) != MACHINE {
-        return Err(Error::malformed("ELF header", format!("machine {} is not CUDA's", header.e_machine(endian))));
+        return Err(Error::malformed(
+            "ELF header",
+            format!("machine {} is not CUDA's", header.e_machine(endian)),
+        ));
     }
     let flags = header.e_flags(endian);
     let old = header.e_ident().os_abi == OLD_ABI;
@@ -102,7 +105,9 @@ pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
 /// One entry of a relocation table: offset, type and symbol, and perhaps an addend.
 fn relocation(section: usize, entry: &[u8]) -> Relocation {
     let word = |index: usize| {
-        let bytes = entry.get(8 * index..8 * index + 8).and_then(|bytes| bytes.try_into().ok());
+        let bytes = entry
+            .get(8 * index..8 * index + 8)
+            .and_then(|bytes| bytes.try_into().ok());
         bytes.map(u64::from_le_bytes)
     };
     let info = word(1).unwrap_or(0);
@@ -142,11 +147,15 @@ impl Cubin {
                 flags: section.sh_flags(endian),
             });
         }
-        let symbols_table = table.symbols(endian, bytes, elf::SHT_SYMTAB).map_err(broken)?;
+        let symbols_table = table
+            .symbols(endian, bytes, elf::SHT_SYMTAB)
+            .map_err(broken)?;
         let count = sections.len();
         let mut symbols = Vec::new();
         for symbol in symbols_table.iter() {
-            let name = symbol.name(endian, symbols_table.strings()).map_err(broken)?;
+            let name = symbol
+                .name(endian, symbols_table.strings())
+                .map_err(broken)?;
             let section = usize::from(symbol.st_shndx(endian));
             symbols.push(Symbol {
                 name: String::from_utf8_lossy(name).into_owned(),
@@ -166,26 +175,48 @@ impl Cubin {
             // Read by hand: ptxas leaves these tables at odd offsets.
             let bytes = section.data(endian, bytes).map_err(broken)?;
             match section.sh_type(endian) {
-                elf::SHT_REL => relocations.extend(bytes.chunks_exact(16).map(|entry| relocation(target, entry))),
-                elf::SHT_RELA => relocations.extend(bytes.chunks_exact(24).map(|entry| relocation(target, entry))),
+                elf::SHT_REL => relocations.extend(
+                    bytes
+                        .chunks_exact(16)
+                        .map(|entry| relocation(target, entry)),
+                ),
+                elf::SHT_RELA => relocations.extend(
+                    bytes
+                        .chunks_exact(24)
+                        .map(|entry| relocation(target, entry)),
+                ),
                 _ => {}
             }
         }
-        if let Some(bad) = relocations.iter().find(|relocation| relocation.symbol >= symbols.len()) {
-            return Err(Error::malformed("relocation", format!("symbol {} does not exist", bad.symbol)));
+        if let Some(bad) = relocations
+            .iter()
+            .find(|relocation| relocation.symbol >= symbols.len())
+        {
+            return Err(Error::malformed(
+                "relocation",
+                format!("symbol {} does not exist", bad.symbol),
+            ));
         }
-        Ok(Self { architecture, sections, symbols, relocations })
+        Ok(Self {
+            architecture,
+            sections,
+            symbols,
+            relocations,
+        })
     }
 
     /// Index of a section by its name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<usize> {
-        self.sections.iter().position(|section| section.name == name)
+        self.sections
+            .iter()
+            .position(|section| section.name == name)
     }
 
     /// Content of a section by its name, empty if it is not there.
     #[must_use]
     pub fn bytes(&self, name: &str) -> &[u8] {
-        self.section(name).map_or(&[], |index| &self.sections[index].bytes)
+        self.section(name)
+            .map_or(&[], |index| &self.sections[index].bytes)
     }
 }

@@ -14,13 +14,17 @@ pub enum Error {
         found: String,
     },
     /// Good code for a GPU that is not simulated.
-    #[error("the code is for sm_{architecture}, and no decoder knows that; known are sm_70 to sm_90 (compile for one of them, or keep PTX in the program)")]
+    #[error(
+        "the code is for sm_{architecture}, and no decoder knows that; known are sm_70 to sm_90 (compile for one of them, or keep PTX in the program)"
+    )]
     UnknownArchitecture {
         /// Compute capability × 10.
         architecture: u32,
     },
     /// An instruction that the tables do not know.
-    #[error("{function}+{address:#x}: unknown encoding {word:#034x}; run with `--frontend ptx` if the program carries PTX")]
+    #[error(
+        "{function}+{address:#x}: unknown encoding {word:#034x}; run with `--frontend ptx` if the program carries PTX"
+    )]
     UnknownInstruction {
         /// Function that holds it.
         function: String,
@@ -42,7 +46,9 @@ pub enum Error {
         why: String,
     },
     /// A relocation whose meaning is unknown.
-    #[error("{section}+{offset:#x}: relocation type {kind} to `{symbol}` is unknown; relink the program with an older or newer toolkit")]
+    #[error(
+        "{section}+{offset:#x}: relocation type {kind} to `{symbol}` is unknown; relink the program with an older or newer toolkit"
+    )]
     UnknownRelocation {
         /// Where it applies.
         section: String,
@@ -54,7 +60,9 @@ pub enum Error {
         symbol: String,
     },
     /// Something outside the module that is not there.
-    #[error("`{symbol}` is not defined in this module; link the program with the object that defines it")]
+    #[error(
+        "`{symbol}` is not defined in this module; link the program with the object that defines it"
+    )]
     Unresolved {
         /// Name.
         symbol: String,
@@ -71,6 +79,9 @@ pub enum Error {
 
 impl Error {
     pub(super) fn malformed(what: &'static str, found: impl Into<String>) -> Self {
-        Self::Malformed { what, found: found.into() }
+        Self::Malformed {
+            what,
+            found: found.into(),
+        }
     }
 }

@@ -73,7 +73,12 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let mut rest = bytes;
     while is_fatbinary(rest) {
-        let cut = || Error::malformed("fat binary header", format!("{} bytes are left", rest.len()));
+        let cut = || {
+            Error::malformed(
+                "fat binary header",
+                format!("{} bytes are left", rest.len()),
+            )
+        };
         let header = usize::from(u16_at(rest, 6).ok_or_else(cut)?);
         let length = length(rest).ok_or_else(cut)?;
         let body = rest.get(header..length).ok_or_else(cut)?;
@@ -109,7 +114,11 @@ fn read_entries(mut body: &[u8], entries: &mut Vec<Entry>) -> Result<(), Error> 
             2 => Kind::Cubin,
             other => Kind::Other(other),
         };
-        entries.push(Entry { kind, architecture, bytes: trimmed(kind, bytes) });
+        entries.push(Entry {
+            kind,
+            architecture,
+            bytes: trimmed(kind, bytes),
+        });
         body = &body[end..];
     }
     Ok(())
@@ -132,7 +141,10 @@ fn unpack(payload: &[u8], compressed: usize, unpacked: u64, flags: u64) -> Resul
     let packed = payload.get(..compressed).unwrap_or(payload);
     // No compressor gains more than this; a larger claim is a lie that would cost memory.
     if unpacked > LARGEST_IMAGE || unpacked / 1024 > packed.len().saturating_mul(64) {
-        return Err(Error::malformed("compressed image", format!("{unpacked} bytes from {}", packed.len())));
+        return Err(Error::malformed(
+            "compressed image",
+            format!("{unpacked} bytes from {}", packed.len()),
+        ));
     }
     let broken = |error: String| Error::malformed("compressed image", error);
     if flags & FLAG_LZ4 != 0 {
@@ -185,7 +197,10 @@ mod tests {
     fn a_container_cut_anywhere_is_refused_or_empty() {
         let whole = container(0, b"abcdefgh", 0);
         for end in 0..whole.len() {
-            assert!(read(&whole[..end]).map_or(true, |entries| entries.is_empty()), "cut at {end}");
+            assert!(
+                read(&whole[..end]).map_or(true, |entries| entries.is_empty()),
+                "cut at {end}"
+            );
         }
     }
 

@@ -8,14 +8,17 @@ use lockstep_isa::{
     module::{Bank0Layout, CODE_BASE, ConstantBank, Global, GlobalKind, Parameter},
     operand::Source,
     sass::{
-        Architecture, Decoded, Value, Word,
-        decode,
+        Architecture, Decoded, Value, Word, decode,
         execute::{Frame, bind, bind::PREDICATES},
         word::WORD_BYTES,
     },
 };
 
-use super::{cubin::{Cubin, Section, Symbol}, error::Error, info};
+use super::{
+    cubin::{Cubin, Section, Symbol},
+    error::Error,
+    info,
+};
 
 const OBJECT: u8 = 1;
 const FUNCTION: u8 = 2;
@@ -31,7 +34,12 @@ const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind, &[u8], Option<u8>)] = &[
     ("vprintf", SystemCallKind::Print, &[4, 6], Some(4)),
     ("malloc", SystemCallKind::Allocate, &[4], Some(4)),
     ("free", SystemCallKind::Free, &[4], None),
-    ("__assertfail", SystemCallKind::AssertFail, &[4, 6, 8, 10, 12], None),
+    (
+        "__assertfail",
+        SystemCallKind::AssertFail,
+        &[4, 6, 8, 10, 12],
+        None,
+    ),
 ];
 
 /// Machine code of one module, its variables not placed yet.
@@ -59,8 +67,10 @@ impl Image {
     /// If it is broken or for an architecture without a decoder.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let cubin = Cubin::read(bytes)?;
-        let architecture = Architecture::from_sm(cubin.architecture)
-            .ok_or(Error::UnknownArchitecture { architecture: cubin.architecture })?;
+        let architecture =
+            Architecture::from_sm(cubin.architecture).ok_or(Error::UnknownArchitecture {
+                architecture: cubin.architecture,
+            })?;
         let mut globals = Vec::new();
         let mut global_symbols = Vec::new();
         for (index, symbol) in cubin.symbols.iter().enumerate() {
@@ -69,7 +79,12 @@ impl Image {
                 global_symbols.push(index);
             }
         }
-        Ok(Self { cubin, architecture, globals, global_symbols })
+        Ok(Self {
+            cubin,
+            architecture,
+            globals,
+            global_symbols,
+        })
     }
 
     /// Compute capability × 10 of the code.
@@ -90,7 +105,10 @@ impl Image {
     /// If an instruction or a relocation is unknown, or a symbol is defined nowhere.
     pub fn link(&self, addresses: &[u64]) -> Result<Module, Error> {
         if addresses.len() != self.globals.len() {
-            return Err(Error::Addresses { given: addresses.len(), wanted: self.globals.len() });
+            return Err(Error::Addresses {
+                given: addresses.len(),
+                wanted: self.globals.len(),
+            });
         }
         let layout = self.lay_out();
         let sections = self.relocated(&layout, addresses)?;
@@ -108,12 +126,18 @@ impl Image {
         self.add_constants(&sections, &mut module);
         self.add_initial(&sections, addresses, &mut module);
         for symbol in &self.cubin.symbols {
-            let Some(section) = symbol.section.filter(|_| symbol.kind == FUNCTION) else { continue };
-            let Some(start) = layout.sections.get(&section) else { continue };
+            let Some(section) = symbol.section.filter(|_| symbol.kind == FUNCTION) else {
+                continue;
+            };
+            let Some(start) = layout.sections.get(&section) else {
+                continue;
+            };
             let index = start + (symbol.value / WORD_BYTES) as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
-                module.kernels.push(self.kernel(symbol, index, uniform_rows, &sections));
+                module
+                    .kernels
+                    .push(self.kernel(symbol, index, uniform_rows, &sections));
             }
         }
         module.functions.sort();
@@ -129,7 +153,10 @@ impl Image {
                 next += (section.bytes.len() as u64 / WORD_BYTES) as u32;
             }
         }
-        Layout { sections, system: next }
+        Layout {
+            sections,
+            system: next,
+        }
     }
 
     /// Contents of all sections with relocations applied.
@@ -152,7 +179,9 @@ impl Image {
             let value = self.address(relocation.symbol, layout, addresses)?;
             let bytes = &mut sections[relocation.section].bytes;
             let start = usize::try_from(relocation.offset).map_err(|_| unknown())?;
-            let end = start.checked_add(usize::from(field.bytes)).filter(|end| *end <= bytes.len());
+            let end = start
+                .checked_add(usize::from(field.bytes))
+                .filter(|end| *end <= bytes.len());
             let place = &mut bytes[start..end.ok_or_else(unknown)?];
             field.patch(place, value, relocation.addend);
         }
@@ -162,12 +191,20 @@ impl Image {
     /// Final address of a symbol: a variable, code, or a function of the system.
     fn address(&self, index: usize, layout: &Layout, addresses: &[u64]) -> Result<u64, Error> {
         let symbol = &self.cubin.symbols[index];
-        if let Some(global) = self.global_symbols.iter().position(|symbol| *symbol == index) {
+        if let Some(global) = self
+            .global_symbols
+            .iter()
+            .position(|symbol| *symbol == index)
+        {
             return Ok(addresses[global]);
         }
-        let unresolved = || Error::Unresolved { symbol: symbol.name.clone() };
+        let unresolved = || Error::Unresolved {
+            symbol: symbol.name.clone(),
+        };
         let Some(section) = symbol.section else {
-            let system = SYSTEM_FUNCTIONS.iter().position(|(name, ..)| *name == symbol.name);
+            let system = SYSTEM_FUNCTIONS
+                .iter()
+                .position(|(name, ..)| *name == symbol.name);
             let system = system.ok_or_else(unresolved)?;
             return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + 2 * system as u64));
         };
@@ -179,13 +216,18 @@ impl Image {
             let other = &self.cubin.symbols[*other];
             other.section == Some(section) && other.value == symbol.value
         });
-        inside.map(|global| addresses[global]).ok_or_else(unresolved)
+        inside
+            .map(|global| addresses[global])
+            .ok_or_else(unresolved)
     }
 
     /// How many uniform registers the code names, and one row more for barriers.
     fn uniform_rows(&self, sections: &[Section]) -> Result<u16, Error> {
         let mut highest = 0;
-        for section in sections.iter().filter(|section| section.name.starts_with(".text.")) {
+        for section in sections
+            .iter()
+            .filter(|section| section.name.starts_with(".text."))
+        {
             for (address, word) in words(section) {
                 let decoded = self.decode(section, address, word)?;
                 highest = highest.max(highest_uniform(&decoded));
@@ -239,7 +281,11 @@ impl Image {
                 Some("4") => 4,
                 _ => continue,
             };
-            module.constants.push(ConstantBank { bank, bytes: section.bytes.clone(), backing: None });
+            module.constants.push(ConstantBank {
+                bank,
+                bytes: section.bytes.clone(),
+                backing: None,
+            });
         }
     }
 
@@ -247,8 +293,13 @@ impl Image {
     fn add_initial(&self, sections: &[Section], addresses: &[u64], module: &mut Module) {
         for (index, address) in self.global_symbols.iter().zip(addresses) {
             let symbol = &self.cubin.symbols[*index];
-            let Some(section) = symbol.section else { continue };
-            let (start, end) = (symbol.value as usize, symbol.value.saturating_add(symbol.size) as usize);
+            let Some(section) = symbol.section else {
+                continue;
+            };
+            let (start, end) = (
+                symbol.value as usize,
+                symbol.value.saturating_add(symbol.size) as usize,
+            );
             if let Some(bytes) = sections[section].bytes.get(start..end)
                 && !bytes.is_empty()
             {
@@ -257,7 +308,13 @@ impl Image {
         }
     }
 
-    fn kernel(&self, symbol: &Symbol, entry: u32, uniform_rows: u16, sections: &[Section]) -> Kernel {
+    fn kernel(
+        &self,
+        symbol: &Symbol,
+        entry: u32,
+        uniform_rows: u16,
+        sections: &[Section],
+    ) -> Kernel {
         let name = &symbol.name;
         let hopper = self.architecture >= Architecture::Sm90;
         let text = symbol.section.map(|section| &self.cubin.sections[section]);
@@ -271,7 +328,11 @@ impl Image {
             convergence_barriers: CONVERGENCE_BARRIERS,
             registers: text.map_or(0, |section| section.info >> 24),
             barriers: text.map_or(0, |section| (section.flags >> 20 & 0x7f) as u32),
-            shared_bytes: if hopper { shared.saturating_sub(reserved) } else { shared },
+            shared_bytes: if hopper {
+                shared.saturating_sub(reserved)
+            } else {
+                shared
+            },
             shared_reserved: reserved,
             parameter_base: if hopper { 0x210 } else { 0x160 },
             bank0: bank0(self.architecture),
@@ -281,12 +342,19 @@ impl Image {
         read_kernel_attributes(self.cubin.bytes(&format!(".nv.info.{name}")), &mut kernel);
         kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
         for section in sections {
-            let bank = section.name.strip_prefix(".nv.constant").and_then(|rest| rest.split_once('.'));
+            let bank = section
+                .name
+                .strip_prefix(".nv.constant")
+                .and_then(|rest| rest.split_once('.'));
             if let Some((bank, owner)) = bank
                 && owner == name
                 && let Ok(bank @ 1..=17) = bank.parse::<u8>()
             {
-                kernel.constants.push(ConstantBank { bank, bytes: section.bytes.clone(), backing: None });
+                kernel.constants.push(ConstantBank {
+                    bank,
+                    bytes: section.bytes.clone(),
+                    backing: None,
+                });
             }
         }
         kernel.rows = uniform_rows + (kernel.registers as u16).clamp(1, 255);
@@ -295,7 +363,12 @@ impl Image {
 
     /// What the module says about one of its kernels.
     fn read_module_attributes(&self, symbol: &Symbol, kernel: &mut Kernel) {
-        let named = |index: u32| self.cubin.symbols.get(index as usize).is_some_and(|other| other == symbol);
+        let named = |index: u32| {
+            self.cubin
+                .symbols
+                .get(index as usize)
+                .is_some_and(|other| other == symbol)
+        };
         for attribute in info::attributes(self.cubin.bytes(".nv.info")) {
             if !named(attribute.word(0)) {
                 continue;
@@ -303,8 +376,12 @@ impl Image {
             let value = attribute.word(1);
             match attribute.id {
                 info::REGISTER_COUNT => kernel.registers = value,
-                info::FRAME_SIZE | info::MIN_STACK_SIZE => kernel.local_bytes = kernel.local_bytes.max(value),
-                info::MAX_STACK_SIZE if value < 1 << 24 => kernel.local_bytes = kernel.local_bytes.max(value),
+                info::FRAME_SIZE | info::MIN_STACK_SIZE => {
+                    kernel.local_bytes = kernel.local_bytes.max(value)
+                }
+                info::MAX_STACK_SIZE if value < 1 << 24 => {
+                    kernel.local_bytes = kernel.local_bytes.max(value)
+                }
                 _ => {}
             }
         }
@@ -315,9 +392,11 @@ impl Image {
 
 /// The words of a text section with their addresses.
 fn words(section: &Section) -> impl Iterator<Item = (u64, Word)> {
-    section.bytes.chunks_exact(16).zip(0u64..).filter_map(|(bytes, index)| {
-        Some((index * WORD_BYTES, Word::from_bytes(bytes)?))
-    })
+    section
+        .bytes
+        .chunks_exact(16)
+        .zip(0u64..)
+        .filter_map(|(bytes, index)| Some((index * WORD_BYTES, Word::from_bytes(bytes)?)))
 }
 
 /// One past the highest uniform register that an instruction may touch; pairs count.
@@ -332,14 +411,21 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
         match operand.value {
             Value::UniformRegister(index) => touch(index),
             Value::Memory(memory) => {
-                [memory.uniform, memory.descriptor].into_iter().flatten().for_each(&mut touch);
+                [memory.uniform, memory.descriptor]
+                    .into_iter()
+                    .flatten()
+                    .for_each(&mut touch);
             }
             Value::Constant(constant) => {
                 if let lockstep_isa::sass::decoded::Index::Uniform(index) = constant.index {
                     touch(index);
                 }
             }
-            Value::RegisterTarget { register, uniform: true, .. } => touch(register),
+            Value::RegisterTarget {
+                register,
+                uniform: true,
+                ..
+            } => touch(register),
             Value::Descriptor(index) | Value::MatrixDescriptor(index) => touch(index),
             _ => {}
         }
@@ -351,7 +437,10 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
 fn variable(cubin: &Cubin, symbol: &Symbol) -> Option<Global> {
     let section = &cubin.sections[symbol.section.filter(|_| symbol.kind == OBJECT)?];
     let kind = if section.name == ".nv.constant3" {
-        GlobalKind::Constant { bank: 3, offset: symbol.value as u32 }
+        GlobalKind::Constant {
+            bank: 3,
+            offset: symbol.value as u32,
+        }
     } else if !section.name.starts_with(".nv.global") {
         return None;
     } else if symbol.other & MANAGED_MARK != 0 {
@@ -364,7 +453,12 @@ fn variable(cubin: &Cubin, symbol: &Symbol) -> Option<Global> {
         0 => section.alignment,
         value => section.alignment.min(1 << value.trailing_zeros().min(20)),
     };
-    Some(Global { name: symbol.name.clone(), size: symbol.size, alignment: alignment.max(16), kind })
+    Some(Global {
+        name: symbol.name.clone(),
+        size: symbol.size,
+        alignment: alignment.max(16),
+        kind,
+    })
 }
 
 fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
@@ -393,14 +487,18 @@ fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
                 kernel.parameter_bytes = kernel.parameter_bytes.max(u32::from(attribute.half(0)));
             }
             info::MAX_THREADS => {
-                let product = (0..3).map(|axis| u64::from(attribute.word(axis).max(1))).product::<u64>();
+                let product = (0..3)
+                    .map(|axis| u64::from(attribute.word(axis).max(1)))
+                    .product::<u64>();
                 kernel.max_threads = product.min(1024) as u32;
             }
             info::REQUIRED_THREADS => {
                 kernel.required_threads = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)));
             }
             info::BARRIERS => kernel.barriers = u32::from(attribute.half(0)),
-            info::CLUSTER => kernel.cluster = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1))),
+            info::CLUSTER => {
+                kernel.cluster = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)))
+            }
             _ => {}
         }
     }
@@ -428,15 +526,27 @@ fn bank0(architecture: Architecture) -> Bank0Layout {
 fn system_functions(uniform_rows: u16, module: &mut Module) {
     let row = |register: u8| uniform_rows + u16::from(register);
     for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
-        module.functions.push((module.code.len() as u32, (*name).to_owned()));
+        module
+            .functions
+            .push((module.code.len() as u32, (*name).to_owned()));
         let call = SystemCall {
             kind: *kind,
-            arguments: arguments.iter().map(|register| Operand::Register(row(*register))).collect(),
+            arguments: arguments
+                .iter()
+                .map(|register| Operand::Register(row(*register)))
+                .collect(),
             result: result.map(row),
         };
-        let shape = Shape { free: true, ..Shape::default() };
-        module.code.push(Instruction::new(Operation::System(Box::new(call)), shape));
-        let back = Operation::Flow(Flow::Return { address: CodeAddress::Absolute });
+        let shape = Shape {
+            free: true,
+            ..Shape::default()
+        };
+        module
+            .code
+            .push(Instruction::new(Operation::System(Box::new(call)), shape));
+        let back = Operation::Flow(Flow::Return {
+            address: CodeAddress::Absolute,
+        });
         let mut back = Instruction::new(back, shape);
         back.sources[0] = Source::from(Operand::Register(row(20)));
         module.code.push(back);
@@ -470,7 +580,12 @@ fn field(kind: u32) -> Option<Field> {
         58 => (16, 34, 47, 2),
         _ => return None,
     };
-    Some(Field { bytes, low, width, shift })
+    Some(Field {
+        bytes,
+        low,
+        width,
+        shift,
+    })
 }
 
 impl Field {

@@ -71,8 +71,12 @@ mod tests {
 
     #[test]
     fn records_follow_each_other() {
-        let bytes = [4, 0x17, 4, 0, 1, 2, 3, 4, 3, 0x19, 0x10, 0, 4, 0x05, 200, 0, 1];
-        let found: Vec<_> = attributes(&bytes).map(|a| (a.id, a.value.len(), a.word(0), a.half(0))).collect();
+        let bytes = [
+            4, 0x17, 4, 0, 1, 2, 3, 4, 3, 0x19, 0x10, 0, 4, 0x05, 200, 0, 1,
+        ];
+        let found: Vec<_> = attributes(&bytes)
+            .map(|a| (a.id, a.value.len(), a.word(0), a.half(0)))
+            .collect();
         assert_eq!(found, [(0x17, 4, 0x0403_0201, 0x0201), (0x19, 2, 0, 0x10)]);
     }
 }

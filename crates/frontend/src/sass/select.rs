@@ -8,7 +8,9 @@ pub fn cubin(entries: &[Entry], architecture: u32) -> Option<&Entry> {
     entries
         .iter()
         .filter(|entry| entry.kind == Kind::Cubin)
-        .filter(|entry| entry.architecture / 10 == architecture / 10 && entry.architecture <= architecture)
+        .filter(|entry| {
+            entry.architecture / 10 == architecture / 10 && entry.architecture <= architecture
+        })
         .max_by_key(|entry| entry.architecture)
 }
 
@@ -17,10 +19,14 @@ pub fn cubin(entries: &[Entry], architecture: u32) -> Option<&Entry> {
 #[must_use]
 pub fn ptx(entries: &[Entry], architecture: u32) -> Option<(&Entry, bool)> {
     let texts = || entries.iter().filter(|entry| entry.kind == Kind::Ptx);
-    let fitting = texts().filter(|entry| entry.architecture <= architecture).max_by_key(|entry| entry.architecture);
-    fitting
-        .map(|entry| (entry, false))
-        .or_else(|| texts().min_by_key(|entry| entry.architecture).map(|entry| (entry, true)))
+    let fitting = texts()
+        .filter(|entry| entry.architecture <= architecture)
+        .max_by_key(|entry| entry.architecture);
+    fitting.map(|entry| (entry, false)).or_else(|| {
+        texts()
+            .min_by_key(|entry| entry.architecture)
+            .map(|entry| (entry, true))
+    })
 }
 
 #[cfg(test)]
@@ -29,13 +35,22 @@ mod tests {
 
     fn entries(list: &[(Kind, u32)]) -> Vec<Entry> {
         list.iter()
-            .map(|(kind, architecture)| Entry { kind: *kind, architecture: *architecture, bytes: Vec::new() })
+            .map(|(kind, architecture)| Entry {
+                kind: *kind,
+                architecture: *architecture,
+                bytes: Vec::new(),
+            })
             .collect()
     }
 
     #[test]
     fn code_of_the_same_generation_runs_and_no_other() {
-        let all = entries(&[(Kind::Cubin, 75), (Kind::Cubin, 80), (Kind::Cubin, 86), (Kind::Ptx, 75)]);
+        let all = entries(&[
+            (Kind::Cubin, 75),
+            (Kind::Cubin, 80),
+            (Kind::Cubin, 86),
+            (Kind::Ptx, 75),
+        ]);
         let chosen = |architecture| cubin(&all, architecture).map(|entry| entry.architecture);
         assert_eq!(chosen(80), Some(80));
         assert_eq!(chosen(89), Some(86));
@@ -46,8 +61,14 @@ mod tests {
     #[test]
     fn the_newest_text_that_is_not_too_new_runs() {
         let all = entries(&[(Kind::Ptx, 52), (Kind::Ptx, 75), (Kind::Ptx, 100)]);
-        assert_eq!(ptx(&all, 90).map(|(entry, newer)| (entry.architecture, newer)), Some((75, false)));
+        assert_eq!(
+            ptx(&all, 90).map(|(entry, newer)| (entry.architecture, newer)),
+            Some((75, false))
+        );
         let newer = entries(&[(Kind::Ptx, 100)]);
-        assert_eq!(ptx(&newer, 90).map(|(entry, newer)| (entry.architecture, newer)), Some((100, true)));
+        assert_eq!(
+            ptx(&newer, 90).map(|(entry, newer)| (entry.architecture, newer)),
+            Some((100, true))
+        );
     }
 }

@@ -42,13 +42,21 @@ impl Frame {
     /// Row of `R<index>`, or `None` for `RZ`.
     #[must_use]
     pub const fn register(&self, index: u8) -> Option<u16> {
-        if index == ZERO_REGISTER { None } else { Some(self.uniform_rows + index as u16) }
+        if index == ZERO_REGISTER {
+            None
+        } else {
+            Some(self.uniform_rows + index as u16)
+        }
     }
 
     /// Row of `UR<index>`, or `None` for `URZ`.
     #[must_use]
     pub const fn uniform(&self, index: u8) -> Option<u16> {
-        if index >= UNIFORM_ZERO_REGISTER { None } else { Some(index as u16) }
+        if index >= UNIFORM_ZERO_REGISTER {
+            None
+        } else {
+            Some(index as u16)
+        }
     }
 
     /// Index in the code of an address in this section.
@@ -58,7 +66,9 @@ impl Frame {
     pub fn index(&self, address: i64) -> Result<u32, BindError> {
         let index = address / 16;
         if address % 16 != 0 || index < 0 || index >= i64::from(self.length) {
-            return Err(BindError::new(format!("jumps to {address:#x}, where no instruction of its function is")));
+            return Err(BindError::new(format!(
+                "jumps to {address:#x}, where no instruction of its function is"
+            )));
         }
         Ok(self.section + index as u32)
     }
@@ -123,7 +133,10 @@ impl Spelling<'_> {
     #[must_use]
     pub fn predicate(&self, operand: &Spelled) -> Option<PredicateOperand> {
         let register = predicate_register(operand.value)?;
-        Some(PredicateOperand { register, negate: operand.invert })
+        Some(PredicateOperand {
+            register,
+            negate: operand.invert,
+        })
     }
 
     /// A value operand.
@@ -131,12 +144,15 @@ impl Spelling<'_> {
     /// # Errors
     /// If it is not a value that arithmetic can read.
     pub fn source(&self, operand: &Spelled) -> Result<Source, BindError> {
-        let halves = operand.modifiers.iter().find_map(|modifier| match modifier.name() {
-            "H0_H0" => Some(Halves::Low),
-            "H1_H1" => Some(Halves::High),
-            "F32" => Some(Halves::Float32),
-            _ => None,
-        });
+        let halves = operand
+            .modifiers
+            .iter()
+            .find_map(|modifier| match modifier.name() {
+                "H0_H0" => Some(Halves::Low),
+                "H1_H1" => Some(Halves::High),
+                "F32" => Some(Halves::Float32),
+                _ => None,
+            });
         Ok(Source {
             operand: self.value(operand.value)?,
             negate: operand.negate,
@@ -159,8 +175,15 @@ impl Spelling<'_> {
                 bank: ConstantBank::Number(bank),
                 index: Index::None,
                 offset,
-            }) => Operand::Constant { bank, offset: offset as u32 },
-            other => return Err(BindError::new(format!("reads {other:?}, which is not a value"))),
+            }) => Operand::Constant {
+                bank,
+                offset: offset as u32,
+            },
+            other => {
+                return Err(BindError::new(format!(
+                    "reads {other:?}, which is not a value"
+                )));
+            }
         })
     }
 
@@ -168,7 +191,10 @@ impl Spelling<'_> {
     #[must_use]
     pub fn unsupported(&self, why: &str) -> Instruction {
         let sentence = format!("{} {why}", self.decoded);
-        Instruction::new(Operation::Unsupported(sentence.into_boxed_str()), Shape::default())
+        Instruction::new(
+            Operation::Unsupported(sentence.into_boxed_str()),
+            Shape::default(),
+        )
     }
 }
 
@@ -180,9 +206,9 @@ pub fn predicate_register(value: Value) -> Option<PredicateRegister> {
             Some(PredicateRegister::True)
         }
         Value::Predicate(index) => Some(PredicateRegister::Lanes(u16::from(index))),
-        Value::UniformPredicate(index) => {
-            Some(PredicateRegister::Lanes(UNIFORM_PREDICATES + u16::from(index)))
-        }
+        Value::UniformPredicate(index) => Some(PredicateRegister::Lanes(
+            UNIFORM_PREDICATES + u16::from(index),
+        )),
         _ => None,
     }
 }
@@ -193,8 +219,17 @@ pub fn predicate_register(value: Value) -> Option<PredicateRegister> {
 /// If its operands contradict each other: the bytes are not code that a compiler wrote.
 pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> {
     let name = decoded.opcode.name();
-    let words = decoded.modifiers.iter().flat_map(|entry| entry.modifier.name().split('.')).collect();
-    let spelling = Spelling { decoded, name, words, frame };
+    let words = decoded
+        .modifiers
+        .iter()
+        .flat_map(|entry| entry.modifier.name().split('.'))
+        .collect();
+    let spelling = Spelling {
+        decoded,
+        name,
+        words,
+        frame,
+    };
     let mut instruction = if let Some(row) = table::find(name) {
         row.bind(&spelling)?
     } else if let Some(bound) = memory::bind(&spelling)? {

@@ -140,13 +140,23 @@ pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// One value converted.
 fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
     let rounding = modifiers.rounding();
-    let flush = |word: u32| if modifiers.flush() { float32::flush(word) } else { word };
+    let flush = |word: u32| {
+        if modifiers.flush() {
+            float32::flush(word)
+        } else {
+            word
+        }
+    };
     if let Some(integer) = from.integer() {
         let number = integer.read(value);
         return match to {
             Format::F64 => convert::integer_to_float64(number, rounding),
-            Format::F16 => u64::from(Kind::Half.narrow_double(convert::integer_to_float64(number, rounding), rounding)),
-            Format::Bf16 => u64::from(Kind::Brain.narrow_double(convert::integer_to_float64(number, rounding), rounding)),
+            Format::F16 => u64::from(
+                Kind::Half.narrow_double(convert::integer_to_float64(number, rounding), rounding),
+            ),
+            Format::Bf16 => u64::from(
+                Kind::Brain.narrow_double(convert::integer_to_float64(number, rounding), rounding),
+            ),
             _ => match to.integer() {
                 Some(target) => target.convert(number, modifiers.saturate()),
                 None => u64::from(convert::integer_to_float32(number, rounding)),
@@ -167,7 +177,11 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
         Format::Bf16 => Kind::Brain.widen(value as u16),
         _ => flush(value as u32),
     };
-    let single = if modifiers.has(WHOLE) { convert::float32_to_whole(single, rounding) } else { single };
+    let single = if modifiers.has(WHOLE) {
+        convert::float32_to_whole(single, rounding)
+    } else {
+        single
+    };
     match (to.integer(), to) {
         (Some(target), _) => convert::float32_to_integer(single, target, rounding),
         (None, Format::F64) => convert::float32_to_float64(single),
@@ -176,7 +190,11 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
         (None, Format::Tf32) => u64::from(convert::float32_to_tf32(single, rounding)),
         (None, _) => {
             let value = flush(single);
-            u64::from(if modifiers.saturate() { float32::saturate(value) } else { value })
+            u64::from(if modifiers.saturate() {
+                float32::saturate(value)
+            } else {
+                value
+            })
         }
     }
 }

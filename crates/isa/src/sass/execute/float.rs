@@ -7,8 +7,9 @@ use crate::{
     operand::{Halves, Source},
     row::{LANES, Row},
     semantics::{
-        Modifiers, float16, float32, float64,
+        Modifiers, float16,
         float16::Kind,
+        float32, float64,
         rows::{compare_rows, float_binary, float_ternary, mask_of},
         soft::Rounding,
     },
@@ -67,7 +68,13 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
     let nan = modifiers.has(Modifiers::NAN);
     let result = Row(std::array::from_fn(|n| {
-        let flush = |x| if modifiers.flush() { float32::flush(x) } else { x };
+        let flush = |x| {
+            if modifiers.flush() {
+                float32::flush(x)
+            } else {
+                x
+            }
+        };
         let (x, y) = (flush(a.0[n]), flush(b.0[n]));
         let (x_key, y_key) = if modifiers.has(Modifiers::XOR_SIGN) {
             (float32::abs(x), float32::abs(y))
@@ -79,7 +86,11 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         } else {
             float32::max(x_key, y_key, nan)
         };
-        if modifiers.has(Modifiers::XOR_SIGN) { float32::with_xor_sign(value, x, y) } else { value }
+        if modifiers.has(Modifiers::XOR_SIGN) {
+            float32::with_xor_sign(value, x, y)
+        } else {
+            value
+        }
     }));
     lanes.write(i.destination, 0, &result);
 }
@@ -99,7 +110,11 @@ fn comparison(lanes: &Lanes<'_>, i: &Instruction) -> u32 {
         a = Row(a.0.map(float32::flush));
         b = Row(b.0.map(float32::flush));
     }
-    compare_rows(modifiers.comparison(), |n| f32::from_bits(a.0[n]), |n| f32::from_bits(b.0[n]))
+    compare_rows(
+        modifiers.comparison(),
+        |n| f32::from_bits(a.0[n]),
+        |n| f32::from_bits(b.0[n]),
+    )
 }
 
 /// `FSET`: a comparison as a word, all ones or 1.0 (`.BF`).
@@ -107,9 +122,17 @@ fn comparison(lanes: &Lanes<'_>, i: &Instruction) -> u32 {
 pub fn set(lanes: &mut Lanes<'_>, i: &Instruction) {
     let holds = comparison(lanes, i);
     let modifiers = Modifiers(i.modifiers);
-    let joined = modifiers.boolean().join(holds, lanes.predicate(i.predicates[0]));
-    let yes = if modifiers.has(SINGLE_RESULT) { 1f32.to_bits() } else { u32::MAX };
-    let row = Row(std::array::from_fn(|n| (joined >> n & 1).wrapping_neg() & yes));
+    let joined = modifiers
+        .boolean()
+        .join(holds, lanes.predicate(i.predicates[0]));
+    let yes = if modifiers.has(SINGLE_RESULT) {
+        1f32.to_bits()
+    } else {
+        u32::MAX
+    };
+    let row = Row(std::array::from_fn(|n| {
+        (joined >> n & 1).wrapping_neg() & yes
+    }));
     lanes.write(i.destination, 0, &row);
 }
 
@@ -122,7 +145,12 @@ pub fn check_divide(lanes: &mut Lanes<'_>, i: &Instruction) {
     let slow = mask_of(|n| {
         let (x, y) = (exponent(a.0[n]), exponent(b.0[n]));
         let difference = x - y;
-        x == 0xff || y == 0xff || y == 0 || y >= 253 || x <= 23 || !(-125..126).contains(&difference)
+        x == 0xff
+            || y == 0xff
+            || y == 0
+            || y >= 253
+            || x <= 23
+            || !(-125..126).contains(&difference)
     });
     lanes.set_predicate(i.predicate_destinations[0], slow);
 }
@@ -182,7 +210,11 @@ fn double_three(lanes: &mut Lanes<'_>, i: &Instruction, nearest: impl Fn(u64, u6
 pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
     let comparison = Modifiers(i.modifiers).comparison();
-    let holds = compare_rows(comparison, |n| f64::from_bits(a[n]), |n| f64::from_bits(b[n]));
+    let holds = compare_rows(
+        comparison,
+        |n| f64::from_bits(a[n]),
+        |n| f64::from_bits(b[n]),
+    );
     store_comparison(lanes, i, holds);
 }
 
@@ -192,19 +224,31 @@ pub fn double_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let smaller = lanes.predicate(i.predicates[0]);
     let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
     let values = std::array::from_fn(|n| {
-        if smaller >> n & 1 == 1 { float64::min(a[n], b[n]) } else { float64::max(a[n], b[n]) }
+        if smaller >> n & 1 == 1 {
+            float64::min(a[n], b[n])
+        } else {
+            float64::max(a[n], b[n])
+        }
     });
     lanes.write64(i.destination, &values);
 }
 
 fn kind(i: &Instruction) -> Kind {
-    if i.modifiers & BRAIN != 0 { Kind::Brain } else { Kind::Half }
+    if i.modifiers & BRAIN != 0 {
+        Kind::Brain
+    } else {
+        Kind::Half
+    }
 }
 
 /// A packed source, or one FP32 value narrowed into both halves.
 #[inline(always)]
 fn packed(lanes: &Lanes<'_>, source: Source, kind: Kind) -> Row {
-    let row = lanes.halves(Source { negate: false, absolute: false, ..source });
+    let row = lanes.halves(Source {
+        negate: false,
+        absolute: false,
+        ..source
+    });
     let mut row = if source.halves == Halves::Float32 {
         Row(row.0.map(|word| {
             let half = kind.narrow(word);
@@ -223,7 +267,12 @@ fn packed(lanes: &Lanes<'_>, source: Source, kind: Kind) -> Row {
 }
 
 #[inline(always)]
-fn pairwise(lanes: &mut Lanes<'_>, i: &Instruction, count: usize, f: impl Fn(Kind, [u16; 3]) -> u16) {
+fn pairwise(
+    lanes: &mut Lanes<'_>,
+    i: &Instruction,
+    count: usize,
+    f: impl Fn(Kind, [u16; 3]) -> u16,
+) {
     let modifiers = Modifiers(i.modifiers);
     let kind = kind(i);
     let mut rows = [Row::ZERO; 3];
@@ -231,15 +280,27 @@ fn pairwise(lanes: &mut Lanes<'_>, i: &Instruction, count: usize, f: impl Fn(Kin
         *row = packed(lanes, *source, kind);
     }
     let flush = |half: u16| {
-        if modifiers.flush() && kind == Kind::Half && half & 0x7c00 == 0 { half & 0x8000 } else { half }
+        if modifiers.flush() && kind == Kind::Half && half & 0x7c00 == 0 {
+            half & 0x8000
+        } else {
+            half
+        }
     };
     let mut result = Row::ZERO;
     for n in 0..LANES {
         let words = rows.map(|row| float16::unpack(row.0[n]));
         let halves = [0, 1].map(|h| {
             let value = flush(f(kind, words.map(|word| flush(word[h]))));
-            let value = if modifiers.saturate() { kind.saturate(value) } else { value };
-            if modifiers.has(Modifiers::RELU) { kind.relu(value) } else { value }
+            let value = if modifiers.saturate() {
+                kind.saturate(value)
+            } else {
+                value
+            };
+            if modifiers.has(Modifiers::RELU) {
+                kind.relu(value)
+            } else {
+                value
+            }
         });
         result.0[n] = float16::pack(halves);
     }
@@ -259,7 +320,10 @@ pub fn half_add(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn half_to_single(lanes: &mut Lanes<'_>, i: &Instruction) {
     let kind = kind(i);
-    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    let (a, b) = (
+        packed(lanes, i.sources[0], kind),
+        packed(lanes, i.sources[1], kind),
+    );
     let row = Row(std::array::from_fn(|n| {
         let wide = |word: u32| kind.widen(float16::unpack(word)[0]);
         float32::add(wide(a.0[n]), wide(b.0[n]))
@@ -286,11 +350,18 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let nan = Modifiers(i.modifiers).has(Modifiers::NAN);
     // The predicate is a constant in all code seen; lanes still decide for themselves.
     let kind = kind(i);
-    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    let (a, b) = (
+        packed(lanes, i.sources[0], kind),
+        packed(lanes, i.sources[1], kind),
+    );
     let row = Row(std::array::from_fn(|n| {
         let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
         float16::pack([0, 1].map(|h| {
-            if smaller >> n & 1 == 1 { kind.min(x[h], y[h], nan) } else { kind.max(x[h], y[h], nan) }
+            if smaller >> n & 1 == 1 {
+                kind.min(x[h], y[h], nan)
+            } else {
+                kind.max(x[h], y[h], nan)
+            }
         }))
     }));
     lanes.write(i.destination, 0, &row);
@@ -335,7 +406,10 @@ pub fn half_set(lanes: &mut Lanes<'_>, i: &Instruction) {
 fn half_comparison(lanes: &Lanes<'_>, i: &Instruction) -> [u32; 2] {
     let kind = kind(i);
     let comparison = Modifiers(i.modifiers).comparison();
-    let (a, b) = (packed(lanes, i.sources[0], kind), packed(lanes, i.sources[1], kind));
+    let (a, b) = (
+        packed(lanes, i.sources[0], kind),
+        packed(lanes, i.sources[1], kind),
+    );
     [0, 1].map(|h| {
         let wide = |word: u32| f32::from_bits(kind.widen(float16::unpack(word)[h]));
         compare_rows(comparison, |n| wide(a.0[n]), |n| wide(b.0[n]))

@@ -6,7 +6,8 @@ use super::{
 };
 use crate::{
     instruction::{
-        CodeAddress, Flow, Instruction, Latency, Mix, Operation, Shape, SystemCall, SystemCallKind, Unit,
+        CodeAddress, Flow, Instruction, Latency, Mix, Operation, Shape, SystemCall, SystemCallKind,
+        Unit,
     },
     module::CODE_BASE,
     operand::{Operand, PredicateOperand},
@@ -24,15 +25,28 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "CALL" => call(spelling)?,
         "RET" => indirect(spelling, |address| Flow::Return { address })?,
         "EXIT" => flow(Flow::Exit),
-        "BSSY" => flow(Flow::ConvergeSet { barrier: barrier(spelling)? }),
-        "BSYNC" => flow(Flow::ConvergeWait { barrier: barrier(spelling)? }),
-        "BREAK" => flow(Flow::ConvergeBreak { barrier: barrier(spelling)? }),
+        "BSSY" => flow(Flow::ConvergeSet {
+            barrier: barrier(spelling)?,
+        }),
+        "BSYNC" => flow(Flow::ConvergeWait {
+            barrier: barrier(spelling)?,
+        }),
+        "BREAK" => flow(Flow::ConvergeBreak {
+            barrier: barrier(spelling)?,
+        }),
         "WARPSYNC" => lane_sync(spelling)?,
         "YIELD" => flow(Flow::Yield),
         "BMOV" => move_barrier(spelling)?,
         "LEPC" => code_address(spelling)?,
         "NANOSLEEP" => sleep(spelling)?,
-        "BPT" => system(if spelling.has("TRAP") { SystemCallKind::Trap } else { SystemCallKind::Breakpoint }, Vec::new()),
+        "BPT" => system(
+            if spelling.has("TRAP") {
+                SystemCallKind::Trap
+            } else {
+                SystemCallKind::Breakpoint
+            },
+            Vec::new(),
+        ),
         "NOP" | "ENDCOLLECTIVE" | "PREEXIT" | "ACQBULK" => {
             Instruction::new(Operation::Nothing, shape())
         }
@@ -40,14 +54,22 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
     };
     // A second predicate narrows the guard: `EXIT P2`, `BRA UP0, …`.
     if let Operation::Flow(_) = instruction.operation {
-        let second = spelling.operands().iter().find_map(|operand| spelling.predicate(operand));
+        let second = spelling
+            .operands()
+            .iter()
+            .find_map(|operand| spelling.predicate(operand));
         instruction.predicates[0] = second.unwrap_or(PredicateOperand::TRUE);
     }
     Ok(Some(instruction))
 }
 
 fn shape() -> Shape {
-    Shape { unit: Unit::Branch, latency: Latency::Branch, mix: Mix::Control, ..Shape::default() }
+    Shape {
+        unit: Unit::Branch,
+        latency: Latency::Branch,
+        mix: Mix::Control,
+        ..Shape::default()
+    }
 }
 
 fn flow(flow: Flow) -> Instruction {
@@ -55,17 +77,26 @@ fn flow(flow: Flow) -> Instruction {
 }
 
 fn system(kind: SystemCallKind, arguments: Vec<Operand>) -> Instruction {
-    let call = SystemCall { kind, arguments, result: None };
+    let call = SystemCall {
+        kind,
+        arguments,
+        result: None,
+    };
     Instruction::new(Operation::System(Box::new(call)), shape())
 }
 
 /// The code address in the text, as an index.
 fn target(spelling: &Spelling<'_>) -> Result<u32, BindError> {
-    let target = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::Target(address) => Some(address),
-        _ => None,
-    });
-    spelling.frame.index(target.ok_or_else(|| BindError::new("has no target"))?)
+    let target = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::Target(address) => Some(address),
+            _ => None,
+        });
+    spelling
+        .frame
+        .index(target.ok_or_else(|| BindError::new("has no target"))?)
 }
 
 fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
@@ -74,9 +105,15 @@ fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     if !diverged && !converged {
         return Ok(flow(Flow::Branch { target }));
     }
-    let mut instruction = flow(Flow::BranchIfApart { target, together: converged });
+    let mut instruction = flow(Flow::BranchIfApart {
+        target,
+        together: converged,
+    });
     let mask = spelling.operands().iter().find(|operand| {
-        matches!(operand.value, Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_))
+        matches!(
+            operand.value,
+            Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_)
+        )
     });
     let mask = mask.ok_or_else(|| BindError::new("names no lanes"))?;
     instruction.sources[0] = spelling.source(mask)?;
@@ -84,20 +121,32 @@ fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 }
 
 /// A register plus a constant, counted from the next instruction.
-fn indirect(spelling: &Spelling<'_>, make: fn(CodeAddress) -> Flow) -> Result<Instruction, BindError> {
+fn indirect(
+    spelling: &Spelling<'_>,
+    make: fn(CodeAddress) -> Flow,
+) -> Result<Instruction, BindError> {
     for operand in spelling.operands() {
         let (register, uniform, address) = match operand.value {
-            Value::RegisterTarget { register, uniform, offset } => {
+            Value::RegisterTarget {
+                register,
+                uniform,
+                offset,
+            } => {
                 let base = spelling.decoded.address as i64 + 16 + offset;
                 let base = i64::from(spelling.frame.section) + base / 16;
-                let base = u32::try_from(base).map_err(|_| BindError::new("returns to before its module"))?;
+                let base = u32::try_from(base)
+                    .map_err(|_| BindError::new("returns to before its module"))?;
                 (register, uniform, CodeAddress::Relative { base })
             }
             Value::Register(register) => (register, false, CodeAddress::Absolute),
             Value::UniformRegister(register) => (register, true, CodeAddress::Absolute),
             _ => continue,
         };
-        let row = if uniform { spelling.frame.uniform(register) } else { spelling.frame.register(register) };
+        let row = if uniform {
+            spelling.frame.uniform(register)
+        } else {
+            spelling.frame.register(register)
+        };
         let mut instruction = flow(make(address));
         instruction.sources[0] = row.map_or(Operand::None, Operand::Register).into();
         instruction.shape.source_rows[0] = 2;
@@ -108,13 +157,22 @@ fn indirect(spelling: &Spelling<'_>, make: fn(CodeAddress) -> Flow) -> Result<In
 
 /// Return addresses are set by the code itself, so a call is a jump.
 fn call(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    if spelling.operands().iter().any(|operand| matches!(operand.value, Value::Target(_))) {
-        return Ok(flow(Flow::Call { target: target(spelling)? }));
+    if spelling
+        .operands()
+        .iter()
+        .any(|operand| matches!(operand.value, Value::Target(_)))
+    {
+        return Ok(flow(Flow::Call {
+            target: target(spelling)?,
+        }));
     }
-    let absolute = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::AbsoluteTarget(address) => Some(address),
-        _ => None,
-    });
+    let absolute = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::AbsoluteTarget(address) => Some(address),
+            _ => None,
+        });
     if let Some(address) = absolute {
         let index = address.checked_sub(CODE_BASE).map(|offset| offset / 16);
         let index = index.and_then(|index| u32::try_from(index).ok());
@@ -127,17 +185,23 @@ fn call(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 }
 
 fn barrier(spelling: &Spelling<'_>) -> Result<u16, BindError> {
-    let found = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::ConvergenceBarrier(index) => Some(u16::from(index)),
-        _ => None,
-    });
+    let found = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::ConvergenceBarrier(index) => Some(u16::from(index)),
+            _ => None,
+        });
     found.ok_or_else(|| BindError::new("names no convergence barrier"))
 }
 
 fn lane_sync(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let mut instruction = flow(Flow::LaneSync);
     let mask = spelling.operands().iter().find(|operand| {
-        matches!(operand.value, Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_))
+        matches!(
+            operand.value,
+            Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_)
+        )
     });
     instruction.sources[0] = match mask {
         Some(operand) if !spelling.has("ALL") => spelling.source(operand)?,
@@ -156,18 +220,32 @@ fn move_barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         spelling.operands().first().map(|operand| operand.value),
         Some(Value::ConvergenceBarrier(_))
     );
-    let compute = if to_barrier { warp::write_barrier } else { warp::read_barrier };
+    let compute = if to_barrier {
+        warp::write_barrier
+    } else {
+        warp::read_barrier
+    };
     let mut instruction = Instruction::new(
         Operation::Compute(compute),
-        Shape { source_rows: [0, 1, 0, 0], destination_rows: 1, ..shape() },
+        Shape {
+            source_rows: [0, 1, 0, 0],
+            destination_rows: 1,
+            ..shape()
+        },
     );
     instruction.sources[0] = Operand::Immediate(u64::from(index)).into();
     for operand in spelling.operands() {
         match operand.value {
             Value::Register(register) if to_barrier => {
-                instruction.sources[1] = spelling.frame.register(register).map_or(Operand::None, Operand::Register).into();
+                instruction.sources[1] = spelling
+                    .frame
+                    .register(register)
+                    .map_or(Operand::None, Operand::Register)
+                    .into();
             }
-            Value::Register(register) => instruction.destination = spelling.frame.register(register),
+            Value::Register(register) => {
+                instruction.destination = spelling.frame.register(register)
+            }
             Value::Immediate(_) => instruction.sources[1] = spelling.source(operand)?,
             _ => {}
         }
@@ -180,19 +258,30 @@ fn move_barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 
 /// `LEPC R`: where this instruction is; `LEPC R, target`: where that one is.
 fn code_address(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    let target = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::Target(address) => Some(address),
-        _ => None,
-    });
+    let target = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::Target(address) => Some(address),
+            _ => None,
+        });
     let address = target.unwrap_or(spelling.decoded.address as i64);
     let index = spelling.frame.index(address)?;
-    let register = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::Register(register) => Some(register),
-        _ => None,
-    });
+    let register = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::Register(register) => Some(register),
+            _ => None,
+        });
     let mut instruction = Instruction::new(
         Operation::Compute(warp::code_address),
-        Shape { destination_rows: 2, latency: Latency::Integer, unit: Unit::Alu, ..shape() },
+        Shape {
+            destination_rows: 2,
+            latency: Latency::Integer,
+            unit: Unit::Alu,
+            ..shape()
+        },
     );
     instruction.destination = register.and_then(|register| spelling.frame.register(register));
     instruction.sources[0] = Operand::Immediate(CODE_BASE + 16 * u64::from(index)).into();
@@ -201,7 +290,13 @@ fn code_address(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 
 fn sleep(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let time = spelling.operands().iter().find(|operand| {
-        matches!(operand.value, Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_) | Value::Constant(_))
+        matches!(
+            operand.value,
+            Value::Register(_)
+                | Value::UniformRegister(_)
+                | Value::Immediate(_)
+                | Value::Constant(_)
+        )
     });
     let argument = match time {
         Some(operand) => spelling.source(operand)?.operand,

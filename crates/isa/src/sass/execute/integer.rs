@@ -52,12 +52,20 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (c, c_one) = addend(lanes, i, 2, extended);
     let ones = a_one + b_one + c_one;
     let (first, second) = if extended {
-        (lanes.predicate(i.predicates[0]), lanes.predicate(i.predicates[1]))
+        (
+            lanes.predicate(i.predicates[0]),
+            lanes.predicate(i.predicates[1]),
+        )
     } else {
         (0, 0)
     };
     let sums: [u64; LANES] = std::array::from_fn(|n| {
-        u64::from(a.0[n]) + u64::from(b.0[n]) + u64::from(c.0[n]) + ones + bit(first, n) + bit(second, n)
+        u64::from(a.0[n])
+            + u64::from(b.0[n])
+            + u64::from(c.0[n])
+            + ones
+            + bit(first, n)
+            + bit(second, n)
     });
     lanes.write(i.destination, 0, &Row(sums.map(|sum| sum as u32)));
     lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| sums[n] >> 32 >= 1));
@@ -78,10 +86,18 @@ pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         lanes.raw(i.sources[2].operand, 0)
     };
-    let carry = if extended { lanes.predicate(i.predicates[0]) } else { 0 };
+    let carry = if extended {
+        lanes.predicate(i.predicates[0])
+    } else {
+        0
+    };
     let sums: [u64; LANES] = std::array::from_fn(|n| {
         let value = (u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift;
-        let word = if modifiers.has(HIGH) { (value >> 32) as u32 } else { value as u32 };
+        let word = if modifiers.has(HIGH) {
+            (value >> 32) as u32
+        } else {
+            value as u32
+        };
         let (word, one) = match (negate, extended) {
             (false, _) => (word, 0),
             (true, true) => (!word, 0),
@@ -98,7 +114,9 @@ pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn multiply_add(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer(i.sources[2]);
-    let mut result = Row(std::array::from_fn(|n| integer::mad_low(a.0[n], b.0[n], c.0[n])));
+    let mut result = Row(std::array::from_fn(|n| {
+        integer::mad_low(a.0[n], b.0[n], c.0[n])
+    }));
     if Modifiers(i.modifiers).has(Modifiers::CARRY_IN) {
         let carry = lanes.predicate(i.predicates[0]);
         for lane in 0..LANES {
@@ -114,7 +132,11 @@ pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer64(i.sources[2]);
-    let carry = if modifiers.has(Modifiers::CARRY_IN) { lanes.predicate(i.predicates[0]) } else { 0 };
+    let carry = if modifiers.has(Modifiers::CARRY_IN) {
+        lanes.predicate(i.predicates[0])
+    } else {
+        0
+    };
     let signed = modifiers.has(Modifiers::SIGNED);
     let mut overflow = 0;
     let sums = std::array::from_fn(|n| {
@@ -165,7 +187,10 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let mut result = choose_by_order(lanes, i, &a, &b);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
-        result.0.iter_mut().for_each(|word| *word = (*word as i32).max(0) as u32);
+        result
+            .0
+            .iter_mut()
+            .for_each(|word| *word = (*word as i32).max(0) as u32);
     }
     lanes.write(i.destination, 0, &result);
 }
@@ -177,7 +202,11 @@ fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row 
     let flip = u32::from(Modifiers(i.modifiers).has(Modifiers::SIGNED)) << 31;
     Row(std::array::from_fn(|n| {
         let (x, y) = (a.0[n] ^ flip, b.0[n] ^ flip);
-        let wanted = if smaller >> n & 1 == 1 { x.min(y) } else { x.max(y) };
+        let wanted = if smaller >> n & 1 == 1 {
+            x.min(y)
+        } else {
+            x.max(y)
+        };
         wanted ^ flip
     }))
 }
@@ -200,7 +229,10 @@ pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let sum = Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n])));
     let mut result = choose_by_order(lanes, i, &sum, &c);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
-        result.0.iter_mut().for_each(|word| *word = (*word as i32).max(0) as u32);
+        result
+            .0
+            .iter_mut()
+            .for_each(|word| *word = (*word as i32).max(0) as u32);
     }
     lanes.write(i.destination, 0, &result);
 }
@@ -209,7 +241,11 @@ pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    lanes.write(i.destination, 0, &Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n]))));
+    lanes.write(
+        i.destination,
+        0,
+        &Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n]))),
+    );
 }
 
 /// `VABSDIFF`: `|a - b| + c`.
@@ -269,9 +305,14 @@ fn dot_product(
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer(i.sources[2]);
     let modifiers = Modifiers(i.modifiers);
-    let (first, second) = (modifiers.has(Modifiers::SIGNED), modifiers.has(SECOND_SIGNED));
+    let (first, second) = (
+        modifiers.has(Modifiers::SIGNED),
+        modifiers.has(SECOND_SIGNED),
+    );
     let high = modifiers.has(HIGH);
-    let result = Row(std::array::from_fn(|n| product(a.0[n], b.0[n], c.0[n], first, second, high)));
+    let result = Row(std::array::from_fn(|n| {
+        product(a.0[n], b.0[n], c.0[n], first, second, high)
+    }));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -288,7 +329,9 @@ pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
         // Equal high words leave the answer to the low words.
         let equal = mask_of(|n| a.0[n] == b.0[n]);
         let low = lanes.predicate(i.predicates[1]);
-        let strict = mask_of(|n| crate::semantics::compare::compare(comparison, a.0[n] ^ flip, b.0[n] ^ flip));
+        let strict = mask_of(|n| {
+            crate::semantics::compare::compare(comparison, a.0[n] ^ flip, b.0[n] ^ flip)
+        });
         holds = (strict & !equal) | (low & equal);
     }
     store_comparison(lanes, i, holds);
@@ -314,14 +357,22 @@ pub fn shift(lanes: &mut Lanes<'_>, i: &Instruction) {
     let signed = modifiers.has(Modifiers::SIGNED);
     let (right, high) = (modifiers.has(RIGHT), modifiers.has(HIGH));
     let result = Row(std::array::from_fn(|n| {
-        let count = if wrap { b.0[n] & (limit - 1) } else { b.0[n].min(limit) };
+        let count = if wrap {
+            b.0[n] & (limit - 1)
+        } else {
+            b.0[n].min(limit)
+        };
         let value = u64::from(c.0[n]) << 32 | u64::from(a.0[n]);
         let shifted = match (right, signed) {
             (false, _) => logic::shl64(value, count),
             (true, false) => logic::shr64(value, count),
             (true, true) => logic::shr64_signed(value, count),
         };
-        if high { (shifted >> 32) as u32 } else { shifted as u32 }
+        if high {
+            (shifted >> 32) as u32
+        } else {
+            shifted as u32
+        }
     }));
     lanes.write(i.destination, 0, &result);
 }
@@ -342,7 +393,10 @@ pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
         }
     }));
     lanes.write(i.destination, 0, &result);
-    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| result.0[n] != u32::MAX));
+    lanes.set_predicate(
+        i.predicate_destinations[0],
+        mask_of(|n| result.0[n] != u32::MAX),
+    );
 }
 
 /// `POPC`.
@@ -381,6 +435,8 @@ pub fn extend(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn bit_mask(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let wrap = Modifiers(i.modifiers).has(Modifiers::WRAP);
-    let result = Row(std::array::from_fn(|n| logic::bit_mask(a.0[n], b.0[n], wrap)));
+    let result = Row(std::array::from_fn(|n| {
+        logic::bit_mask(a.0[n], b.0[n], wrap)
+    }));
     lanes.write(i.destination, 0, &result);
 }

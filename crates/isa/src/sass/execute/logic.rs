@@ -32,7 +32,9 @@ pub fn copy64(lanes: &mut Lanes<'_>, i: &Instruction) {
 
 /// `R2UR`: the value of the lowest active lane, for the whole warp.
 pub fn to_uniform(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let Some(first) = lanes_of(lanes.active).next() else { return };
+    let Some(first) = lanes_of(lanes.active).next() else {
+        return;
+    };
     let row = Row::splat(lanes.integer(i.sources[0]).0[first]);
     lanes.execute = FULL;
     lanes.write(i.destination, 0, &row);
@@ -54,7 +56,9 @@ pub fn select_float(lanes: &mut Lanes<'_>, i: &Instruction) {
     let mut row = b;
     row.blend(&a, lanes.predicate(i.predicates[0]));
     if Modifiers(i.modifiers).flush() {
-        row.0.iter_mut().for_each(|word| *word = crate::semantics::float32::flush(*word));
+        row.0
+            .iter_mut()
+            .for_each(|word| *word = crate::semantics::float32::flush(*word));
     }
     lanes.write(i.destination, 0, &row);
 }
@@ -65,11 +69,17 @@ pub fn lop3(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer(i.sources[2]);
     let table = (i.modifiers >> TABLE) as u8;
-    let row = Row(std::array::from_fn(|n| logic::lop3(a.0[n], b.0[n], c.0[n], table)));
+    let row = Row(std::array::from_fn(|n| {
+        logic::lop3(a.0[n], b.0[n], c.0[n], table)
+    }));
     lanes.write(i.destination, 0, &row);
     let other = lanes.predicate(i.predicates[0]);
     let some = mask_of(|n| row.0[n] != 0);
-    let joined = if i.modifiers & PREDICATE_AND != 0 { some & other } else { some | other };
+    let joined = if i.modifiers & PREDICATE_AND != 0 {
+        some & other
+    } else {
+        some | other
+    };
     lanes.set_predicate(i.predicate_destinations[0], joined);
 }
 
@@ -88,7 +98,9 @@ pub fn plop3(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn permute(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, selector) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let b = lanes.integer(i.sources[2]);
-    let row = Row(std::array::from_fn(|n| logic::prmt(a.0[n], b.0[n], selector.0[n])));
+    let row = Row(std::array::from_fn(|n| {
+        logic::prmt(a.0[n], b.0[n], selector.0[n])
+    }));
     lanes.write(i.destination, 0, &row);
 }
 
@@ -98,10 +110,18 @@ pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
     let old = lanes.integer(i.sources[0]);
     let mask = lanes.integer(i.sources[1]);
     let base = i.sources[2].operand;
-    let first = if let crate::Operand::Immediate(first) = base { first as usize } else { 0 };
+    let first = if let crate::Operand::Immediate(first) = base {
+        first as usize
+    } else {
+        0
+    };
     let row = Row(std::array::from_fn(|n| {
         let bits = (0..7).fold(0, |bits, k| {
-            bits | (lanes.predicates.get(first + k).map_or(0, |mask| mask >> n & 1)) << k
+            bits | (lanes
+                .predicates
+                .get(first + k)
+                .map_or(0, |mask| mask >> n & 1))
+                << k
         });
         let wanted = (mask.0[n] & 0xff) << shift;
         (old.0[n] & !wanted) | (bits << shift & wanted)

@@ -31,7 +31,13 @@ const SHAPES: &[(&str, usize, usize, usize)] = &[
 /// What the text asks for; `None` for a shape that is not modelled.
 fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
     let (_, m, n, k) = *SHAPES.iter().find(|(word, ..)| spelling.has(word))?;
-    let accumulator = |single: bool| if single { Accumulator::F32 } else { Accumulator::F16 };
+    let accumulator = |single: bool| {
+        if single {
+            Accumulator::F32
+        } else {
+            Accumulator::F16
+        }
+    };
     let inputs: Vec<Input> = spelling
         .words
         .iter()
@@ -59,8 +65,22 @@ fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
         "IMMA" | "BMMA" => Accumulator::S32,
         _ => accumulator(spelling.has("F32")),
     };
-    let bit_product = if spelling.has("XOR") { BitProduct::Xor } else { BitProduct::And };
-    Some(Multiply { m, n, k, a, b, c: d, d, saturate: spelling.has("SAT"), bit_product })
+    let bit_product = if spelling.has("XOR") {
+        BitProduct::Xor
+    } else {
+        BitProduct::And
+    };
+    Some(Multiply {
+        m,
+        n,
+        k,
+        a,
+        b,
+        c: d,
+        d,
+        saturate: spelling.has("SAT"),
+        bit_product,
+    })
 }
 
 /// Why a matrix instruction cannot be executed, if it cannot.
@@ -73,7 +93,9 @@ pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
     if spelling.has("SP") {
         return Some("multiplies sparse matrices, which cannot be executed yet");
     }
-    shape(spelling).is_none().then_some("has a shape that cannot be executed yet")
+    shape(spelling)
+        .is_none()
+        .then_some("has a shape that cannot be executed yet")
 }
 
 /// Modifier bits.
@@ -85,7 +107,9 @@ pub fn bits(spelling: &Spelling<'_>) -> u64 {
 /// Rows written and read.
 #[must_use]
 pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
-    let Some(shape) = shape(spelling) else { return (0, [0; 4]) };
+    let Some(shape) = shape(spelling) else {
+        return (0, [0; 4]);
+    };
     let [a, b, c] = [shape.a_rows(), shape.b_rows(), shape.c_rows()].map(|rows| rows as u8);
     (shape.d_rows() as u8, [a, b, c, 0])
 }
@@ -94,7 +118,9 @@ pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
 pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
     let shape = Multiply::decode(i.modifiers);
     let fragment = |operand: Operand, rows: usize| -> Vec<Row> {
-        (0..rows as u16).map(|word| lanes.raw(operand, word)).collect()
+        (0..rows as u16)
+            .map(|word| lanes.raw(operand, word))
+            .collect()
     };
     let a = fragment(i.sources[0].operand, shape.a_rows());
     let b = fragment(i.sources[1].operand, shape.b_rows());

@@ -77,7 +77,10 @@ fn element(spelling: &Spelling<'_>) -> Element {
 
 fn strength(spelling: &Spelling<'_>) -> Strength {
     if spelling.has("STRONG") || spelling.has("MMIO") {
-        Strength::Strong { scope: scope(spelling), order: Order::Relaxed }
+        Strength::Strong {
+            scope: scope(spelling),
+            order: Order::Relaxed,
+        }
     } else {
         Strength::Weak
     }
@@ -109,21 +112,32 @@ fn cache(spelling: &Spelling<'_>) -> CachePolicy {
 }
 
 /// The operand that names memory, and its position.
-fn memory_operand(spelling: &Spelling<'_>, nth: usize) -> Result<(usize, MemoryAddress), BindError> {
-    let mut found = spelling.operands().iter().enumerate().filter_map(|(position, operand)| {
-        match operand.value {
+fn memory_operand(
+    spelling: &Spelling<'_>,
+    nth: usize,
+) -> Result<(usize, MemoryAddress), BindError> {
+    let mut found = spelling
+        .operands()
+        .iter()
+        .enumerate()
+        .filter_map(|(position, operand)| match operand.value {
             Value::Memory(address) => Some((position, address)),
             _ => None,
-        }
-    });
-    found.nth(nth).ok_or_else(|| BindError::new("names no memory"))
+        });
+    found
+        .nth(nth)
+        .ok_or_else(|| BindError::new("names no memory"))
 }
 
 /// How lanes make their addresses. `extended`: global and generic addresses are 64 bits wide.
 fn address(spelling: &Spelling<'_>, memory: MemoryAddress, extended: bool) -> AddressOperand {
     let row = |row: Option<u16>| row.map_or(Operand::None, Operand::Register);
-    let base = memory.base.map_or(Operand::None, |index| row(spelling.frame.register(index)));
-    let uniform = memory.uniform.map_or(Operand::None, |index| row(spelling.frame.uniform(index)));
+    let base = memory
+        .base
+        .map_or(Operand::None, |index| row(spelling.frame.register(index)));
+    let uniform = memory
+        .uniform
+        .map_or(Operand::None, |index| row(spelling.frame.uniform(index)));
     let how = memory.base_modifier.map(|modifier| modifier.name());
     let shift = match how {
         Some("X4") => 2,
@@ -142,11 +156,19 @@ fn address(spelling: &Spelling<'_>, memory: MemoryAddress, extended: bool) -> Ad
     }
 }
 
-fn operation(spelling: &Spelling<'_>, space: Space, action: Action, nth: usize) -> Result<MemoryOperation, BindError> {
+fn operation(
+    spelling: &Spelling<'_>,
+    space: Space,
+    action: Action,
+    nth: usize,
+) -> Result<MemoryOperation, BindError> {
     let (_, memory) = memory_operand(spelling, nth)?;
     let extended = match space {
         Space::Global | Space::Generic => {
-            spelling.has("E") || memory.base_modifier.is_some_and(|modifier| modifier.name() == "64")
+            spelling.has("E")
+                || memory
+                    .base_modifier
+                    .is_some_and(|modifier| modifier.name() == "64")
         }
         _ => false,
     };
@@ -183,7 +205,11 @@ fn finish(operation: MemoryOperation, destination: Option<u16>, value_rows: u8) 
     let (base, value) = (operation.address.base, operation.values[0]);
     let mut instruction = Instruction::new(
         Operation::Memory(Box::new(operation)),
-        shape(Unit::LoadStore, if destination.is_some() { rows } else { 0 }, source_rows),
+        shape(
+            Unit::LoadStore,
+            if destination.is_some() { rows } else { 0 },
+            source_rows,
+        ),
     );
     instruction.destination = destination;
     instruction.sources[0] = base.into();
@@ -194,10 +220,12 @@ fn finish(operation: MemoryOperation, destination: Option<u16>, value_rows: u8) 
 /// The register that receives: the first register operand before the memory operand.
 fn destination(spelling: &Spelling<'_>) -> Result<Option<u16>, BindError> {
     let (position, _) = memory_operand(spelling, 0)?;
-    let register = spelling.operands()[..position].iter().find_map(|operand| match operand.value {
-        Value::Register(index) => Some(index),
-        _ => None,
-    });
+    let register = spelling.operands()[..position]
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::Register(index) => Some(index),
+            _ => None,
+        });
     register
         .map(|index| spelling.frame.register(index))
         .ok_or_else(|| BindError::new("has no destination register"))
@@ -207,9 +235,15 @@ fn destination(spelling: &Spelling<'_>) -> Result<Option<u16>, BindError> {
 fn values<'a>(spelling: &'a Spelling<'_>) -> Result<Vec<&'a Spelled>, BindError> {
     let (position, _) = memory_operand(spelling, 0)?;
     let is_value = |operand: &&Spelled| {
-        matches!(operand.value, Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_))
+        matches!(
+            operand.value,
+            Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_)
+        )
     };
-    Ok(spelling.operands()[position + 1..].iter().filter(is_value).collect())
+    Ok(spelling.operands()[position + 1..]
+        .iter()
+        .filter(is_value)
+        .collect())
 }
 
 fn load(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindError> {
@@ -222,7 +256,9 @@ fn load(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindError>
 fn store(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindError> {
     let mut operation = operation(spelling, space, Action::Store, 0)?;
     let values = values(spelling)?;
-    let value = values.first().ok_or_else(|| BindError::new("stores nothing"))?;
+    let value = values
+        .first()
+        .ok_or_else(|| BindError::new("stores nothing"))?;
     operation.values[0] = spelling.source(value)?.operand;
     let rows = operation.element.rows() as u8;
     Ok(finish(operation, None, rows))
@@ -268,14 +304,26 @@ fn atomic(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindErro
         return Ok(spelling.unsupported("is an atomic that cannot be executed yet"));
     };
     let destination = destination(spelling)?;
-    finish_atomic(spelling, space, Action::Atomic(operator, kind), kind, destination)
+    finish_atomic(
+        spelling,
+        space,
+        Action::Atomic(operator, kind),
+        kind,
+        destination,
+    )
 }
 
 fn reduction(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let Some((operator, kind)) = atomic_kind(spelling) else {
         return Ok(spelling.unsupported("is a reduction that cannot be executed yet"));
     };
-    finish_atomic(spelling, Space::Global, Action::Reduce(operator, kind), kind, None)
+    finish_atomic(
+        spelling,
+        Space::Global,
+        Action::Reduce(operator, kind),
+        kind,
+        None,
+    )
 }
 
 fn finish_atomic(
@@ -286,7 +334,11 @@ fn finish_atomic(
     destination: Option<u16>,
 ) -> Result<Instruction, BindError> {
     let mut operation = operation(spelling, space, action, 0)?;
-    operation.element = if kind.bytes() == 8 { Element::B64 } else { Element::B32 };
+    operation.element = if kind.bytes() == 8 {
+        Element::B64
+    } else {
+        Element::B32
+    };
     operation.data[0] = destination;
     for (slot, value) in operation.values.iter_mut().zip(values(spelling)?) {
         *slot = spelling.source(value)?.operand;
@@ -295,7 +347,10 @@ fn finish_atomic(
         operation.values[0] = Operand::Immediate(1);
     }
     if space != Space::Shared && operation.strength == Strength::Weak {
-        operation.strength = Strength::Strong { scope: scope(spelling), order: Order::Relaxed };
+        operation.strength = Strength::Strong {
+            scope: scope(spelling),
+            order: Order::Relaxed,
+        };
     }
     let third = operation.values[1];
     let rows = operation.element.rows() as u8;
@@ -321,11 +376,19 @@ fn matrix_load(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         return Ok(spelling.unsupported("unpacks narrow elements, which cannot be executed yet"));
     }
     let (matrices, transpose) = matrices(spelling);
-    let action = Action::LoadMatrix { matrices, transpose };
+    let action = Action::LoadMatrix {
+        matrices,
+        transpose,
+    };
     let mut operation = operation(spelling, Space::Shared, action, 0)?;
     operation.element = Element::B32;
     let destination = destination(spelling)?;
-    for (word, slot) in operation.data.iter_mut().enumerate().take(usize::from(matrices)) {
+    for (word, slot) in operation
+        .data
+        .iter_mut()
+        .enumerate()
+        .take(usize::from(matrices))
+    {
         *slot = destination.map(|row| row + word as u16);
     }
     Ok(finish(operation, destination, 0))
@@ -333,13 +396,23 @@ fn matrix_load(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 
 fn matrix_store(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let (matrices, transpose) = matrices(spelling);
-    let action = Action::StoreMatrix { matrices, transpose };
+    let action = Action::StoreMatrix {
+        matrices,
+        transpose,
+    };
     let mut operation = operation(spelling, Space::Shared, action, 0)?;
     operation.element = Element::B32;
     let values = values(spelling)?;
-    let first = values.first().ok_or_else(|| BindError::new("stores nothing"))?;
+    let first = values
+        .first()
+        .ok_or_else(|| BindError::new("stores nothing"))?;
     let first = spelling.source(first)?.operand;
-    for (word, slot) in operation.values.iter_mut().enumerate().take(usize::from(matrices)) {
+    for (word, slot) in operation
+        .values
+        .iter_mut()
+        .enumerate()
+        .take(usize::from(matrices))
+    {
         *slot = match first {
             Operand::Register(row) => Operand::Register(row + word as u16),
             other => other,
@@ -353,9 +426,17 @@ fn copy_to_shared(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let (_, shared) = memory_operand(spelling, 0)?;
     let to = address(spelling, shared, false);
     let mut operation = operation(spelling, Space::Global, Action::CopyToShared, 1)?;
-    operation.values = [to.base, Operand::None, to.uniform, Operand::Immediate(to.offset as u64)];
+    operation.values = [
+        to.base,
+        Operand::None,
+        to.uniform,
+        Operand::Immediate(to.offset as u64),
+    ];
     let mut instruction = finish(operation, None, 1);
-    let predicates = spelling.operands().iter().filter_map(|operand| spelling.predicate(operand));
+    let predicates = spelling
+        .operands()
+        .iter()
+        .filter_map(|operand| spelling.predicate(operand));
     if let Some(predicate) = predicates.last() {
         instruction.predicates[0] = predicate;
     }
@@ -370,13 +451,18 @@ const WARP_WIDE: u64 = 1 << (Modifiers::FREE + 12);
 
 /// `LDC`, `ULDC`.
 fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    let address = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::Constant(address) => Some(address),
-        _ => None,
-    });
+    let address = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::Constant(address) => Some(address),
+            _ => None,
+        });
     let address = address.ok_or_else(|| BindError::new("names no constant"))?;
     let ConstantBank::Number(bank) = address.bank else {
-        return Ok(spelling.unsupported("reads a bindless constant bank, which cannot be executed yet"));
+        return Ok(
+            spelling.unsupported("reads a bindless constant bank, which cannot be executed yet")
+        );
     };
     let index = match address.index {
         Index::None => None,
@@ -390,20 +476,31 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     };
     let element = element(spelling);
     let uniform = spelling.name == "ULDC";
-    let unit = if uniform { Unit::Uniform } else { Unit::LoadStore };
+    let unit = if uniform {
+        Unit::Uniform
+    } else {
+        Unit::LoadStore
+    };
     let mut instruction = Instruction::new(
         Operation::Compute(load_constant),
         Shape {
-            latency: if uniform { Latency::Uniform } else { Latency::SpecialRegister },
-            ..shape(unit, element.rows() as u8, [u8::from(index.is_some()), 0, 0, 0])
+            latency: if uniform {
+                Latency::Uniform
+            } else {
+                Latency::SpecialRegister
+            },
+            ..shape(
+                unit,
+                element.rows() as u8,
+                [u8::from(index.is_some()), 0, 0, 0],
+            )
         },
     );
     instruction.destination = destination;
     instruction.sources[0] = index.map_or(Operand::None, Operand::Register).into();
     instruction.sources[1] = Operand::Immediate(address.offset as u64).into();
-    instruction.modifiers = u64::from(bank) << BANK
-        | (element as u64) << ELEMENT
-        | if uniform { WARP_WIDE } else { 0 };
+    instruction.modifiers =
+        u64::from(bank) << BANK | (element as u64) << ELEMENT | if uniform { WARP_WIDE } else { 0 };
     Ok(instruction)
 }
 
@@ -448,12 +545,17 @@ fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
 fn query_space(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let (_, memory) = memory_operand(spelling, 0)?;
     let register = spelling.operands().iter().find_map(|operand| {
-        spelling.predicate(operand).map(|predicate| predicate.register)
+        spelling
+            .predicate(operand)
+            .map(|predicate| predicate.register)
     });
     let base = address(spelling, memory, true);
     let mut instruction = Instruction::new(
         Operation::Compute(in_space),
-        Shape { latency: Latency::Compare, ..shape(Unit::Alu, 0, [2, 0, 0, 0]) },
+        Shape {
+            latency: Latency::Compare,
+            ..shape(Unit::Alu, 0, [2, 0, 0, 0])
+        },
     );
     instruction.sources[0] = base.base.into();
     instruction.sources[1] = Operand::Immediate(base.offset as u64).into();
@@ -496,7 +598,10 @@ fn barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         return Ok(spelling.unsupported("is a barrier that cannot be executed yet"));
     };
     let mut instruction = Instruction::new(
-        Operation::Barrier(BlockBarrier { mode, aligned: false }),
+        Operation::Barrier(BlockBarrier {
+            mode,
+            aligned: false,
+        }),
         Shape {
             unit: Unit::Miscellaneous,
             latency: Latency::Barrier,
@@ -539,7 +644,9 @@ fn packed_barrier(_: &Spelling<'_>, instruction: Instruction) -> Result<Instruct
 /// `B2R.RESULT`: what the last reducing barrier found.
 fn barrier_result(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     if !spelling.has("RESULT") {
-        return Ok(spelling.unsupported("reads the state of a barrier, which cannot be executed yet"));
+        return Ok(
+            spelling.unsupported("reads the state of a barrier, which cannot be executed yet")
+        );
     }
     let mut instruction = Instruction::new(
         Operation::Compute(take_outcome),
@@ -569,6 +676,12 @@ fn take_outcome(lanes: &mut Lanes<'_>, i: &Instruction) {
 }
 
 fn fence(spelling: &Spelling<'_>) -> Instruction {
-    let operation = FenceOperation { scope: scope(spelling), sequential: spelling.has("SC") };
-    Instruction::new(Operation::Fence(operation), shape(Unit::LoadStore, 0, [0; 4]))
+    let operation = FenceOperation {
+        scope: scope(spelling),
+        sequential: spelling.has("SC"),
+    };
+    Instruction::new(
+        Operation::Fence(operation),
+        shape(Unit::LoadStore, 0, [0; 4]),
+    )
 }

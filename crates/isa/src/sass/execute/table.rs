@@ -50,10 +50,12 @@ enum Widths {
 /// A meaning as the uniform datapath has it: for the whole warp, or not at all.
 macro_rules! uniform {
     ($function:path) => {
-        meaning!((|lanes: &mut Lanes<'_>, instruction: &Instruction| {
-            lanes.execute = if lanes.execute == 0 { 0 } else { FULL };
-            $function(lanes, instruction);
-        }))
+        meaning!(
+            (|lanes: &mut Lanes<'_>, instruction: &Instruction| {
+                lanes.execute = if lanes.execute == 0 { 0 } else { FULL };
+                $function(lanes, instruction);
+            })
+        )
     };
 }
 
@@ -180,7 +182,10 @@ rows! {
 }
 
 fn fused() -> Meaning {
-    Meaning { portable: meaning!(float::fused).portable, wide: meaning!(float::fused_host).wide }
+    Meaning {
+        portable: meaning!(float::fused).portable,
+        wide: meaning!(float::fused_host).wide,
+    }
 }
 
 fn double_fused() -> Meaning {
@@ -213,7 +218,11 @@ impl Row {
             latency: self.latency,
             mix: self.mix,
             source_rows,
-            destination_rows: if instruction.destination.is_some() { destination_rows } else { 0 },
+            destination_rows: if instruction.destination.is_some() {
+                destination_rows
+            } else {
+                0
+            },
             ..Shape::default()
         };
         Ok(instruction)
@@ -228,19 +237,31 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
     }
     match spelling.name {
         "S2R" | "S2UR" | "CS2R" => {
-            let known = spelling.operands().iter().all(|operand| match operand.value {
-                Value::SpecialRegister(index) => warp::SPECIAL_REGISTERS.contains(&index),
-                _ => true,
-            });
+            let known = spelling
+                .operands()
+                .iter()
+                .all(|operand| match operand.value {
+                    Value::SpecialRegister(index) => warp::SPECIAL_REGISTERS.contains(&index),
+                    _ => true,
+                });
             (!known).then_some("reads a special register that is not modelled")
         }
-        "MUFU" if spelling.has("F16") => Some("works on half precision, which cannot be executed yet"),
+        "MUFU" if spelling.has("F16") => {
+            Some("works on half precision, which cannot be executed yet")
+        }
         "F2FP" if !spelling.has("PACK_AB") => Some("packs in a way that cannot be executed yet"),
-        "F2FP" if spelling.words.iter().any(|word| ["E4M3", "E5M2", "RS"].contains(word)) => {
+        "F2FP"
+            if spelling
+                .words
+                .iter()
+                .any(|word| ["E4M3", "E5M2", "RS"].contains(word)) =>
+        {
             Some("packs a format that cannot be executed yet")
         }
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
-        "PRMT" | "UPRMT" if !spelling.words.is_empty() => Some("permutes in a mode that cannot be executed yet"),
+        "PRMT" | "UPRMT" if !spelling.words.is_empty() => {
+            Some("permutes in a mode that cannot be executed yet")
+        }
         _ => None,
     }
 }
@@ -267,7 +288,9 @@ fn place_operands(spelling: &Spelling<'_>, instruction: &mut Instruction) -> Res
         _ => 2,
     };
     while next < operands.len() && next < leading {
-        let Some(register) = predicate_register(operands[next].value) else { break };
+        let Some(register) = predicate_register(operands[next].value) else {
+            break;
+        };
         write(instruction, register);
         next += 1;
     }
@@ -283,7 +306,9 @@ fn place_operands(spelling: &Spelling<'_>, instruction: &mut Instruction) -> Res
         next += 1;
         let last_is_source = matches!(spelling.name, "VOTE" | "VOTEU");
         while next + usize::from(last_is_source) < operands.len() {
-            let Some(register) = predicate_register(operands[next].value) else { break };
+            let Some(register) = predicate_register(operands[next].value) else {
+                break;
+            };
             if operands[next].invert || matches!(spelling.name, "SEL" | "USEL") {
                 break;
             }
@@ -294,19 +319,27 @@ fn place_operands(spelling: &Spelling<'_>, instruction: &mut Instruction) -> Res
     let (mut sources, mut predicates) = (0, 0);
     let mut source = |instruction: &mut Instruction, source: Source| {
         let Some(slot) = instruction.sources.get_mut(sources) else {
-            return Err(BindError::new("has more sources than an instruction can have"));
+            return Err(BindError::new(
+                "has more sources than an instruction can have",
+            ));
         };
         *slot = source;
         sources += 1;
         Ok(())
     };
     let look_up_table = matches!(spelling.name, "LOP3" | "ULOP3")
-        .then(|| operands.iter().rposition(|operand| matches!(operand.value, Value::Immediate(_))))
+        .then(|| {
+            operands
+                .iter()
+                .rposition(|operand| matches!(operand.value, Value::Immediate(_)))
+        })
         .flatten();
     for (position, operand) in operands.iter().enumerate().skip(next) {
         if let Some(predicate) = spelling.predicate(operand) {
             let Some(slot) = instruction.predicates.get_mut(predicates) else {
-                return Err(BindError::new("has more predicates than an instruction can have"));
+                return Err(BindError::new(
+                    "has more predicates than an instruction can have",
+                ));
             };
             *slot = predicate;
             predicates += 1;
@@ -357,7 +390,9 @@ fn carry(spelling: &Spelling<'_>) -> u64 {
 }
 
 fn lea(spelling: &Spelling<'_>) -> u64 {
-    carry(spelling) | spelling.bits("HI", integer::HIGH) | spelling.bits("SX32", integer::SIGN_EXTENDED)
+    carry(spelling)
+        | spelling.bits("HI", integer::HIGH)
+        | spelling.bits("SX32", integer::SIGN_EXTENDED)
 }
 
 /// `IMAD` in its three widths; the words choose.
@@ -376,7 +411,11 @@ fn multiply(spelling: &Spelling<'_>) -> u64 {
     carry(spelling)
         | spelling.bits("WIDE", integer::WIDE)
         | spelling.bits("HI", integer::HIGH)
-        | if spelling.has("U32") { 0 } else { Modifiers::SIGNED }
+        | if spelling.has("U32") {
+            0
+        } else {
+            Modifiers::SIGNED
+        }
 }
 
 fn multiply_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
@@ -390,7 +429,11 @@ fn multiply_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
 }
 
 fn signed(spelling: &Spelling<'_>) -> u64 {
-    (if spelling.has("U32") { 0 } else { Modifiers::SIGNED }) | spelling.bits("RELU", Modifiers::RELU)
+    (if spelling.has("U32") {
+        0
+    } else {
+        Modifiers::SIGNED
+    }) | spelling.bits("RELU", Modifiers::RELU)
 }
 
 fn signed_bytes(spelling: &Spelling<'_>) -> u64 {
@@ -407,10 +450,21 @@ fn dot_product(lanes: &mut Lanes<'_>, i: &Instruction) {
 }
 
 fn dot_product_bits(spelling: &Spelling<'_>) -> u64 {
-    let mut types = spelling.words.iter().filter(|word| matches!(**word, "U8" | "S8" | "U16" | "S16"));
+    let mut types = spelling
+        .words
+        .iter()
+        .filter(|word| matches!(**word, "U8" | "S8" | "U16" | "S16"));
     let signed = |word: Option<&&str>| word.is_some_and(|word| word.starts_with('S'));
-    let first = if signed(types.next()) { Modifiers::SIGNED } else { 0 };
-    let second = if signed(types.next()) { integer::SECOND_SIGNED } else { 0 };
+    let first = if signed(types.next()) {
+        Modifiers::SIGNED
+    } else {
+        0
+    };
+    let second = if signed(types.next()) {
+        integer::SECOND_SIGNED
+    } else {
+        0
+    };
     first | second | spelling.bits("2A", integer::WIDE) | spelling.bits("HI", integer::HIGH)
 }
 
@@ -448,12 +502,18 @@ fn comparison(spelling: &Spelling<'_>) -> u64 {
 
 fn compare_integers(spelling: &Spelling<'_>) -> u64 {
     comparison(spelling)
-        | (if spelling.has("U32") { 0 } else { Modifiers::SIGNED })
+        | (if spelling.has("U32") {
+            0
+        } else {
+            Modifiers::SIGNED
+        })
         | spelling.bits("EX", integer::EXTENDED)
 }
 
 fn compare_floats(spelling: &Spelling<'_>) -> u64 {
-    comparison(spelling) | spelling.bits("FTZ", Modifiers::FLUSH) | spelling.bits("BF", float::SINGLE_RESULT)
+    comparison(spelling)
+        | spelling.bits("FTZ", Modifiers::FLUSH)
+        | spelling.bits("BF", float::SINGLE_RESULT)
 }
 
 fn compare_halves(spelling: &Spelling<'_>) -> u64 {
@@ -473,11 +533,21 @@ fn shift(spelling: &Spelling<'_>) -> u64 {
 }
 
 fn find_leading(spelling: &Spelling<'_>) -> u64 {
-    spelling.bits("SH", integer::SHIFT_AMOUNT) | if spelling.has("U32") { 0 } else { Modifiers::SIGNED }
+    spelling.bits("SH", integer::SHIFT_AMOUNT)
+        | if spelling.has("U32") {
+            0
+        } else {
+            Modifiers::SIGNED
+        }
 }
 
 fn extend(spelling: &Spelling<'_>) -> u64 {
-    spelling.bits("W", Modifiers::WRAP) | if spelling.has("U32") { 0 } else { Modifiers::SIGNED }
+    spelling.bits("W", Modifiers::WRAP)
+        | if spelling.has("U32") {
+            0
+        } else {
+            Modifiers::SIGNED
+        }
 }
 
 fn rounding(spelling: &Spelling<'_>) -> u64 {
@@ -513,7 +583,11 @@ fn immediates(spelling: &Spelling<'_>) -> Vec<u64> {
         Value::Immediate(immediate) => Some(immediate.bits),
         _ => None,
     };
-    spelling.operands().iter().filter_map(|operand| number(operand.value)).collect()
+    spelling
+        .operands()
+        .iter()
+        .filter_map(|operand| number(operand.value))
+        .collect()
 }
 
 fn table_bits(spelling: &Spelling<'_>) -> u64 {
@@ -529,7 +603,11 @@ fn tables_bits(spelling: &Spelling<'_>) -> u64 {
 
 fn byte(spelling: &Spelling<'_>) -> u64 {
     let words = spelling.words.iter().copied();
-    let behind = spelling.operands().iter().flat_map(|operand| &operand.modifiers).map(|word| word.name());
+    let behind = spelling
+        .operands()
+        .iter()
+        .flat_map(|operand| &operand.modifiers)
+        .map(|word| word.name());
     let byte = words.chain(behind).find_map(|word| match word {
         "B1" => Some(1),
         "B2" => Some(2),
@@ -540,9 +618,13 @@ fn byte(spelling: &Spelling<'_>) -> u64 {
 }
 
 fn function(spelling: &Spelling<'_>) -> u64 {
-    const FUNCTIONS: [&str; 10] =
-        ["COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH"];
-    let index = FUNCTIONS.iter().position(|word| spelling.has(word)).unwrap_or(0);
+    const FUNCTIONS: [&str; 10] = [
+        "COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH",
+    ];
+    let index = FUNCTIONS
+        .iter()
+        .position(|word| spelling.has(word))
+        .unwrap_or(0);
     (index as u64) << convert::FUNCTION
 }
 
@@ -570,7 +652,11 @@ fn formats(spelling: &Spelling<'_>) -> Vec<Format> {
 }
 
 fn formats_bits(spelling: &Spelling<'_>, to: Format, from: Format) -> u64 {
-    let behind = spelling.operands().iter().skip(1).flat_map(|operand| &operand.modifiers);
+    let behind = spelling
+        .operands()
+        .iter()
+        .skip(1)
+        .flat_map(|operand| &operand.modifiers);
     let shift = behind.map(|word| word.name()).find_map(|word| match word {
         "B1" => Some(8),
         "B2" | "H1" | "H1_H1" => Some(16),
@@ -602,8 +688,14 @@ fn float_to_float(spelling: &Spelling<'_>) -> u64 {
 /// `F2I.U32.F64`: the integer first, S32 if it is not named; the float is FP32 if not named.
 fn integer_and_float(spelling: &Spelling<'_>) -> (Format, Format) {
     let formats = formats(spelling);
-    let integer = formats.iter().copied().find(|format| format.integer().is_some());
-    let float = formats.iter().copied().find(|format| format.integer().is_none());
+    let integer = formats
+        .iter()
+        .copied()
+        .find(|format| format.integer().is_some());
+    let float = formats
+        .iter()
+        .copied()
+        .find(|format| format.integer().is_none());
     (integer.unwrap_or(Format::S32), float.unwrap_or(Format::F32))
 }
 
@@ -635,16 +727,26 @@ fn conversion_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
         }
         _ => float_pair(spelling),
     };
-    (1 + u8::from(to.is_wide()), [1 + u8::from(from.is_wide()), 0, 0, 0])
+    (
+        1 + u8::from(to.is_wide()),
+        [1 + u8::from(from.is_wide()), 0, 0, 0],
+    )
 }
 
 fn pack(spelling: &Spelling<'_>) -> u64 {
-    let to = if spelling.has("BF16") { Format::Bf16 } else { Format::F16 };
+    let to = if spelling.has("BF16") {
+        Format::Bf16
+    } else {
+        Format::F16
+    };
     (to as u64) << convert::TO | rounding(spelling) | spelling.bits("RELU", Modifiers::RELU)
 }
 
 fn mode(spelling: &Spelling<'_>, modes: &[&str]) -> u64 {
-    let mode = modes.iter().position(|word| spelling.has(word)).unwrap_or(0);
+    let mode = modes
+        .iter()
+        .position(|word| spelling.has(word))
+        .unwrap_or(0);
     (mode as u64) << warp::MODE
 }
 
@@ -682,15 +784,23 @@ fn reduce(spelling: &Spelling<'_>) -> u64 {
 }
 
 fn special(spelling: &Spelling<'_>) -> u64 {
-    let register = spelling.operands().iter().find_map(|operand| match operand.value {
-        Value::SpecialRegister(index) => Some(index),
-        _ => None,
-    });
+    let register = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| match operand.value {
+            Value::SpecialRegister(index) => Some(index),
+            _ => None,
+        });
     u64::from(register.unwrap_or(0xff)) << warp::SPECIAL
 }
 
 fn special_wide(spelling: &Spelling<'_>) -> u64 {
-    special(spelling) | if spelling.has("32") { 0 } else { warp::WIDE_SPECIAL }
+    special(spelling)
+        | if spelling.has("32") {
+            0
+        } else {
+            warp::WIDE_SPECIAL
+        }
 }
 
 fn special_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {

@@ -41,7 +41,11 @@ pub fn vote(lanes: &mut Lanes<'_>, i: &Instruction) {
     };
     let members = lanes.execute;
     let predicate = lanes.predicate(i.predicates[0]);
-    let outcome = if warp::vote(kind, predicate, members) { FULL } else { 0 };
+    let outcome = if warp::vote(kind, predicate, members) {
+        FULL
+    } else {
+        0
+    };
     if i.modifiers & WIDE != 0 {
         // The uniform form writes for the whole warp.
         lanes.execute = if members == 0 { 0 } else { FULL };
@@ -146,7 +150,9 @@ pub const SPECIAL_REGISTERS: &[u8] = &[
 
 /// `B2R`, `BMOV` from a convergence barrier: its lanes as a word.
 pub fn read_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let Operand::Immediate(barrier) = i.sources[0].operand else { return };
+    let Operand::Immediate(barrier) = i.sources[0].operand else {
+        return;
+    };
     let recorded = lanes.convergence.barrier(barrier as u16);
     lanes.write(i.destination, 0, &Row::splat(recorded));
     if i.modifiers & CLEAR != 0 {
@@ -156,7 +162,9 @@ pub fn read_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
 
 /// `BMOV` to a convergence barrier: each lane's word says which lanes; the lowest active speaks.
 pub fn write_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let Operand::Immediate(barrier) = i.sources[0].operand else { return };
+    let Operand::Immediate(barrier) = i.sources[0].operand else {
+        return;
+    };
     let row = lanes.integer(i.sources[1]);
     if let Some(first) = lanes_of(lanes.execute).next() {
         lanes.convergence.set_barrier(barrier as u16, row.0[first]);
