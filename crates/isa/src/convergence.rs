@@ -184,10 +184,13 @@ impl Convergence {
         self.advance();
     }
 
-    /// Waits until every lane recorded in the barrier has come, then all go on together. Gives the
-    /// lanes that had been waiting and now go on.
+    /// Waits until every lane recorded in the barrier has come, then all go on together and the
+    /// barrier is empty. Gives the lanes that had been waiting and now go on.
     pub fn converge_wait(&mut self, barrier: u16) -> Mask {
-        if self.barriers[usize::from(barrier)] & !self.active == 0 {
+        if self.barriers[usize::from(barrier)] & !self.active == 0
+            && !self.anyone_waits(Waiting::Barrier(barrier))
+        {
+            self.barriers[usize::from(barrier)] = 0;
             self.advance();
             return 0;
         }

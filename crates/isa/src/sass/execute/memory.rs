@@ -433,11 +433,11 @@ fn copy_to_shared(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         Operand::Immediate(to.offset as u64),
     ];
     let mut instruction = finish(operation, None, 1);
-    let predicates = spelling
+    let mut predicates = spelling
         .operands()
         .iter()
         .filter_map(|operand| spelling.predicate(operand));
-    if let Some(predicate) = predicates.last() {
+    if let Some(predicate) = predicates.next_back() {
         instruction.predicates[0] = predicate;
     }
     Ok(instruction)
