@@ -182,7 +182,7 @@ impl Reader {
                 },
             }),
             Place::SourceConstant => Value::Constant(ConstantAddress {
-                bank: if word.bit(91) {
+                bank: if word.bit(91) && self.architecture != Architecture::Sm70 {
                     ConstantBank::Bindless(byte(32, 6))
                 } else {
                     ConstantBank::Number(byte(54, 5))
@@ -333,8 +333,7 @@ fn name_imad(decoded: &mut Decoded) {
     let [_, a, b, c] = &decoded.operands[..] else {
         return;
     };
-    if matches!(b.value, Value::UniformRegister(_)) || matches!(c.value, Value::UniformRegister(_))
-    {
+    if is_uniform(b) || is_uniform(c) {
         return;
     }
     let zero = Value::Register(ZERO_REGISTER);
@@ -358,6 +357,18 @@ fn name_imad(decoded: &mut Decoded) {
             modifier: purpose,
         },
     );
+}
+
+/// A uniform register, or a constant that one describes.
+fn is_uniform(operand: &Operand) -> bool {
+    matches!(
+        operand.value,
+        Value::UniformRegister(_)
+            | Value::Constant(ConstantAddress {
+                bank: ConstantBank::Bindless(_),
+                ..
+            })
+    )
 }
 
 /// The disassembler calls these factors shifts; 2¹⁶ and 2³¹ are not among them.

@@ -421,6 +421,7 @@ names! {
     Safeadd "SAFEADD",
     Sat "SAT",
     Satfinite "SATFINITE",
+    Satrelu "SATRELU",
     Sc "SC",
     Scan "SCAN",
     Scr "SCR",

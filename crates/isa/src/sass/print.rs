@@ -199,7 +199,11 @@ impl Display for ConstantAddress {
             }
         }?;
         match self.index {
-            Index::None => write!(f, "{:#x}]", self.offset),
+            Index::None => {
+                // Offsets are 16 bits and printed with sign, though banks have 64 KiB.
+                write_signed(f, (self.offset as i16).into())?;
+                f.write_char(']')
+            }
             Index::Register(ZERO_REGISTER) if self.offset != 0 => {
                 write_signed(f, self.offset.into())?;
                 f.write_char(']')
@@ -239,6 +243,9 @@ impl Display for MemoryAddress {
                 && match self.base_modifier {
                     None => self.uniform.is_some() || self.offset != 0,
                     Some(Modifier::N64) => self.uniform.is_some(),
+                    Some(Modifier::X4 | Modifier::X8 | Modifier::X16) => {
+                        self.uniform.is_none() && self.offset != 0
+                    }
                     Some(_) => false,
                 };
             if !hidden {

@@ -409,6 +409,7 @@ impl RowReader<'_> {
         for operation in operations {
             let form = Form {
                 nibble: (operation >> 8) & 0xe,
+                cached: operation & 0x100 == 0,
                 uniform,
                 immediate,
             };
@@ -785,6 +786,8 @@ enum Slot {
 #[derive(Clone, Copy)]
 struct Form {
     nibble: u16,
+    /// Sources can be kept in the register cache; not those of the slower units.
+    cached: bool,
     uniform: bool,
     immediate: ImmediateAt32,
 }
@@ -799,7 +802,7 @@ impl Form {
         if self.uniform {
             (Place::Uniform(low), None)
         } else {
-            (Place::Register(low), reuse)
+            (Place::Register(low), reuse.filter(|_| self.cached))
         }
     }
 
