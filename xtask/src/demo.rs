@@ -27,12 +27,11 @@ impl Demo {
         simulator::build()?;
 
         process::step("The CUDA compiler");
-        let toolkit = if self.offline {
-            Err(Missing::Index("--offline was given".into()))
-        } else {
-            cuda::toolkit()
-        };
-        match toolkit {
+        if self.offline {
+            println!("PyPI is not asked, because of --offline.");
+            return run_committed_ptx();
+        }
+        match cuda::toolkit() {
             Ok(toolkit) => {
                 println!("Ready: {}", project::shown(&toolkit.nvcc()));
                 process::step("Compiling workloads/vector_add/vector_add.cu with plain nvcc");
@@ -47,9 +46,6 @@ impl Demo {
                     Missing::Machine(error) => format!("{error:#}"),
                 };
                 println!("There is no CUDA compiler: {because}.");
-                println!(
-                    "The committed PTX of the same kernel runs instead, without a host program."
-                );
                 run_committed_ptx()
             }
         }
@@ -67,7 +63,9 @@ fn run_program(program: &Program, executable: &Path) -> Result<()> {
     process::run(&mut command)
 }
 
+/// The same kernel from its PTX in the repository.
 fn run_committed_ptx() -> Result<()> {
+    println!("The committed PTX of the same kernel runs instead, without a host program.");
     let buffer = format!("f32[{ELEMENTS}]");
     let mut command = simulator::lockstep(&[
         "kernel",
