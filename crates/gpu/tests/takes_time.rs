@@ -8,6 +8,7 @@ use std::fmt::Write;
 use common::*;
 use expect_test::{Expect, expect};
 use lockstep_gpu::Mode;
+use lockstep_isa::instruction::Control;
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Scope, Space};
 
 /// Cycles between two readings of the clock around `body`, on an H200 with one warp.
@@ -195,4 +196,49 @@ fn instructions() {
             guard after a comparison: 3 functional, 17 timing
         "#]],
     );
+}
+
+#[test]
+fn control_bits_rule_where_they_are() {
+    // A chain of adds under control bits: the stall count alone spaces them, whatever they read.
+    let chain = |stall: u8| {
+        cycles(Mode::Timing, &|k| {
+            let value = k.reg();
+            for _ in 0..10 {
+                k.add(value, value, imm(1));
+                k.control(Control {
+                    stall,
+                    write_counter: 7,
+                    read_counter: 7,
+                    ..Control::default()
+                });
+            }
+        })
+    };
+    assert_eq!(chain(5) - chain(4), 10);
+    assert_eq!(chain(12) - chain(4), 80);
+
+    // A load raises a counter; what waits for the counter waits for memory.
+    let load = |wait_mask: u8| {
+        cycles(Mode::Timing, &|k| {
+            let [value, other] = k.regs();
+            k.load(value, Space::Global, BASE, imm(0), WEAK);
+            k.control(Control {
+                stall: 2,
+                write_counter: 3,
+                read_counter: 7,
+                ..Control::default()
+            });
+            k.mov(other, imm(0));
+            k.control(Control {
+                stall: 2,
+                write_counter: 7,
+                read_counter: 7,
+                wait_mask,
+                ..Control::default()
+            });
+        })
+    };
+    assert!(load(0) < 20, "{}", load(0));
+    assert!(load(1 << 3) > 400, "{}", load(1 << 3));
 }

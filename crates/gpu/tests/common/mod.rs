@@ -272,7 +272,7 @@ impl Assembler {
         }
     }
 
-    fn memory(&mut self, operation: MemoryOperation) {
+    pub fn memory(&mut self, operation: MemoryOperation) {
         let mut shape = shape(Unit::LoadStore, Latency::Memory, Mix::LoadStore);
         shape.source_rows = [0; 4];
         shape.destination_rows = 0;
@@ -280,7 +280,7 @@ impl Assembler {
     }
 
     /// `base + offset register * 1`.
-    fn operation(
+    pub fn operation(
         space: Space,
         action: Action,
         base: u64,
@@ -458,6 +458,11 @@ impl Assembler {
         self.flow(Flow::LaneSync);
         self.last().sources[0] = imm(mask).into();
         self.last().shape.free = true;
+    }
+
+    /// Gives the last instruction scheduling bits.
+    pub fn control(&mut self, control: lockstep_isa::instruction::Control) {
+        self.last().shape.control = Some(control);
     }
 
     pub fn unsupported(&mut self, sentence: &str) {
