@@ -100,11 +100,11 @@ fn matrices(mode: Mode, load_transposed: bool, store_transposed: bool) -> Vec<u1
     // Every lane writes 16 bytes: the row of a matrix, elements numbered from 0.
     k.shl(offset, lane, imm(4));
     for (part, value) in values.iter().enumerate() {
-        k.mul(*value, lane, imm(8 | 8 << 16));
+        k.mul(*value, lane, imm(0x8_0008));
         k.add(
             *value,
             *value,
-            imm(2 * part as u64 | (2 * part as u64 + 1) << 16),
+            imm((2 * part as u64) | ((2 * part as u64 + 1) << 16)),
         );
     }
     k.access(

@@ -153,6 +153,42 @@ fn message_passing() {
 }
 
 #[test]
+fn an_acquire_orders_what_does_not_depend_on_it() {
+    let mut seen = [0; 2];
+    for seed in 0..RUNS {
+        let mut random = Random(seed);
+        let mut gpu = random_gpu(&mut random);
+        let [data, flag] = places(&mut random);
+        let module = two_threads(
+            &mut random,
+            |k, _| {
+                k.store(Space::Global, data, imm(0), imm(42), WEAK);
+                k.store(Space::Global, flag, imm(0), imm(1), RELEASE);
+            },
+            |k, random| {
+                // One look at the flag, no loop: sometimes too early.
+                for _ in 0..random.below(12) {
+                    delay(k, random);
+                }
+                let [raised, value] = k.regs();
+                k.load(raised, Space::Global, flag, imm(0), ACQUIRE);
+                k.load(value, Space::Global, data, imm(0), WEAK);
+                report(k, 0, raised);
+                report(k, 1, value);
+            },
+        );
+        run(&mut gpu, &module, 2, 1, &[]);
+        let [raised, value] = [0, 1].map(|index| word(&gpu, OUT + 4 * index));
+        assert!(
+            raised == 0 || value == 42,
+            "seed {seed}: the flag without the data"
+        );
+        seen[raised as usize] += 1;
+    }
+    assert!(seen[0] > 20 && seen[1] > 20, "the seeds try both: {seen:?}");
+}
+
+#[test]
 fn store_buffering() {
     let mut seen = [0; 4];
     for seed in 0..RUNS {
