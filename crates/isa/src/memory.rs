@@ -300,6 +300,10 @@ pub enum AtomicType {
     F16x2,
     /// A pair of BF16.
     Bf16x2,
+    /// One FP16.
+    F16,
+    /// One BF16.
+    Bf16,
     /// One 16-bit word (compare and swap).
     B16,
 }
@@ -309,7 +313,7 @@ impl AtomicType {
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {
-            Self::B16 => 2,
+            Self::B16 | Self::F16 | Self::Bf16 => 2,
             Self::U32 | Self::S32 | Self::F32 { .. } | Self::F16x2 | Self::Bf16x2 => 4,
             Self::U64 | Self::S64 | Self::F64 => 8,
         }

@@ -5,13 +5,14 @@
 //! lanes are apart. Intervals are from the first to the last place where a register is alive, in
 //! the order of the list; a linear scan hands out the lowest free rows.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_isa::Operation;
 
 use super::{
     flat::Flat,
-    ir::{Body, Place},
+    flow::Graph,
+    ir::{Body, FlagId, Mark, Place, RegisterId, Use},
 };
 
 /// Where everything went.
@@ -48,8 +49,41 @@ struct Interval {
     width: u16,
 }
 
-/// Allocates the rows and predicates of a function.
-pub fn allocate(body: &Body<'_>, flat: &Flat<'_>) -> Allocation {
+/// What lives across a call.
+#[derive(Debug, Default)]
+pub struct Alive {
+    /// Registers, ascending.
+    pub registers: Vec<RegisterId>,
+    /// Predicates, ascending.
+    pub flags: Vec<FlagId>,
+}
+
+/// For each marked call what is written before it and read after it, in the order of the list.
+pub fn alive_across_marks(body: &Body<'_>, graph: &Graph<'_>) -> BTreeMap<u32, Alive> {
+    let flat = Flat::new(graph.clone());
+    let (registers, flags) = all_intervals(body, &flat);
+    let mut found = BTreeMap::new();
+    for (place, code) in flat.code.iter().enumerate() {
+        if let Some(Mark::Save(call)) = code.mark {
+            let half = 2 * place as u32;
+            let across = |list: &[Interval]| -> Vec<u32> {
+                list.iter()
+                    .filter(|interval| interval.start <= half && interval.end > half)
+                    .map(|interval| interval.id)
+                    .collect()
+            };
+            let alive = Alive {
+                registers: across(&registers),
+                flags: across(&flags),
+            };
+            found.insert(call, alive);
+        }
+    }
+    found
+}
+
+/// Intervals of all registers and of all predicates, by their numbers.
+fn all_intervals(body: &Body<'_>, flat: &Flat<'_>) -> (Vec<Interval>, Vec<Interval>) {
     let predecessors = predecessors(flat);
     let mut registers = Vec::new();
     let mut flags = Vec::new();
@@ -59,8 +93,15 @@ pub fn allocate(body: &Body<'_>, flat: &Flat<'_>) -> Allocation {
         }
     }
     let width = |id: u32| body.registers[id as usize];
-    let rows = intervals(flat, &predecessors, registers, width);
-    let predicates = intervals(flat, &predecessors, flags, |_| 1);
+    (
+        intervals(flat, &predecessors, registers, width),
+        intervals(flat, &predecessors, flags, |_| 1),
+    )
+}
+
+/// Allocates the rows and predicates of a function.
+pub fn allocate(body: &Body<'_>, flat: &Flat<'_>) -> Allocation {
+    let (rows, predicates) = all_intervals(body, flat);
     let mut allocation = Allocation {
         rows: vec![0; body.registers.len()],
         flags: vec![0; body.flags as usize],
@@ -99,13 +140,34 @@ fn collect(
     };
     for used in &code.uses {
         if let Place::Virtual { register, word } = used.place {
-            let whole = word == 0 && used.rows >= body.registers[register as usize];
+            let rows = body.registers[register as usize];
+            let whole = word == 0
+                && (used.rows >= rows || used.write && fills(flat, place, register, used.rows, rows));
             registers.push(event(register, used.write, whole));
         }
     }
     for (flag, write) in &code.flags {
         flags.push(event(*flag, *write, true));
     }
+}
+
+/// Whether the instructions that follow write the rest of a register, word by word.
+fn fills(flat: &Flat<'_>, place: usize, register: RegisterId, mut word: u16, rows: u16) -> bool {
+    let mut next = place + 1;
+    while word < rows {
+        let writes = flat.code.get(next).filter(|code| code.unguarded()).and_then(|code| {
+            let of_it = |used: &&Use| {
+                used.write && used.place == Place::Virtual { register, word }
+            };
+            code.uses.iter().find(of_it)
+        });
+        match writes {
+            Some(used) => word += used.rows,
+            None => return false,
+        }
+        next += 1;
+    }
+    true
 }
 
 /// Finds where each register is alive: from every read back to the writes that it may see.

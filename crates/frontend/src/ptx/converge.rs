@@ -9,6 +9,8 @@
 //! Branches whose lanes would wait across such a loop get no barrier; the loop gives way at its
 //! end, and so does the place where the lanes would have met, where those that come along join.
 //!
+//! The same holds for branches around a call of the function itself.
+//!
 //! `*.sync` instructions are preceded by a meeting of their lanes where these may be apart.
 
 use lockstep_isa::{Operand, instruction::Flow};
@@ -119,7 +121,11 @@ fn plan(graph: &Graph<'_>, after: &Tree, loops: &Loops, spins: &[bool], lanes: &
                 && !loops.all[found].contains(meet)
                 && loops.all[found].blocks.iter().any(|member| region[*member])
         };
-        if (0..loops.all.len()).any(crosses) {
+        // A barrier belongs to a function, not to one of its frames: lanes that wait for it while
+        // others are deeper in a recursion could wait for each other.
+        let reenters = (0..graph.blocks.len())
+            .any(|b| region[b] && graph.blocks[b].code.iter().any(|code| code.reenters));
+        if reenters || (0..loops.all.len()).any(crosses) {
             plan.free.push(block);
             if !plan.soft.contains(&meet) {
                 plan.soft.push(meet);

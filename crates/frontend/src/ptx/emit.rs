@@ -10,11 +10,14 @@ use lockstep_isa::{
 
 use super::{
     error::Error,
-    image::{Compiled, ModuleName, Symbols},
+    image::{Compiled, Symbols},
     ir::{Amount, Code, Field, Place, Target},
-    lower::{KERNEL_BANK, RETURN_ROWS, TABLE_BANK},
+    lower::{KERNEL_BANK, RESERVED_SHARED, RETURN_ROWS, TABLE_BANK},
     syntax::{Linkage, Program, VariableSpace},
 };
+
+/// Stack of a thread, for recursive functions.
+const STACK_BYTES: u64 = 4096;
 
 /// What a function and everything that it calls needs, or where it begins.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +55,7 @@ pub(super) struct Needs {
     pub(super) barriers: u16,
     pub(super) shared_bytes: u32,
     pub(super) local_bytes: u32,
+    pub(super) stack_start: u32,
     pub(super) named_barriers: u32,
     pub(super) constants: Vec<ConstantBank>,
 }
@@ -70,28 +74,25 @@ struct PlacedFunction {
 }
 
 impl Placed {
-    /// Places all functions; refuses recursion.
+    /// Places all functions.
     pub(super) fn new(
         program: &Program<'_>,
         symbols: &Symbols<'_, '_>,
         functions: &[Compiled<'_>],
     ) -> Result<Self, Error> {
-        let calls = call_graph(program, symbols, functions);
-        let order = callers_first(program, functions, &calls)?;
-        let arguments = argument_rows(functions);
-        let mut starts: Vec<Extent> = functions
+        let position: BTreeMap<usize, usize> = functions
             .iter()
-            .map(|_| Extent {
-                rows: arguments,
-                ..Extent::default()
+            .enumerate()
+            .map(|(position, function)| (function.body.function, position))
+            .collect();
+        let calls: Vec<Vec<usize>> = functions
+            .iter()
+            .map(|function| {
+                let callees = symbols.calls.callees[function.body.function].iter();
+                callees.filter_map(|callee| position.get(callee).copied()).collect()
             })
             .collect();
-        for caller in &order {
-            let after = starts[*caller].plus(&own(&functions[*caller]));
-            for callee in &calls[*caller] {
-                starts[*callee].at_least(&after);
-            }
-        }
+        let starts = starts(symbols, functions, &position, &calls);
         let mut placed = Self {
             functions: BTreeMap::new(),
             kernels: Vec::new(),
@@ -113,7 +114,7 @@ impl Placed {
         }
         for (number, function) in functions.iter().enumerate() {
             if program.functions[function.body.function].is_kernel {
-                let needs = placed.needs(program, functions, &starts, &calls, number)?;
+                let needs = placed.needs(program, symbols, functions, &starts, &calls, number)?;
                 placed.kernels.push((function.body.function, needs));
             }
         }
@@ -130,9 +131,15 @@ impl Placed {
         Some(CODE_BASE + 16 * u64::from(placed.entry))
     }
 
+    fn stack_start(&self, kernel: usize) -> u64 {
+        let found = self.kernels.iter().find(|(index, _)| *index == kernel);
+        found.map_or(0, |(_, needs)| u64::from(needs.stack_start))
+    }
+
     fn needs(
         &self,
         program: &Program<'_>,
+        symbols: &Symbols<'_, '_>,
         functions: &[Compiled<'_>],
         starts: &[Extent],
         calls: &[Vec<usize>],
@@ -141,10 +148,15 @@ impl Placed {
         let reached = reached(calls, kernel);
         let mut total = Extent::default();
         let mut barriers = 0;
+        let mut stack = false;
+        let mut reserved = false;
         let mut variables = BTreeSet::new();
         for member in &reached {
             let function = &functions[*member];
-            total.at_least(&starts[*member].plus(&own(function)));
+            let recursive = symbols.calls.is_recursive(function.body.function);
+            stack |= recursive;
+            reserved |= function.body.reserved_shared;
+            total.at_least(&starts[*member].plus(&own(function, recursive)));
             barriers = barriers.max(if function.body.any_barrier {
                 16
             } else {
@@ -167,89 +179,76 @@ impl Placed {
             60_000,
         )?;
         limit("the local memory of a kernel", total.local, 1 << 30)?;
-        let (shared_bytes, constants) = shared_layout(program, own.shared_bytes, &variables)?;
+        let stack_start = total.local.next_multiple_of(16);
+        let local = if stack { stack_start + STACK_BYTES } else { total.local };
+        let (shared_bytes, constants) = shared_layout(program, own.shared_bytes, &variables, reserved)?;
         Ok(Needs {
             entry: self.functions[&own.function].entry,
             rows: total.rows as u16,
             flags: total.flags as u16,
             barriers: total.barriers as u16,
             shared_bytes,
-            local_bytes: total.local.next_multiple_of(8) as u32,
+            local_bytes: local.next_multiple_of(8) as u32,
+            stack_start: stack_start as u32,
             named_barriers: barriers,
             constants,
         })
     }
 }
 
-fn own(function: &Compiled<'_>) -> Extent {
+/// What a function needs by itself; a recursive one has its variables on the stack.
+fn own(function: &Compiled<'_>, recursive: bool) -> Extent {
     Extent {
         rows: function.allocation.row_count,
         flags: function.allocation.flag_count,
         barriers: u32::from(function.barriers),
-        local: function.body.local_bytes,
+        local: if recursive { 0 } else { function.body.local_bytes },
     }
 }
 
-/// Callees of every function, by position in the list. A call through a register may reach any
-/// function.
-fn call_graph(
-    program: &Program<'_>,
+/// Where every function begins: after all that call it. Functions that may call each other begin
+/// together; what must outlive such a call is on the stack.
+fn starts(
     symbols: &Symbols<'_, '_>,
     functions: &[Compiled<'_>],
-) -> Vec<Vec<usize>> {
-    let position: BTreeMap<usize, usize> = functions
-        .iter()
-        .enumerate()
-        .map(|(position, function)| (function.body.function, position))
-        .collect();
-    let addressed = addressed(program, symbols, functions);
-    functions
-        .iter()
-        .map(|function| {
-            let mut callees: BTreeSet<usize> = function
-                .body
-                .calls
-                .iter()
-                .filter_map(|index| position.get(index).copied())
-                .collect();
-            if function.body.calls_any {
-                callees.extend(
-                    addressed
-                        .iter()
-                        .filter_map(|index| position.get(index).copied()),
-                );
-            }
-            callees.into_iter().collect()
-        })
-        .collect()
-}
-
-/// Functions whose address a program can hold.
-fn addressed(
-    program: &Program<'_>,
-    symbols: &Symbols<'_, '_>,
-    functions: &[Compiled<'_>],
-) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
-    for code in functions.iter().flat_map(|function| &function.flat.code) {
-        for fixup in &code.fixups {
-            if let Amount::Function(index) = fixup.amount {
-                found.insert(index);
+    position: &BTreeMap<usize, usize>,
+    calls: &[Vec<usize>],
+) -> Vec<Extent> {
+    let mut starts = vec![
+        Extent {
+            rows: argument_rows(functions),
+            ..Extent::default()
+        };
+        functions.len()
+    ];
+    for group in &symbols.calls.groups {
+        let members: Vec<usize> = group.iter().filter_map(|f| position.get(f).copied()).collect();
+        let mut start = Extent::default();
+        for member in &members {
+            start.at_least(&starts[*member]);
+        }
+        for member in &members {
+            starts[*member] = start.clone();
+            let recursive = symbols.calls.is_recursive(functions[*member].body.function);
+            let after = start.plus(&own(&functions[*member], recursive));
+            for callee in calls[*member].iter().filter(|callee| !members.contains(callee)) {
+                starts[*callee].at_least(&after);
             }
         }
     }
-    for initial in program
-        .variables
-        .iter()
-        .flat_map(|variable| &variable.initial)
-    {
-        if let super::syntax::InitialValue::Address { name, .. } = initial.value
-            && let Some(ModuleName::Function(index)) = symbols.find(name)
-        {
-            found.insert(index);
+    // Rows and predicates belong to lanes, and a lane is in one place at a time. Barriers belong
+    // to the warp, whose lanes may be in several functions, so that each function has its own.
+    let is_kernel = |f: &Compiled<'_>| symbols.program.functions[f.body.function].is_kernel;
+    let kernels = functions.iter().filter(|function| is_kernel(function));
+    let mut next = kernels.map(|function| u32::from(function.barriers)).max().unwrap_or(0);
+    for (start, function) in starts.iter_mut().zip(functions) {
+        start.barriers = 0;
+        if !is_kernel(function) {
+            start.barriers = next;
+            next += u32::from(function.barriers);
         }
     }
-    found
+    starts
 }
 
 /// Rows through which arguments travel: as many as the widest call needs.
@@ -264,40 +263,6 @@ fn argument_rows(functions: &[Compiled<'_>]) -> u32 {
         })
         .max();
     fixed.map_or(0, |rows| rows.max(u32::from(RETURN_ROWS)))
-}
-
-/// An order in which every function comes after those that call it.
-fn callers_first(
-    program: &Program<'_>,
-    functions: &[Compiled<'_>],
-    calls: &[Vec<usize>],
-) -> Result<Vec<usize>, Error> {
-    let mut callers = vec![0usize; functions.len()];
-    for callee in calls.iter().flatten() {
-        callers[*callee] += 1;
-    }
-    let mut ready: Vec<usize> = (0..functions.len()).filter(|f| callers[*f] == 0).collect();
-    let mut order = Vec::new();
-    while let Some(function) = ready.pop() {
-        order.push(function);
-        for callee in &calls[function] {
-            callers[*callee] -= 1;
-            if callers[*callee] == 0 {
-                ready.push(*callee);
-            }
-        }
-    }
-    if order.len() == functions.len() {
-        return Ok(order);
-    }
-    let left = (0..functions.len()).find(|function| callers[*function] > 0);
-    let function = &program.functions[functions[left.unwrap_or(0)].body.function];
-    Err(Error::Meaning {
-        position: function.position,
-        message: "recursive functions cannot run from PTX; run the program's SASS instead"
-            .to_owned(),
-        text: function.name.to_owned(),
-    })
 }
 
 fn reached(calls: &[Vec<usize>], from: usize) -> BTreeSet<usize> {
@@ -317,10 +282,15 @@ fn shared_layout(
     program: &Program<'_>,
     own: u64,
     variables: &BTreeSet<usize>,
+    reserved: bool,
 ) -> Result<(u32, Vec<ConstantBank>), Error> {
     const LIMIT: u64 = 1 << 28;
     let mut end = own;
     let mut places = BTreeMap::new();
+    let reserved_start = end.next_multiple_of(16);
+    if reserved {
+        end = reserved_start + u64::from(RESERVED_SHARED);
+    }
     let sized = |index: &&usize| {
         let variable = &program.variables[**index];
         variable.size.is_some_and(|size| size > 0) && variable.linkage != Linkage::Extern
@@ -349,7 +319,7 @@ fn shared_layout(
             limit: LIMIT,
         });
     }
-    if places.is_empty() {
+    if places.is_empty() && !reserved {
         return Ok((static_bytes as u32, Vec::new()));
     }
     let shared = program
@@ -357,8 +327,10 @@ fn shared_layout(
         .iter()
         .enumerate()
         .filter(|(_, variable)| variable.space == VariableSpace::Shared);
-    let words =
-        shared.flat_map(|(index, _)| places.get(&index).copied().unwrap_or(0).to_le_bytes());
+    let words = shared
+        .map(|(index, _)| places.get(&index).copied().unwrap_or(0))
+        .chain([reserved_start])
+        .flat_map(u64::to_le_bytes);
     let bank = ConstantBank {
         bank: KERNEL_BANK,
         bytes: words.collect(),
@@ -389,8 +361,9 @@ pub(super) fn emit(
         let rows = &function.allocation.rows;
         let flags = &function.allocation.flags;
         let targets = function.flat.targets;
+        let local_bytes = function.body.local_bytes;
         for (code, target) in function.flat.code.into_iter().zip(targets) {
-            let code = finish(code, target, index, place, placed, rows, flags);
+            let code = finish(code, target, index, place, placed, rows, flags, local_bytes);
             module.listing.push(code.text.to_owned());
             module.code.push(code.instruction);
         }
@@ -413,6 +386,7 @@ fn finish<'a>(
     placed: &Placed,
     rows: &[u16],
     flags: &[u16],
+    local_bytes: u64,
 ) -> Code<'a> {
     let start = &place.start;
     code.resolve(
@@ -443,6 +417,11 @@ fn finish<'a>(
             Amount::Function(index) => placed.code_address(index).unwrap_or(0),
             Amount::LocalBase => start.local.next_multiple_of(16),
             Amount::Table(table) => u64::from(placed.tables[&(function, table)]),
+            Amount::Stack => placed.stack_start(function),
+            Amount::Frame { back } => {
+                let bytes = local_bytes.next_multiple_of(16);
+                if back { bytes.wrapping_neg() } else { bytes }
+            }
         };
         match (fixup.field, &mut code.instruction.operation) {
             (Field::Offset, Operation::Memory(memory)) => memory.address.offset += amount as i64,

@@ -5,7 +5,7 @@ use lockstep_isa::instruction::Flow;
 use super::ir::{Body, Code, Target};
 
 /// Instructions that run one after the other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Block<'a> {
     /// The instructions; only the last one may jump.
     pub code: Vec<Code<'a>>,
@@ -23,7 +23,7 @@ impl Block<'_> {
 }
 
 /// A function as blocks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Graph<'a> {
     /// Blocks; the first one is the entry. Their order is the order in which they are laid out.
     pub blocks: Vec<Block<'a>>,

@@ -9,6 +9,7 @@ use lockstep_isa::{
 
 use super::{
     allocate::{self, Allocation},
+    calls::Calls,
     converge,
     emit::{self, Placed},
     error::Error,
@@ -16,7 +17,7 @@ use super::{
     flow::Graph,
     ir::Body,
     lower::{self, Lowering},
-    parser,
+    parser, recursion,
     syntax::{Function, InitialValue, Linkage, Program, Variable, VariableSpace},
 };
 
@@ -38,6 +39,7 @@ pub(super) enum ModuleName {
 pub(super) struct Symbols<'p, 'a> {
     pub(super) program: &'p Program<'a>,
     names: BTreeMap<&'a str, ModuleName>,
+    pub(super) calls: Calls,
 }
 
 impl<'p, 'a> Symbols<'p, 'a> {
@@ -60,7 +62,13 @@ impl<'p, 'a> Symbols<'p, 'a> {
                 names.insert(alias, found);
             }
         }
-        Self { program, names }
+        let mut symbols = Self {
+            program,
+            names,
+            calls: Calls::default(),
+        };
+        symbols.calls = Calls::new(program, &symbols);
+        symbols
     }
 
     pub(super) fn find(&self, name: &str) -> Option<ModuleName> {
@@ -110,6 +118,8 @@ pub(super) struct Layout {
     pub(super) variables: Vec<VariablePlace>,
     pub(super) constant_base: u64,
     pub(super) constant_bytes: u64,
+    /// Word that tells where the system's part of shared memory is.
+    pub(super) reserved_slot: u32,
 }
 
 /// Source lines, numbered from 1.
@@ -295,9 +305,10 @@ pub(super) struct Compiled<'a> {
     pub(super) barriers: u16,
 }
 
-/// The passes over one function: graph, barriers, list, rows.
+/// The passes over one function: graph, stack, barriers, list, rows.
 fn compile(mut body: Body<'_>, is_kernel: bool) -> Compiled<'_> {
     let mut graph = Graph::new(&mut body);
+    recursion::save_around_calls(&mut body, &mut graph);
     let barriers = converge::insert(&body, &mut graph, is_kernel);
     let flat = Flat::new(graph);
     let allocation = allocate::allocate(&body, &flat);
@@ -320,6 +331,7 @@ fn lay_out(
         variables: Vec::new(),
         constant_base: 0,
         constant_bytes: 0,
+        reserved_slot: 0,
     };
     for (variable, number) in program.variables.iter().zip(numbers) {
         let place = match (variable.space, number) {
@@ -342,6 +354,7 @@ fn lay_out(
         };
         layout.variables.push(place);
     }
+    layout.reserved_slot = slots;
     layout
 }
 

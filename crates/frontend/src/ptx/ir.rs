@@ -85,6 +85,8 @@ pub struct Code<'a> {
     pub uniform_jump: bool,
     /// Reads or writes memory in a way that other threads may answer.
     pub communicates: bool,
+    /// A call that may come back to the function before it returns.
+    pub reenters: bool,
     /// Needs the lanes of the mask in this source to be together.
     pub meets: Option<Operand>,
     /// The statement, for messages; empty for instructions that passes add.
@@ -93,6 +95,17 @@ pub struct Code<'a> {
     pub line: u32,
     /// Numbers that are known only when everything has its place.
     pub fixups: Vec<Fixup>,
+    /// Not an instruction but a place for some, filled in by `recursion`.
+    pub mark: Option<Mark>,
+}
+
+/// Where registers go to the stack and come back from it, by number of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Before the call.
+    Save(u32),
+    /// After it.
+    Restore(u32),
 }
 
 /// A number that is added to an immediate, or to an address, at the end.
@@ -122,6 +135,13 @@ pub enum Amount {
     LocalBase,
     /// Where a jump table begins.
     Table(usize),
+    /// Where the kernel's stack begins.
+    Stack,
+    /// Bytes of the function's local variables on the stack.
+    Frame {
+        /// Taken away rather than added.
+        back: bool,
+    },
 }
 
 impl Code<'_> {
@@ -135,10 +155,12 @@ impl Code<'_> {
             spread: Spread::AsOperands,
             uniform_jump: false,
             communicates: false,
+            reenters: false,
             meets: None,
             text: "",
             line: 0,
             fixups: Vec::new(),
+            mark: None,
         }
     }
 
@@ -266,14 +288,14 @@ pub struct Body<'a> {
     pub local_bytes: u64,
     /// Bytes of the kernel's own shared variables.
     pub shared_bytes: u64,
-    /// Functions that it calls by name.
-    pub calls: Vec<usize>,
-    /// Calls functions through registers.
-    pub calls_any: bool,
+    /// Calls that may come back to the function before they return.
+    pub recursive_calls: u32,
     /// Variables of the module in shared memory that it names.
     pub shared_variables: Vec<usize>,
     /// Largest named barrier plus one, if all are constant.
     pub barriers: u32,
+    /// Uses the system's part of shared memory.
+    pub reserved_shared: bool,
     /// Uses a barrier whose number is in a register.
     pub any_barrier: bool,
 }

@@ -2,13 +2,14 @@
 //!
 //! The passes, in order: `token` and `parser` (with `statement`, `expression`) make a tree;
 //! `lower` turns statements into instructions with the meanings of `isa::ptx`; `flow` cuts them
-//! into blocks; `converge` makes lanes that part meet again, with the help of `spread`; `flat`
+//! into blocks; `recursion` saves what a call could overwrite; `converge` makes lanes that part meet again, with the help of `spread`; `flat`
 //! lays blocks out; `allocate` gives registers their rows; `emit` puts functions in their places.
 //! [`Image::link`] is that list.
 //!
 //! Start reading at [`parse`].
 
 mod allocate;
+mod calls;
 mod converge;
 mod emit;
 mod error;
@@ -19,6 +20,7 @@ mod image;
 mod ir;
 mod lower;
 mod parser;
+mod recursion;
 mod spread;
 mod statement;
 mod syntax;

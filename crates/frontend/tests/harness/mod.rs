@@ -379,7 +379,9 @@ fn flow(
         }
         Flow::Exit => warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => warp.convergence.converge_set(barrier),
-        Flow::ConvergeWait { barrier } => warp.convergence.converge_wait(barrier),
+        Flow::ConvergeWait { barrier } => {
+            warp.convergence.converge_wait(barrier);
+        }
         Flow::ConvergeBreak { barrier } => warp.convergence.converge_break(barrier, execute),
         Flow::LaneSync if execute == 0 => warp.convergence.advance(),
         Flow::LaneSync => {

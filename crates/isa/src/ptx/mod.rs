@@ -20,6 +20,7 @@ pub mod matrix;
 mod pattern;
 mod special_function;
 pub mod special_register;
+mod video;
 mod warp;
 
 pub use pattern::{GROUPS, Pattern, modifier_bits};
@@ -172,6 +173,7 @@ pub const FAMILIES: &[(&str, &[Entry])] = &[
     ("special function", special_function::ENTRIES),
     ("convert", convert::ENTRIES),
     ("warp", warp::ENTRIES),
+    ("video", video::ENTRIES),
 ];
 
 /// What the rows are written with.

@@ -58,9 +58,6 @@ registers! {
     "%dynamic_smem_size" 32 true meaning!(all_lanes; |id| id.dynamic_shared);
     "%total_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
     "%aggr_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
-    "%reserved_smem_offset_begin" 32 true meaning!(all_lanes; |_| 0);
-    "%reserved_smem_offset_end" 32 true meaning!(all_lanes; |_| 0);
-    "%reserved_smem_offset_cap" 32 true meaning!(all_lanes; |_| 0);
     "%envreg0" 32 true meaning!(all_lanes; |id| id.environment[0]);
     "%envreg1" 32 true meaning!(all_lanes; |id| id.environment[1]);
     "%envreg2" 32 true meaning!(all_lanes; |id| id.environment[2]);

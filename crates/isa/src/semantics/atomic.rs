@@ -40,6 +40,8 @@ pub fn apply(
             },
             AtomicType::F16x2 => pair(operation, Kind::Half, old as u32, a as u32).map(u64::from),
             AtomicType::Bf16x2 => pair(operation, Kind::Brain, old as u32, a as u32).map(u64::from),
+            AtomicType::F16 => half(operation, Kind::Half, old, a),
+            AtomicType::Bf16 => half(operation, Kind::Brain, old, a),
             AtomicType::B16 => None,
         },
     }
@@ -124,6 +126,12 @@ fn pair(operation: AtomicOperation, kind: Kind, old: u32, a: u32) -> Option<u32>
     }
 }
 
+/// The low half of a pair.
+fn half(operation: AtomicOperation, kind: Kind, old: u64, a: u64) -> Option<u64> {
+    let result = pair(operation, kind, old as u32 & 0xffff, a as u32 & 0xffff)?;
+    Some(u64::from(result & 0xffff))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +186,7 @@ mod tests {
                 0,
                 Some(0x4200_4000),
             ),
+            (Is::Add, Of::F16, 0x3c00, 0x4000, 0, Some(0x4200)),
             (Is::And, Of::F64, 1, 1, 0, None),
         ];
         for (operation, kind, old, a, b, wanted) in cases {

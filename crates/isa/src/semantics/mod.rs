@@ -23,6 +23,7 @@ pub mod rows;
 pub mod small_float;
 pub mod soft;
 pub mod transcendental;
+pub mod video;
 pub mod warp;
 
 pub use modifiers::Modifiers;

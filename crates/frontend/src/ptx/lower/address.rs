@@ -4,18 +4,22 @@ use lockstep_isa::{
     Lanes, Operand as Value, meaning,
     memory::{AddressOperand, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_SIZE},
     ptx::{Type, class},
-    semantics::rows::{Meaning, binary64, mask_of},
+    semantics::rows::{Meaning, binary, binary64, mask_of},
 };
 
-use super::{CONSTANT_BANK, KERNEL_BANK, Lowering, PARAMETER_BASE, names::Symbol};
+use super::{
+    CONSTANT_BANK, KERNEL_BANK, Lowering, PARAMETER_BASE, RESERVED_SHARED, Register,
+    names::Symbol, operands::ReservedPlace,
+};
 use crate::ptx::{
     error::Error,
     image::{ModuleName, VariablePlace},
-    ir::{Amount, Code, Field, Fixup},
+    ir::{Amount, Code, Field, Fixup, Place},
     syntax::{Instruction, Operand, Statement, VariableSpace},
 };
 
 const ADD: Meaning = meaning!(binary64; |a, b| a.wrapping_add(b));
+const ADD32: Meaning = meaning!(binary; |a, b| a.wrapping_add(b));
 /// `a` lies in the `c` bytes from `b`.
 const WITHIN: Meaning = meaning!(within_range);
 /// As [`WITHIN`], the other way round, for two ranges of equal size.
@@ -102,11 +106,26 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let field = Field::Source(source);
         match self.known_address(name, offset)? {
             Known::Number(address) => Ok(Value::Immediate(address)),
-            Known::LocalBase(address) => {
-                let amount = Amount::LocalBase;
-                code.fixups.push(Fixup { field, amount });
-                Ok(Value::Immediate(address))
-            }
+            Known::LocalBase(address) => match self.frame {
+                Some(frame) => {
+                    let sum = self.new_register(64);
+                    let mut add = self.compute(ADD, class::INTEGER);
+                    let place = Place::Virtual {
+                        register: frame,
+                        word: 0,
+                    };
+                    add.instruction.sources[0] = add.read(place, 2).into();
+                    add.instruction.sources[1] = Value::Immediate(address).into();
+                    add.instruction.destination = Some(add.write(sum.place(), 2));
+                    self.push(add);
+                    Ok(code.read(sum.place(), 2))
+                }
+                None => {
+                    let amount = Amount::LocalBase;
+                    code.fixups.push(Fixup { field, amount });
+                    Ok(Value::Immediate(address))
+                }
+            },
             Known::Function(index) => {
                 let amount = Amount::Function(index);
                 code.fixups.push(Fixup { field, amount });
@@ -123,6 +142,25 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 Ok(code.read(sum.place(), 2))
             }
         }
+    }
+
+    /// A place in the system's part of shared memory, which lies where the kernel says.
+    pub(super) fn reserved_address(&mut self, place: ReservedPlace) -> Register {
+        let register = self.new_register(32);
+        let code = match place {
+            ReservedPlace::Size => {
+                self.move32(register.place(), Value::Immediate(u64::from(RESERVED_SHARED)))
+            }
+            ReservedPlace::Offset(offset) => {
+                let mut code = self.compute(ADD32, class::INTEGER);
+                code.instruction.sources[0] = kernel_word(self.layout.reserved_slot).into();
+                code.instruction.sources[1] = Value::Immediate(u64::from(offset)).into();
+                code.instruction.destination = Some(code.write(register.place(), 1));
+                code
+            }
+        };
+        self.push(code);
+        register
     }
 
     /// `[…]`: base, and number added to it.
@@ -157,10 +195,15 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 Known::Number(number) => address.offset = number as i64,
                 Known::LocalBase(number) => {
                     address.offset = number as i64;
-                    code.fixups.push(Fixup {
-                        field: Field::Offset,
-                        amount: Amount::LocalBase,
-                    });
+                    match self.frame {
+                        Some(register) => {
+                            address.base = code.read(Place::Virtual { register, word: 0 }, 2);
+                        }
+                        None => code.fixups.push(Fixup {
+                            field: Field::Offset,
+                            amount: Amount::LocalBase,
+                        }),
+                    }
                 }
                 Known::KernelWord { slot, offset } => {
                     address.base = kernel_word(slot);

@@ -16,15 +16,16 @@ use lockstep_isa::{
 };
 
 use super::{
-    Lowering, PARAMETER_BASE, RETURN_ROWS, Register,
+    ARGUMENT_ROW, Lowering, PARAMETER_BASE, RETURN_ROWS, Register, STACK_ROW,
     moves::type_of,
     names::{Signature, Symbol},
 };
 use crate::ptx::{
     error::Error,
     image::ModuleName,
-    ir::{Code, LabelId, Place, RegisterId, Spread, Target},
-    syntax::{Instruction, Operand, Scalar},
+    ir::{Amount, Code, Field, Fixup, LabelId, Mark, Place, RegisterId, Spread, Target},
+    recursion,
+    syntax::{Instruction, Operand, Scalar, Statement, VariableSpace},
 };
 
 const CONTROL: Class = Class {
@@ -57,7 +58,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let signature = self.signature(function)?;
         let address = self.new_wide(RETURN_ROWS);
         self.take_rows(address, 0, RETURN_ROWS);
-        let mut next = RETURN_ROWS;
+        let mut next = ARGUMENT_ROW;
         for (parameter, size) in function.parameters.iter().zip(&signature.parameters) {
             let rows = size.div_ceil(4).max(1) as u16;
             let register = self.new_wide(rows);
@@ -81,6 +82,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
         }
         let label = self.new_label();
         self.returns = Some((address, label));
+        if self.symbols.calls.is_recursive(self.body.function) && self.has_local_variables() {
+            self.enter_frame();
+        }
         Ok(())
     }
 
@@ -113,7 +117,15 @@ impl<'p, 'a> Lowering<'p, 'a> {
     /// Puts the results out and returns.
     pub(super) fn function_epilogue(&mut self, address: RegisterId, label: LabelId) {
         self.place_label(label);
-        let mut next = RETURN_ROWS;
+        if self.frame.is_some() {
+            let mut code = recursion::move_stack(0);
+            code.fixups.push(Fixup {
+                field: Field::Source(1),
+                amount: Amount::Frame { back: true },
+            });
+            self.push(code);
+        }
+        let mut next = ARGUMENT_ROW;
         for (register, size) in std::mem::take(&mut self.results) {
             let rows = size.div_ceil(4) as u16;
             self.give_rows(next, register, rows);
@@ -356,13 +368,56 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.wrong("a kernel cannot be called");
         }
         let signature = self.signature(function)?;
+        let skip = self.skip_unless_guarded();
         self.pass(&arguments, &signature.parameters)?;
         let mut code = self.code(Operation::Flow(Flow::Call { target: 0 }), CONTROL);
         code.target = Target::Function(index);
-        if !self.body.calls.contains(&index) {
-            self.body.calls.push(index);
+        let again = self.symbols.calls.recursive(self.body.function, index);
+        self.finish_call(code, &results, &signature, again)?;
+        if let Some(label) = skip {
+            self.place_label(label);
         }
-        self.finish_call(code, &results, &signature)
+        Ok(())
+    }
+
+    /// A guarded call becomes a branch around a call, so that what surrounds the call needs no
+    /// guard, which the callee might change.
+    fn skip_unless_guarded(&mut self) -> Option<LabelId> {
+        let (flag, negated) = self.guard.take()?;
+        let label = self.new_label();
+        let mut code = self.code(Operation::Flow(Flow::Branch { target: 0 }), CONTROL);
+        code.instruction.guard = code.read_flag(flag, !negated);
+        code.target = Target::Label(label);
+        self.counted = true;
+        self.push(code);
+        Some(label)
+    }
+
+    fn has_local_variables(&self) -> bool {
+        fn any(statements: &[Statement<'_>]) -> bool {
+            statements.iter().any(|statement| match statement {
+                Statement::Variable(variable) => variable.space == VariableSpace::Local,
+                Statement::Block(inner) => any(inner),
+                _ => false,
+            })
+        }
+        self.function.body.as_deref().is_some_and(any)
+    }
+
+    /// Takes room for local variables from the stack.
+    fn enter_frame(&mut self) {
+        let frame = self.new_register(64);
+        let narrow = self.new_register(32);
+        self.copy_word(narrow.place(), Place::Fixed(STACK_ROW));
+        self.last().spread = Spread::Varies;
+        self.extend(frame, narrow, false);
+        let mut code = recursion::move_stack(0);
+        code.fixups.push(Fixup {
+            field: Field::Source(1),
+            amount: Amount::Frame { back: false },
+        });
+        self.push(code);
+        self.frame = Some(frame.id);
     }
 
     fn call_indirect(
@@ -390,6 +445,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         if register.rows() != 2 {
             return self.wrong("the address of a function has 64 bits");
         }
+        let skip = self.skip_unless_guarded();
         self.pass(arguments, &signature.parameters)?;
         let flow = Flow::CallIndirect {
             address: CodeAddress::Absolute,
@@ -397,8 +453,12 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let mut code = self.code(Operation::Flow(flow), CONTROL);
         code.instruction.sources[0] = code.read(register.place(), 2).into();
         code.target = Target::AnyFunction;
-        self.body.calls_any = true;
-        self.finish_call(code, results, &signature)
+        let again = self.symbols.calls.recursive_anywhere(self.body.function);
+        self.finish_call(code, results, &signature, again)?;
+        if let Some(label) = skip {
+            self.place_label(label);
+        }
+        Ok(())
     }
 
     /// Puts arguments where functions look for them.
@@ -411,7 +471,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             ));
         }
         self.counted = true;
-        let mut next = RETURN_ROWS;
+        let mut next = ARGUMENT_ROW;
         for (argument, size) in arguments.iter().zip(sizes) {
             let rows = size.div_ceil(4) as u16;
             let named = match argument {
@@ -448,13 +508,23 @@ impl<'p, 'a> Lowering<'p, 'a> {
         mut code: Code<'a>,
         results: &[Operand<'a>],
         signature: &Signature,
+        again: bool,
     ) -> Result<(), Error> {
         code.communicates = true;
+        code.reenters = again;
         code.spread = Spread::Varies;
         code.instruction.destination = Some(code.write(Place::Fixed(0), RETURN_ROWS));
+        let number = self.body.recursive_calls;
+        if again {
+            self.body.recursive_calls += 1;
+            self.mark(Mark::Save(number));
+        }
         self.counted = false;
         self.push(code);
-        let mut next = RETURN_ROWS;
+        if again {
+            self.mark(Mark::Restore(number));
+        }
+        let mut next = ARGUMENT_ROW;
         for (result, size) in results.iter().zip(&signature.results) {
             let rows = size.div_ceil(4) as u16;
             let Operand::Name(name) = result else {
@@ -472,6 +542,13 @@ impl<'p, 'a> Lowering<'p, 'a> {
             next += rows;
         }
         Ok(())
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        let mut code = self.code(Operation::Nothing, CONTROL);
+        code.mark = Some(mark);
+        self.counted = true;
+        self.push(code);
     }
 
     /// Functions that the system provides.

@@ -561,6 +561,8 @@ fn atomic_type(
     Some(match (name, scalar.bits) {
         ("f16x2", _) => AtomicType::F16x2,
         ("bf16x2", _) => AtomicType::Bf16x2,
+        ("f16", _) => AtomicType::F16,
+        ("bf16", _) => AtomicType::Bf16,
         ("f32", _) => AtomicType::F32 {
             // Documented: global memory flushes subnormals, shared memory does not.
             flush: modifiers.space != Some(VariableSpace::Shared) && !modifiers.no_flush,

@@ -17,7 +17,7 @@ mod unsupported;
 use std::collections::BTreeMap;
 
 use lockstep_isa::{
-    Operation,
+    Operand as Value, Operation,
     instruction::Shape,
     ptx::{Class, class},
     semantics::rows::Meaning,
@@ -26,7 +26,7 @@ use lockstep_isa::{
 use super::{
     error::Error,
     image::{Layout, Symbols},
-    ir::{Body, Code, FlagId, LabelId, Place, RegisterId, Spread},
+    ir::{Amount, Body, Code, Field, Fixup, FlagId, LabelId, Place, RegisterId, Spread},
     syntax::{Function, Instruction, Scalar, ScalarKind, Statement, VariableSpace},
 };
 use names::{Scope, Symbol};
@@ -39,8 +39,14 @@ pub(super) const CONSTANT_BANK: u8 = 3;
 pub(super) const TABLE_BANK: u8 = 4;
 /// Bank of words that differ from kernel to kernel: places of shared variables.
 pub(super) const KERNEL_BANK: u8 = 5;
-/// Rows for the return address, before those of arguments.
+/// Bytes of shared memory that the system lends to code which asks for them.
+pub(super) const RESERVED_SHARED: u32 = 1024;
+/// Rows for the return address.
 pub(super) const RETURN_ROWS: u16 = 2;
+/// Row of the stack pointer of recursive functions.
+pub(super) const STACK_ROW: u16 = 2;
+/// First row of arguments and results.
+pub(super) const ARGUMENT_ROW: u16 = 3;
 /// Most rows that the arguments of one call may take.
 const MOST_ARGUMENT_ROWS: u64 = 1024;
 
@@ -93,6 +99,8 @@ pub(super) struct Lowering<'p, 'a> {
     line: u32,
     /// Place of the kernel's parameters in local memory, if one's address is taken.
     parameters_in_local: Option<u64>,
+    /// Register that holds where a recursive function's local variables begin.
+    frame: Option<RegisterId>,
 }
 
 impl<'p, 'a> Lowering<'p, 'a> {
@@ -118,11 +126,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 flags: 0,
                 local_bytes: 0,
                 shared_bytes: 0,
-                calls: Vec::new(),
-                calls_any: false,
+                recursive_calls: 0,
                 shared_variables: Vec::new(),
                 barriers: 0,
                 any_barrier: false,
+                reserved_shared: false,
             },
             parameters: BTreeMap::new(),
             results: Vec::new(),
@@ -133,6 +141,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             counted: false,
             line: 0,
             parameters_in_local: None,
+            frame: None,
         };
         lowering.prologue()?;
         if let Some(statements) = &function.body {
@@ -307,7 +316,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         code.line = self.line;
         code.text = self.statement.map_or("", |statement| statement.text);
         for (index, rows) in code.instruction.shape.source_rows.iter_mut().enumerate() {
-            if let lockstep_isa::Operand::Register(local) = code.instruction.sources[index].operand
+            if let Value::Register(local) = code.instruction.sources[index].operand
             {
                 *rows = code.uses[usize::from(local)].rows.min(255) as u8;
             }
@@ -337,7 +346,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         {
             // Policies are words that nobody looks into; zero is one.
             let register = self.register_operand(policy)?;
-            code = self.move64(register.place(), lockstep_isa::Operand::Immediate(0));
+            code = self.move64(register.place(), Value::Immediate(0));
         }
         self.push(code);
         Ok(())
@@ -366,6 +375,15 @@ impl<'p, 'a> Lowering<'p, 'a> {
             self.parameters.insert(parameter.name, index);
         }
         self.parameters_in_local = self.copy_parameters()?;
+        if self.symbols.calls.reaches_recursion(self.body.function) {
+            self.counted = true;
+            let mut code = self.move32(Place::Fixed(STACK_ROW), Value::Immediate(0));
+            code.fixups.push(Fixup {
+                field: Field::Source(0),
+                amount: Amount::Stack,
+            });
+            self.push(code);
+        }
         Ok(())
     }
 

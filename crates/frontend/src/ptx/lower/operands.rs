@@ -7,12 +7,33 @@ use lockstep_isa::{
     semantics::float16::Kind,
 };
 
-use super::{Lowering, Register};
+use super::{Lowering, RESERVED_SHARED, Register};
 use crate::ptx::{
     error::Error,
     ir::{Code, FlagId},
     syntax::Operand,
 };
+
+/// Where the registers that name the system's part of shared memory point to within it.
+/// `%reserved_smem_offset_cap` is its size.
+fn reserved_place(name: &str) -> Option<ReservedPlace> {
+    Some(match name.strip_prefix("%reserved_smem_offset_")? {
+        "begin" | "0" => ReservedPlace::Offset(0),
+        "1" => ReservedPlace::Offset(RESERVED_SHARED / 2),
+        "end" => ReservedPlace::Offset(RESERVED_SHARED),
+        "cap" => ReservedPlace::Size,
+        _ => return None,
+    })
+}
+
+/// What a register of the reserved part tells.
+#[derive(Clone, Copy)]
+pub(super) enum ReservedPlace {
+    /// This many bytes from its beginning.
+    Offset(u32),
+    /// Its size.
+    Size,
+}
 
 impl<'p, 'a> Lowering<'p, 'a> {
     /// A register operand.
@@ -32,6 +53,13 @@ impl<'p, 'a> Lowering<'p, 'a> {
     ) -> Result<Value, Error> {
         if let Some(bits) = self.literal(operand, kind)? {
             return Ok(Value::Immediate(bits));
+        }
+        if let Operand::Name(name) = operand
+            && let Some(place) = reserved_place(name)
+        {
+            self.body.reserved_shared = true;
+            let sum = self.reserved_address(place);
+            return Ok(code.read(sum.place(), 1));
         }
         let register = match operand {
             Operand::Name(name) if special_register::find(name).is_some() => {
