@@ -334,7 +334,7 @@ impl Device for Machine {
             dynamic_shared: launch.dynamic_shared,
             arguments: launch.arguments,
             queue: launch.queue as u32,
-            environment: [0, work_space as u32, (work_space >> 32) as u32, 0],
+            environment: [0, (work_space >> 32) as u32, work_space as u32, 0],
             constants: launch.constants,
             at: launch.at,
         });
