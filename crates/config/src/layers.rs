@@ -302,15 +302,15 @@ mod tests {
     fn a_value_of_the_wrong_kind_names_its_key() {
         check(
             &["l2.hit-latency=30 bananas"],
-            expect![[r#"
-                --set l2.hit-latency=30 bananas: `l2.hit-latency`: `30 bananas` is not a number of cycles: unknown unit `bananas`; known: cycles, cycle
-                in `l2.hit-latency`"#]],
+            expect![
+                "--set l2.hit-latency=30 bananas: `l2.hit-latency`: `30 bananas` is not a number of cycles: unknown unit `bananas`; known: cycles, cycle"
+            ],
         );
         check(
             &["sm.warps=many"],
-            expect![[r#"
-                --set sm.warps=many: `sm.warps`: invalid type: string "many", expected u32
-                in `sm.warps`"#]],
+            expect![[
+                r#"--set sm.warps=many: `sm.warps`: invalid type: string "many", expected u32"#
+            ]],
         );
         check(
             &["sm"],
