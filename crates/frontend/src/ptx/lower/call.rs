@@ -107,6 +107,35 @@ impl<'p, 'a> Lowering<'p, 'a> {
         }
     }
 
+    /// The instruction pushed last does not count.
+    pub(super) fn free_last(&mut self) {
+        self.last().instruction.shape.free = true;
+    }
+
+    /// A field of a word into a register of its own.
+    pub(super) fn take_field(&mut self, to: Register, from: Register, place: u32, bits: u32) {
+        let mut code = self.compute(FIELD, class::INTEGER);
+        code.instruction.sources[0] = code.read(from.place(), 1).into();
+        code.instruction.sources[1] = Value::Immediate(u64::from(place)).into();
+        code.instruction.sources[2] = Value::Immediate(u64::from(bits)).into();
+        code.instruction.destination = Some(code.write(to.place(), 1));
+        self.push(code);
+    }
+
+    /// A register's value into a field of a word; the first one replaces the whole word.
+    pub(super) fn put_field(&mut self, to: Register, from: Register, place: u32, bits: u32, first: bool) {
+        if first {
+            return self.copy_word(to.place(), from.place());
+        }
+        let mut code = self.compute(INSERT, class::INTEGER);
+        code.instruction.sources[0] = code.read(from.place(), 1).into();
+        code.instruction.sources[1] = code.read(to.place(), 1).into();
+        code.instruction.sources[2] = Value::Immediate(u64::from(place)).into();
+        code.instruction.sources[3] = Value::Immediate(u64::from(bits)).into();
+        code.instruction.destination = Some(code.write(to.place(), 1));
+        self.push(code);
+    }
+
     fn last(&mut self) -> &mut Code<'a> {
         self.body
             .code

@@ -1,4 +1,4 @@
-//! Matrix multiply: `mma` and `wmma`.
+//! Matrix multiply: `mma`. The older `wmma` is built from it, in `wmma.rs`.
 
 use lockstep_isa::{
     Operand as Value,
@@ -15,7 +15,7 @@ use crate::ptx::{
 };
 
 /// Element types by name.
-const INPUTS: &[(&str, Input)] = &[
+pub(super) const INPUTS: &[(&str, Input)] = &[
     ("f16", Input::F16),
     ("bf16", Input::Bf16),
     ("tf32", Input::Tf32),
@@ -29,14 +29,14 @@ const INPUTS: &[(&str, Input)] = &[
     ("e5m2", Input::E5m2),
 ];
 
-const ACCUMULATORS: &[(&str, Accumulator)] = &[
+pub(super) const ACCUMULATORS: &[(&str, Accumulator)] = &[
     ("f32", Accumulator::F32),
     ("f16", Accumulator::F16),
     ("s32", Accumulator::S32),
     ("f64", Accumulator::F64),
 ];
 
-fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+pub(super) fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
     table
         .iter()
         .find(|(known, _)| *known == name)
@@ -44,7 +44,7 @@ fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
 }
 
 /// `m16n8k16` to its numbers.
-fn dimensions(word: &str) -> Option<[usize; 3]> {
+pub(super) fn dimensions(word: &str) -> Option<[usize; 3]> {
     let rest = word.strip_prefix('m')?;
     let (m, rest) = rest.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
@@ -133,7 +133,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Collects a fragment into the words of one register.
-    fn fragment(&mut self, operand: &Operand<'a>, rows: usize) -> Result<RegisterId, Error> {
+    pub(super) fn fragment(&mut self, operand: &Operand<'a>, rows: usize) -> Result<RegisterId, Error> {
         let elements = Self::elements(operand).to_vec();
         let register = self.new_wide(rows as u16);
         self.counted = true;
@@ -165,7 +165,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Hands the words of a register out to a fragment's registers.
-    fn spread_fragment(
+    pub(super) fn spread_fragment(
         &mut self,
         operand: &Operand<'a>,
         register: RegisterId,
@@ -190,9 +190,5 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.wrong(format!("a fragment of {rows} words expected, {word} given"));
         }
         Ok(())
-    }
-
-    pub(super) fn wmma(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        self.stop(i, "is a matrix instruction of a form that is not modelled")
     }
 }

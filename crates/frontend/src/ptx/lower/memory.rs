@@ -267,6 +267,49 @@ impl<'p, 'a> Lowering<'p, 'a> {
         self.value(code, value, type_of(scalar))
     }
 
+    /// Moves a register to or from an address in a register plus a number.
+    pub(super) fn access_at(
+        &mut self,
+        base: Register,
+        offset: i64,
+        register: Register,
+        scalar: Scalar,
+        space: Option<&str>,
+        store: bool,
+    ) -> Result<(), Error> {
+        let mut code = self.code(Operation::Nothing, MEMORY);
+        let base = code.read(base.place(), 2);
+        let address = AddressOperand {
+            base,
+            wide: true,
+            shift: 0,
+            uniform: Value::None,
+            uniform_wide: false,
+            offset,
+        };
+        let action = if store { Action::Store } else { Action::Load };
+        let space = self.access_space(space.and_then(|word| self.space_of(word)));
+        let element = element_of(scalar);
+        if register.rows() < element.rows() {
+            return self.wrong("the register is too narrow for the element");
+        }
+        let mut operation = self.access(
+            action,
+            space,
+            element,
+            address,
+            Strength::Weak,
+            CachePolicy::Default,
+        );
+        if store {
+            operation.values[0] = code.read(register.place(), element.rows());
+        } else {
+            operation.data[0] = Some(code.write(register.place(), element.rows()));
+        }
+        self.push_access(code, operation);
+        Ok(())
+    }
+
     /// One word to a fixed place of the function's local memory.
     pub(super) fn store_local(&mut self, place: u64, value: Register) {
         let mut code = self.code(Operation::Nothing, MEMORY);

@@ -13,6 +13,7 @@ mod names;
 mod operands;
 mod table;
 mod unsupported;
+mod wmma;
 
 use std::collections::BTreeMap;
 
