@@ -75,7 +75,7 @@ pub struct Identity {
     pub dynamic_shared: u32,
     /// All bytes of shared memory of the block.
     pub total_shared: u32,
-    /// `%envreg0` to `%envreg3`: 1 and 2 hold the cooperative grid's work space address.
+    /// `%envreg0` to `%envreg3`: 1 and 2 hold the cooperative grid's work space address, high word first.
     pub environment: [u32; 4],
 }
 
