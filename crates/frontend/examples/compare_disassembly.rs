@@ -31,7 +31,10 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if argument == "--show" {
-            show = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(show);
+            show = arguments
+                .next()
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(show);
             continue;
         }
         let file = match std::fs::File::open(&argument) {
@@ -43,7 +46,11 @@ fn main() -> ExitCode {
         };
         for (number, line) in BufReader::new(file).lines().enumerate() {
             let row = line.ok();
-            if row.as_deref().and_then(|row| compare(row, &mut tallies, show)).is_none() {
+            if row
+                .as_deref()
+                .and_then(|row| compare(row, &mut tallies, show))
+                .is_none()
+            {
                 eprintln!("{argument}:{}: not a row of five fields", number + 1);
                 return ExitCode::FAILURE;
             }
@@ -68,7 +75,10 @@ fn compare(row: &str, tallies: &mut BTreeMap<Architecture, Tally>, show: usize) 
     };
     let equal = found.trim() == expected;
     tally.instructions += count;
-    let spelling = expected.split(' ').find(|part| !part.starts_with('@')).unwrap_or_default();
+    let spelling = expected
+        .split(' ')
+        .find(|part| !part.starts_with('@'))
+        .unwrap_or_default();
     *tally.spellings.entry(spelling.to_owned()).or_insert(true) &= equal;
     if equal {
         tally.equal += count;
@@ -86,15 +96,22 @@ fn compare(row: &str, tallies: &mut BTreeMap<Architecture, Tally>, show: usize) 
 fn report(tallies: &BTreeMap<Architecture, Tally>) {
     for (architecture, tally) in tallies {
         for (operation, examples) in &tally.differences {
-            println!("{architecture} {operation:03x}: {} differ", tally.differing[operation]);
+            println!(
+                "{architecture} {operation:03x}: {} differ",
+                tally.differing[operation]
+            );
             for example in examples {
                 println!("    {example}");
             }
         }
     }
     for (architecture, tally) in tallies {
-        let wrong: BTreeSet<_> =
-            tally.spellings.iter().filter(|&(_, &equal)| !equal).map(|(name, _)| name).collect();
+        let wrong: BTreeSet<_> = tally
+            .spellings
+            .iter()
+            .filter(|&(_, &equal)| !equal)
+            .map(|(name, _)| name)
+            .collect();
         let right = tally.spellings.len() - wrong.len();
         println!(
             "{architecture}: {} of {} instructions equal ({:.4} %), {right} of {} spellings \
@@ -109,5 +126,9 @@ fn report(tallies: &BTreeMap<Architecture, Tally>) {
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 100.0 } else { 100.0 * part as f64 / whole as f64 }
+    if whole == 0 {
+        100.0
+    } else {
+        100.0 * part as f64 / whole as f64
+    }
 }

@@ -132,15 +132,22 @@ impl Cubin {
         let endian = header.endian().map_err(broken)?;
         let table = header.sections(endian, bytes).map_err(broken)?;
         let mut sections = Vec::new();
+        // Sections do not overlap in a file that a compiler wrote; in another one they could make
+        // a few bytes count many thousand times.
+        let mut left = bytes.len();
         for section in table.iter() {
             let name = table.section_name(endian, section).map_err(broken)?;
             let size = section.sh_size(endian);
             if size > LARGEST_SECTION {
                 return Err(Error::malformed("ELF section", format!("{size} bytes")));
             }
+            let content = section.data(endian, bytes).map_err(broken)?;
+            left = left.checked_sub(content.len()).ok_or_else(|| {
+                Error::malformed("ELF sections", "more bytes than the file has".to_owned())
+            })?;
             sections.push(Section {
                 name: String::from_utf8_lossy(name).into_owned(),
-                bytes: section.data(endian, bytes).map_err(broken)?.to_vec(),
+                bytes: content.to_vec(),
                 size,
                 alignment: section.sh_addralign(endian).clamp(1, 1 << 20),
                 info: section.sh_info(endian),
@@ -152,10 +159,15 @@ impl Cubin {
             .map_err(broken)?;
         let count = sections.len();
         let mut symbols = Vec::new();
+        // Symbols may share a name, but not all of them the whole file.
+        let mut left = bytes.len().saturating_mul(8);
         for symbol in symbols_table.iter() {
             let name = symbol
                 .name(endian, symbols_table.strings())
                 .map_err(broken)?;
+            left = left.checked_sub(name.len()).ok_or_else(|| {
+                Error::malformed("ELF symbols", "names longer than the file".to_owned())
+            })?;
             let section = usize::from(symbol.st_shndx(endian));
             symbols.push(Symbol {
                 name: String::from_utf8_lossy(name).into_owned(),

@@ -18,6 +18,7 @@ use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
     info,
+    relocation::{self, Action},
 };
 
 const OBJECT: u8 = 1;
@@ -175,15 +176,18 @@ impl Image {
                 kind: relocation.kind,
                 symbol: symbol.name.clone(),
             };
-            let field = field(relocation.kind).ok_or_else(unknown)?;
+            let kind = relocation::kind(relocation.kind).ok_or_else(unknown)?;
+            let Action::Address(size, parts) = kind.action else {
+                continue;
+            };
             let value = self.address(relocation.symbol, layout, addresses)?;
             let bytes = &mut sections[relocation.section].bytes;
             let start = usize::try_from(relocation.offset).map_err(|_| unknown())?;
             let end = start
-                .checked_add(usize::from(field.bytes))
+                .checked_add(usize::from(size))
                 .filter(|end| *end <= bytes.len());
             let place = &mut bytes[start..end.ok_or_else(unknown)?];
-            field.patch(place, value, relocation.addend);
+            relocation::patch(parts, place, value, relocation.addend);
         }
         Ok(sections)
     }
@@ -552,52 +556,5 @@ fn system_functions(uniform_rows: u16, module: &mut Module) {
         module.code.push(back);
         module.listing.push(format!("{name} (system)"));
         module.listing.push("return".to_owned());
-    }
-}
-
-/// Where a relocation puts bits of the symbol's address.
-struct Field {
-    /// Bytes of the place.
-    bytes: u8,
-    /// First bit in the place.
-    low: u8,
-    /// Bits written.
-    width: u8,
-    /// Bits of the value dropped first.
-    shift: u8,
-}
-
-/// NVIDIA's relocation types that compilers of versions 11 to 13 write into what is loaded.
-fn field(kind: u32) -> Option<Field> {
-    let (bytes, low, width, shift) = match kind {
-        // R_CUDA_32 and R_CUDA_64 in data.
-        1 => (4, 0, 32, 0),
-        2 => (8, 0, 64, 0),
-        // R_CUDA_ABS32_LO_32 and _HI_32 in instructions.
-        56 => (16, 32, 32, 0),
-        57 => (16, 32, 32, 32),
-        // R_CUDA_ABS47_34: an absolute call.
-        58 => (16, 34, 47, 2),
-        _ => return None,
-    };
-    Some(Field {
-        bytes,
-        low,
-        width,
-        shift,
-    })
-}
-
-impl Field {
-    fn patch(&self, place: &mut [u8], value: u64, addend: Option<i64>) {
-        let mut bytes = [0; 16];
-        bytes[..place.len()].copy_from_slice(place);
-        let word = u128::from_le_bytes(bytes);
-        let mask = (u128::MAX >> (128 - u32::from(self.width))) << self.low;
-        let held = ((word & mask) >> self.low) as u64;
-        let addend = addend.map_or(held, |addend| addend as u64);
-        let value = u128::from(value.wrapping_add(addend) >> self.shift);
-        let patched = (word & !mask) | ((value << self.low) & mask);
-        place.copy_from_slice(&patched.to_le_bytes()[..place.len()]);
     }
 }

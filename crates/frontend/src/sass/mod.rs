@@ -9,12 +9,15 @@
 //! Start reading at [`image::Image::read`].
 
 pub mod cubin;
+pub mod disassemble;
 pub mod error;
 pub mod fatbinary;
 pub mod image;
 pub mod info;
+pub mod relocation;
 pub mod select;
 
 pub use cubin::Cubin;
+pub use disassemble::disassemble;
 pub use error::Error;
 pub use image::Image;

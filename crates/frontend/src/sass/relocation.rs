@@ -1,0 +1,155 @@
+//! NVIDIA's relocation types: what they are called and which bits they write.
+//!
+//! Listed are those that ptxas 11 to 13 and nvlink leave in what is loaded: code, constant banks
+//! and variables. Names are those that `cuobjdump -elf` prints.
+
+/// Some bits of an address and where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First bit in the place.
+    pub low: u8,
+    /// How many bits.
+    pub width: u8,
+    /// First bit of the address.
+    pub from: u8,
+}
+
+/// What a relocation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Writes an address into a place of this many bytes.
+    Address(u8, &'static [Part]),
+    /// Leaves the place as the compiler wrote it: alternatives for drivers we do not imitate.
+    Leave,
+}
+
+/// One type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelocationKind {
+    /// Number in the file.
+    pub number: u32,
+    /// NVIDIA's name.
+    pub name: &'static str,
+    /// What it does.
+    pub action: Action,
+}
+
+const fn part(low: u8, width: u8, from: u8) -> Part {
+    Part { low, width, from }
+}
+
+/// All known types, by number.
+pub const RELOCATION_KINDS: &[RelocationKind] = &[
+    row(0, "R_CUDA_NONE", Action::Leave),
+    row(1, "R_CUDA_32", Action::Address(4, &[part(0, 32, 0)])),
+    row(2, "R_CUDA_64", Action::Address(8, &[part(0, 64, 0)])),
+    // An instruction's number at 32, whole or by halves.
+    row(
+        55,
+        "R_CUDA_ABS32_32",
+        Action::Address(16, &[part(32, 32, 0)]),
+    ),
+    row(
+        56,
+        "R_CUDA_ABS32_LO_32",
+        Action::Address(16, &[part(32, 32, 0)]),
+    ),
+    row(
+        57,
+        "R_CUDA_ABS32_HI_32",
+        Action::Address(16, &[part(32, 32, 32)]),
+    ),
+    // The target of an absolute call; sm_90 splits it.
+    row(
+        58,
+        "R_CUDA_ABS47_34",
+        Action::Address(16, &[part(34, 47, 2)]),
+    ),
+    row(
+        75,
+        "R_CUDA_ABS55_16_34",
+        Action::Address(16, &[part(16, 8, 2), part(34, 47, 10)]),
+    ),
+    // YIELD on Volta, which a driver may turn into a NOP.
+    row(68, "R_CUDA_YIELD_OPCODE9_0", Action::Leave),
+    row(69, "R_CUDA_YIELD_CLEAR_PRED4_87", Action::Leave),
+    row(73, "R_CUDA_UNUSED_CLEAR64", Action::Leave),
+];
+
+const fn row(number: u32, name: &'static str, action: Action) -> RelocationKind {
+    RelocationKind {
+        number,
+        name,
+        action,
+    }
+}
+
+/// The type with this number.
+#[must_use]
+pub fn kind(number: u32) -> Option<&'static RelocationKind> {
+    RELOCATION_KINDS.iter().find(|kind| kind.number == number)
+}
+
+/// Writes `value` plus the addend into `place`. Without an addend of its own, a relocation adds
+/// what the place holds.
+pub fn patch(parts: &[Part], place: &mut [u8], value: u64, addend: Option<i64>) {
+    let mut bytes = [0; 16];
+    bytes[..place.len()].copy_from_slice(place);
+    let mut word = u128::from_le_bytes(bytes);
+    let ones = |width: u8| u128::MAX >> (128 - u32::from(width));
+    let held = parts.iter().fold(0, |held, part| {
+        held | ((word >> part.low & ones(part.width)) as u64) << part.from
+    });
+    let value = u128::from(value.wrapping_add(addend.map_or(held, |addend| addend as u64)));
+    for part in parts {
+        let mask = ones(part.width) << part.low;
+        word = word & !mask | (value >> part.from) << part.low & mask;
+    }
+    place.copy_from_slice(&word.to_le_bytes()[..place.len()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn patched(number: u32, place: u128, value: u64, addend: Option<i64>) -> u128 {
+        let Action::Address(bytes, parts) = kind(number).expect("a known type").action else {
+            panic!("a type that writes")
+        };
+        let mut place = place.to_le_bytes();
+        patch(parts, &mut place[..usize::from(bytes)], value, addend);
+        u128::from_le_bytes(place)
+    }
+
+    #[test]
+    fn halves_of_an_address_go_where_an_instruction_has_its_number() {
+        let address = 0x1234_5678_9abc_def0;
+        let low = patched(56, 0x7802, address, None);
+        assert_eq!(low, 0x9abc_def0_0000_7802);
+        assert_eq!(patched(57, 0x7802, address, None), 0x1234_5678_0000_7802);
+        assert_eq!(patched(57, 0x7802, address, Some(0)), 0x1234_5678_0000_7802);
+    }
+
+    #[test]
+    fn data_adds_what_it_holds() {
+        assert_eq!(patched(2, 0x10, 0x7000_0000_0000, None), 0x7000_0000_0010);
+        assert_eq!(
+            patched(2, 0x10, 0x7000_0000_0000, Some(8)),
+            0x7000_0000_0008
+        );
+    }
+
+    #[test]
+    fn hopper_splits_the_target_of_a_call() {
+        use lockstep_isa::sass::{Architecture, Value, Word, decode};
+        let call = 0x000f_ea00_03c0_0000_0000_0000_0000_7943;
+        for (number, architecture) in [(58, Architecture::Sm80), (75, Architecture::Sm90)] {
+            let word = patched(number, call, 0x0001_2345_6780, Some(0));
+            let decoded = decode(architecture, 0, Word(word)).expect("a call");
+            assert_eq!(
+                decoded.operands[0].value,
+                Value::AbsoluteTarget(0x0001_2345_6780)
+            );
+        }
+    }
+}
