@@ -14,6 +14,8 @@ use crate::row::{LANES, Mask, lanes_of};
 
 /// Taken backward branches that a split may make while others could run.
 const PATIENCE: u32 = 8;
+/// Times that a split gives way in vain before lanes at a convergence barrier go on without it.
+const VAIN_TURNS: u32 = 32;
 
 /// Why a split does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +53,8 @@ pub struct Convergence {
     barriers: Vec<Mask>,
     live: Mask,
     patience: u32,
+    /// How often the running split gave way and nobody else could run.
+    vain_turns: u32,
     /// Splits that happen to reach one instruction join there (PTX; hardware does not).
     joins: bool,
 }
@@ -66,6 +70,7 @@ impl Convergence {
             barriers: vec![0; usize::from(barriers)],
             live: lanes,
             patience: PATIENCE,
+            vain_turns: 0,
             joins,
         }
     }
@@ -289,10 +294,37 @@ impl Convergence {
     }
 
     /// Goes on to the next instruction, but lets other ready splits run first.
+    ///
+    /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
+    /// all the same: whoever waits at the barrier may hold the lock. So after some turns in which
+    /// nobody else could run, the lanes that wait longest at a barrier go on without the others.
     pub fn give_way(&mut self) {
         self.pc += 1;
         self.join_at_pc();
+        if !self
+            .others
+            .iter()
+            .any(|split| split.waiting == Waiting::Ready)
+        {
+            self.vain_turns += 1;
+            if self.vain_turns >= VAIN_TURNS {
+                self.leave_barrier();
+            }
+        }
         self.rotate();
+    }
+
+    /// The oldest split that waits at a convergence barrier goes on alone.
+    fn leave_barrier(&mut self) {
+        self.vain_turns = 0;
+        for split in &mut self.others {
+            if let Waiting::Barrier(barrier) = split.waiting {
+                self.barriers[usize::from(barrier)] &= !split.lanes;
+                split.waiting = Waiting::Ready;
+                split.pc += 1;
+                return;
+            }
+        }
     }
 
     fn spend_patience(&mut self) {
@@ -526,6 +558,28 @@ mod tests {
             assert!(turns < 100, "lane 1 starves");
         }
         assert_eq!((warp.pc(), warp.active()), (1, 0x2));
+    }
+
+    #[test]
+    fn lanes_at_a_barrier_go_on_when_the_others_wait_for_them() {
+        let mut warp = warp(0x3);
+        warp.converge_set(0); // 0
+        warp.branch(0x1, 4); // 1: lane 0 leaves the loop, lane 1 spins at 2 and 3
+        warp.converge_wait(0); // 4
+        let mut turns = 0;
+        while warp.active() == 0x2 {
+            warp.give_way(); // 2
+            if warp.active() == 0x2 {
+                warp.branch(0x2, 2); // 3
+            }
+            turns += 1;
+            assert!(turns < 100, "lane 0 holds what lane 1 waits for");
+        }
+        assert_eq!((warp.pc(), warp.active()), (5, 0x1));
+        warp.exit(0x1);
+        warp.branch(0x2, 4);
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (5, 0x2));
     }
 
     #[test]

@@ -27,6 +27,8 @@ const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
 /// Convergence barriers of a warp, `B0` to `B15`.
 const CONVERGENCE_BARRIERS: u16 = 16;
+/// Stack of a thread whose code calls itself.
+const RECURSION_STACK: u32 = 16 << 10;
 /// Shared memory that Hopper's code leaves to the system at the start of a block's.
 const HOPPER_RESERVED_SHARED: u32 = 0x400;
 
@@ -133,7 +135,15 @@ impl Image {
             let Some(start) = layout.sections.get(&section) else {
                 continue;
             };
-            let index = start + (symbol.value / WORD_BYTES) as u32;
+            let words = self.cubin.sections[section].bytes.len() as u64 / WORD_BYTES;
+            let offset = symbol.value / WORD_BYTES;
+            if offset >= words {
+                return Err(Error::malformed(
+                    "ELF symbol",
+                    format!("`{}` lies {offset} instructions into {words}", symbol.name),
+                ));
+            }
+            let index = start + offset as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
                 module
@@ -213,7 +223,7 @@ impl Image {
             return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + 2 * system as u64));
         };
         if let Some(start) = layout.sections.get(&section) {
-            return Ok(CODE_BASE + WORD_BYTES * u64::from(*start) + symbol.value);
+            return Ok((CODE_BASE + WORD_BYTES * u64::from(*start)).wrapping_add(symbol.value));
         }
         // A section symbol stands for its first variable.
         let inside = self.global_symbols.iter().position(|other| {
@@ -380,10 +390,10 @@ impl Image {
             let value = attribute.word(1);
             match attribute.id {
                 info::REGISTER_COUNT => kernel.registers = value,
-                info::FRAME_SIZE | info::MIN_STACK_SIZE => {
-                    kernel.local_bytes = kernel.local_bytes.max(value)
-                }
-                info::MAX_STACK_SIZE if value < 1 << 24 => {
+                // Larger figures say that the stack cannot be bounded.
+                info::FRAME_SIZE | info::MIN_STACK_SIZE | info::MAX_STACK_SIZE
+                    if value < 1 << 24 =>
+                {
                     kernel.local_bytes = kernel.local_bytes.max(value)
                 }
                 _ => {}
@@ -491,9 +501,9 @@ fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
                 kernel.parameter_bytes = kernel.parameter_bytes.max(u32::from(attribute.half(0)));
             }
             info::MAX_THREADS => {
-                let product = (0..3)
-                    .map(|axis| u64::from(attribute.word(axis).max(1)))
-                    .product::<u64>();
+                let product = (0..3).fold(1u64, |product, axis| {
+                    product.saturating_mul(attribute.word(axis).max(1).into())
+                });
                 kernel.max_threads = product.min(1024) as u32;
             }
             info::REQUIRED_THREADS => {
