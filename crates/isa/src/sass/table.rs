@@ -595,8 +595,8 @@ impl RowReader<'_> {
             reuse_on_volta: None,
             suffixes: Vec::new(),
         };
-        let flags = if text.starts_with('[') {
-            let (inside, rest) = text[1..]
+        let flags = if let Some(open) = text.strip_prefix('[') {
+            let (inside, rest) = open
                 .split_once(']')
                 .unwrap_or_else(|| self.fail("no `]` in a memory operand"));
             operand.place = Place::Memory(self.memory(inside));
