@@ -396,6 +396,10 @@ impl Image {
                 {
                     kernel.local_bytes = kernel.local_bytes.max(value)
                 }
+                // Recursion: nobody knows how deep.
+                info::MIN_STACK_SIZE | info::MAX_STACK_SIZE => {
+                    kernel.local_bytes = kernel.local_bytes.max(RECURSION_STACK)
+                }
                 _ => {}
             }
         }

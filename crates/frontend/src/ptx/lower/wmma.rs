@@ -61,7 +61,7 @@ struct Word {
 
 impl Fragment {
     fn tile_rows(&self) -> usize {
-        if self.rows % 16 == 0 { 16 } else { 8 }
+        if self.rows.is_multiple_of(16) { 16 } else { 8 }
     }
 
     /// Neighbouring elements in one register; a 64-bit element has a register pair.
@@ -119,11 +119,19 @@ impl Fragment {
 
     /// Step between members of a group of four lanes.
     fn member_step(&self) -> usize {
-        if self.matrix == Matrix::C { 2 } else { self.run() }
+        if self.matrix == Matrix::C {
+            2
+        } else {
+            self.run()
+        }
     }
 
     fn default_stride(&self) -> usize {
-        if self.row_major { self.columns } else { self.rows }
+        if self.row_major {
+            self.columns
+        } else {
+            self.rows
+        }
     }
 }
 
@@ -154,7 +162,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             _ => find(INPUTS, kind)?.bits(),
         };
         // Nibbles and bits have no address of their own.
-        (bits >= 8 && rows % 8 == 0 || matrix == Matrix::B).then_some(Fragment {
+        (bits >= 8 && rows.is_multiple_of(8) || matrix == Matrix::B).then_some(Fragment {
             matrix,
             rows,
             columns,
@@ -176,10 +184,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
         };
         let registers = Self::elements(registers).to_vec();
         let words = fragment.words();
-        if words.is_empty() || registers.len() % words.len() != 0 {
+        if words.is_empty() || !registers.len().is_multiple_of(words.len()) {
             return self.wrong(format!("a fragment of {} registers expected", words.len()));
         }
-        let space = i.modifiers.iter().copied().find(|word| self.space_of(word).is_some());
+        let space = i
+            .modifiers
+            .iter()
+            .copied()
+            .find(|word| self.space_of(word).is_some());
         self.counted = true;
         let stride = self.stride(&fragment, i.operands.get(2))?;
         let base = self.lane_base(&fragment, address, stride)?;
@@ -202,7 +214,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Bytes from one row (or column) to the next, as a 64-bit register.
-    fn stride(&mut self, fragment: &Fragment, operand: Option<&Operand<'a>>) -> Result<Register, Error> {
+    fn stride(
+        &mut self,
+        fragment: &Fragment,
+        operand: Option<&Operand<'a>>,
+    ) -> Result<Register, Error> {
         let bytes = (fragment.bits / 8) as u64;
         let narrow = self.new_register(32);
         let mut code = self.compute(MULTIPLY, class::INTEGER);
@@ -326,7 +342,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let run = fragment.run();
         let contiguous = fragment.along_columns() == fragment.row_major;
         let pieces = if contiguous { 1 } else { run };
-        let bits = if contiguous { fragment.bits * run } else { fragment.bits };
+        let bits = if contiguous {
+            fragment.bits * run
+        } else {
+            fragment.bits
+        };
         let scalar = Scalar {
             bits: bits as u32,
             kind: ScalarKind::Bits,
@@ -339,11 +359,19 @@ impl<'p, 'a> Lowering<'p, 'a> {
             } else {
                 row += piece;
             }
-            let (lines, along) = if fragment.row_major { (row, column) } else { (column, row) };
+            let (lines, along) = if fragment.row_major {
+                (row, column)
+            } else {
+                (column, row)
+            };
             let counted = std::mem::replace(&mut self.counted, true);
             let line = self.scaled(stride, lines as u64, base);
             self.counted = counted;
-            let part = if pieces == 1 { register } else { self.new_register(32) };
+            let part = if pieces == 1 {
+                register
+            } else {
+                self.new_register(32)
+            };
             if store && pieces > 1 {
                 let counted = std::mem::replace(&mut self.counted, true);
                 self.take_field(part, register, (piece * fragment.bits) as u32, scalar.bits);
@@ -429,7 +457,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             _ => return None,
         };
         let shape = Multiply {
-            m: if m % 16 == 0 { 16 } else { 8 },
+            m: if m.is_multiple_of(16) { 16 } else { 8 },
             n: 8,
             k,
             a: find(INPUTS, a)?,
