@@ -199,8 +199,12 @@ mod tests {
     fn text_is_known_by_its_first_directive() {
         let text = b"// a comment\n/* another */ .version 8.0\n.target sm_80\n.address_size 64\n\0";
         assert!(load(text, &OPTIONS).is_ok());
-        let message = load(b"MZ what", &OPTIONS).err().map(|error| error.to_string());
-        assert!(message.is_some_and(|m| m.starts_with("neither PTX, nor a cubin, nor a fat binary")));
+        let message = load(b"MZ what", &OPTIONS)
+            .err()
+            .map(|error| error.to_string());
+        assert!(
+            message.is_some_and(|m| m.starts_with("neither PTX, nor a cubin, nor a fat binary"))
+        );
     }
 
     #[test]
@@ -211,7 +215,9 @@ mod tests {
             bytes: Vec::new(),
         };
         let entries = [entry(sass::fatbinary::Kind::Cubin, 75)];
-        let message = load_best(&entries, &OPTIONS).err().map(|error| error.to_string());
+        let message = load_best(&entries, &OPTIONS)
+            .err()
+            .map(|error| error.to_string());
         assert_eq!(
             message.as_deref(),
             Some("no image for compute capability 90; the program carries SASS for 75")

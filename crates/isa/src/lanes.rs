@@ -231,7 +231,11 @@ impl Lanes<'_> {
     #[inline(never)]
     pub fn pair(&self, operand: Operand) -> [u64; LANES] {
         let (low, high) = (self.raw(operand, 0), self.raw(operand, 1));
-        std::array::from_fn(|lane| u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32)
+        let mut values = [0; LANES];
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32;
+        }
+        values
     }
 
     /// A pair of 16-bit values, chosen by `halves`, sign operations applied to both.
@@ -267,8 +271,11 @@ impl Lanes<'_> {
     /// Writes two rows for the executing lanes.
     #[inline(never)]
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
-        let low = Row(std::array::from_fn(|lane| values[lane] as u32));
-        let high = Row(std::array::from_fn(|lane| (values[lane] >> 32) as u32));
+        let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+        for (lane, value) in values.iter().enumerate() {
+            low.0[lane] = *value as u32;
+            high.0[lane] = (*value >> 32) as u32;
+        }
         self.write(destination, 0, &low);
         self.write(destination, 1, &high);
     }

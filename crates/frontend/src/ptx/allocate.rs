@@ -142,7 +142,8 @@ fn collect(
         if let Place::Virtual { register, word } = used.place {
             let rows = body.registers[register as usize];
             let whole = word == 0
-                && (used.rows >= rows || used.write && fills(flat, place, register, used.rows, rows));
+                && (used.rows >= rows
+                    || used.write && fills(flat, place, register, used.rows, rows));
             registers.push(event(register, used.write, whole));
         }
     }
@@ -155,12 +156,15 @@ fn collect(
 fn fills(flat: &Flat<'_>, place: usize, register: RegisterId, mut word: u16, rows: u16) -> bool {
     let mut next = place + 1;
     while word < rows {
-        let writes = flat.code.get(next).filter(|code| code.unguarded()).and_then(|code| {
-            let of_it = |used: &&Use| {
-                used.write && used.place == Place::Virtual { register, word }
-            };
-            code.uses.iter().find(of_it)
-        });
+        let writes = flat
+            .code
+            .get(next)
+            .filter(|code| code.unguarded())
+            .and_then(|code| {
+                let of_it =
+                    |used: &&Use| used.write && used.place == Place::Virtual { register, word };
+                code.uses.iter().find(of_it)
+            });
         match writes {
             Some(used) => word += used.rows,
             None => return false,

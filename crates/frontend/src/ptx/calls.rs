@@ -72,8 +72,7 @@ impl Calls {
 
     /// As [`Self::recursive`], through a register.
     pub(super) fn recursive_anywhere(&self, caller: usize) -> bool {
-        (0..self.group.len())
-            .any(|callee| self.addressed[callee] && self.recursive(caller, callee))
+        (0..self.group.len()).any(|callee| self.addressed[callee] && self.recursive(caller, callee))
     }
 
     /// Whether a function may end up in a recursive one.
@@ -93,8 +92,7 @@ impl Calls {
 
     /// Whether a function may be entered again before it returns.
     pub(super) fn is_recursive(&self, function: usize) -> bool {
-        self.groups[self.group[function]].len() > 1
-            || self.callees[function].contains(&function)
+        self.groups[self.group[function]].len() > 1 || self.callees[function].contains(&function)
     }
 }
 

@@ -89,7 +89,9 @@ impl Placed {
             .iter()
             .map(|function| {
                 let callees = symbols.calls.callees[function.body.function].iter();
-                callees.filter_map(|callee| position.get(callee).copied()).collect()
+                callees
+                    .filter_map(|callee| position.get(callee).copied())
+                    .collect()
             })
             .collect();
         let starts = starts(symbols, functions, &position, &calls);
@@ -180,8 +182,13 @@ impl Placed {
         )?;
         limit("the local memory of a kernel", total.local, 1 << 30)?;
         let stack_start = total.local.next_multiple_of(16);
-        let local = if stack { stack_start + STACK_BYTES } else { total.local };
-        let (shared_bytes, constants) = shared_layout(program, own.shared_bytes, &variables, reserved)?;
+        let local = if stack {
+            stack_start + STACK_BYTES
+        } else {
+            total.local
+        };
+        let (shared_bytes, constants) =
+            shared_layout(program, own.shared_bytes, &variables, reserved)?;
         Ok(Needs {
             entry: self.functions[&own.function].entry,
             rows: total.rows as u16,
@@ -202,7 +209,11 @@ fn own(function: &Compiled<'_>, recursive: bool) -> Extent {
         rows: function.allocation.row_count,
         flags: function.allocation.flag_count,
         barriers: u32::from(function.barriers),
-        local: if recursive { 0 } else { function.body.local_bytes },
+        local: if recursive {
+            0
+        } else {
+            function.body.local_bytes
+        },
     }
 }
 
@@ -222,7 +233,10 @@ fn starts(
         functions.len()
     ];
     for group in &symbols.calls.groups {
-        let members: Vec<usize> = group.iter().filter_map(|f| position.get(f).copied()).collect();
+        let members: Vec<usize> = group
+            .iter()
+            .filter_map(|f| position.get(f).copied())
+            .collect();
         let mut start = Extent::default();
         for member in &members {
             start.at_least(&starts[*member]);
@@ -231,7 +245,10 @@ fn starts(
             starts[*member] = start.clone();
             let recursive = symbols.calls.is_recursive(functions[*member].body.function);
             let after = start.plus(&own(&functions[*member], recursive));
-            for callee in calls[*member].iter().filter(|callee| !members.contains(callee)) {
+            for callee in calls[*member]
+                .iter()
+                .filter(|callee| !members.contains(callee))
+            {
                 starts[*callee].at_least(&after);
             }
         }
@@ -240,7 +257,10 @@ fn starts(
     // to the warp, whose lanes may be in several functions, so that each function has its own.
     let is_kernel = |f: &Compiled<'_>| symbols.program.functions[f.body.function].is_kernel;
     let kernels = functions.iter().filter(|function| is_kernel(function));
-    let mut next = kernels.map(|function| u32::from(function.barriers)).max().unwrap_or(0);
+    let mut next = kernels
+        .map(|function| u32::from(function.barriers))
+        .max()
+        .unwrap_or(0);
     for (start, function) in starts.iter_mut().zip(functions) {
         start.barriers = 0;
         if !is_kernel(function) {
@@ -424,7 +444,9 @@ fn finish<'a>(
             }
         };
         match (fixup.field, &mut code.instruction.operation) {
-            (Field::Offset, Operation::Memory(memory)) => memory.address.offset += amount as i64,
+            (Field::Offset, Operation::Memory(memory)) => {
+                memory.address.offset = memory.address.offset.wrapping_add(amount as i64);
+            }
             (Field::Source(source), _) => {
                 let operand = &mut code.instruction.sources[usize::from(source)].operand;
                 if let Operand::Immediate(value) = operand {

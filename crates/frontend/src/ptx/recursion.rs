@@ -71,9 +71,10 @@ fn shape() -> Shape {
 }
 
 fn words<'b>(body: &'b Body<'_>, alive: &'b Alive) -> impl Iterator<Item = (RegisterId, u16)> + 'b {
-    alive.registers.iter().flat_map(|register| {
-        (0..body.registers[*register as usize]).map(|word| (*register, word))
-    })
+    alive
+        .registers
+        .iter()
+        .flat_map(|register| (0..body.registers[*register as usize]).map(|word| (*register, word)))
 }
 
 /// Bytes that a call saves; stacks stay aligned for everything.

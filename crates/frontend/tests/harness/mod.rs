@@ -3,7 +3,7 @@
 //! It shares nothing with the simulated GPU but the instruction contract, so that it can serve
 //! as its second opinion.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod case;
 mod memory;

@@ -157,5 +157,7 @@ fn video(
     i: &Instruction,
     (each, elements, signed, finish): (Each, u32, bool, Finish),
 ) {
-    ternary(l, i, |a, b, c| apply(each, elements, signed, finish, a, b, c));
+    ternary(l, i, |a, b, c| {
+        apply(each, elements, signed, finish, a, b, c)
+    });
 }

@@ -100,11 +100,32 @@ macro_rules! meaning {
     }};
 }
 
+/// A row made lane by lane. A plain loop, because it must become part of its caller whole: a
+/// closure left behind would be compiled without the host's vectors.
+#[inline(always)]
+fn row_of(f: impl Fn(usize) -> u32) -> Row {
+    let mut row = Row::ZERO;
+    for (n, word) in row.0.iter_mut().enumerate() {
+        *word = f(n);
+    }
+    row
+}
+
+/// 64-bit values made lane by lane.
+#[inline(always)]
+fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
+    let mut longs = [0; LANES];
+    for (n, long) in longs.iter_mut().enumerate() {
+        *long = f(n);
+    }
+    longs
+}
+
 /// One 32-bit integer in, one out.
 #[inline(always)]
 pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
     let a = lanes.integer(i.sources[0]);
-    let result = Row(std::array::from_fn(|n| f(a.0[n])));
+    let result = row_of(|n| f(a.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -112,7 +133,7 @@ pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
 #[inline(always)]
 pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u32) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let result = Row(std::array::from_fn(|n| f(a.0[n], b.0[n])));
+    let result = row_of(|n| f(a.0[n], b.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -121,7 +142,7 @@ pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u3
 pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32) -> u32) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer(i.sources[2]);
-    let result = Row(std::array::from_fn(|n| f(a.0[n], b.0[n], c.0[n])));
+    let result = row_of(|n| f(a.0[n], b.0[n], c.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -129,7 +150,7 @@ pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32)
 #[inline(always)]
 pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -> u32) {
     let [a, b, c, d] = i.sources.map(|source| lanes.integer(source));
-    let result = Row(std::array::from_fn(|n| f([a.0[n], b.0[n], c.0[n], d.0[n]])));
+    let result = row_of(|n| f([a.0[n], b.0[n], c.0[n], d.0[n]]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -137,14 +158,14 @@ pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -
 #[inline(always)]
 pub fn unary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
     let a = lanes.integer64(i.sources[0]);
-    lanes.write64(i.destination, &a.map(f));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n])));
 }
 
 /// Two 64-bit integers in, one out.
 #[inline(always)]
 pub fn binary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
     let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n])));
 }
 
 /// Three 64-bit integers in, one out.
@@ -152,28 +173,28 @@ pub fn binary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> 
 pub fn ternary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
     let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
     let c = lanes.integer64(i.sources[2]);
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n], c[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c[n])));
 }
 
 /// One 32-bit word in, a 64-bit one out.
 #[inline(always)]
 pub fn widen(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u64) {
     let a = lanes.integer(i.sources[0]);
-    lanes.write64(i.destination, &a.0.map(f));
+    lanes.write64(i.destination, &longs_of(|n| f(a.0[n])));
 }
 
 /// One 64-bit word in, a 32-bit one out.
 #[inline(always)]
 pub fn narrow(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u32) {
     let a = lanes.integer64(i.sources[0]);
-    lanes.write(i.destination, 0, &Row(a.map(f)));
+    lanes.write(i.destination, 0, &row_of(|n| f(a[n])));
 }
 
 /// Two 32-bit words in, a 64-bit one out.
 #[inline(always)]
 pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u64) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a.0[n], b.0[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n])));
 }
 
 /// Two 32-bit words and a 64-bit one in, a 64-bit one out.
@@ -181,17 +202,14 @@ pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) 
 pub fn ternary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u64) -> u64) {
     let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
     let c = lanes.integer64(i.sources[2]);
-    lanes.write64(
-        i.destination,
-        &std::array::from_fn(|n| f(a.0[n], b.0[n], c[n])),
-    );
+    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n], c[n])));
 }
 
 /// A 64-bit word and a 32-bit one in, a 64-bit one out.
 #[inline(always)]
 pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u64) {
     let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer(i.sources[1]));
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b.0[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b.0[n])));
 }
 
 /// A 64-bit word and two 32-bit ones in, a 64-bit one out.
@@ -199,10 +217,7 @@ pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u
 pub fn field64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32, u32) -> u64) {
     let a = lanes.integer64(i.sources[0]);
     let (b, c) = (lanes.integer(i.sources[1]), lanes.integer(i.sources[2]));
-    lanes.write64(
-        i.destination,
-        &std::array::from_fn(|n| f(a[n], b.0[n], c.0[n])),
-    );
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b.0[n], c.0[n])));
 }
 
 /// Two 64-bit words and two 32-bit ones in, a 64-bit one out.
@@ -210,16 +225,17 @@ pub fn field64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32, u32)
 pub fn insert64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u32, u32) -> u64) {
     let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
     let (c, d) = (lanes.integer(i.sources[2]), lanes.integer(i.sources[3]));
-    lanes.write64(
-        i.destination,
-        &std::array::from_fn(|n| f(a[n], b[n], c.0[n], d.0[n])),
-    );
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c.0[n], d.0[n])));
 }
 
 /// A lane mask from a test of each lane.
 #[inline(always)]
 pub fn mask_of(test: impl Fn(usize) -> bool) -> Mask {
-    (0..LANES).fold(0, |mask, n| mask | Mask::from(test(n)) << n)
+    let mut mask = 0;
+    for n in 0..LANES {
+        mask |= Mask::from(test(n)) << n;
+    }
+    mask
 }
 
 /// Results of single precision, finished: flushed, clamped.
@@ -258,9 +274,7 @@ fn float_unary_as<const FLUSH: bool, const SATURATE: bool>(
     f: impl Fn(u32) -> u32,
 ) {
     let a = lanes.float(i.sources[0]);
-    let result = Row(std::array::from_fn(|n| {
-        finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n])))
-    }));
+    let result = row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]))));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -271,9 +285,8 @@ fn float_binary_as<const FLUSH: bool, const SATURATE: bool>(
     f: impl Fn(u32, u32) -> u32,
 ) {
     let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
-    let result = Row(std::array::from_fn(|n| {
-        finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n])))
-    }));
+    let result =
+        row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]))));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -285,10 +298,10 @@ fn float_ternary_as<const FLUSH: bool, const SATURATE: bool>(
 ) {
     let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
     let c = lanes.float(i.sources[2]);
-    let result = Row(std::array::from_fn(|n| {
+    let result = row_of(|n| {
         let (x, y) = (enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]));
         finish::<FLUSH, SATURATE>(f(x, y, enter::<FLUSH>(c.0[n])))
-    }));
+    });
     lanes.write(i.destination, 0, &result);
 }
 
@@ -314,14 +327,14 @@ pub fn float_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32
 #[inline(always)]
 pub fn double_unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
     let a = lanes.float64(i.sources[0]);
-    lanes.write64(i.destination, &a.map(f));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n])));
 }
 
 /// Two doubles in, one out.
 #[inline(always)]
 pub fn double_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
     let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n])));
 }
 
 /// Three doubles in, one out.
@@ -329,7 +342,7 @@ pub fn double_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64
 pub fn double_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
     let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
     let c = lanes.float64(i.sources[2]);
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n], c[n])));
+    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c[n])));
 }
 
 /// Lanes where `comparison` holds between two rows of ordered values.

@@ -31,7 +31,15 @@ pub enum Finish {
 /// One instruction: `elements` is 2 or 4.
 #[inline(always)]
 #[must_use]
-pub fn apply(each: Each, elements: u32, signed: bool, finish: Finish, a: u32, b: u32, c: u32) -> u32 {
+pub fn apply(
+    each: Each,
+    elements: u32,
+    signed: bool,
+    finish: Finish,
+    a: u32,
+    b: u32,
+    c: u32,
+) -> u32 {
     let bits = 32 / elements;
     let read = |word: u32, index: u32| -> i32 {
         let field = word << (32 - bits - bits * index);
@@ -58,7 +66,11 @@ pub fn apply(each: Each, elements: u32, signed: bool, finish: Finish, a: u32, b:
             Each::Min => x.min(y),
             Each::Max => x.max(y),
         };
-        let kept = if finish == Finish::Clamp { value.clamp(low, high) } else { value };
+        let kept = if finish == Finish::Clamp {
+            value.clamp(low, high)
+        } else {
+            value
+        };
         packed |= (kept as u32 & ((1 << bits) - 1)) << (bits * index);
         sum = sum.wrapping_add(value as u32);
     }
@@ -71,13 +83,64 @@ mod tests {
 
     #[test]
     fn worked_examples() {
-        let run = |each, elements, signed, finish, a, b| apply(each, elements, signed, finish, a, b, 0);
-        assert_eq!(run(Each::Add, 4, false, Finish::Cut, 0xff01_0203, 0x0101_0101), 0x0002_0304);
-        assert_eq!(run(Each::Add, 4, false, Finish::Clamp, 0xff01_0203, 0x0101_0101), 0xff02_0304);
-        assert_eq!(run(Each::Difference, 4, false, Finish::Cut, 0x0005_0a00, 0x0102_0f00), 0x0103_0500);
-        assert_eq!(apply(Each::Difference, 4, false, Finish::Sum, 0x0005_0a00, 0x0102_0f00, 10), 19);
-        assert_eq!(run(Each::Max, 2, true, Finish::Cut, 0xffff_0001, 0x0000_0002), 0x0000_0002);
-        assert_eq!(run(Each::Subtract, 2, true, Finish::Clamp, 0x8000_0001, 0x0001_0002), 0x8000_ffff);
-        assert_eq!(run(Each::Average, 2, false, Finish::Cut, 0x0001_0004, 0x0002_0004), 0x0002_0004);
+        let run =
+            |each, elements, signed, finish, a, b| apply(each, elements, signed, finish, a, b, 0);
+        assert_eq!(
+            run(Each::Add, 4, false, Finish::Cut, 0xff01_0203, 0x0101_0101),
+            0x0002_0304
+        );
+        assert_eq!(
+            run(Each::Add, 4, false, Finish::Clamp, 0xff01_0203, 0x0101_0101),
+            0xff02_0304
+        );
+        assert_eq!(
+            run(
+                Each::Difference,
+                4,
+                false,
+                Finish::Cut,
+                0x0005_0a00,
+                0x0102_0f00
+            ),
+            0x0103_0500
+        );
+        assert_eq!(
+            apply(
+                Each::Difference,
+                4,
+                false,
+                Finish::Sum,
+                0x0005_0a00,
+                0x0102_0f00,
+                10
+            ),
+            19
+        );
+        assert_eq!(
+            run(Each::Max, 2, true, Finish::Cut, 0xffff_0001, 0x0000_0002),
+            0x0000_0002
+        );
+        assert_eq!(
+            run(
+                Each::Subtract,
+                2,
+                true,
+                Finish::Clamp,
+                0x8000_0001,
+                0x0001_0002
+            ),
+            0x8000_ffff
+        );
+        assert_eq!(
+            run(
+                Each::Average,
+                2,
+                false,
+                Finish::Cut,
+                0x0001_0004,
+                0x0002_0004
+            ),
+            0x0002_0004
+        );
     }
 }

@@ -8,8 +8,8 @@ use lockstep_isa::{
 };
 
 use super::{
-    CONSTANT_BANK, KERNEL_BANK, Lowering, PARAMETER_BASE, RESERVED_SHARED, Register,
-    names::Symbol, operands::ReservedPlace,
+    CONSTANT_BANK, KERNEL_BANK, Lowering, PARAMETER_BASE, RESERVED_SHARED, Register, names::Symbol,
+    operands::ReservedPlace,
 };
 use crate::ptx::{
     error::Error,
@@ -148,9 +148,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
     pub(super) fn reserved_address(&mut self, place: ReservedPlace) -> Register {
         let register = self.new_register(32);
         let code = match place {
-            ReservedPlace::Size => {
-                self.move32(register.place(), Value::Immediate(u64::from(RESERVED_SHARED)))
-            }
+            ReservedPlace::Size => self.move32(
+                register.place(),
+                Value::Immediate(u64::from(RESERVED_SHARED)),
+            ),
             ReservedPlace::Offset(offset) => {
                 let mut code = self.compute(ADD32, class::INTEGER);
                 code.instruction.sources[0] = kernel_word(self.layout.reserved_slot).into();

@@ -123,7 +123,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// A register's value into a field of a word; the first one replaces the whole word.
-    pub(super) fn put_field(&mut self, to: Register, from: Register, place: u32, bits: u32, first: bool) {
+    pub(super) fn put_field(
+        &mut self,
+        to: Register,
+        from: Register,
+        place: u32,
+        bits: u32,
+        first: bool,
+    ) {
         if first {
             return self.copy_word(to.place(), from.place());
         }
@@ -201,7 +208,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         };
         if let Some(Symbol::Argument { register, size }) = self.lookup(name) {
             for (index, target) in targets.iter().enumerate() {
-                let place = offset + index as i64 * scalar.bytes() as i64;
+                let place = offset.saturating_add(index as i64 * scalar.bytes() as i64);
                 self.take_argument(target, register, size, place, scalar)?;
             }
             return Ok(true);
@@ -209,8 +216,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(index) = self.parameters.get(name).copied() else {
             return Ok(false);
         };
-        let base = self.symbols.parameter_offsets(self.function)[index] as i64 + offset;
-        let last = base + (targets.len() as i64) * scalar.bytes() as i64;
+        let base =
+            (self.symbols.parameter_offsets(self.function)[index] as i64).saturating_add(offset);
+        let last = base.saturating_add((targets.len() as i64) * scalar.bytes() as i64);
         if scalar.bits < 32 || scalar.bits > 64 || base < 0 || base % 4 != 0 || last > 1 << 20 {
             return Ok(false);
         }
@@ -257,7 +265,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     fn check_argument(&self, size: u64, offset: i64, scalar: Scalar) -> Result<(), Error> {
         let bytes = scalar.bytes() as i64;
-        let inside = offset >= 0 && offset + bytes <= size.next_multiple_of(4) as i64;
+        let inside = offset >= 0 && offset.saturating_add(bytes) <= size.next_multiple_of(4) as i64;
         if !inside || offset % bytes.min(4) != 0 {
             return self.wrong(format!(
                 "{bytes} bytes at offset {offset} are outside an argument of {size} bytes, or not aligned"
@@ -330,7 +338,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.unknown(name, "an argument of a call or a result");
         };
         for (index, value) in values.iter().enumerate() {
-            let offset = offset + index as i64 * scalar.bytes() as i64;
+            let offset = offset.saturating_add(index as i64 * scalar.bytes() as i64);
             self.check_argument(size, offset, scalar)?;
             let word = (offset / 4) as u16;
             let place = |word: u16| Place::Virtual { register, word };

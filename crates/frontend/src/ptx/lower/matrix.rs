@@ -133,7 +133,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Collects a fragment into the words of one register.
-    pub(super) fn fragment(&mut self, operand: &Operand<'a>, rows: usize) -> Result<RegisterId, Error> {
+    pub(super) fn fragment(
+        &mut self,
+        operand: &Operand<'a>,
+        rows: usize,
+    ) -> Result<RegisterId, Error> {
         let elements = Self::elements(operand).to_vec();
         let register = self.new_wide(rows as u16);
         self.counted = true;

@@ -157,7 +157,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
         for (part, chunk) in targets.chunks(per_part).enumerate() {
             let mut code = self.code(Operation::Nothing, MEMORY);
             let mut address = self.address(&mut code, &i.operands[1])?;
-            address.offset += (part * per_part) as i64 * scalar.bytes() as i64;
+            let skipped = (part * per_part) as i64 * scalar.bytes() as i64;
+            address.offset = address.offset.wrapping_add(skipped);
             let mut operation = self.access(
                 Action::Load,
                 self.access_space(modifiers.space),
@@ -233,7 +234,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
         for (part, chunk) in values.chunks(per_part).enumerate() {
             let mut code = self.code(Operation::Nothing, MEMORY);
             let mut address = self.address(&mut code, &i.operands[0])?;
-            address.offset += (part * per_part) as i64 * scalar.bytes() as i64;
+            let skipped = (part * per_part) as i64 * scalar.bytes() as i64;
+            address.offset = address.offset.wrapping_add(skipped);
             let mut operation = self.access(
                 Action::Store,
                 self.access_space(modifiers.space),

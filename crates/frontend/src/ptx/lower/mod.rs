@@ -317,8 +317,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         code.line = self.line;
         code.text = self.statement.map_or("", |statement| statement.text);
         for (index, rows) in code.instruction.shape.source_rows.iter_mut().enumerate() {
-            if let Value::Register(local) = code.instruction.sources[index].operand
-            {
+            if let Value::Register(local) = code.instruction.sources[index].operand {
                 *rows = code.uses[usize::from(local)].rows.min(255) as u8;
             }
         }
