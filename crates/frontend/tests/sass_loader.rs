@@ -124,7 +124,10 @@ fn a_listing_shows_every_instruction_and_what_will_be_patched() {
     let table = u64::from_le_bytes(bytes[0x28..0x30].try_into().expect("eight bytes")) as usize;
     bytes[table + 64 * index(".rel.nv.constant4") + 44] = index(".text.everything") as u8;
     let (text, _) = listing(&bytes);
-    assert!(text.contains(" ;  // R_CUDA_64 scratch  // R_CUDA_64 operations\n"), "{text}");
+    assert!(
+        text.contains(" ;  // R_CUDA_64 scratch  // R_CUDA_64 operations\n"),
+        "{text}"
+    );
     let (text, _) = listing(ZSTD);
     assert!(text.contains("// PTX for sm_80, not listed"));
 }

@@ -227,7 +227,7 @@ impl Reader {
     }
 
     fn relative(&self, offset: i64) -> i64 {
-        offset.wrapping_add((self.address + WORD_BYTES) as i64)
+        offset.wrapping_add(self.address.wrapping_add(WORD_BYTES) as i64)
     }
 
     fn indexed_constant(&self, index: &Option<Box<Place>>) -> ConstantAddress {
