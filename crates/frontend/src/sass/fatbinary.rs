@@ -11,7 +11,10 @@ const LARGEST_IMAGE: usize = 1 << 30;
 
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
+const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 64;
+/// Machine code shrinks to a tenth; zeros shrink more, but not beyond this.
+const LARGEST_GAIN: usize = 4096;
 
 /// What an image is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,13 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
             )
         };
         let header = usize::from(u16_at(rest, 6).ok_or_else(cut)?);
+        if header < HEADER_BYTES {
+            // A container without a header would never end.
+            return Err(Error::malformed(
+                "fat binary header",
+                format!("it claims to have {header} bytes, not {HEADER_BYTES}"),
+            ));
+        }
         let length = length(rest).ok_or_else(cut)?;
         let body = rest.get(header..length).ok_or_else(cut)?;
         read_entries(body, &mut entries)?;
@@ -139,8 +149,8 @@ fn unpack(payload: &[u8], compressed: usize, unpacked: u64, flags: u64) -> Resul
     }
     let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
     let packed = payload.get(..compressed).unwrap_or(payload);
-    // No compressor gains more than this; a larger claim is a lie that would cost memory.
-    if unpacked > LARGEST_IMAGE || unpacked / 1024 > packed.len().saturating_mul(64) {
+    // A larger claim is a lie that would cost memory.
+    if unpacked > LARGEST_IMAGE || unpacked > packed.len().saturating_mul(LARGEST_GAIN) {
         return Err(Error::malformed(
             "compressed image",
             format!("{unpacked} bytes from {}", packed.len()),
@@ -191,6 +201,17 @@ mod tests {
             assert_eq!((entries[0].kind, entries[0].architecture), (Kind::Ptx, 90));
             assert_eq!(entries[0].bytes, text);
         }
+    }
+
+    #[test]
+    fn a_container_without_a_header_is_refused() {
+        let mut bytes = container(0, b"abcdefgh", 0);
+        bytes[6] = 0;
+        let error = read(&bytes).expect_err("no header");
+        assert!(
+            error.to_string().contains("claims to have 0 bytes"),
+            "{error}"
+        );
     }
 
     #[test]
