@@ -26,6 +26,11 @@ pub const VARIABLES: u64 = 0x1000_0000;
 /// Where arguments begin.
 pub const BUFFERS: u64 = 0x2000_0000;
 
+/// Memory without buffers.
+pub fn new_memory() -> Memory {
+    Memory::default()
+}
+
 /// Parses and links; variables one after the other.
 pub fn link(text: &str) -> Result<Module, ptx::Error> {
     let image = ptx::parse(text)?;

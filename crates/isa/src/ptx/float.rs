@@ -37,6 +37,13 @@ entries! {
         meaning!(directed1; |a, r| float32::div_rounded(0x3f80_0000, a, r));
     "sqrt(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(directed1; float32::sqrt_rounded);
 
+    // Two single precision numbers in a 64-bit register.
+    "add[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] meaning!(pairs; |a, b, _, r| float32::add_rounded(a, b, r));
+    "sub[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)]
+        meaning!(pairs; |a, b, _, r| float32::add_rounded(a, float32::neg(b), r));
+    "mul[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] meaning!(pairs; |a, b, _, r| float32::mul_rounded(a, b, r));
+    "fma(@rnd)[.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64), Read(B64)] meaning!(pairs; float32::fma_rounded);
+
     "add[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_directed; float64::add_rounded);
     "sub[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)]
         meaning!(double_directed; |a, b, r| float64::add_rounded(a, float64::neg(b), r));
@@ -122,5 +129,19 @@ fn extreme3(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, bool) -> u3
     let read = |x: u32| if magnitude { float32::abs(x) } else { x };
     float_ternary(l, i, |a, b, c| {
         f(f(read(a), read(b), propagate), read(c), propagate)
+    });
+}
+
+/// A function of both halves of 64-bit registers.
+#[inline(always)]
+fn pairs(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32, Rounding) -> u32) {
+    let modifiers = Modifiers(i.modifiers);
+    let clean = |x: u32| if modifiers.flush() { float32::flush(x) } else { x };
+    let half = |x: u64, n: u32| clean((x >> (32 * n)) as u32);
+    ternary64(l, i, |a, b, c| {
+        let one = |n: u32| {
+            clean(f(half(a, n), half(b, n), half(c, n), modifiers.rounding()))
+        };
+        u64::from(one(0)) | u64::from(one(1)) << 32
     });
 }

@@ -160,7 +160,7 @@ entries! {
     "dp2a.hi.s32.s32" MULTIPLY [Write(B32), Read(B32), Read(B32), Read(B32)]
         meaning!(ternary; |a, b, c| op::dp2a(a, b, c, true, true, true));
 
-    // Extended precision: the carry flag is a predicate. `sub` carries a borrow.
+    // Extended precision: the carry flag is a predicate.
     "add.cc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryOut]
         meaning!(carry; |a, b, _| op::add_with_carry(a, b, false));
     "addc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryIn]
@@ -168,10 +168,10 @@ entries! {
     "addc.cc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryIn, CarryOut]
         meaning!(carry; op::add_with_carry);
     "sub.cc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryOut]
-        meaning!(carry; |a, b, _| borrow(a, b, false));
-    "subc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryIn] meaning!(carry; borrow);
+        meaning!(carry; |a, b, _| difference(a, b, true));
+    "subc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryIn] meaning!(carry; difference);
     "subc.cc(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32), CarryIn, CarryOut]
-        meaning!(carry; borrow);
+        meaning!(carry; difference);
     "add.cc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryOut]
         meaning!(carry64; |a, b, _| op::add64_with_carry(a, b, false));
     "addc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryIn]
@@ -179,10 +179,10 @@ entries! {
     "addc.cc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryIn, CarryOut]
         meaning!(carry64; op::add64_with_carry);
     "sub.cc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryOut]
-        meaning!(carry64; |a, b, _| borrow64(a, b, false));
-    "subc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryIn] meaning!(carry64; borrow64);
+        meaning!(carry64; |a, b, _| difference64(a, b, true));
+    "subc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryIn] meaning!(carry64; difference64);
     "subc.cc(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64), CarryIn, CarryOut]
-        meaning!(carry64; borrow64);
+        meaning!(carry64; difference64);
     "mad.lo.cc(.s32.u32)" MULTIPLY [Write(B32), Read(B32), Read(B32), Read(B32), CarryOut]
         meaning!(mad_carry; |a, b, c, _| op::add_with_carry(op::mul_low(a, b), c, false));
     "madc.lo(.s32.u32)" MULTIPLY [Write(B32), Read(B32), Read(B32), Read(B32), CarryIn]
@@ -229,22 +229,17 @@ fn pairs(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(low) | u32::from(high) << 16
 }
 
-/// Difference and borrow out.
+/// `a - b` as hardware makes it, `a + !b + carry`: the flag holds when nothing was borrowed, as
+/// code that reads it with `addc` after `sub.cc` relies on.
 #[inline(always)]
-fn borrow(a: u32, b: u32, borrow: bool) -> (u32, bool) {
-    let difference = u64::from(a)
-        .wrapping_sub(u64::from(b))
-        .wrapping_sub(u64::from(borrow));
-    (difference as u32, difference >> 32 != 0)
+fn difference(a: u32, b: u32, carry: bool) -> (u32, bool) {
+    op::add_with_carry(a, !b, carry)
 }
 
-/// 64-bit difference and borrow out.
+/// 64-bit difference.
 #[inline(always)]
-fn borrow64(a: u64, b: u64, borrow: bool) -> (u64, bool) {
-    let difference = u128::from(a)
-        .wrapping_sub(u128::from(b))
-        .wrapping_sub(u128::from(borrow));
-    (difference as u64, difference >> 64 != 0)
+fn difference64(a: u64, b: u64, carry: bool) -> (u64, bool) {
+    op::add64_with_carry(a, !b, carry)
 }
 
 #[inline(always)]

@@ -41,6 +41,7 @@ entries! {
     "redux.sync.and.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::And);
     "redux.sync.or.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Or);
     "redux.sync.xor.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Xor);
+    "movmatrix.sync.aligned.m8n8.trans.b16" SHUFFLE [Write(B32), Read(B32)] meaning!(transpose);
     "elect.sync" VOTE [WriteWithPredicate(B32), Read(B32)] meaning!(elect);
 }
 
@@ -159,4 +160,19 @@ fn elect(l: &mut Lanes<'_>, i: &Instruction) {
     });
     l.write(i.destination, 0, &row);
     l.set_predicate(i.predicate_destinations[0], leaders);
+}
+
+/// Element (row, column) of an 8 × 8 matrix is half `column % 2` of lane `4 × row + column / 2`.
+#[inline(always)]
+fn transpose(l: &mut Lanes<'_>, i: &Instruction) {
+    let from = l.integer(i.sources[0]);
+    let element = |row: usize, column: usize| {
+        from.0[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff
+    };
+    let mut row = Row::ZERO;
+    for (lane, word) in row.0.iter_mut().enumerate() {
+        let (line, first) = (lane / 4, 2 * (lane % 4));
+        *word = element(first, line) | element(first + 1, line) << 16;
+    }
+    l.write(i.destination, 0, &row);
 }

@@ -37,8 +37,11 @@ struct Modifiers {
     no_flush: bool,
 }
 
+/// Modifiers of matrix accesses, which have their own reader.
+const KNOWN_ELSEWHERE: &[&str] = &["sync", "aligned", "m8n8", "x1", "x2", "x4", "trans"];
+
 impl<'p, 'a> Lowering<'p, 'a> {
-    fn access_modifiers(&self, i: &Instruction<'_>) -> Modifiers {
+    fn access_modifiers(&self, i: &Instruction<'_>) -> Result<Modifiers, Error> {
         let mut found = Modifiers {
             space: None,
             order: None,
@@ -74,14 +77,17 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 "v4" => found.elements = 4,
                 "v8" => found.elements = 8,
                 "noftz" => found.no_flush = true,
-                other => {
-                    if let Some(scalar) = Scalar::from_name(other) {
-                        found.scalar = Some(scalar);
-                    }
-                }
+                // Defaults, and hints that change no value.
+                "weak" | "ca" | "wb" | "L1" | "L2" | "unified" | "async" | "bulk" => {}
+                other if other.starts_with("L1::") || other.starts_with("L2::") => {}
+                other if KNOWN_ELSEWHERE.contains(&other) || atomic_operation(other).is_some() => {}
+                other => match Scalar::from_name(other) {
+                    Some(scalar) => found.scalar = Some(scalar),
+                    None => return self.wrong(format!("`.{other}` is no modifier of a memory access")),
+                },
             }
         }
-        found
+        Ok(found)
     }
 
     fn strength(&self, modifiers: &Modifiers, default: Option<Order>) -> Strength {
@@ -137,7 +143,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     pub(super) fn load(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
         self.expect_operands(&i.operands, 2..=3)?;
-        let modifiers = self.access_modifiers(i);
+        let modifiers = self.access_modifiers(i)?;
         let Some(scalar) = modifiers.scalar else {
             return self.wrong("a load needs a type such as `.u32`");
         };
@@ -218,7 +224,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.stop(i, "stores asynchronously, which is not modelled");
         }
         self.expect_operands(&i.operands, 2..=3)?;
-        let modifiers = self.access_modifiers(i);
+        let modifiers = self.access_modifiers(i)?;
         let Some(scalar) = modifiers.scalar else {
             return self.wrong("a store needs a type such as `.u32`");
         };
@@ -336,7 +342,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     pub(super) fn atomic(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        let modifiers = self.access_modifiers(i);
+        let modifiers = self.access_modifiers(i)?;
         if i.modifiers.contains(&"async") {
             return self.stop(i, "reduces asynchronously, which is not modelled");
         }
@@ -407,7 +413,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             self.push(self.code(Operation::Nothing, MEMORY));
             return Ok(());
         }
-        let modifiers = self.access_modifiers(i);
+        let modifiers = self.access_modifiers(i)?;
         let Some(first) = i.operands.first() else {
             return self.wrong("an address must stand here");
         };
@@ -537,7 +543,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 transpose,
             }
         };
-        let space = match self.access_modifiers(i).space {
+        let space = match self.access_modifiers(i)?.space {
             None => Space::Generic,
             Some(_) => Space::Shared,
         };

@@ -53,10 +53,6 @@ const OPCODES: &[(&str, &str)] = &[
         "stackrestore",
         "works on a stack at run time, which is not modelled",
     ),
-    (
-        "movmatrix",
-        "transposes a matrix fragment, which is not modelled",
-    ),
 ];
 
 /// The rest of the sentence that begins with the instruction.
