@@ -36,7 +36,7 @@ def simulated(arguments, program, folder):
     verdict = next((line for line in result.stdout.splitlines() if line.startswith(("PASS", "FAIL"))), "")
     with open(folder / "kernels.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    counts = [tuple(int(float(row[counter])) for counter in COUNTERS) for row in rows]
+    counts = [tuple(int(float(row[counter] or -1)) for counter in COUNTERS) for row in rows]
     errors = [line for line in result.stderr.splitlines() if line.startswith("lockstep:")]
     return result.returncode, verdict, counts, errors
 
