@@ -190,20 +190,17 @@ impl Convergence {
     }
 
     /// Waits until every lane recorded in the barrier has come, then all go on together and the
-    /// barrier is empty. Gives the lanes that had been waiting and now go on.
-    pub fn converge_wait(&mut self, barrier: u16) -> Mask {
+    /// barrier is empty.
+    pub fn converge_wait(&mut self, barrier: u16) {
         if self.barriers[usize::from(barrier)] & !self.active == 0
             && !self.anyone_waits(Waiting::Barrier(barrier))
         {
             self.barriers[usize::from(barrier)] = 0;
-            self.advance();
-            return 0;
+            return self.advance();
         }
-        let waited = self.waiting_lanes(|split| split.waiting == Waiting::Barrier(barrier));
         self.park(Waiting::Barrier(barrier));
-        let released = self.release_barrier(barrier);
+        self.release_barrier(barrier);
         self.next_split();
-        if released { waited } else { 0 }
     }
 
     /// These lanes take no part in the barrier any more.
@@ -416,7 +413,7 @@ impl Convergence {
     }
 
     /// If everyone whom the barrier waits for is there, joins them into one ready split.
-    fn release_barrier(&mut self, barrier: u16) -> bool {
+    fn release_barrier(&mut self, barrier: u16) {
         let waits = Waiting::Barrier(barrier);
         let arrived = self
             .others
@@ -424,11 +421,10 @@ impl Convergence {
             .filter(|split| split.waiting == waits)
             .fold(0, |lanes, split| lanes | split.lanes);
         if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
-            return false;
+            return;
         }
         self.barriers[usize::from(barrier)] = 0;
         self.release(|split| split.waiting == waits);
-        true
     }
 
     fn anyone_waits(&self, waits: Waiting) -> bool {

@@ -46,13 +46,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         }
         Flow::Exit => site.warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => site.warp.convergence.converge_set(barrier),
-        Flow::ConvergeWait { barrier } => {
-            // The hardware counts the last arrival with all lanes that go on.
-            let waited = site.warp.convergence.converge_wait(barrier);
-            if native {
-                site.block.counters.thread_inst_executed += u64::from(waited.count_ones());
-            }
-        }
+        Flow::ConvergeWait { barrier } => site.warp.convergence.converge_wait(barrier),
         Flow::ConvergeBreak { barrier } => {
             site.warp.convergence.converge_break(barrier, execute);
         }
