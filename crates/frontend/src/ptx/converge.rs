@@ -101,7 +101,7 @@ fn plan(graph: &Graph<'_>, after: &Tree, loops: &Loops, spins: &[bool], lanes: &
         .filter(|block| lanes.branches[*block])
         .collect();
     // Outer branches first, so that inner ones with the same end find their barrier.
-    branches.sort_by_key(|block| (before.depth(*block), *block));
+    branches.sort_by_cached_key(|block| (before.depth(*block), *block));
     for block in branches {
         let Some(meet) = after.above(block) else {
             plan.free.push(block);
@@ -275,7 +275,7 @@ fn add_barriers(graph: &mut Graph<'_>, loops: &Loops, regions: &[Region]) {
     };
     // Waits: the barrier set last is waited for first. Inserting at the front reverses.
     let mut order: Vec<usize> = (0..regions.len()).collect();
-    order.sort_by_key(|index| depth(&regions[*index]));
+    order.sort_by_cached_key(|index| depth(&regions[*index]));
     for index in &order {
         let wait = Code::free(Flow::ConvergeWait {
             barrier: *index as u16,
