@@ -136,12 +136,16 @@ fn extreme3(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, bool) -> u3
 #[inline(always)]
 fn pairs(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32, Rounding) -> u32) {
     let modifiers = Modifiers(i.modifiers);
-    let clean = |x: u32| if modifiers.flush() { float32::flush(x) } else { x };
+    let clean = |x: u32| {
+        if modifiers.flush() {
+            float32::flush(x)
+        } else {
+            x
+        }
+    };
     let half = |x: u64, n: u32| clean((x >> (32 * n)) as u32);
     ternary64(l, i, |a, b, c| {
-        let one = |n: u32| {
-            clean(f(half(a, n), half(b, n), half(c, n), modifiers.rounding()))
-        };
+        let one = |n: u32| clean(f(half(a, n), half(b, n), half(c, n), modifiers.rounding()));
         u64::from(one(0)) | u64::from(one(1)) << 32
     });
 }

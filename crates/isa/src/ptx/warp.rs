@@ -166,9 +166,8 @@ fn elect(l: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn transpose(l: &mut Lanes<'_>, i: &Instruction) {
     let from = l.integer(i.sources[0]);
-    let element = |row: usize, column: usize| {
-        from.0[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff
-    };
+    let element =
+        |row: usize, column: usize| from.0[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
     let mut row = Row::ZERO;
     for (lane, word) in row.0.iter_mut().enumerate() {
         let (line, first) = (lane / 4, 2 * (lane % 4));

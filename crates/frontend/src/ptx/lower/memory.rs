@@ -83,7 +83,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 other if KNOWN_ELSEWHERE.contains(&other) || atomic_operation(other).is_some() => {}
                 other => match Scalar::from_name(other) {
                     Some(scalar) => found.scalar = Some(scalar),
-                    None => return self.wrong(format!("`.{other}` is no modifier of a memory access")),
+                    None => {
+                        return self.wrong(format!("`.{other}` is no modifier of a memory access"));
+                    }
                 },
             }
         }
