@@ -14,6 +14,8 @@ const MACHINE: u16 = 190;
 const OLD_ABI: u8 = 0x33;
 /// Largest section without file contents that is believed.
 const LARGEST_SECTION: u64 = 1 << 40;
+/// How often a byte of the file may be part of a section, or of a name.
+const LARGEST_OVERLAP: usize = 8;
 
 /// A section that matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,9 +134,9 @@ impl Cubin {
         let endian = header.endian().map_err(broken)?;
         let table = header.sections(endian, bytes).map_err(broken)?;
         let mut sections = Vec::new();
-        // Sections do not overlap in a file that a compiler wrote; in another one they could make
+        // Sections hardly overlap in a file that a compiler wrote; in another one they could make
         // a few bytes count many thousand times.
-        let mut left = bytes.len();
+        let mut left = bytes.len().saturating_mul(LARGEST_OVERLAP);
         for section in table.iter() {
             let name = table.section_name(endian, section).map_err(broken)?;
             let size = section.sh_size(endian);
@@ -143,7 +145,10 @@ impl Cubin {
             }
             let content = section.data(endian, bytes).map_err(broken)?;
             left = left.checked_sub(content.len()).ok_or_else(|| {
-                Error::malformed("ELF sections", "more bytes than the file has".to_owned())
+                Error::malformed(
+                    "ELF sections",
+                    "they hold far more bytes than the file".to_owned(),
+                )
             })?;
             sections.push(Section {
                 name: String::from_utf8_lossy(name).into_owned(),
@@ -160,7 +165,7 @@ impl Cubin {
         let count = sections.len();
         let mut symbols = Vec::new();
         // Symbols may share a name, but not all of them the whole file.
-        let mut left = bytes.len().saturating_mul(8);
+        let mut left = bytes.len().saturating_mul(LARGEST_OVERLAP);
         for symbol in symbols_table.iter() {
             let name = symbol
                 .name(endian, symbols_table.strings())

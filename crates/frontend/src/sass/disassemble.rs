@@ -128,12 +128,13 @@ fn list_cubin(
     out: &mut impl Write,
     summary: &mut Summary,
 ) -> Result<(), DisassembleError> {
-    let cubin = Cubin::read(bytes)?;
-    let Some(architecture) = Architecture::from_sm(cubin.architecture) else {
+    let sm = cubin::architecture(bytes)?;
+    let Some(architecture) = Architecture::from_sm(sm) else {
         summary.skipped += 1;
-        writeln!(out, "// sm_{}: no decoder\n", cubin.architecture)?;
+        writeln!(out, "// sm_{sm}: no decoder\n")?;
         return Ok(());
     };
+    let cubin = Cubin::read(bytes)?;
     summary.images += 1;
     for (index, section) in cubin.sections.iter().enumerate() {
         let Some(function) = section.name.strip_prefix(".text.") else {
