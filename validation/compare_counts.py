@@ -20,12 +20,13 @@ COUNTERS = ["inst_executed", "thread_inst_executed", "warps_launched"]
 
 
 def hardware(path):
-    """program -> launch -> (kernel, [counts of each repetition])"""
+    """program -> launch -> (kernel, [counts of each repetition]), at the default size"""
     found = collections.defaultdict(dict)
     with open(path, newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            launch = found[row["program"]].setdefault(int(row["launch"]), (row["kernel"], []))
-            launch[1].append(tuple(int(float(row[counter])) for counter in COUNTERS))
+            if row["size"] == "default":
+                columns = [[int(float(value)) for value in row[counter].split()] for counter in COUNTERS]
+                found[row["program"]][int(row["launch"])] = (row["kernel"], list(zip(*columns)))
     return found
 
 
@@ -45,7 +46,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstep", required=True)
     parser.add_argument("--binaries", required=True)
-    parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200/counts.csv")
+    parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200/cold.csv")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--out", default=ROOT / "lockstep-out/counts")
     parser.add_argument("--only", default=".")

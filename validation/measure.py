@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the workloads on a real GPU with Nsight Compute and writes one CSV a question.
+"""Measures the workloads on a real GPU with Nsight Compute and writes one table a question.
 
-    measure.py verify  --binaries DIR --out DIR     every program verifies itself
-    measure.py counts  --binaries DIR --out DIR     instruction counts, five repetitions
-    measure.py cycles  --binaries DIR --out DIR     elapsed cycles in a pass of their own, cold and natural warm
+    measure.py verify|cold|warm|traffic|pipes|stalls|floors ...  --libraries DIR --out DIR
 
-DIR holds one executable a program (built by `cargo xtask validate --build`), so that hardware and
-simulator run the same machine code. The list of programs and their arguments is workloads/workloads.toml.
-Clocks are left as found and recorded beside the data. Needs Python 3.11, ncu, nvidia-smi; nothing else.
+DIR holds one shared library a program (`workloads/run_all.sh --libraries --bin DIR`), whose device code is that of the executables that the
+simulator runs; all of them run in one process (runner.cu), so that the profiler starts once a repetition. A table
+has a row for each launch; a cell holds one value a repetition, separated by blanks. Clocks are left as found.
+Needs Python 3.11, ncu, nvidia-smi and the runner, built by plain nvcc.
 """
 
 import argparse
@@ -16,135 +15,320 @@ import datetime
 import io
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-COUNTS = {
+ONE_PASS = {
+    "cycles": "sm__cycles_elapsed.max",
+    "duration_ns": "gpu__time_duration.sum",
     "inst_executed": "smsp__inst_executed.sum",
     "thread_inst_executed": "smsp__thread_inst_executed.sum",
     "warps_launched": "smsp__warps_launched.sum",
     "inst_issued": "smsp__inst_issued.sum",
+    "active_cycles": "sm__cycles_active.sum",
+    "l2_cycles": "lts__cycles_elapsed.max",
+    "dram_cycles": "dram__cycles_elapsed.max",
 }
-CYCLES = {
-    "cycles": "sm__cycles_elapsed.max",
-    "duration_ns": "gpu__time_duration.sum",
+TRAFFIC = {
+    "l1_sectors": "l1tex__t_sectors.sum",
+    "l1_sector_hits": "l1tex__t_sectors_lookup_hit.sum",
+    "l1_requests": "l1tex__t_requests.sum",
+    "l2_sectors": "lts__t_sectors.sum",
+    "l2_sector_hits": "lts__t_sectors_lookup_hit.sum",
+    "l2_sectors_of_sms": "lts__t_sectors_srcunit_tex.sum",
+    "l2_sector_hits_of_sms": "lts__t_sectors_srcunit_tex_lookup_hit.sum",
+    "dram_bytes_read": "dram__bytes_read.sum",
+    "dram_bytes_written": "dram__bytes_write.sum",
+    "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+    "shared_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
 }
-REPETITIONS = 5
-SECONDS_A_PROGRAM = 60
+PIPES = {
+    name: f"sm__inst_executed_pipe_{name}.sum"
+    for name in ["alu", "fma", "fmaheavy", "fp16", "fp64", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "tex"]
+}
+STALLED = re.compile(r"smsp__average_warps_issue_stalled_(?!.*not_issued)([a-z_]+)_per_issue_active")
+
+COLD, WARM = ["--cache-control", "all"], ["--cache-control", "none"]
+# question -> metrics (a pattern is looked up on the machine), options, whether one pass must do
+QUESTIONS = {
+    "cold": (ONE_PASS, COLD, True),
+    "warm": (ONE_PASS, WARM, True),
+    "traffic": (TRAFFIC, COLD, False),
+    "pipes": (PIPES, COLD, False),
+    "stalls": (STALLED, COLD, False),
+}
+LAUNCH = {"registers": "launch__registers_per_thread", "shared": "launch__shared_mem_per_block"}
 
 
-def programs(size):
-    table = tomllib.loads((ROOT / "workloads" / "workloads.toml").read_text())
-    for entry in table["program"]:
-        arguments = entry.get(size, [])
-        yield entry["name"], [str(argument) for argument in arguments]
+def lines(arguments):
+    """(label, library, arguments) of each program and size; sizes have libraries of their own, so that what a
+    program leaves in its variables is not seen by its next run."""
+    folder = pathlib.Path(arguments.libraries)
+    programs = tomllib.loads((ROOT / "workloads" / "workloads.toml").read_text())["program"]
+    for size in arguments.sizes:
+        for entry in programs:
+            words = [] if size == "default" else entry.get(size)
+            library = folder / f"{entry['name']}.so"
+            if words is None or not library.exists() or not re.search(arguments.only, f"{entry['name']}/{size}"):
+                continue
+            own = folder / f"{entry['name']}.{size}.so"
+            if not own.exists():
+                shutil.copy(library, own)
+            yield f"{entry['name']}/{size}", str(own), words
 
 
-def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_A_PROGRAM * 4, **options)
+def run(command, seconds=600):
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
 
 
-def provenance(arguments):
-    query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem"
+def provenance(question, arguments, notes):
+    query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,temperature.gpu,power.draw"
     card = run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]).stdout.strip()
-    version = run(["ncu", "--version"]).stdout.strip().splitlines()[-1]
+    version = run([arguments.ncu, "--version"]).stdout.strip().splitlines()[-1]
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     return [
-        f"# command: measure.py {arguments.question} --size {arguments.size}",
+        f"# command: measure.py {question} --sizes {' '.join(arguments.sizes)}",
         f"# date: {date}",
         f"# card ({query}): {card}",
         f"# profiler: {version}; clocks left as found (--clock-control none)",
+        *(f"# {note}" for note in notes),
     ]
 
 
-def profile(binary, program_arguments, metrics, options):
-    """Rows of one profiled run: (launch, kernel, grid, block, {name: value})."""
-    command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", *options]
-    command += ["--metrics", ",".join(metrics.values()), "--print-units", "base", str(binary), *program_arguments]
+def known_metrics(arguments, cache=[]):
+    if not cache:
+        text = run([arguments.ncu, "--query-metrics", "--chip", "gh100"]).stdout
+        cache += [line.split()[0] for line in text.splitlines() if re.match(r"[a-z0-9]+__", line)]
+    return cache
+
+
+def chosen(metrics, arguments):
+    """The metrics that this machine has."""
+    known = set(known_metrics(arguments))
+    if isinstance(metrics, re.Pattern):
+        found = {f"stall_{match.group(1)}": f"{name}.ratio" for name in sorted(known) if (match := metrics.fullmatch(name))}
+        return found
+    if "sm__cycles_elapsed" not in known:
+        return metrics  # the list could not be read
+    missing = [metric for metric in metrics.values() if metric.split(".")[0] not in known]
+    if missing:
+        print(f"not on this machine: {' '.join(missing)}", file=sys.stderr)
+    return {name: metric for name, metric in metrics.items() if metric not in missing}
+
+
+def profile(target, metrics, options, arguments):
+    """Rows of the profiler, what the program printed, and the most passes that a launch took."""
+    asked = list(metrics.values()) + list(LAUNCH.values())
+    command = [arguments.ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", *options]
+    # Progress, and with it the number of passes, is only said where the rows are.
+    command += ["--metrics", ",".join(asked), *target]
     result = run(command)
-    lines = result.stdout.splitlines()
-    start = next((index for index, line in enumerate(lines) if line.startswith('"ID"')), None)
-    if start is None:
-        raise RuntimeError(f"{binary.name}: no profile; {' '.join(lines[-3:])} {result.stderr[-300:]}")
-    rows = list(csv.DictReader(io.StringIO("\n".join(lines[start:]))))[1:]  # the second line holds units
-    for launch, row in enumerate(rows):
-        values = {name: row[metric].replace(",", "") for name, metric in metrics.items()}
-        yield launch, row["Kernel Name"], row["Grid Size"], row["Block Size"], values
+    text = result.stdout
+    text_lines = text.splitlines()
+    start = next((index for index, line in enumerate(text_lines) if line.startswith('"ID"')), None)
+    table = [line for line in text_lines[start or 0 :] if line.startswith('"')]
+    rows = list(csv.DictReader(io.StringIO("\n".join(table))))[1:] if start is not None else []
+    passes = max((int(n) for n in re.findall(r"- (\d+) pass", text + result.stderr)), default=0)
+    if not rows:
+        print("\n".join(text_lines[-5:]), result.stderr[-500:], file=sys.stderr)
+    return rows, result.stdout, passes
 
 
-def write_profiles(arguments, file_name, metrics, variants):
-    """Repetitions are the outer loop, so that a run cut short has whole repetitions of everything."""
-    broken = set()
-    start = time.monotonic()
-    path = pathlib.Path(arguments.out) / file_name
+def fitted(metrics, options, arguments):
+    """As many of the metrics, in their order, as one pass takes."""
+    metrics = dict(metrics)
+    target = [str(arguments.floors)] + ["profile"] if arguments.floors else None
+    while target and len(metrics) > 1:
+        rows, _, passes = profile(target, metrics, [*options, "--launch-count", "1"], arguments)
+        print(f"{len(metrics)} metrics: {passes} passes", flush=True)
+        if rows and passes <= 1:
+            break
+        metrics.popitem()
+    return metrics
+
+
+def values_of(row, metrics):
+    return {name: row[metric].replace(",", "") for name, metric in metrics.items()}
+
+
+def one_repetition(wanted, metrics, options, arguments, broken):
+    """{(label, launch): (kernel, grid, block, registers, shared, values)}, and the most passes."""
+    found, most = {}, 0
+    left = [line for line in wanted if line[0] not in broken]
+    while left:
+        listing = pathlib.Path(arguments.out) / "programs.list"
+        listing.write_text("".join(f"{label} {library} {' '.join(words)}\n" for label, library, words in left))
+        rows, printed, passes = profile([arguments.runner, str(listing)], metrics, options, arguments)
+        most = max(most, passes)
+        ended = {label: int(code) for _, label, code in re.findall(r"^RAN (\d+) (\S+) (\d+)", printed, re.M)}
+        begun = re.findall(r"^BEGIN \d+ (\S+)", printed, re.M)
+        current, launch = None, 0
+        for row in rows:
+            grid = row["Grid Size"]
+            if row["Kernel Name"].startswith("begin_program"):
+                current, launch = left[int(re.findall(r"\d+", grid)[0]) - 1][0], 0
+                continue
+            about = (row["Kernel Name"], grid, row["Block Size"], *(values_of(row, LAUNCH).values()))
+            found[current, launch] = (*about, values_of(row, metrics))
+            launch += 1
+        for label, code in ended.items():
+            if code != 0:
+                print(f"{label}: exit code {code}", file=sys.stderr)
+                broken.add(label)
+        # What was running when the process ended without a word is left out, and the rest goes on.
+        position = next((i for i, line in enumerate(left) if line[0] not in ended), len(left))
+        if position < len(left):
+            print(f"{left[position][0]}: ended the process ({len(begun)} begun)", file=sys.stderr)
+            broken.add(left[position][0])
+        left = left[position + 1 :]
+    return found, most
+
+
+def write(path, head, columns, repetitions):
+    """Cells of all repetitions; a launch that not every repetition has keeps the values it has."""
+    order, about, cells = [], {}, {}
+    for repetition in repetitions:
+        for key, (*what, values) in repetition.items():
+            if key not in about:
+                order.append(key)
+                about[key] = what
+            for name, value in values.items():
+                cells.setdefault((key, name), []).append(value)
     with path.open("w", newline="") as file:
-        file.write("\n".join(provenance(arguments)) + "\n")
-        writer = csv.writer(file)
-        writer.writerow(["program", "variant", "repetition", "launch", "kernel", "grid", "block", *metrics])
-        for repetition in range(arguments.repetitions):
-            for variant, options in variants.items():
-                for name, program_arguments in programs(arguments.size):
-                    binary = pathlib.Path(arguments.binaries) / name
-                    if not binary.exists() or name in broken:
-                        continue
-                    if time.monotonic() - start > arguments.seconds:
-                        print(f"stopped after {arguments.seconds} s in repetition {repetition}", file=sys.stderr)
-                        return len(broken)
-                    try:
-                        for launch, kernel, grid, block, values in profile(binary, program_arguments, metrics, options):
-                            writer.writerow([name, variant, repetition, launch, kernel, grid, block, *values.values()])
-                    except (RuntimeError, subprocess.TimeoutExpired, KeyError) as error:
-                        broken.add(name)
-                        print(f"{name} {variant}: {error}", file=sys.stderr)
-                file.flush()
-                print(f"repetition {repetition} {variant}: {time.monotonic() - start:.0f} s", flush=True)
+        file.write("\n".join(head) + "\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["program", "size", "launch", "kernel", "grid", "block", "registers", "shared", *columns])
+        for key in order:
+            program, size = key[0].split("/")
+            row = [" ".join(cells.get((key, name), [])) for name in columns]
+            writer.writerow([program, size, key[1], *about[key], *row])
+
+
+def read_table(path):
+    """The repetitions of a table, as `write` takes them."""
+    repetitions = []
+    with path.open(newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            key = (f"{row.pop('program')}/{row.pop('size')}", int(row.pop("launch")))
+            about = [row.pop(name) for name in ["kernel", "grid", "block", "registers", "shared"]]
+            cells = {name: cell.split() for name, cell in row.items()}
+            for index in range(max(map(len, cells.values()), default=0)):
+                while len(repetitions) <= index:
+                    repetitions.append({})
+                values = {name: cell[index] for name, cell in cells.items() if index < len(cell)}
+                repetitions[index][key] = (*about, values)
+    return repetitions
+
+
+def ask(question, arguments, deadline):
+    metrics, options, single = QUESTIONS[question]
+    metrics = chosen(metrics, arguments)
+    if single:
+        metrics = fitted(metrics, options, arguments)
+    path = pathlib.Path(arguments.out) / f"{question}.csv"
+    repetitions = read_table(path) if arguments.extend and path.exists() else []
+    wanted, broken, most, longest = list(lines(arguments)), set(), 0, 0
+    for repetition in range(arguments.repetitions):
+        begin = time.monotonic()
+        if begin + longest > deadline:
+            print(f"{question}: {len(repetitions)} repetitions, no time for more", file=sys.stderr)
+            break
+        found, passes = one_repetition(wanted, metrics, options, arguments, broken)
+        repetitions.append(found)
+        most = max(most, passes)
+        longest = max(longest, time.monotonic() - begin)
+        notes = [
+            f"options: {' '.join(options)}; passes of a launch: at most {most}; repetitions: {len(repetitions)}",
+            f"metrics: {' '.join(f'{name}={metric}' for name, metric in metrics.items())}",
+            f"left out: {' '.join(sorted(broken)) or 'nothing'}",
+        ]
+        write(path, provenance(question, arguments, notes), list(metrics), repetitions)
+        print(f"{question} {repetition}: {len(found)} launches, {time.monotonic() - begin:.1f} s", flush=True)
     return len(broken)
 
 
+def floors(arguments, deadline):
+    """Empty kernels, cold and warm: the cycles of each launch."""
+    metrics = fitted({name: ONE_PASS[name] for name in ["cycles", "duration_ns", "active_cycles"]}, WARM, arguments)
+    repetitions = []
+    for _ in range(arguments.repetitions):
+        if time.monotonic() > deadline:
+            break
+        found = {}
+        for state, options in [("cold", COLD), ("warm", WARM)]:
+            rows, _, _ = profile([str(arguments.floors), "profile"], metrics, options, arguments)
+            for launch, row in enumerate(rows):
+                about = (row["Kernel Name"], row["Grid Size"], row["Block Size"], *(values_of(row, LAUNCH).values()))
+                found[f"empty/{state}", launch] = (*about, values_of(row, metrics))
+        repetitions.append(found)
+        head = provenance("floors", arguments, [f"size says whether caches were emptied; repetitions: {len(repetitions)}"])
+        write(pathlib.Path(arguments.out) / "launch_floors.csv", head, list(metrics), repetitions)
+    return 0 if repetitions else 1
+
+
 def verify(arguments):
-    failures = 0
-    path = pathlib.Path(arguments.out) / "verify.csv"
-    with path.open("w", newline="") as file:
-        file.write("\n".join(provenance(arguments)) + "\n")
-        writer = csv.writer(file)
-        writer.writerow(["program", "exit", "last_line"])
-        for name, program_arguments in programs(arguments.size):
-            binary = pathlib.Path(arguments.binaries) / name
-            if not binary.exists():
-                print(f"SKIP {name}: not built")
-                continue
-            try:
-                result = run([str(binary), *program_arguments], cwd=arguments.binaries)
-                code, last = result.returncode, (result.stdout.strip().splitlines() or [""])[-1]
-            except subprocess.TimeoutExpired:
-                code, last = 124, f"no end after {SECONDS_A_PROGRAM * 4} s"
+    """Each program in a run of the runner without a profiler."""
+    wanted, failures, left = list(lines(arguments)), 0, list(lines(arguments))
+    verdicts = {}
+    while left:
+        listing = pathlib.Path(arguments.out) / "programs.list"
+        listing.write_text("".join(f"{label} {library} {' '.join(words)}\n" for label, library, words in left))
+        printed = run([arguments.runner, str(listing)]).stdout
+        current, last = None, ""
+        for line in printed.splitlines():
+            if line.startswith("BEGIN "):
+                current, last = line.split()[2], ""
+            elif line.startswith("RAN "):
+                verdicts[current] = (int(line.split()[3]), last)
+            elif line.startswith(("PASS", "FAIL")):
+                last = line
+        position = next((i for i, line in enumerate(left) if line[0] not in verdicts), len(left))
+        if position < len(left):
+            verdicts[left[position][0]] = (134, "ended the process")
+        left = left[position + 1 :]
+    with (pathlib.Path(arguments.out) / "verify.csv").open("w", newline="") as file:
+        file.write("\n".join(provenance("verify", arguments, [])) + "\n")
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["program", "size", "arguments", "exit", "last_line"])
+        for label, _, words in wanted:
+            code, last = verdicts[label]
             failures += code != 0
-            writer.writerow([name, code, last])
-            print(f"{'ok  ' if code == 0 else 'FAIL'} {name}: {last}", flush=True)
+            writer.writerow([*label.split("/"), " ".join(words), code, last])
+            if code != 0:
+                print(f"FAIL {label}: {code} {last}")
+    print(f"verify: {len(wanted)} runs, {failures} failed", flush=True)
     return failures
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("question", choices=["verify", "counts", "cycles"])
-    parser.add_argument("--binaries", required=True)
+    parser.add_argument("questions", nargs="+", choices=["verify", "floors", *QUESTIONS])
+    parser.add_argument("--libraries", required=True)
+    parser.add_argument("--runner", required=True, help="the runner, built from runner.cu")
+    parser.add_argument("--floors", help="the executable of microbench/launch_floor.cu")
+    parser.add_argument("--ncu", default=shutil.which("ncu") or "/usr/local/cuda/bin/ncu")
     parser.add_argument("--out", default=os.environ.get("OUT", "."))
-    parser.add_argument("--size", default="default", help="which arguments of workloads.toml: small, default, large")
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--seconds", type=int, default=3600, help="stop between programs after this time")
+    parser.add_argument("--sizes", nargs="+", default=["default", "medium"])
+    parser.add_argument("--only", default=".", help="expression that `program/size` must match")
+    parser.add_argument("--extend", action="store_true", help="add repetitions to the tables that are there")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=3600, help="begin no repetition that would end later")
     arguments = parser.parse_args()
-    if arguments.question == "verify":
-        failures = verify(arguments)
-    elif arguments.question == "counts":
-        failures = write_profiles(arguments, "counts.csv", COUNTS, {"counts": []})
-    else:
-        cold = ["--cache-control", "all"]
-        warm = ["--cache-control", "none", "--replay-mode", "application"]
-        failures = write_profiles(arguments, "cycles.csv", CYCLES, {"cold": cold, "warm": warm})
+    deadline = time.monotonic() + arguments.seconds
+    failures = 0
+    for question in arguments.questions:
+        if question == "verify":
+            failures += verify(arguments)
+        elif question == "floors":
+            failures += floors(arguments, deadline)
+        else:
+            failures += ask(question, arguments, deadline)
     sys.exit(1 if failures else 0)
 
 

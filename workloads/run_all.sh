@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Builds every workload and runs it on the GPU of this machine; ends with a table and fails if any program fails.
 #
-#   run_all.sh [--size small|default|large] [--arch sm_90] [--only REGEX] [--bin DIR] [--build-only | --run-only]
+#   run_all.sh [--size small|default|medium|large] [--arch sm_90] [--only REGEX] [--bin DIR] [--build-only | --run-only | --libraries]
+#
+# With --libraries each program becomes a shared library for validation/runner.cu, of the same device code.
 #
 # Environment: NVCC (default: nvcc on PATH, else the project's own), JOBS (parallel builds), RUN_JOBS (programs that
-# share the GPU), LIMIT (seconds for one program), LAUNCHER (words put before each program), OUT (a folder for
-# workloads.csv and each program's output).
+# share the GPU), LIMIT (seconds for one program), LAUNCHER (words put before each program),
+# DRIVER_FOLDER (where a libcuda.so to link with is), OUT (a folder for workloads.csv and each program's output).
 set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-size=default arch=sm_90 only=. bin= build=1 run=1
+size=default arch=sm_90 only=. bin= build=1 run=1 suffix=
 while [ $# -gt 0 ]; do
     case $1 in
         --size) size=$2; shift 2 ;;
@@ -17,10 +19,11 @@ while [ $# -gt 0 ]; do
         --bin) bin=$2; shift 2 ;;
         --build-only) run=0; shift ;;
         --run-only) build=0; shift ;;
+        --libraries) run=0 suffix=.so; shift ;;
         *) echo "run_all.sh: unknown argument \`$1\`; see the head of this file" >&2; exit 2 ;;
     esac
 done
-case $size in small | default | large) ;; *) echo "run_all.sh: --size is small, default or large, not \`$size\`" >&2; exit 2 ;; esac
+case $size in small | default | medium | large) ;; *) echo "run_all.sh: --size is small, default, medium or large, not \`$size\`" >&2; exit 2 ;; esac
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 bin=${bin:-$scratch/bin}
@@ -50,8 +53,13 @@ if [ $build = 1 ]; then
         target=$arch
         [ "${need#sm_}" -gt "${arch#sm_}" ] 2>/dev/null && target=$need
         options=()
-        for library in $links; do options+=("-l$library"); done
-        if ! "$nvcc" -O3 -std=c++17 "-arch=$target" "$here/$source" -o "$bin/$name" "${options[@]}" >"$scratch/out/$name.build" 2>&1; then
+        if [ -n "$suffix" ]; then
+            options+=(-shared -Xcompiler -fPIC -include "$scratch/main.h" -Dmain=workload_main)
+        else
+            [ -n "${DRIVER_FOLDER:-}" ] && options+=("-L$DRIVER_FOLDER")
+            for library in $links; do options+=("-l$library"); done
+        fi
+        if ! "$nvcc" -O3 -std=c++17 "-arch=$target" "$here/$source" -o "$bin/$name$suffix" "${options[@]}" >"$scratch/out/$name.build" 2>&1; then
             # Where the toolkit has no stub of the driver's library, link with the driver itself.
             [ -n "$links" ] && "$nvcc" -O3 -std=c++17 "-arch=$target" "$here/$source" -o "$bin/$name" -Xlinker -l:libcuda.so.1 \
                 >>"$scratch/out/$name.build" 2>&1 && return 0
@@ -60,12 +68,13 @@ if [ $build = 1 ]; then
         fi
     }
     export -f build_one
-    export nvcc arch here bin scratch
+    export nvcc arch here bin scratch suffix
+    echo 'extern "C" int workload_main(int, char**);' >"$scratch/main.h"
     xargs -d '\n' -P "${JOBS:-$(nproc)}" -I{} bash -c 'build_one "$1"' _ {} <"$scratch/programs"
 fi
 if [ $run = 0 ]; then
     missing=0
-    while IFS='|' read -r name _; do [ -x "$bin/$name" ] || missing=$((missing + 1)); done <"$scratch/programs"
+    while IFS='|' read -r name _; do [ -e "$bin/$name$suffix" ] || missing=$((missing + 1)); done <"$scratch/programs"
     echo "$(wc -l <"$scratch/programs") programs for $arch under $bin, $missing not built"
     exit $((missing > 0))
 fi

@@ -24,6 +24,10 @@ pub struct Program {
     pub source: String,
     /// Arguments for a quick check.
     pub small: Vec<String>,
+    /// Arguments for a size that fills the GPU, where it has one.
+    #[serde(default)]
+    #[allow(dead_code, reason = "read by measure.py and lockstep correlate; parsed here so that it is checked")]
+    pub medium: Option<Vec<String>>,
     /// Arguments for hardware.
     #[allow(
         dead_code,
