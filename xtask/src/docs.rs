@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
-use crate::{process, project, simulator, workloads};
+use crate::{process, project, simulator, validate, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fmt::Write;
@@ -28,6 +28,10 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/workloads.md",
         make: workload_table,
+    },
+    Page {
+        path: "docs/reference/model_card_h200.md",
+        make: || Ok(format!("{NOTICE}{}", validate::model_card("h200")?)),
     },
 ];
 

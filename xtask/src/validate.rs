@@ -1,7 +1,11 @@
 //! `cargo xtask validate`: error of the simulator against measured hardware.
+//!
+//! Builds the simulator and the programs (the machine code that hardware was measured with), then
+//! runs `lockstep correlate`. With `--record` the figures join `validation/history.csv`.
 
-use crate::{process, simulator};
-use anyhow::{Result, bail};
+use crate::cuda::{self, Missing};
+use crate::{process, project, simulator, workloads};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::time::Duration;
 
@@ -11,29 +15,97 @@ pub struct Validate {
     /// GPU whose measurements are compared
     #[arg(long, default_value = "h200")]
     gpu: String,
-    /// The development set at coarse sizes
+    /// The development set at the default size, in minutes
     #[arg(long)]
     quick: bool,
+    /// Add the figures to validation/history.csv under the newest commit
+    #[arg(long)]
+    record: bool,
+    /// Build the programs and stop
+    #[arg(long)]
+    build: bool,
+    /// More options for `lockstep correlate`
+    #[arg(last = true)]
+    options: Vec<String>,
 }
+
+/// The architecture whose machine code was measured.
+const ARCHITECTURE: &str = "sm_90";
 
 impl Validate {
     /// Runs it.
     pub fn run(self) -> Result<()> {
         simulator::build()?;
-        let known = process::capture(
-            &mut simulator::lockstep(&["correlate", "--help"]),
-            Duration::from_secs(30),
-        )?;
-        if !known.success() {
-            bail!(
-                "this version of lockstep has no `correlate` command yet, so there is nothing to \
-                 compare with; measurements of real GPUs will stand under validation/hardware"
-            );
+        build_programs()?;
+        if self.build {
+            return Ok(());
         }
-        let mut arguments = vec!["correlate", "--gpu", self.gpu.as_str()];
+        let mut arguments = vec!["correlate".to_owned(), "--gpu".into(), self.gpu.clone()];
         if self.quick {
-            arguments.push("--quick");
+            arguments.push("--quick".into());
         }
-        process::run(&mut simulator::lockstep(&arguments))
+        if self.record {
+            if !git(&["status", "--porcelain", "--", "crates", "configs"])?.is_empty() {
+                bail!(
+                    "crates/ or configs/ hold changes that no commit names; commit them before --record"
+                );
+            }
+            let commit = git(&["log", "-1", "--format=%h:%cs"])?;
+            arguments.extend(["--commit".into(), commit]);
+            arguments.extend(["--history".into(), "validation/history.csv".into()]);
+        }
+        arguments.extend(self.options);
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        process::run(&mut simulator::lockstep(&words))
     }
+}
+
+/// Compiles what is missing or older than its source.
+fn build_programs() -> Result<()> {
+    let folder = project::local().join("bin").join(ARCHITECTURE);
+    let mut stale = Vec::new();
+    for program in workloads::all()? {
+        if !program.is_built(&folder.join(&program.name))? {
+            stale.push(program.name);
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    let toolkit = cuda::toolkit().map_err(|missing| match missing {
+        Missing::Index(reason) => anyhow::anyhow!("no CUDA compiler: {reason}"),
+        Missing::Machine(error) => error,
+    })?;
+    println!("Compiling {} programs for {ARCHITECTURE}", stale.len());
+    process::run(
+        process::command("bash")
+            .arg("workloads/run_all.sh")
+            .args(["--build-only", "--arch", ARCHITECTURE, "--bin"])
+            .arg(&folder)
+            .args(["--only", &format!("^({})$", stale.join("|"))])
+            .env("NVCC", toolkit.nvcc())
+            // The driver's library exists only where a driver does, except for ours.
+            .env("DRIVER_FOLDER", project::release().join("lockstep-shims")),
+    )
+}
+
+fn git(arguments: &[&str]) -> Result<String> {
+    let output = process::capture(
+        process::command("git").args(arguments),
+        Duration::from_secs(30),
+    )?;
+    if !output.success() {
+        bail!("git {}: {}", arguments.join(" "), output.tail(3));
+    }
+    Ok(output.out.trim().to_owned())
+}
+
+/// The model card of a GPU, from the history and the heads of its measurements.
+pub fn model_card(gpu: &str) -> Result<String> {
+    use lockstep_correlation::{Hardware, Sets, card, history};
+    let validation = project::root().join("validation");
+    let hardware = Hardware::load(&validation.join("hardware").join(gpu))?;
+    let sets = Sets::load(&validation.join("sets.toml"))?;
+    let rows = history::load(&validation.join("history.csv")).context("validation/history.csv")?;
+    Ok(card::markdown(gpu, &hardware, &sets, &rows))
 }

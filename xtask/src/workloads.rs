@@ -26,7 +26,10 @@ pub struct Program {
     pub small: Vec<String>,
     /// Arguments for a size that fills the GPU, where it has one.
     #[serde(default)]
-    #[allow(dead_code, reason = "read by measure.py and lockstep correlate; parsed here so that it is checked")]
+    #[allow(
+        dead_code,
+        reason = "read by measure.py and lockstep correlate; parsed here so that it is checked"
+    )]
     pub medium: Option<Vec<String>>,
     /// Arguments for hardware.
     #[allow(
@@ -87,6 +90,14 @@ impl Program {
     /// Whether it has this tag.
     pub fn is(&self, tag: &str) -> bool {
         self.tags.iter().any(|own| own == tag)
+    }
+
+    /// Whether this executable is there and younger than its source.
+    pub fn is_built(&self, executable: &Path) -> Result<bool> {
+        is_newer(
+            executable,
+            &project::root().join("workloads").join(&self.source),
+        )
     }
 
     /// Compiles it with plain nvcc and answers the executable; a newer source is compiled again.

@@ -1,5 +1,6 @@
 //! The commands, one file each; to add one, a file and a line here.
 
+mod correlate;
 mod disasm;
 mod doctor;
 mod gpus;
@@ -21,6 +22,8 @@ pub enum Command {
     Kernel(kernel::Kernel),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
+    /// Error against a real GPU: figures, plot and page
+    Correlate(correlate::Correlate),
     /// Read counters of a real GPU as time series, without touching the program
     Sample(sample::SampleArguments),
     /// Own the counters of every real GPU of this node
@@ -42,6 +45,7 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
+            Self::Correlate(command) => command.run(),
             Self::Sample(command) => command.run(),
             Self::Sampled(command) => command.run(),
             Self::Topology(command) => command.run(),

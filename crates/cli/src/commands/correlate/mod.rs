@@ -1,0 +1,236 @@
+//! `lockstep correlate`: error against a real GPU, by the validation protocol.
+//!
+//! Runs the programs of the sets, each in a process of its own (`programs`), compares what they
+//! left with the measurements (the crate `lockstep-correlation`), and writes text, plot and page.
+
+mod programs;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use lockstep_correlation::hardware::Case;
+use lockstep_correlation::{
+    Hardware, Report, Set, Sets, compare, history, page, plot, table, text,
+};
+use programs::{Programs, Workload};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Error against a real GPU: figures, plot and page.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  lockstep correlate --gpu h200 --quick\n  lockstep correlate --gpu h200 --only softmax --set l2.hit-latency=\"210 cycles\"\n  lockstep correlate --gpu h200 --programs sealed"
+)]
+pub struct Correlate {
+    /// GPU of the catalogue whose measurements are compared
+    #[arg(long, value_name = "NAME", default_value = lockstep_config::DEFAULT_GPU)]
+    gpu: String,
+    /// Folder of measurements, or one table of cold cycles [default: validation/hardware/<gpu>]
+    #[arg(long, value_name = "DIR|CSV")]
+    hardware: Option<PathBuf>,
+    /// The development set at the default size
+    #[arg(long)]
+    quick: bool,
+    /// Set of programs; may be repeated [default: calibration, development and untimed]
+    #[arg(long, value_enum, value_name = "SET")]
+    programs: Vec<SetName>,
+    /// Size of the programs; may be repeated [default: default and medium]
+    #[arg(long = "size", value_name = "SIZE")]
+    sizes: Vec<String>,
+    /// Only programs whose `name/size` contains this; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    only: Vec<String>,
+    /// Change one setting of the simulated GPU; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Programs simulated at a time, each on one thread; 0 takes what the machine has
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    jobs: usize,
+    /// Seconds after which a program counts as hanging
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    limit: u64,
+    /// Compare the run folders that are under --out already, and simulate only what is not there
+    #[arg(long)]
+    reuse: bool,
+    /// Folder with one executable a program [default: .lockstep/bin/sm_<architecture>]
+    #[arg(long, value_name = "DIR")]
+    binaries: Option<PathBuf>,
+    /// The table of programs
+    #[arg(long, value_name = "FILE", default_value = "workloads/workloads.toml")]
+    workloads: PathBuf,
+    /// The split into sets
+    #[arg(long, value_name = "FILE", default_value = "validation/sets.toml")]
+    sets: PathBuf,
+    /// Folder for the results [default: lockstep-out/correlate-<gpu>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Add the figures to this table under the name given by --commit
+    #[arg(long, value_name = "FILE", requires = "commit")]
+    history: Option<PathBuf>,
+    /// `NAME:DAY` of the commit that was built
+    #[arg(long, value_name = "NAME:DAY")]
+    commit: Option<String>,
+}
+
+/// Names for [`Set`].
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SetName {
+    /// Parameters may be fitted to it
+    Calibration,
+    /// Looked at, never fitted to
+    Development,
+    /// Once a release
+    Sealed,
+    /// Counts only
+    Untimed,
+}
+
+impl From<SetName> for Set {
+    fn from(name: SetName) -> Self {
+        match name {
+            SetName::Calibration => Self::Calibration,
+            SetName::Development => Self::Development,
+            SetName::Sealed => Self::Sealed,
+            SetName::Untimed => Self::Untimed,
+        }
+    }
+}
+
+impl Correlate {
+    /// Runs it; the exit code is 1 when a program cannot be compared or a count differs.
+    pub fn run(self) -> anyhow::Result<i32> {
+        let config =
+            lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
+        let architecture = config.device.compute_capability.architecture();
+        let hardware_path = self
+            .hardware
+            .clone()
+            .unwrap_or_else(|| Path::new("validation/hardware").join(&self.gpu));
+        let hardware = Hardware::load(&hardware_path).with_context(|| {
+            format!(
+                "no measurements of `{}` to compare with; name them with --hardware",
+                self.gpu
+            )
+        })?;
+        let sets = Sets::load(&self.sets)?;
+        let workloads = programs::load(&self.workloads)?;
+        let chosen = self.chosen(&sets, &workloads, &hardware);
+        ensure!(
+            !chosen.is_empty(),
+            "no program of these sets and sizes matches; see {} and --only",
+            self.sets.display()
+        );
+        let out = self
+            .out
+            .clone()
+            .unwrap_or_else(|| Path::new("lockstep-out").join(format!("correlate-{}", self.gpu)));
+        std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
+
+        let runs = Programs {
+            gpu: &self.gpu,
+            settings: &self.settings,
+            binaries: self
+                .binaries
+                .clone()
+                .unwrap_or_else(|| Path::new(".lockstep/bin").join(format!("sm_{architecture}"))),
+            out: out.join("runs"),
+            limit: self.limit,
+            jobs: self.jobs,
+            reuse: self.reuse,
+        }
+        .run(&chosen)?;
+        let report = compare(&self.gpu, &sets, &hardware, &runs);
+        self.write(&report, &hardware, &out)?;
+        let exact = report.exact();
+        Ok(i32::from(
+            !report.failures().is_empty() || exact.equal != exact.repeating,
+        ))
+    }
+
+    /// The programs to run, each with its size.
+    fn chosen(
+        &self,
+        sets: &Sets,
+        workloads: &BTreeMap<String, Workload>,
+        hardware: &Hardware,
+    ) -> Vec<(Case, Workload)> {
+        let wanted: Vec<Set> = match (self.quick, self.programs.is_empty()) {
+            (true, true) => vec![Set::Development],
+            (false, true) => vec![Set::Calibration, Set::Development, Set::Untimed],
+            (_, false) => self.programs.iter().map(|name| (*name).into()).collect(),
+        };
+        let sizes: Vec<String> = match (self.quick, self.sizes.is_empty()) {
+            (true, true) => vec!["default".into()],
+            (false, true) => vec!["default".into(), "medium".into()],
+            (_, false) => self.sizes.clone(),
+        };
+        let mut chosen = Vec::new();
+        for set in wanted {
+            for program in sets.programs(set) {
+                for size in &sizes {
+                    let case = Case {
+                        program: program.into(),
+                        size: size.clone(),
+                    };
+                    let name = format!("{program}/{size}");
+                    let matches =
+                        self.only.is_empty() || self.only.iter().any(|text| name.contains(text));
+                    // A program without this size was not measured at it; one that the table lacks
+                    // altogether is kept, so that it is listed.
+                    let has_size = workloads
+                        .get(program)
+                        .is_none_or(|workload| workload.arguments(size).is_some());
+                    if matches && (has_size || hardware.cold.launches.contains_key(&case)) {
+                        chosen.push((case, workloads.get(program).cloned().unwrap_or_default()));
+                    }
+                }
+            }
+        }
+        chosen
+    }
+
+    fn write(&self, report: &Report, hardware: &Hardware, out: &Path) -> anyhow::Result<()> {
+        let said = text::text(report);
+        let mut provenance = hardware.cold.provenance.clone();
+        provenance.push((
+            "simulator".into(),
+            format!(
+                "lockstep {}, {}",
+                env!("CARGO_PKG_VERSION"),
+                self.commit.as_deref().unwrap_or("commit not named")
+            ),
+        ));
+        provenance.push((
+            "settings changed".into(),
+            if self.settings.is_empty() {
+                "none".into()
+            } else {
+                self.settings.join(" ")
+            },
+        ));
+        let files = [
+            ("report.txt", said.clone().into_bytes()),
+            ("scatter.svg", plot::svg(report).into_bytes()),
+            ("index.html", page::html(report, &provenance).into_bytes()),
+            ("comparison.csv", table::csv(report)?),
+        ];
+        for (name, contents) in files {
+            let path = out.join(name);
+            std::fs::write(&path, contents)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        print!("{said}");
+        println!("results in {}", out.display());
+        let (Some(path), Some(commit)) = (&self.history, &self.commit) else {
+            return Ok(());
+        };
+        ensure!(
+            self.only.is_empty() && self.settings.is_empty(),
+            "--history keeps figures of whole sets with the settings of the catalogue; leave --only and --set out"
+        );
+        let (name, day) = commit.split_once(':').unwrap_or((commit, ""));
+        let mut rows = history::load(path)?;
+        history::add(&mut rows, history::rows(report, name, day));
+        history::save(path, &rows).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(())
+    }
+}

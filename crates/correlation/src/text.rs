@@ -1,0 +1,260 @@
+//! The report as text, for a terminal.
+
+use crate::cause;
+use crate::compare::{Headline, Report};
+use crate::counters::COUNTERS;
+use crate::figures::Summary;
+use crate::sets::Set;
+use std::fmt::Write;
+
+/// How many of the worst kernels are named.
+pub const WORST: usize = 10;
+
+/// All figures of the protocol.
+pub fn text(report: &Report) -> String {
+    let mut page = String::new();
+    programs(&mut page, report);
+    kernels(&mut page, report);
+    figures(&mut page, report);
+    counters(&mut page, report);
+    counts(&mut page, report);
+    worst(&mut page, report);
+    verdict(&mut page, report);
+    page
+}
+
+/// A share as the reader sees it.
+pub fn percent(value: f64) -> String {
+    if value.is_finite() {
+        format!("{:.1} %", value * 100.0)
+    } else {
+        "unbounded".into()
+    }
+}
+
+/// A count with separators.
+pub fn count(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 {
+        format!("-{text}")
+    } else {
+        text
+    }
+}
+
+/// The sets that the report has programs of, without the untimed one.
+pub fn timed_sets(report: &Report) -> Vec<Set> {
+    Set::ALL
+        .into_iter()
+        .filter(|set| {
+            *set != Set::Untimed && report.programs.iter().any(|program| program.set == *set)
+        })
+        .collect()
+}
+
+fn programs(page: &mut String, report: &Report) {
+    let _ = writeln!(
+        page,
+        "── programs ──\n{:<34} {:<12} {:>16} {:>16} {:>9}",
+        "program", "set", "hardware", "simulated", "error"
+    );
+    for program in &report.programs {
+        let name = format!("{}/{}", program.case.program, program.case.size);
+        if let Some(failure) = &program.failure {
+            let _ = writeln!(page, "{name:<34} {:<12} {failure}", program.set.name());
+            continue;
+        }
+        let sums = program.kernels.iter().filter_map(|kernel| kernel.cycles());
+        let (hardware, simulated) = sums.fold((0.0, 0.0), |(h, s), pair| {
+            (h + pair.hardware.median(), s + pair.simulated)
+        });
+        let error = match program.set {
+            Set::Untimed => "untimed".into(),
+            _ => program.error(|_| true).map_or("unknown".into(), percent),
+        };
+        let _ = writeln!(
+            page,
+            "{name:<34} {:<12} {:>16} {:>16} {error:>9}",
+            program.set.name(),
+            count(hardware),
+            count(simulated)
+        );
+    }
+}
+
+fn kernels(page: &mut String, report: &Report) {
+    let _ = writeln!(
+        page,
+        "\n── kernels ──\n{:<34} {:<26} {:>8} {:>14} {:>14} {:>9} stratum",
+        "program", "kernel", "launches", "hardware", "simulated", "error"
+    );
+    for program in report.timed(&Set::ALL) {
+        for kernel in &program.kernels {
+            let Some(pair) = kernel.cycles() else {
+                continue;
+            };
+            let stratum = match (kernel.is_small(), kernel.is_right()) {
+                (false, _) => "large",
+                (true, true) => "small, right",
+                (true, false) => "small, off",
+            };
+            let _ = writeln!(
+                page,
+                "{:<34} {:<26} {:>8} {:>14} {:>14} {:>9} {stratum}",
+                format!("{}/{}", program.case.program, program.case.size),
+                kernel.name,
+                kernel.launches,
+                count(pair.hardware.median()),
+                count(pair.simulated),
+                percent(pair.error)
+            );
+        }
+    }
+}
+
+/// One line of figures.
+fn line(summary: &Summary) -> String {
+    format!(
+        "mean {}, median {}, 90th percentile {}, maximum {}, weighted by time {} ({} programs)",
+        percent(summary.mean),
+        percent(summary.median),
+        percent(summary.ninetieth),
+        percent(summary.maximum),
+        percent(summary.time_weighted),
+        summary.count
+    )
+}
+
+/// What goes beside a mean of errors.
+pub fn headline_text(headline: &Headline) -> String {
+    format!(
+        "{}; exp(mean |ln|) − 1 {}, R² of logarithms {}",
+        line(&headline.errors),
+        percent(headline.log_error),
+        headline
+            .log_r_squared
+            .map_or("undefined".into(), |value| format!("{value:.4}"))
+    )
+}
+
+fn figures(page: &mut String, report: &Report) {
+    let _ = writeln!(
+        page,
+        "\n── error of cycles, caches emptied before every launch ──"
+    );
+    let sets = timed_sets(report);
+    let mut groups: Vec<(String, Vec<Set>)> = sets
+        .iter()
+        .map(|set| (set.name().to_owned(), vec![*set]))
+        .collect();
+    if sets.len() > 1 {
+        groups.push(("together".into(), sets));
+    }
+    for (name, sets) in groups {
+        match report.headline(&sets, |_| true) {
+            Some(headline) => {
+                let _ = writeln!(page, "{name}: {}", headline_text(&headline));
+            }
+            None => {
+                let _ = writeln!(page, "{name}: no figure");
+                continue;
+            }
+        }
+        if let Some(large) = report.headline(&sets, |kernel| !kernel.is_small()) {
+            let _ = writeln!(
+                page,
+                "    kernels of 20,000 net cycles and more: {}",
+                headline_text(&large)
+            );
+        }
+        let (right, all) = report.small_kernels(&sets);
+        let _ = writeln!(
+            page,
+            "    kernels below that: {right} of {all} within 10 % or 400 cycles"
+        );
+    }
+}
+
+fn counters(page: &mut String, report: &Report) {
+    let _ = writeln!(
+        page,
+        "\n── counters, error over programs (traffic relative to at least 5 % of the footprint) ──"
+    );
+    let sets = timed_sets(report);
+    for counter in COUNTERS {
+        let text = report
+            .counter(&sets, counter)
+            .map_or("not known on both sides".into(), |summary| line(&summary));
+        let _ = writeln!(page, "{:<22} {text}", counter.name);
+    }
+}
+
+fn counts(page: &mut String, report: &Report) {
+    let exact = report.exact();
+    let _ = writeln!(
+        page,
+        "\n── instruction counts ──\n{} of {} launches whose hardware counts repeat are equal ({} launches in all)",
+        exact.equal, exact.repeating, exact.launches
+    );
+    for program in &report.programs {
+        if let Some(difference) = &program.exact.first_difference {
+            let _ = writeln!(
+                page,
+                "differs: {}/{} {difference}",
+                program.case.program, program.case.size
+            );
+        }
+    }
+}
+
+fn worst(page: &mut String, report: &Report) {
+    let _ = writeln!(page, "\n── worst kernels ──");
+    for (case, kernel) in report.worst(WORST) {
+        let Some(pair) = kernel.cycles() else {
+            continue;
+        };
+        let _ = writeln!(
+            page,
+            "{:>9}  {}/{} {}: {} cycles on hardware, {} simulated; {}",
+            percent(pair.error),
+            case.program,
+            case.size,
+            kernel.name,
+            count(pair.hardware.median()),
+            count(pair.simulated),
+            cause::likely(kernel)
+        );
+    }
+}
+
+fn verdict(page: &mut String, report: &Report) {
+    let failures = report.failures();
+    if failures.is_empty() {
+        let sets = timed_sets(report);
+        if let Some(headline) = report.headline(&sets, |_| true) {
+            let _ = writeln!(
+                page,
+                "\nheadline: {} mean error of {} programs",
+                percent(headline.errors.mean),
+                headline.errors.count
+            );
+        }
+        return;
+    }
+    let _ = writeln!(
+        page,
+        "\nno headline: {} of {} programs cannot be compared",
+        failures.len(),
+        report.programs.len()
+    );
+    for (case, failure) in failures {
+        let _ = writeln!(page, "  {}/{} {failure}", case.program, case.size);
+    }
+}
