@@ -382,13 +382,16 @@ fn exact_counts(
     counts
 }
 
+/// One launch as hardware and as the simulator saw it.
+type Both<'launch> = (&'launch Launch, &'launch BTreeMap<String, f64>);
+
 fn kernels(
     hardware: &Hardware,
     measured: &BTreeMap<u64, Launch>,
     run: &ProgramRun,
 ) -> Vec<KernelComparison> {
     let mut names: Vec<String> = Vec::new();
-    let mut members: BTreeMap<String, Vec<(&Launch, &BTreeMap<String, f64>)>> = BTreeMap::new();
+    let mut members: BTreeMap<String, Vec<Both>> = BTreeMap::new();
     for (launch, simulated) in measured.values().zip(&run.launches) {
         let name = short_name(&launch.kernel);
         if !members.contains_key(&name) {
@@ -426,11 +429,7 @@ fn kernels(
 }
 
 /// One counter of one kernel; nothing unless both sides know it for every launch.
-fn pair(
-    counter: &Counter,
-    launches: &[(&Launch, &BTreeMap<String, f64>)],
-    footprint: f64,
-) -> Option<Pair> {
+fn pair(counter: &Counter, launches: &[Both], footprint: f64) -> Option<Pair> {
     let mut measured = Vec::new();
     let mut simulated = 0.0;
     for (launch, own) in launches {
