@@ -12,6 +12,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
+use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};
 
@@ -20,6 +21,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// When the outermost launch began.
     static BEGUN: Cell<u64> = const { Cell::new(0) };
+    /// The outermost launch only adds a node to a graph that is being captured.
+    static CAPTURED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Subscribes to what the mode needs.
@@ -119,12 +122,22 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     if !outermost {
         return;
     }
+    let stream = stream_of(number, data);
     if entering {
         BEGUN.set(clock::now());
+        CAPTURED.set(session.progress.captures(stream));
+    }
+    if CAPTURED.get() {
+        // Nothing runs: the graph's own launch will.
+        return;
     }
     if session.settings.metadata.mode != Mode::Exact {
         if !entering {
-            session.publish_launches(&describe(session, number, data));
+            let launches = describe(session, number, data);
+            session.publish_launches(&launches);
+            if let Some(last) = launches.last() {
+                session.mark(data.context, stream, last);
+            }
         }
         return;
     }
@@ -147,6 +160,26 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     };
     session.arrange_end();
     session.publish_outcome(&outcome);
+}
+
+/// The stream of a launch.
+fn stream_of(number: u32, data: &CallbackData) -> *mut c_void {
+    let parameters = data.functionParams;
+    if parameters.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: CUPTI passes the parameters of the function that `number` names.
+    let stream = unsafe {
+        if numbers::DRIVER_LAUNCH.contains(&number) {
+            (*parameters.cast::<LaunchParameters>()).hStream
+        } else if numbers::DRIVER_LAUNCH_EX.contains(&number) {
+            let config = (*parameters.cast::<LaunchExParameters>()).config.as_ref();
+            config.map_or(std::ptr::null_mut(), |config| config.hStream)
+        } else {
+            (*parameters.cast::<GraphLaunchParameters>()).hStream
+        }
+    };
+    Progress::meant(stream, numbers::DRIVER_PER_THREAD.contains(&number))
 }
 
 fn device_of(session: &Session, context: *mut c_void) -> u32 {

@@ -19,6 +19,7 @@ use crate::driver::Driver;
 use crate::graphs::Graphs;
 use crate::lanes::{Gates, Outcome};
 use crate::ownership::Ownership;
+use crate::progress::{Made, Progress};
 use crate::sampler::{Interval, Sampler};
 use crate::settings::Settings;
 use crate::{clock, host_object, report, worker};
@@ -95,6 +96,8 @@ pub struct Session {
     pub gates: Gates,
     /// Kernels of graphs.
     pub graphs: Graphs,
+    /// How far streams have come, while they share a GPU.
+    pub progress: Progress,
     stopping: Mutex<bool>,
     wake: Condvar,
 }
@@ -153,6 +156,7 @@ impl Session {
             contexts: Mutex::default(),
             gates: Gates::default(),
             graphs: Graphs::open(),
+            progress: Progress::open(),
             stopping: Mutex::new(false),
             wake: Condvar::new(),
         };
@@ -449,8 +453,51 @@ impl Session {
         }
     }
 
+    /// A launch was made into `stream`: have the device tell when it is over, if that matters.
+    pub fn mark(&self, context: *mut c_void, stream: *mut c_void, last: &Launch) {
+        let begins_to_wait = self.progress.launched(&Made {
+            context,
+            stream,
+            device: last.device,
+            context_number: last.context,
+            stream_number: last.stream,
+            launch: last.number,
+            time: last.end,
+        });
+        if begins_to_wait {
+            self.wake.notify_all();
+        }
+    }
+
+    /// Publishes how far streams have come.
+    pub fn publish_progress(&self) {
+        for reached in self.progress.look(clock::now()) {
+            let (device, context) = self.learn_context(reached.device, reached.context);
+            let mut record = Record::new(RecordKind::Progress);
+            record.device = device;
+            record.context = context;
+            record.stream = reached.stream;
+            record.launch = reached.launch;
+            record.begin = reached.after;
+            record.end = reached.before;
+            self.publish(&record);
+        }
+    }
+
+    /// The segment's own file.
+    pub fn segment(&self) -> std::path::PathBuf {
+        lock(&self.publisher).path().to_owned()
+    }
+
+    /// UUIDs of the GPUs that the process uses.
+    pub fn gpus(&self) -> Vec<String> {
+        self.with_devices(|devices| devices.values().map(|one| one.uuid.clone()).collect())
+    }
+
     /// The context goes: read what its profiler counted.
     pub fn context_destroyed(&self, context: *mut c_void) {
+        self.publish_progress();
+        self.progress.forget(context);
         self.publish_outcome(&self.gates.close(context));
     }
 }

@@ -7,11 +7,16 @@ use std::time::Duration;
 
 use lockstep_telemetry::schema::Mode;
 
+use crate::neighbours::Neighbours;
 use crate::session::{self, Session, lock};
 use crate::{activity, clock, host, nvml::Nvml};
 
 /// Time between two looks at activity buffers.
 const FLUSH_INTERVAL: u64 = 100_000_000;
+/// Time between two looks at how far streams have come, while they share a GPU.
+const LOOK_INTERVAL: u64 = 250_000;
+/// Time between two looks for other processes on the same GPU.
+const NEIGHBOURS_INTERVAL: u64 = 50_000_000;
 /// Time between two attempts to become the sampler of a GPU whose sampler went.
 const CLAIM_INTERVAL: u64 = 1_000_000_000;
 
@@ -60,14 +65,43 @@ fn work(session: &'static Session) {
             None
         }
     };
-    let drain = Duration::from_nanos(drain_interval(session));
+    let mut neighbours = Neighbours::new(session.segment());
+    let drain = drain_interval(session);
     let gauges = session.settings.metadata.gauge_interval_nanoseconds();
-    let (mut gauges_due, mut flush_due, mut claim_due) = (0, 0, clock::now() + CLAIM_INTERVAL);
-    while !session.wait(drain) {
+    let follows = session.settings.metadata.mode == Mode::Sampled && !session.traces_kernels();
+    let begun = clock::now();
+    let (mut drain_due, mut gauges_due, mut flush_due) = (begun, 0, 0);
+    let (mut claim_due, mut neighbours_due) = (begun + CLAIM_INTERVAL, 0);
+    loop {
+        // Marks are looked at often, everything else when it is due.
+        let pause = if session.progress.waits() {
+            LOOK_INTERVAL
+        } else {
+            let due = if follows {
+                drain_due.min(neighbours_due)
+            } else {
+                drain_due
+            };
+            due.saturating_sub(clock::now()).max(LOOK_INTERVAL)
+        };
+        if session.wait(Duration::from_nanos(pause)) {
+            break;
+        }
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            session.publish_progress();
+            let now = clock::now();
+            if follows && now >= neighbours_due {
+                session
+                    .progress
+                    .set_neighbours(neighbours.share(&session.gpus()));
+                neighbours_due = now + NEIGHBOURS_INTERVAL;
+            }
+            if now < drain_due {
+                return;
+            }
+            drain_due = now + drain;
             session.beat();
             drain_samples(session);
-            let now = clock::now();
             if now >= flush_due && session.traces_kernels() {
                 activity::flush(session, false);
                 flush_due = now + FLUSH_INTERVAL;
@@ -86,6 +120,7 @@ fn work(session: &'static Session) {
             }
         }));
     }
+    session.publish_progress();
     read_gauges(session, nvml.as_mut());
 }
 

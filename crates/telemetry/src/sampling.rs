@@ -14,6 +14,7 @@ mod habits;
 mod launcher;
 mod rows;
 mod session;
+mod sharing;
 mod view;
 
 pub use attribution::Attribution;

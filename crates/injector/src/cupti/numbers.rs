@@ -38,6 +38,9 @@ pub const DRIVER_LAUNCH_EX: [u32; 2] = [652, 653];
 /// `cuGraphLaunch` and its per-thread form.
 pub const DRIVER_GRAPH_LAUNCH: [u32; 2] = [514, 515];
 
+/// Those of the above whose default stream is the thread's own.
+pub const DRIVER_PER_THREAD: [u32; 4] = [442, 478, 653, 515];
+
 /// Before the call.
 pub const SITE_ENTER: u32 = 0;
 

@@ -14,8 +14,12 @@
 //! other estimated, and parts always add up to the whole. Work that no launch explains goes to the
 //! kernel `(other)`.
 //!
-//! Left out: the order in which the hardware runs concurrent streams, contexts and processes, which
-//! nobody reports. Their warps are taken in the order of launches.
+//! While several streams, contexts or processes are at work at once, the order of launches says
+//! little; then marks tell how far each stream had come, and [`super::sharing`] divides whole runs
+//! of intervals. Every kernel gets the warps that were launched; warps beyond those were restored
+//! after a context switch (the hardware counts them again) and go to `(other)`.
+
+mod shared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,6 +51,24 @@ pub struct Part {
 
 /// Where a launch stands in the queue.
 type Place = (u64, u64);
+
+/// A stream: its process, context and number.
+type Lane = (u32, u32, u32);
+
+fn lane(key: &Key) -> Lane {
+    (key.process, key.context, key.stream)
+}
+
+/// Launches of a stream up to `launch` were over at `end`, and not all of them at `begin`.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    /// Number of the launch.
+    pub launch: u64,
+    /// Nanoseconds since 1970.
+    pub begin: u64,
+    /// Nanoseconds since 1970.
+    pub end: u64,
+}
 
 /// A launch on its way through the device.
 struct Queued {
@@ -82,6 +104,9 @@ pub struct Attribution {
     episode: Option<Episode>,
     /// Samples since the device last did anything.
     idle: u32,
+    /// Launches of each stream in the queue.
+    lanes: BTreeMap<Lane, usize>,
+    marks: BTreeMap<Lane, Vec<Mark>>,
 }
 
 /// After so many samples without any work, launches made before them are over, whatever the count
@@ -103,6 +128,23 @@ impl Attribution {
             habits: Habits::new(counters),
             episode: None,
             idle: 0,
+            lanes: BTreeMap::new(),
+            marks: BTreeMap::new(),
+        }
+    }
+
+    fn enqueue(&mut self, place: Place, one: Queued) {
+        *self.lanes.entry(lane(&one.row.key)).or_default() += 1;
+        self.queue.insert(place, one);
+    }
+
+    fn dequeued(&mut self, one: &Queued) {
+        let lane = lane(&one.row.key);
+        if let Some(count) = self.lanes.get_mut(&lane) {
+            *count -= 1;
+            if *count == 0 {
+                self.lanes.remove(&lane);
+            }
         }
     }
 
@@ -112,7 +154,7 @@ impl Attribution {
         let warps = volume(row.grid) * volume(row.block).div_ceil(32);
         let place = (row.begin, self.arrivals);
         self.arrivals += 1;
-        self.queue.insert(
+        self.enqueue(
             place,
             Queued {
                 row,
@@ -121,8 +163,11 @@ impl Attribution {
                 begun: false,
             },
         );
-        if self.queue.len() > LONGEST_QUEUE {
-            done.extend(self.queue.pop_first().map(|(_, one)| one.row));
+        if self.queue.len() > LONGEST_QUEUE
+            && let Some((_, one)) = self.queue.pop_first()
+        {
+            self.dequeued(&one);
+            done.push(one.row);
         }
     }
 
@@ -178,7 +223,7 @@ impl Attribution {
     fn shares_by_warps(&mut self, sample: &DeviceSample) -> Vec<(Place, f64)> {
         // Whatever still runs stands in the queue again.
         let carried = self.running.take().map(|(place, running)| {
-            self.queue.insert(place, running);
+            self.enqueue(place, running);
             place
         });
         let started = self.warps.and_then(|place| sample.growth[place]);
@@ -399,6 +444,7 @@ impl Attribution {
                 break;
             }
             let over = front.remove_entry();
+            self.dequeued(&over.1);
             let before = if over.1.timed {
                 Some(over)
             } else {
@@ -412,15 +458,15 @@ impl Attribution {
     fn let_go(&mut self, time: u64, done: &mut Vec<LaunchRow>) {
         done.extend(self.running.take().map(|(_, one)| one.row));
         let later = self.queue.split_off(&(time, 0));
-        done.extend(
-            std::mem::replace(&mut self.queue, later)
-                .into_values()
-                .map(|one| one.row),
-        );
+        for one in std::mem::replace(&mut self.queue, later).into_values() {
+            self.dequeued(&one);
+            done.push(one.row);
+        }
     }
 
     /// No sample follows: everything that is left is over.
     pub fn finish(&mut self, done: &mut Vec<LaunchRow>) {
+        self.lanes.clear();
         done.extend(self.running.take().map(|(_, one)| one.row));
         done.extend(
             std::mem::take(&mut self.queue)

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::attribution::{Attribution, DeviceSample};
+use super::attribution::{Attribution, DeviceSample, Mark};
 use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 use crate::schema::counters::HOST_GAUGES;
 use crate::schema::{GAUGES, Metadata};
@@ -55,6 +55,9 @@ pub struct Collector {
 const SETTLE: u64 = 250_000_000;
 /// The same where kernels are timed by activity records, which CUPTI hands over late.
 const SETTLE_TIMED: u64 = 5_000_000_000;
+
+/// Samples of a shared GPU are divided this many nanoseconds at a time.
+const TOGETHER: u64 = 500_000_000;
 
 impl Collector {
     /// Reads the segments of `directory`, whose programs were given `metadata`.
@@ -282,6 +285,18 @@ impl Collector {
                 ));
                 Ok(())
             }
+            RecordKind::Progress => {
+                let process = source.reader.process();
+                let context = context_number(source, record);
+                let mark = Mark {
+                    launch: record.launch,
+                    begin: record.begin,
+                    end: record.end,
+                };
+                self.device(&gpu)
+                    .progressed(process, context, record.stream, mark);
+                Ok(())
+            }
             RecordKind::Gauges | RecordKind::Host => {
                 let of_host = record.kind == RecordKind::Host;
                 let count = if of_host {
@@ -312,17 +327,12 @@ impl Collector {
         gpu: Arc<str>,
         counters: Vec<Option<u64>>,
     ) -> LaunchRow {
-        let context = source
-            .reader
-            .identities()
-            .get(record.context as usize)
-            .map_or(0, |one| one.number);
         LaunchRow {
             launch: record.launch,
             key: Key {
                 gpu,
                 process: source.reader.process(),
-                context,
+                context: context_number(source, record),
                 stream: record.stream,
                 kernel: source
                     .texts
@@ -403,6 +413,18 @@ impl Collector {
             let count = source
                 .held
                 .partition_point(|(_, _, sample)| sample.end < until);
+            // Samples of a shared GPU are divided many at a time: one alone tells little.
+            let oldest = source
+                .held
+                .first()
+                .map_or(u64::MAX, |(.., sample)| sample.end);
+            let patient = until != u64::MAX && oldest.saturating_add(TOGETHER) > until;
+            let devices = &self.devices;
+            let waits =
+                |gpu: &Arc<str>| patient && devices.get(gpu).is_some_and(|one| one.shares());
+            if source.held[..count].iter().any(|(_, gpu, _)| waits(gpu)) {
+                continue;
+            }
             let node = Arc::clone(&source.node);
             ready.extend(
                 source
@@ -412,22 +434,30 @@ impl Collector {
             );
         }
         ready.sort_by_key(|(sample, ..)| sample.end);
+        let mut by_gpu: BTreeMap<Arc<str>, (Vec<DeviceSample>, Vec<Arc<str>>)> = BTreeMap::new();
         for (sample, gpu, node) in ready {
+            let (samples, nodes) = by_gpu.entry(gpu).or_default();
+            samples.push(sample);
+            nodes.push(node);
+        }
+        for (gpu, (samples, nodes)) in by_gpu {
             let mut done = Vec::new();
-            let parts = self.device(&gpu).sample(&sample, &mut done);
-            for part in parts {
-                let total = self.total(&part.key);
-                accumulate(&mut total.counters, &part.growth);
-                total.exact &= part.exact;
-                let counters = total.counters.clone();
-                let row = SeriesRow {
-                    time: sample.end,
-                    node: Arc::clone(&node),
-                    key: part.key,
-                    exact: part.exact,
-                    counters,
-                };
-                sink.series(&row)?;
+            let parts = self.device(&gpu).samples(&samples, &mut done);
+            for ((sample, node), parts) in samples.iter().zip(&nodes).zip(parts) {
+                for part in parts {
+                    let total = self.total(&part.key);
+                    accumulate(&mut total.counters, &part.growth);
+                    total.exact &= part.exact;
+                    let counters = total.counters.clone();
+                    let row = SeriesRow {
+                        time: sample.end,
+                        node: Arc::clone(node),
+                        key: part.key,
+                        exact: part.exact,
+                        counters,
+                    };
+                    sink.series(&row)?;
+                }
             }
             self.store_launches(&done, sink)?;
         }
@@ -441,6 +471,13 @@ impl Collector {
         }
         self.store_launches(&done, sink)
     }
+}
+
+/// The driver's number of the context that a record names.
+fn context_number(source: &Source, record: &Record) -> u32 {
+    let identities = source.reader.identities();
+    let context = identities.get(record.context as usize);
+    context.map_or(0, |one| one.number)
 }
 
 fn accumulate(sums: &mut [Option<u64>], parts: &[Option<u64>]) {

@@ -5,7 +5,7 @@
 /// First eight bytes of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOCKSEG\0");
 /// Version of the layout on this page.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header, region list included. A whole page, so that regions can be mapped alone.
 pub const HEADER_BYTES: usize = 4096;
 
@@ -31,6 +31,8 @@ pub mod header {
     pub const HEARTBEAT: usize = 48;
     /// `u32`: [`super::STATE_RUNNING`] or [`super::STATE_FINISHED`].
     pub const STATE: usize = 56;
+    /// `u32`: 1 if the process only samples, and runs no kernels of its own.
+    pub const SAMPLER: usize = 60;
     /// `u32`: values in a record and in a row.
     pub const VALUES: usize = 64;
     /// `u32`: bytes of a record's slot.

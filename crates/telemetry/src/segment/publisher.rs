@@ -152,6 +152,13 @@ impl Publisher {
             .store(now, Ordering::Relaxed);
     }
 
+    /// Says that this process only samples, and runs no kernels of its own.
+    pub fn mark_as_sampler(&self) {
+        self.header
+            .half(header::SAMPLER)
+            .store(1, Ordering::Relaxed);
+    }
+
     /// Says that no record follows.
     pub fn finish(&self) {
         self.header

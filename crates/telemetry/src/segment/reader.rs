@@ -162,6 +162,19 @@ impl SegmentReader {
         &self.identities
     }
 
+    /// Reads new names without any record.
+    pub fn learn_identities(&mut self) -> &[Identity] {
+        self.read_identities();
+        &self.identities
+    }
+
+    /// Whether the process only samples, and runs no kernels of its own.
+    pub fn is_sampler(&self) -> bool {
+        let mut bytes = [0; 4];
+        let read = self.file.read_exact_at(&mut bytes, header::SAMPLER as u64);
+        read.is_ok() && u32::from_le_bytes(bytes) != 0
+    }
+
     /// Last sign of life, nanoseconds since 1970.
     pub fn heartbeat(&self) -> u64 {
         self.word(header::HEARTBEAT).unwrap_or(0)
@@ -263,18 +276,26 @@ impl SegmentReader {
 
     /// Takes the records that are new since the last call.
     pub fn read(&mut self) -> Batch {
-        let mut batch = Batch::default();
         let Some(published) = self.word(header::PUBLISHED) else {
-            return batch;
+            return Batch::default();
         };
         // After the count of records, so that every name they use is already there.
         self.read_identities();
-        let rings: Vec<RegionEntry> = self
-            .regions
+        self.read_until(published)
+    }
+
+    fn rings(&self) -> Vec<RegionEntry> {
+        self.regions
             .iter()
             .copied()
             .filter(|one| one.kind == layout::REGION_RING)
-            .collect();
+            .collect()
+    }
+
+    /// Takes the records before `published`, by the list of regions as it was last read.
+    fn read_until(&mut self, published: u64) -> Batch {
+        let mut batch = Batch::default();
+        let rings = self.rings();
         let slot_bytes = self.slot_bytes as u64;
         let mut budget = LARGEST_READ / slot_bytes;
         for (place, ring) in rings.iter().enumerate() {
@@ -294,12 +315,7 @@ impl SegmentReader {
             budget -= stop - self.cursor;
             let begun = self.cursor;
             let bytes = self.read_ring(ring, capacity, stop);
-            // The current ring may have been lapped while its bytes were copied.
-            let claimed = if place + 1 == rings.len() {
-                self.word(header::CLAIMED).unwrap_or(0)
-            } else {
-                end
-            };
+            let claimed = self.claimed_in(ring).max(end);
             let safe = claimed.saturating_sub(capacity).max(ring.first);
             for (i, bytes) in bytes.chunks_exact(self.slot_bytes).enumerate() {
                 let index = begun + i as u64;
@@ -314,6 +330,21 @@ impl SegmentReader {
             self.cursor = stop;
         }
         batch
+    }
+
+    /// The first record that was not begun in `ring`: later ones overwrote nothing in it.
+    ///
+    /// The publisher may have gone on to a larger ring since the list of regions was read. The
+    /// count comes first: whatever it counts stands in a ring that the list then names.
+    fn claimed_in(&mut self, ring: &RegionEntry) -> u64 {
+        let claimed = self.word(header::CLAIMED).unwrap_or(0);
+        self.refresh();
+        self.rings()
+            .iter()
+            .map(|other| other.first)
+            .filter(|first| *first > ring.first)
+            .min()
+            .map_or(claimed, |next| claimed.min(next))
     }
 
     fn skip_overwritten(&mut self, oldest: u64, batch: &mut Batch) {
@@ -436,4 +467,36 @@ fn region_list(bytes: &[u8]) -> Vec<RegionEntry> {
         })
         .filter(|one| one.offset < 1 << 50)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Publisher, RecordKind, SegmentDirectory};
+    use super::*;
+
+    #[test]
+    fn a_ring_that_grows_while_it_is_read_loses_nothing() {
+        let folder = std::env::temp_dir().join(format!("lockstep-growing-{}", std::process::id()));
+        let directory = SegmentDirectory::open(&folder, "").unwrap();
+        let mut publisher = Publisher::create(&directory, 5, 64 << 20).unwrap();
+        let mut reader = SegmentReader::open(publisher.path()).unwrap();
+        let record = Record::new(RecordKind::Launch);
+        let published = 100;
+        for _ in 0..published {
+            publisher.publish(&record);
+        }
+        reader.read_identities();
+        // The reader has looked at the list of regions; now the publisher fills the ring, goes on
+        // to a larger one, and is 65 records into it when the reader has copied its bytes.
+        let capacity = (256 << 10) / layout::slot_bytes(5) as u64;
+        for _ in published..capacity + 65 {
+            publisher.publish(&record);
+        }
+        let first = reader.read_until(published);
+        assert_eq!((first.records.len() as u64, first.lost), (published, 0));
+        let rest = reader.read();
+        assert_eq!(rest.lost, 0);
+        assert_eq!(rest.records.len() as u64, capacity + 65 - published);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

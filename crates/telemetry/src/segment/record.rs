@@ -14,6 +14,8 @@ pub enum RecordKind {
     Gauges = 3,
     /// The process's own host side at `end`.
     Host = 4,
+    /// Launches of a stream up to `launch` were over at `end`, and not all of them at `begin`.
+    Progress = 5,
 }
 
 impl RecordKind {
@@ -23,6 +25,7 @@ impl RecordKind {
             2 => Self::DeviceSample,
             3 => Self::Gauges,
             4 => Self::Host,
+            5 => Self::Progress,
             _ => return None,
         })
     }

@@ -1,0 +1,590 @@
+//! Intervals in which several streams, contexts or processes were at work.
+//!
+//! Marks say how far each stream had come; groups of launches between two marks go to
+//! [`super::super::sharing`], and what it finds is handed to kernels and launches.
+
+use std::collections::BTreeMap;
+
+use super::super::rows::{Key, LaunchRow};
+use super::super::sharing::{Group, Problem, Solution, Work};
+use super::{Attribution, DeviceSample, Lane, Mark, Part, Place, Queued, lane, split};
+
+/// Intervals that are divided together while streams share the GPU.
+const LONGEST_RUN: usize = 512;
+/// Marks that are kept of a stream.
+const MOST_MARKS: usize = 1 << 16;
+
+/// Between which times a launch ran.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    begin: u64,
+    end: Option<u64>,
+}
+
+/// Warps of a run of shared intervals. What was launched is known, so every group gets its own;
+/// the hardware counts a warp again when it comes back after a context switch, and that remainder is
+/// told at the end of the run.
+struct Warps<'a> {
+    problem: &'a Problem<'a>,
+    solution: &'a Solution,
+    measured: u64,
+    given: u64,
+    /// Below 1 if fewer warps were seen than launched: moments without samples.
+    scale: f64,
+    due: Vec<f64>,
+}
+
+impl<'a> Warps<'a> {
+    fn new(problem: &'a Problem<'a>, solution: &'a Solution) -> Self {
+        let place = problem.warps.unwrap_or(usize::MAX);
+        let counts = problem.growth.iter().filter_map(|one| *one.get(place)?);
+        let measured: u64 = counts.sum();
+        let work = solution.work.iter().flat_map(|work| &work.warps);
+        let launched: f64 = work.sum();
+        Self {
+            problem,
+            solution,
+            measured,
+            given: 0,
+            scale: (measured as f64 / launched.max(1.0)).min(1.0),
+            due: vec![0.0; problem.groups.len()],
+        }
+    }
+
+    /// Warps of the groups at work in an interval.
+    fn share(&mut self, interval: usize, present: &[(usize, f64)]) -> Vec<u64> {
+        let shares = present.iter().map(|(g, work)| {
+            let all = &self.solution.work[*g];
+            // Warps of a long kernel start together, and work later.
+            let start = match (self.problem.groups[*g].short, all.first == interval) {
+                (true, _) => *work,
+                (false, true) => all.warps.iter().sum(),
+                (false, false) => 0.0,
+            };
+            self.due[*g] += start * self.scale;
+            let given = (self.due[*g] + 0.5) as u64;
+            self.due[*g] -= given as f64;
+            self.given += given;
+            given
+        });
+        shares.collect()
+    }
+
+    /// Warps that were counted and not launched.
+    fn beyond(&self) -> u64 {
+        self.measured.saturating_sub(self.given)
+    }
+}
+
+impl Attribution {
+    /// A stream had come so far.
+    pub fn progressed(&mut self, process: u32, context: u32, stream: u32, mark: Mark) {
+        let marks = self.marks.entry((process, context, stream)).or_default();
+        if marks.last().is_none_or(|last| last.launch < mark.launch) {
+            marks.push(mark);
+        }
+        if marks.len() > MOST_MARKS {
+            marks.drain(..MOST_MARKS / 2);
+        }
+    }
+
+    /// Whether launches of more than one stream wait or run.
+    pub fn shares(&self) -> bool {
+        self.lanes.len() > 1
+    }
+
+    /// Divides samples in order, as [`Self::sample`] does one; parts of each sample.
+    pub fn samples(
+        &mut self,
+        samples: &[DeviceSample],
+        done: &mut Vec<LaunchRow>,
+    ) -> Vec<Vec<Part>> {
+        let mut parts = Vec::with_capacity(samples.len());
+        while let Some(next) = samples.get(parts.len()) {
+            let left = samples[parts.len()..].iter().take(LONGEST_RUN);
+            let run = left.take_while(|sample| self.is_shared(sample)).count();
+            if run == 0 {
+                parts.push(self.sample(next, done));
+            } else {
+                let run = &samples[parts.len()..][..run];
+                parts.extend(self.divide_shared(run, done));
+            }
+        }
+        parts
+    }
+
+    /// Between which times a launch ran, as far as marks of its stream say.
+    fn window(&self, one: &Queued, host: u64) -> Window {
+        let marks = self.marks.get(&lane(&one.row.key));
+        let marks = marks.map_or(&[] as &[Mark], Vec::as_slice);
+        let next = marks.partition_point(|mark| mark.launch < one.row.launch);
+        let before = next.checked_sub(1).map_or(0, |place| marks[place].begin);
+        Window {
+            begin: host.max(before),
+            end: marks.get(next).map(|mark| mark.end),
+        }
+    }
+
+    /// Whether launches of more than one stream may have run in the interval.
+    fn is_shared(&self, sample: &DeviceSample) -> bool {
+        let running = self.running.as_ref().map(|(_, one)| lane(&one.row.key));
+        let others = running.is_some_and(|running| !self.lanes.contains_key(&running));
+        if self.lanes.len() + usize::from(others) < 2 {
+            return false;
+        }
+        let mut found = None;
+        for (place, one) in self.queue.range(..(sample.end, 0)) {
+            if one.timed {
+                return false;
+            }
+            let window = self.window(one, place.0);
+            let ran = window.begin < sample.end && window.end.is_none_or(|end| end > sample.begin);
+            if ran && *found.get_or_insert(lane(&one.row.key)) != lane(&one.row.key) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Divides intervals in which several streams were at work.
+    fn divide_shared(
+        &mut self,
+        samples: &[DeviceSample],
+        done: &mut Vec<LaunchRow>,
+    ) -> Vec<Vec<Part>> {
+        done.extend(self.running.take().map(|(_, one)| one.row));
+        let begin = samples.first().map_or(0, |one| one.begin);
+        let end = samples.last().map_or(0, |one| one.end);
+        let mut kernels: Vec<Key> = Vec::new();
+        let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+        // By stream, its mark and the kernel.
+        let mut members: BTreeMap<(usize, Option<u64>, usize), (Group, Vec<Place>)> =
+            BTreeMap::new();
+        let mut lanes: BTreeMap<Lane, usize> = BTreeMap::new();
+        let mut over: Vec<Place> = Vec::new();
+        for (place, one) in self.queue.range(..(end, 0)) {
+            let window = self.window(one, place.0);
+            if window.end.is_some_and(|until| until <= end) {
+                over.push(*place);
+            }
+            let until = window.end.unwrap_or(u64::MAX).min(end);
+            if one.left == 0 || window.begin >= end || until <= begin {
+                continue;
+            }
+            let kernel = *places.entry(one.row.key.clone()).or_insert_with(|| {
+                kernels.push(one.row.key.clone());
+                kernels.len() - 1
+            });
+            let next = lanes.len();
+            let lane_place = *lanes.entry(lane(&one.row.key)).or_insert(next);
+            let (group, launches) = members
+                .entry((lane_place, window.end, kernel))
+                .or_insert_with(|| {
+                    let group = Group {
+                        lane: lane_place,
+                        kernel,
+                        begin: window.begin,
+                        end: window.end.filter(|until| *until <= end),
+                        warps: 0.0,
+                        short: true,
+                    };
+                    (group, Vec::new())
+                });
+            group.warps += one.left as f64;
+            launches.push(*place);
+            let span = until.saturating_sub(group.begin.max(begin));
+            let length = (end - begin) / samples.len() as u64;
+            group.short = launches.len() as u64 * 2 * length.max(1) >= span;
+        }
+        let (groups, launches): (Vec<Group>, Vec<Vec<Place>>) = members.into_values().unzip();
+        let rates = kernels
+            .iter()
+            .map(|key| {
+                (0..self.counters)
+                    .map(|i| self.habits.rate(key, i))
+                    .collect()
+            })
+            .collect();
+        let problem = Problem {
+            intervals: samples.iter().map(|one| (one.begin, one.end)).collect(),
+            growth: samples.iter().map(|one| one.growth.as_slice()).collect(),
+            warps: self.warps,
+            groups,
+            rates,
+        };
+        let solution = problem.solve();
+        let mut warps = Warps::new(&problem, &solution);
+        let mut counted: Vec<Vec<u64>> = vec![vec![0; self.counters]; problem.groups.len()];
+        let mut parts = Vec::with_capacity(samples.len());
+        for (s, sample) in samples.iter().enumerate() {
+            let present: Vec<(usize, f64)> = problem
+                .groups
+                .iter()
+                .enumerate()
+                .filter_map(|(g, _)| {
+                    let work = &solution.work[g];
+                    let at = s.checked_sub(work.first)?;
+                    Some((g, *work.warps.get(at)?))
+                })
+                .collect();
+            if present.is_empty() {
+                parts.push(self.unexplained(sample));
+                continue;
+            }
+            let mut by_kernel: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+            for i in 0..self.counters {
+                let Some(whole) = sample.growth[i] else {
+                    continue;
+                };
+                let shares = if Some(i) == self.warps {
+                    warps.share(s, &present)
+                } else {
+                    let weights: Vec<f64> = present
+                        .iter()
+                        .map(|(g, work)| work * solution.rates[problem.groups[*g].kernel][i])
+                        .collect();
+                    split(whole, &weights)
+                };
+                for ((g, _), share) in present.iter().zip(shares) {
+                    counted[*g][i] += share;
+                    let kernel = problem.groups[*g].kernel;
+                    by_kernel
+                        .entry(kernel)
+                        .or_insert_with(|| vec![0; self.counters])[i] += share;
+                }
+            }
+            let mut bases: Vec<(Key, f64)> = Vec::new();
+            for (g, work) in &present {
+                let key = &kernels[problem.groups[*g].kernel];
+                match bases.iter_mut().find(|(known, _)| known == key) {
+                    Some((_, sum)) => *sum += work,
+                    None => bases.push((key.clone(), *work)),
+                }
+            }
+            self.habits.learn(&bases, &sample.growth);
+            let last = s + 1 == samples.len();
+            let beyond = last.then(|| warps.beyond());
+            parts.push(self.shared_parts(sample, &kernels, by_kernel, beyond));
+        }
+        for (launches, (work, counted)) in launches.iter().zip(solution.work.iter().zip(&counted)) {
+            self.give_to_launches(launches, work, counted, samples);
+        }
+        for place in over {
+            if let Some(one) = self.queue.remove(&place) {
+                self.dequeued(&one);
+                done.push(one.row);
+            }
+        }
+        parts
+    }
+
+    /// The parts of one shared interval; warps `beyond` those of launches are of `(other)`.
+    fn shared_parts(
+        &self,
+        sample: &DeviceSample,
+        kernels: &[Key],
+        by_kernel: BTreeMap<usize, Vec<u64>>,
+        beyond: Option<u64>,
+    ) -> Vec<Part> {
+        let exact = by_kernel.len() == 1;
+        let present = |counts: Vec<u64>| {
+            let growth = counts.into_iter().zip(&sample.growth);
+            growth
+                .map(|(count, growth)| growth.map(|_| count))
+                .collect()
+        };
+        let mut parts: Vec<Part> = by_kernel
+            .into_iter()
+            .map(|(kernel, counts)| Part {
+                key: kernels[kernel].clone(),
+                exact,
+                growth: present(counts),
+            })
+            .collect();
+        if let (Some(place), Some(count)) = (self.warps, beyond.filter(|count| *count > 0)) {
+            let mut counts = vec![0; self.counters];
+            counts[place] = count;
+            parts.push(Part {
+                key: self.other(),
+                exact: false,
+                growth: present(counts),
+            });
+        }
+        parts
+    }
+
+    /// Launches of a group get what it did, in their order and by their warps.
+    fn give_to_launches(
+        &mut self,
+        launches: &[Place],
+        work: &Work,
+        counted: &[u64],
+        samples: &[DeviceSample],
+    ) {
+        let Some(first) = samples.get(work.first) else {
+            return;
+        };
+        let last = samples.get(work.first + work.warps.len().saturating_sub(1));
+        let mut left = work.warps.iter().sum::<f64>().round() as u64;
+        let mut taken = Vec::with_capacity(launches.len());
+        for place in launches {
+            let Some(one) = self.queue.get_mut(place) else {
+                continue;
+            };
+            let part = one.left.min(left);
+            left -= part;
+            one.left -= part;
+            if part > 0 {
+                if !one.begun {
+                    one.row.begin = one.row.begin.max(first.begin);
+                    one.begun = true;
+                }
+                one.row.end = last.unwrap_or(first).end;
+            }
+            taken.push((*place, part as f64));
+        }
+        let weights: Vec<f64> = taken.iter().map(|(_, part)| *part).collect();
+        for (i, whole) in counted.iter().enumerate() {
+            if samples.iter().all(|sample| sample.growth[i].is_none()) {
+                continue;
+            }
+            for ((place, _), share) in taken.iter().zip(split(*whole, &weights)) {
+                if let Some(one) = self.queue.get_mut(place) {
+                    let counter = &mut one.row.counters[i];
+                    *counter = Some(counter.unwrap_or(0) + share);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: u64 = 1_000_000;
+    /// What was seen on an H200, and not a multiple of the interval.
+    const TURN: u64 = 2_170_000;
+
+    /// A stream whose launches repeat: kernels with warps, instructions a warp, and nanoseconds.
+    struct Stream {
+        process: u32,
+        kernels: Vec<(&'static str, u32, u64, u64)>,
+        launches: u64,
+        /// Nanoseconds between launches on the host.
+        pace: u64,
+    }
+
+    /// What each kernel got, and what it did: instructions and warps.
+    type Sums = BTreeMap<String, ((u64, u64), (u64, u64))>;
+
+    /// Runs streams of different processes in turns of two milliseconds, as a GPU does, and divides
+    /// what a sampler sees of it.
+    fn share(streams: &[Stream], marked: bool) -> Sums {
+        let mut attribution = Attribution::new("GPU-1".into(), 3, Some(1));
+        let mut sums = Sums::new();
+        // By stream: launches over, and nanoseconds done of the one that runs.
+        let mut state = vec![(0u64, 0u64); streams.len()];
+        let mut ends: Vec<Vec<u64>> = vec![Vec::new(); streams.len()];
+        let mut samples: Vec<[f64; 3]> = Vec::new();
+        let (mut time, mut turn, mut turn_end) = (0u64, 0, TURN);
+        let step = 1_000;
+        let ready = |state: &[(u64, u64)], s: usize, time: u64| {
+            state[s].0 < streams[s].launches && state[s].0 * streams[s].pace <= time
+        };
+        while (0..streams.len()).any(|s| state[s].0 < streams[s].launches) {
+            if time >= turn_end || !ready(&state, turn, time) {
+                let next = (1..=streams.len())
+                    .map(|by| (turn + by) % streams.len())
+                    .find(|s| ready(&state, *s, time));
+                turn = next.unwrap_or(turn);
+                turn_end = time + TURN;
+            }
+            samples.resize((time / MILLISECOND) as usize + 1, [0.0; 3]);
+            if ready(&state, turn, time) {
+                let stream = &streams[turn];
+                let (over, done) = &mut state[turn];
+                let kernel = stream.kernels[*over as usize % stream.kernels.len()];
+                let warps = f64::from(kernel.1);
+                let sample = samples.last_mut().unwrap();
+                if *done == 0 {
+                    sample[1] += warps;
+                }
+                sample[0] += warps * kernel.2 as f64 * step as f64 / kernel.3 as f64;
+                sample[2] += 132.0 * 1.98 * step as f64;
+                *done += step;
+                if *done >= kernel.3 {
+                    (*over, *done) = (*over + 1, 0);
+                    ends[turn].push(time + step);
+                }
+            }
+            time += step;
+        }
+        for (s, stream) in streams.iter().enumerate() {
+            for number in 0..stream.launches {
+                let (name, warps, rate, _) = stream.kernels[number as usize % stream.kernels.len()];
+                let row = LaunchRow {
+                    launch: number + 1,
+                    key: Key {
+                        gpu: "GPU-1".into(),
+                        process: stream.process,
+                        context: 1,
+                        stream: 7,
+                        kernel: name.into(),
+                    },
+                    grid: [warps, 1, 1],
+                    block: [32, 1, 1],
+                    begin: number * stream.pace,
+                    end: number * stream.pace + 5,
+                    exact: false,
+                    counters: vec![None; 3],
+                };
+                let (_, did) = sums
+                    .entry(format!("{name} {}", stream.process))
+                    .or_default();
+                did.0 += u64::from(warps) * rate;
+                did.1 += u64::from(warps);
+                attribution.launched(row, false, &mut Vec::new());
+            }
+            // A mark about every half millisecond, seen by somebody who looks every quarter.
+            let time = stream.kernels.iter().map(|kernel| kernel.3).max().unwrap();
+            let every = (500_000 / time.max(stream.pace)).max(1);
+            let numbers = (every - 1..stream.launches).step_by(every as usize);
+            for number in numbers.filter(|_| marked) {
+                let seen = ends[s][number as usize].next_multiple_of(250_000);
+                let mark = Mark {
+                    launch: number + 1,
+                    begin: seen - 250_000,
+                    end: seen,
+                };
+                attribution.progressed(stream.process, 1, 7, mark);
+            }
+        }
+        let samples: Vec<DeviceSample> = samples
+            .iter()
+            .enumerate()
+            .map(|(i, counts)| DeviceSample {
+                begin: i as u64 * MILLISECOND,
+                end: (i as u64 + 1) * MILLISECOND,
+                growth: counts
+                    .iter()
+                    .map(|count| Some(count.round() as u64))
+                    .collect(),
+            })
+            .collect();
+        // As a reader comes by: half a second at a time.
+        let mut done = Vec::new();
+        for batch in samples.chunks(500) {
+            for (sample, parts) in batch.iter().zip(attribution.samples(batch, &mut done)) {
+                // Warps add up over a run of intervals.
+                for i in [0, 2] {
+                    let whole: u64 = parts.iter().filter_map(|part| part.growth[i]).sum();
+                    assert_eq!(
+                        whole,
+                        sample.growth[i].unwrap(),
+                        "parts add up to the whole"
+                    );
+                }
+                let keys = parts.len();
+                for part in parts {
+                    assert!(!part.exact || keys == 1);
+                    let name = format!("{} {}", part.key.kernel, part.key.process);
+                    let (got, _) = sums.entry(name).or_default();
+                    got.0 += part.growth[0].unwrap();
+                    got.1 += part.growth[1].unwrap();
+                }
+            }
+        }
+        attribution.finish(&mut done);
+        let launches: u64 = streams.iter().map(|stream| stream.launches).sum();
+        assert_eq!(done.len() as u64, launches, "every launch is told once");
+        sums
+    }
+
+    /// The largest error of a process's instructions and warps.
+    fn worst(sums: &Sums) -> f64 {
+        let mut by_process: BTreeMap<&str, [(u64, u64); 2]> = BTreeMap::new();
+        for (name, (got, did)) in sums {
+            let process = name.rsplit(' ').next().unwrap();
+            let sum = by_process.entry(process).or_default();
+            for (sum, part) in sum.iter_mut().zip([(got.0, did.0), (got.1, did.1)]) {
+                *sum = (sum.0 + part.0, sum.1 + part.1);
+            }
+        }
+        by_process.remove("0");
+        let errors = by_process.values().flatten();
+        let errors = errors.map(|(got, did)| (*got as f64 / *did as f64 - 1.0).abs());
+        errors.fold(0.0, f64::max)
+    }
+
+    fn steady(process: u32, name: &'static str, warps: u32, rate: u64, time: u64) -> Stream {
+        Stream {
+            process,
+            kernels: vec![(name, warps, rate, time)],
+            launches: 1500,
+            pace: 5_000,
+        }
+    }
+
+    #[test]
+    fn contexts_that_take_turns_are_told_apart() {
+        let streams = [
+            steady(1, "first", 132, 24_000, 46_000),
+            steady(2, "second", 264, 18_000, 35_000),
+            steady(3, "third", 396, 12_000, 23_000),
+            steady(4, "fourth", 528, 6_000, 12_000),
+        ];
+        let sums = share(&streams, true);
+        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
+    }
+
+    #[test]
+    fn the_same_warps_at_different_rates_need_marks() {
+        let streams = [
+            steady(1, "slow", 500, 24_000, 46_000),
+            steady(2, "fast", 500, 3_000, 46_000),
+        ];
+        let sums = share(&streams, true);
+        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
+    }
+
+    #[test]
+    fn processes_of_very_different_kernels_are_told_apart() {
+        let streams = [
+            Stream {
+                process: 1,
+                kernels: vec![("fill", 60_000, 59, 60_000), ("add", 60_000, 20, 75_000)],
+                launches: 800,
+                pace: 6_000,
+            },
+            // Waits for each of its launches: 0.4 ms apart.
+            Stream {
+                process: 2,
+                kernels: vec![
+                    ("expand", 31_000, 40, 30_000),
+                    ("advance", 31_000, 15, 20_000),
+                ],
+                launches: 440,
+                pace: 400_000,
+            },
+            steady(3, "steady", 528, 23_800, 46_000),
+        ];
+        let sums = share(&streams, true);
+        assert!(worst(&sums) < 0.05, "{} {sums:?}", worst(&sums));
+    }
+
+    #[test]
+    fn without_marks_warps_are_told_apart_coarsely() {
+        let streams = [
+            steady(1, "first", 132, 12_000, 46_000),
+            steady(2, "second", 528, 12_000, 46_000),
+        ];
+        for (name, (got, did)) in share(&streams, false) {
+            let ratio = got.1 as f64 / did.1.max(1) as f64;
+            assert!(
+                name.starts_with("(other)") || (ratio - 1.0).abs() < 0.1,
+                "{name} {ratio}"
+            );
+        }
+    }
+}

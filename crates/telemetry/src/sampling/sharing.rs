@@ -1,0 +1,381 @@
+//! How much each kernel did in each interval while several streams share a GPU.
+//!
+//! Contexts take turns of about two milliseconds, streams of one context run side by side. What is
+//! measured: the growth of every counter of the whole GPU in each interval, and for groups of
+//! launches how many warps they have and between which times they ran (the device marks the end of
+//! a group in its stream). What is sought: the work of each group in each interval, in warps, and
+//! what a warp of each kernel adds to each counter, such that
+//!
+//! - the work of a group that is over adds up to its warps, and lies between its two times;
+//! - in every interval, work times rates gives the growth that was measured.
+//!
+//! Both are found together by multiplicative steps that bring the measured and the explained growth
+//! nearer to each other (expectation maximisation). Two things that are known of turns make the
+//! answer the right one among many:
+//!
+//! - A group that was interrupted ran at the beginning and at the end of its time, not between: its
+//!   work starts there, for as long as such work usually takes.
+//! - An interval is more often one stream's than everybody's. The first steps prefer that; later
+//!   ones do not, but rates are taken mostly from intervals that belong to one stream.
+//!
+//! Nothing is known of the order of things inside an interval, so kernels of one stream that come in
+//! the same proportion everywhere share by warps.
+
+/// A group of launches of one kernel between two marks of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// Place of its stream.
+    pub lane: usize,
+    /// Place of its kernel.
+    pub kernel: usize,
+    /// It did not begin before this time.
+    pub begin: u64,
+    /// It was over at this time, if it was over before the last interval ended.
+    pub end: Option<u64>,
+    /// Its warps.
+    pub warps: f64,
+    /// Its warps start and run in the same interval, as those of short kernels do.
+    pub short: bool,
+}
+
+/// What is known.
+pub(super) struct Problem<'a> {
+    /// Begin and end of each interval.
+    pub intervals: Vec<(u64, u64)>,
+    /// By interval, then by counter.
+    pub growth: Vec<&'a [Option<u64>]>,
+    /// Place of `warps_launched` among the counters.
+    pub warps: Option<usize>,
+    /// Groups.
+    pub groups: Vec<Group>,
+    /// By kernel, then by counter: what is known of a warp from before.
+    pub rates: Vec<Vec<Option<f64>>>,
+}
+
+/// What one group did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    /// The first interval in which it may have run.
+    pub first: usize,
+    /// Warps in each interval from then on.
+    pub warps: Vec<f64>,
+}
+
+/// What was found.
+pub(super) struct Solution {
+    /// By group.
+    pub work: Vec<Work>,
+    /// By kernel, then by counter.
+    pub rates: Vec<Vec<f64>>,
+}
+
+/// Steps in all, and those among them that prefer intervals of one stream.
+const STEPS: usize = 120;
+const PREFERRING_STEPS: usize = 40;
+/// How much they prefer it, as a power of the stream's part of the interval.
+const PREFERENCE: f64 = 0.05;
+/// How much rates are taken from intervals of one stream, likewise.
+const PURITY: i32 = 16;
+/// A step longer than the safe one; the rest of the scheme keeps it from overshooting.
+const STRIDE: f64 = 1.5;
+/// How likely an interrupted group ran between its turns.
+const BETWEEN: f64 = 0.001;
+/// Below this a quantity is nothing.
+const NOTHING: f64 = 1e-12;
+
+impl Problem<'_> {
+    /// Finds work and rates.
+    pub fn solve(&self) -> Solution {
+        let counters = self.growth.first().map_or(0, |one| one.len());
+        let measured: Vec<Vec<f64>> = self
+            .growth
+            .iter()
+            .map(|one| {
+                one.iter()
+                    .map(|growth| growth.unwrap_or(0) as f64)
+                    .collect()
+            })
+            .collect();
+        let totals: Vec<f64> = (0..counters)
+            .map(|i| measured.iter().map(|one| one[i]).sum::<f64>().max(1.0))
+            .collect();
+        let durations = self.durations();
+        let mut solution = self.begin(&totals, &durations);
+        for _ in 0..STEPS / 6 {
+            self.adjust_rates(&mut solution, &measured, &durations);
+        }
+        for step in 0..STEPS {
+            let ratios = self.ratios(&solution, &measured);
+            self.move_work(&mut solution, &ratios, &totals);
+            if step < PREFERRING_STEPS {
+                self.prefer_one(&mut solution, &durations);
+            }
+            self.keep_whole(&mut solution);
+            self.adjust_rates(&mut solution, &measured, &durations);
+        }
+        solution
+    }
+
+    /// How long a warp of each group takes: as long as in the quickest fifth of its kernel's groups,
+    /// since the others may have waited for their turn.
+    fn durations(&self) -> Vec<f64> {
+        let mut by_kernel: Vec<Vec<f64>> = vec![Vec::new(); self.rates.len()];
+        for group in &self.groups {
+            if let Some(end) = group.end {
+                let each = end.saturating_sub(group.begin) as f64 / group.warps.max(1.0);
+                by_kernel[group.kernel].push(each);
+            }
+        }
+        let quick: Vec<Option<f64>> = by_kernel
+            .into_iter()
+            .map(|mut all| {
+                all.sort_by(f64::total_cmp);
+                all.get(all.len() / 5).copied()
+            })
+            .collect();
+        let run = match (self.intervals.first(), self.intervals.last()) {
+            (Some(first), Some(last)) => last.1.saturating_sub(first.0) as f64,
+            _ => 1.0,
+        };
+        let each = |group: &Group| quick[group.kernel].unwrap_or(run / group.warps.max(1.0));
+        self.groups.iter().map(each).collect()
+    }
+
+    /// Where a group may have run, and how likely.
+    fn likely(&self, group: &Group, duration: f64) -> Work {
+        let last = self.intervals.last().map_or(0, |one| one.1);
+        let (begin, end) = (group.begin, group.end.unwrap_or(last));
+        let lasts = (duration * group.warps) as u64;
+        let first = self.intervals.partition_point(|one| one.1 <= begin);
+        // Between its two ends it waited for its turn; one that is not over has no second end.
+        let waits = begin.saturating_add(lasts);
+        let resumes = group.end.map_or(u64::MAX, |end| end.saturating_sub(lasts));
+        let overlap = |one: &(u64, u64), from: u64, until: u64| {
+            one.1.min(until).saturating_sub(one.0.max(from)) as f64
+        };
+        let warps = self.intervals[first..]
+            .iter()
+            .take_while(|one| one.0 < end)
+            .map(|one| {
+                let between = overlap(one, waits.max(begin), resumes.min(end));
+                (overlap(one, begin, end) - between + BETWEEN * between) + NOTHING
+            })
+            .collect();
+        Work { first, warps }
+    }
+
+    fn begin(&self, totals: &[f64], durations: &[f64]) -> Solution {
+        let likely = self.groups.iter().zip(durations);
+        let work: Vec<Work> = likely
+            .map(|(group, duration)| self.likely(group, *duration))
+            .collect();
+        // Kernels differ a thousandfold in what a warp does, and little in what a nanosecond does.
+        let mut each = vec![0.0; self.rates.len()];
+        let mut all = 0.0;
+        for (group, duration) in self.groups.iter().zip(durations) {
+            each[group.kernel] = *duration;
+            all += group.warps * duration;
+        }
+        let rates = self
+            .rates
+            .iter()
+            .zip(each)
+            .map(|(known, each)| {
+                let parts = known.iter().zip(totals).enumerate();
+                let rate = |(i, (known, total)): (usize, (&Option<f64>, &f64))| {
+                    if Some(i) == self.warps {
+                        1.0
+                    } else {
+                        known.unwrap_or(total * each / all.max(1.0)).max(NOTHING)
+                    }
+                };
+                parts.map(rate).collect()
+            })
+            .collect();
+        let mut solution = Solution { work, rates };
+        for (group, work) in self.groups.iter().zip(&mut solution.work) {
+            scale_to(&mut work.warps, group.warps);
+        }
+        solution
+    }
+
+    /// What a warp of a group adds to a counter.
+    fn rate(&self, solution: &Solution, group: &Group, counter: usize) -> f64 {
+        if Some(counter) == self.warps && !group.short {
+            0.0
+        } else {
+            solution.rates[group.kernel][counter]
+        }
+    }
+
+    /// Measured over explained growth, by interval and counter.
+    fn ratios(&self, solution: &Solution, measured: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let mut explained: Vec<Vec<f64>> =
+            measured.iter().map(|one| vec![0.0; one.len()]).collect();
+        for (group, work) in self.groups.iter().zip(&solution.work) {
+            for (part, explained) in work.warps.iter().zip(&mut explained[work.first..]) {
+                for (i, explained) in explained.iter_mut().enumerate() {
+                    *explained += part * self.rate(solution, group, i);
+                }
+            }
+        }
+        for (explained, measured) in explained.iter_mut().zip(measured) {
+            for (explained, measured) in explained.iter_mut().zip(measured) {
+                *explained = if *explained > NOTHING {
+                    measured / *explained
+                } else {
+                    1.0
+                };
+            }
+        }
+        explained
+    }
+
+    /// Moves work to where more was measured than explained.
+    fn move_work(&self, solution: &mut Solution, ratios: &[Vec<f64>], totals: &[f64]) {
+        let mut work = std::mem::take(&mut solution.work);
+        for (group, work) in self.groups.iter().zip(&mut work) {
+            // Counters count alike, however large their numbers are.
+            let weights: Vec<f64> = (0..totals.len())
+                .map(|i| self.rate(solution, group, i) / totals[i])
+                .collect();
+            let weight: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            for (part, ratios) in work.warps.iter_mut().zip(&ratios[work.first..]) {
+                let sum: f64 = weights.iter().zip(ratios).map(|(w, r)| w * r).sum();
+                *part *= (sum / weight).powf(STRIDE);
+            }
+        }
+        solution.work = work;
+    }
+
+    /// The part of each interval's time that each stream has, by stream and interval.
+    fn purity(&self, solution: &Solution, durations: &[f64]) -> Vec<Vec<f64>> {
+        let lanes = self.groups.iter().map(|group| group.lane + 1).max();
+        let mut times = vec![vec![0.0; self.intervals.len()]; lanes.unwrap_or(0)];
+        for ((group, work), duration) in self.groups.iter().zip(&solution.work).zip(durations) {
+            let times = &mut times[group.lane][work.first..];
+            for (part, time) in work.warps.iter().zip(times) {
+                *time += part * duration;
+            }
+        }
+        for interval in 0..self.intervals.len() {
+            let sum: f64 = times.iter().map(|lane| lane[interval]).sum();
+            for lane in &mut times {
+                lane[interval] = (lane[interval] / sum.max(NOTHING)).max(1e-6);
+            }
+        }
+        times
+    }
+
+    fn prefer_one(&self, solution: &mut Solution, durations: &[f64]) {
+        let mut purity = self.purity(solution, durations);
+        for part in purity.iter_mut().flatten() {
+            *part = part.powf(PREFERENCE);
+        }
+        for (group, work) in self.groups.iter().zip(&mut solution.work) {
+            let purity = &purity[group.lane][work.first..];
+            for (part, purity) in work.warps.iter_mut().zip(purity) {
+                *part *= purity;
+            }
+        }
+    }
+
+    /// A group that is over did all of its work, another at most that.
+    fn keep_whole(&self, solution: &mut Solution) {
+        for (group, work) in self.groups.iter().zip(&mut solution.work) {
+            if group.end.is_some() || work.warps.iter().sum::<f64>() > group.warps {
+                scale_to(&mut work.warps, group.warps);
+            }
+        }
+    }
+
+    /// Changes rates to where more was measured than explained.
+    fn adjust_rates(&self, solution: &mut Solution, measured: &[Vec<f64>], durations: &[f64]) {
+        let ratios = self.ratios(solution, measured);
+        let mut purity = self.purity(solution, durations);
+        for part in purity.iter_mut().flatten() {
+            *part = part.powi(PURITY);
+        }
+        let counters = ratios.first().map_or(0, Vec::len);
+        let mut seen = vec![vec![0.0; counters]; solution.rates.len()];
+        let mut bases = vec![0.0; solution.rates.len()];
+        for (group, work) in self.groups.iter().zip(&solution.work) {
+            let purity = &purity[group.lane][work.first..];
+            let intervals = ratios[work.first..].iter().zip(purity);
+            for (part, (ratios, purity)) in work.warps.iter().zip(intervals) {
+                let part = part * purity;
+                bases[group.kernel] += part;
+                for (seen, ratio) in seen[group.kernel].iter_mut().zip(ratios) {
+                    *seen += part * ratio;
+                }
+            }
+        }
+        for ((rates, seen), base) in solution.rates.iter_mut().zip(seen).zip(bases) {
+            if base <= f64::MIN_POSITIVE {
+                continue;
+            }
+            for (i, (rate, seen)) in rates.iter_mut().zip(seen).enumerate() {
+                if Some(i) != self.warps {
+                    *rate = (*rate * seen / base).max(NOTHING);
+                }
+            }
+        }
+    }
+}
+
+/// Multiplies `parts` so that they add up to `whole`.
+fn scale_to(parts: &mut [f64], whole: f64) {
+    let sum: f64 = parts.iter().sum();
+    if sum > 0.0 {
+        let scale = whole / sum;
+        parts.iter_mut().for_each(|part| *part *= scale);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_told_apart_by_what_was_measured_in_them() {
+        // Two streams take turns of two intervals: 100 warps of 10 instructions, 300 warps of 2.
+        let growth: Vec<Vec<Option<u64>>> = (0..32)
+            .map(|i| {
+                if i / 2 % 2 == 0 {
+                    vec![Some(1000), Some(100)]
+                } else {
+                    vec![Some(600), Some(300)]
+                }
+            })
+            .collect();
+        // Half a turn alone, then half a turn that ends with the beginning of the next.
+        let group = |lane: usize, begin: u64, end: u64| Group {
+            lane,
+            kernel: lane,
+            begin,
+            end: Some(end),
+            warps: if lane == 0 { 100.0 } else { 300.0 },
+            short: true,
+        };
+        let mut groups = Vec::new();
+        for turn in 0..8 {
+            let at = 40 * turn;
+            groups.extend([group(0, at, at + 10), group(0, at + 10, at + 20)]);
+            groups.extend([group(1, at + 20, at + 30), group(1, at + 25, at + 45)]);
+        }
+        let problem = Problem {
+            intervals: (0..32).map(|i| (10 * i, 10 * i + 10)).collect(),
+            growth: growth.iter().map(Vec::as_slice).collect(),
+            warps: Some(1),
+            groups,
+            rates: vec![vec![None, None]; 2],
+        };
+        let solution = problem.solve();
+        for (group, work) in problem.groups.iter().zip(&solution.work) {
+            assert!((work.warps.iter().sum::<f64>() - group.warps).abs() < 1e-6);
+        }
+        let rates = &solution.rates;
+        assert!((rates[0][0] - 10.0).abs() < 0.2, "{rates:?}");
+        assert!((rates[1][0] - 2.0).abs() < 0.1, "{rates:?}");
+    }
+}
