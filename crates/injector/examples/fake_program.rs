@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! context DEVICE
-//! launch|ex|graph CONTEXT STREAM NAME GRID BLOCK INSTRUCTIONS NANOSECONDS COUNT
+//! launch|ex|graph|capture CONTEXT STREAM NAME GRID BLOCK INSTRUCTIONS NANOSECONDS COUNT
 //! threads N CONTEXT NAME GRID BLOCK INSTRUCTIONS NANOSECONDS COUNT   each thread in its own stream
 //! sync | sleep MILLISECONDS | destroy CONTEXT | fork | abort | exit CODE
 //! ```
@@ -66,8 +66,8 @@ fn main() {
         match words[0] {
             "context" => contexts.push((device.create)(number(1) as u32)),
             "destroy" => (device.destroy)(contexts[number(1) as usize]),
-            "launch" | "ex" | "graph" => {
-                let how = ["launch", "ex", "graph"]
+            "launch" | "ex" | "graph" | "capture" => {
+                let how = ["launch", "ex", "graph", "capture"]
                     .iter()
                     .position(|word| *word == words[0])
                     .unwrap_or(0);

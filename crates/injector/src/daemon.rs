@@ -5,12 +5,15 @@
 //! that dead programs left.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use lockstep_telemetry::schema::Metadata;
 use lockstep_telemetry::segment::SegmentDirectory;
 
 use crate::driver::Driver;
+use crate::neighbours::Neighbours;
 use crate::nvml::Nvml;
 use crate::session::{KEPT, Session};
 use crate::settings::Settings;
@@ -29,6 +32,24 @@ pub struct DaemonOptions {
     pub segments: PathBuf,
     /// Where the locks of GPUs are.
     pub locks: PathBuf,
+    /// Serve one run: say `ready` on standard output, and stop when standard input says `end`. If
+    /// it ends without that, its reader is gone, and the daemon stays for the programs that publish.
+    pub serves_a_run: bool,
+}
+
+impl DaemonOptions {
+    /// For one run, as its environment says.
+    pub fn of_run() -> Result<Self, String> {
+        let settings = Settings::from_environment()?;
+        Ok(Self {
+            metadata: settings.metadata,
+            yields_to_dcgm: true,
+            time: None,
+            segments: settings.segments,
+            locks: settings.locks,
+            serves_a_run: true,
+        })
+    }
 }
 
 impl Default for DaemonOptions {
@@ -40,9 +61,15 @@ impl Default for DaemonOptions {
             time: None,
             segments: base.join("programs"),
             locks: base,
+            serves_a_run: false,
         }
     }
 }
+
+/// What the reader of a run last said.
+const LISTENING: u8 = 0;
+const ORPHANED: u8 = 1;
+const ENDING: u8 = 2;
 
 /// A running daemon. One per process.
 pub struct Daemon {
@@ -66,6 +93,7 @@ impl Daemon {
         };
         let gpus = Driver::open()?.start()?;
         let session = Session::begin(settings)?;
+        session.mark_as_sampler();
         for index in 0..gpus {
             session.learn_gpu(index);
         }
@@ -82,10 +110,20 @@ impl Daemon {
         let mut nvml = Nvml::open(&self.options.metadata.gauges.names).ok();
         let begun = clock::now();
         let (mut look_due, mut gauges_due) = (0, 0);
+        let reader = Arc::new(AtomicU8::new(LISTENING));
+        let mut programs = Neighbours::new(session.segment());
         loop {
             let now = clock::now();
             if now >= look_due {
                 self.look();
+                if look_due == 0 && self.options.serves_a_run {
+                    println!("ready");
+                    listen(&reader, session);
+                }
+                let orphaned = reader.load(Ordering::Relaxed) == ORPHANED;
+                if orphaned && !programs.share(&session.gpus()) {
+                    break;
+                }
                 look_due = now + LOOK;
             }
             session.beat();
@@ -102,6 +140,9 @@ impl Daemon {
                 break;
             }
         }
+        // The last kernel's counts are complete only when its interval is.
+        let interval = self.options.metadata.interval_nanoseconds();
+        std::thread::sleep(Duration::from_nanos(interval * 2));
         session.release_all();
         session.finish();
     }
@@ -124,6 +165,22 @@ impl Daemon {
             let _ = directory.reap(clock::now(), KEPT);
         }
     }
+}
+
+/// Hears what the reader of a run says.
+fn listen(reader: &Arc<AtomicU8>, session: &'static Session) {
+    let reader = Arc::clone(reader);
+    // Nobody waits for this thread: it ends with the process, or when the reader has spoken.
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        if read.is_ok() && line.trim() == "end" {
+            reader.store(ENDING, Ordering::Relaxed);
+            session.stop();
+        } else {
+            reader.store(ORPHANED, Ordering::Relaxed);
+        }
+    });
 }
 
 /// Whether a program of that name runs on this node.

@@ -484,6 +484,11 @@ impl Session {
         }
     }
 
+    /// Says that this process only samples, and runs no kernels of its own.
+    pub fn mark_as_sampler(&self) {
+        lock(&self.publisher).mark_as_sampler();
+    }
+
     /// The segment's own file.
     pub fn segment(&self) -> std::path::PathBuf {
         lock(&self.publisher).path().to_owned()

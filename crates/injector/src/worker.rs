@@ -14,7 +14,7 @@ use crate::{activity, clock, host, nvml::Nvml};
 /// Time between two looks at activity buffers.
 const FLUSH_INTERVAL: u64 = 100_000_000;
 /// Time between two looks at how far streams have come, while they share a GPU.
-const LOOK_INTERVAL: u64 = 250_000;
+const LOOK_INTERVAL: u64 = 100_000;
 /// Time between two looks for other processes on the same GPU.
 const NEIGHBOURS_INTERVAL: u64 = 50_000_000;
 /// Time between two attempts to become the sampler of a GPU whose sampler went.

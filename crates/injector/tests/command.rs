@@ -26,6 +26,7 @@ fn command(bench: &Bench, arguments: &[&str]) -> Command {
     command.args(arguments).envs(environment);
     command
         .env("LOCKSTEP_SAMPLE_BASE", bench.folder.join("base"))
+        .env("FAKE_GPU_SHARED", bench.folder.join("device"))
         .env("LOCKSTEP_INJECTOR", injector());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command

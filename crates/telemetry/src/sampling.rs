@@ -20,7 +20,7 @@ mod view;
 pub use attribution::Attribution;
 pub use collector::{Collector, Totals};
 pub use folder::{FolderError, SampleFolder, Summary};
-pub use launcher::{LaunchError, Launcher, find_injector};
+pub use launcher::{LaunchError, Launcher, SamplerProcess, find_injector};
 pub use rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 pub use session::{Outcome, Session, SessionError, now};
 pub use view::live_view;

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -80,7 +81,14 @@ impl SampleArguments {
                 .file_name()
                 .map_or_else(|| "program".into(), |name| name.to_string_lossy());
             let launcher = Launcher::prepare(find_injector()?, &base, &metadata)?;
-            Session::of_program(launcher, &self.program, &metadata, &self.folder(&name))?
+            let sampler = std::env::current_exe()
+                .ok()
+                .filter(|_| metadata.mode == Mode::Sampled)
+                .and_then(|this| {
+                    launcher.start_sampler(Command::new(this).args(["sampled", "--run"]))
+                });
+            let folder = self.folder(&name);
+            Session::of_program(launcher, sampler, &self.program, &metadata, &folder)?
         } else {
             bail!("nothing to sample: give a program after --, or --all, or --attach DIR");
         };
@@ -160,7 +168,7 @@ fn report(outcome: &Outcome) {
     for notice in &outcome.summary.notices {
         let _ = writeln!(error, "lockstep: {notice}");
     }
-    if outcome.summary.records == 0 {
+    if outcome.summary.processes.is_empty() {
         let _ = writeln!(
             error,
             "lockstep: no CUDA program published anything: the program made no CUDA context"

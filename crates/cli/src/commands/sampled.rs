@@ -23,11 +23,19 @@ pub struct SampledArguments {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
+    /// Serve the run that the environment names, for `lockstep sample`
+    #[arg(long, hide = true)]
+    run: bool,
 }
 
 impl SampledArguments {
     /// Runs it until it is interrupted.
     pub fn run(self) -> anyhow::Result<i32> {
+        if self.run {
+            let options = DaemonOptions::of_run().map_err(anyhow::Error::msg)?;
+            Daemon::start(options).map_err(anyhow::Error::msg)?.run();
+            return Ok(0);
+        }
         let metadata = match &self.metadata {
             Some(path) => Metadata::read(path)?,
             None => Metadata::default(),

@@ -53,7 +53,7 @@ pub extern "C" fn fake_context_destroy(context: usize) {
 }
 
 /// Launches `count` kernels: by `cuLaunchKernel` (`how` 0), by `cuLaunchKernelEx` (1), or as one
-/// graph (2). Each runs for `time` nanoseconds after the one before it in its stream.
+/// graph (2), whose kernels are launched into a captured stream first (3). Each runs for `time` nanoseconds after the one before it in its stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fake_launch(
     context: usize,
@@ -72,6 +72,33 @@ pub unsafe extern "C" fn fake_launch(
     let text = unsafe { CStr::from_ptr(name) }
         .to_string_lossy()
         .into_owned();
+    let how = if how == 3 {
+        crate::marks::capture(stream, true);
+        for _ in 0..count {
+            let mut locked = state();
+            locked.launches += 1;
+            let correlation = locked.launches;
+            drop(locked);
+            let null = std::ptr::null_mut();
+            for site in [numbers::SITE_ENTER, 1] {
+                announce(
+                    site,
+                    context,
+                    stream,
+                    name,
+                    0,
+                    grid,
+                    block,
+                    correlation,
+                    null,
+                );
+            }
+        }
+        crate::marks::capture(stream, false);
+        2
+    } else {
+        how
+    };
     let graph = if how == 2 {
         crate::graph::make(&text, grid, block, count)
     } else {

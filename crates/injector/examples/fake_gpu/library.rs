@@ -23,6 +23,7 @@
 mod board;
 mod device;
 mod graph;
+mod marks;
 mod profiler;
 mod state;
 mod tracing;

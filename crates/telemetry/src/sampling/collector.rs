@@ -102,7 +102,7 @@ impl Collector {
         &self.notices
     }
 
-    /// Processes seen, with their commands.
+    /// Programs seen, with their commands; a process that only samples is none.
     pub fn processes(&self) -> &BTreeMap<u32, Arc<str>> {
         &self.processes
     }
@@ -115,6 +115,12 @@ impl Collector {
     /// Processes that still publish.
     pub fn running(&self) -> usize {
         self.sources.values().filter(|source| !source.ended).count()
+    }
+
+    /// Processes that still publish and run kernels of their own.
+    pub fn running_programs(&self) -> usize {
+        let running = self.sources.values().filter(|source| !source.ended);
+        running.filter(|source| !source.reader.is_sampler()).count()
     }
 
     /// Reads what is new, stores it, and only then lets publishers reuse the room.
@@ -220,7 +226,9 @@ impl Collector {
             match identity.kind {
                 IdentityKind::Node => source.node = Arc::clone(&text),
                 IdentityKind::Process => {
-                    self.processes.insert(process, Arc::clone(&text));
+                    if !source.reader.is_sampler() {
+                        self.processes.insert(process, Arc::clone(&text));
+                    }
                 }
                 IdentityKind::Counter => {
                     source
@@ -228,9 +236,9 @@ impl Collector {
                         .push(self.counters.iter().position(|name| *name == identity.text));
                 }
                 IdentityKind::Notice => {
-                    let sentence = format!("process {process}: {text}");
-                    if !self.notices.contains(&sentence) {
-                        self.notices.push(sentence);
+                    // Several processes may have the same to say.
+                    if !self.notices.iter().any(|known| known.ends_with(&*text)) {
+                        self.notices.push(format!("process {process}: {text}"));
                     }
                 }
                 _ => {}

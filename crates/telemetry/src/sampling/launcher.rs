@@ -1,9 +1,9 @@
 //! Starts a program with the injector in it.
 
-use std::io;
+use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use thiserror::Error;
 
@@ -134,9 +134,62 @@ impl Launcher {
         })
     }
 
+    /// Starts the process that samples for the whole run, so that no program's end leaves a moment
+    /// unsampled: `command` with this run's variables. Nothing if it cannot sample; then the first
+    /// program does, and says what is wrong.
+    pub fn start_sampler(&self, command: &mut Command) -> Option<SamplerProcess> {
+        let environment = self.environment().into_iter();
+        let child = command
+            .envs(environment.filter(|(name, _)| *name != "CUDA_INJECTION64_PATH"))
+            .env_remove("CUDA_INJECTION64_PATH")
+            .env("LOCKSTEP_SAMPLE_QUIET", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .ok()?;
+        let mut sampler = SamplerProcess { child };
+        sampler.is_ready().then_some(sampler)
+    }
+
     /// Removes the run's folder. Segments that are still used keep it.
     pub fn clean(&self) {
         let _ = std::fs::remove_file(&self.metadata);
         let _ = std::fs::remove_dir(&self.segments);
+    }
+}
+
+/// The process that samples for a run.
+pub struct SamplerProcess {
+    child: Child,
+}
+
+impl SamplerProcess {
+    /// Waits for its word that it samples, or for its end.
+    fn is_ready(&mut self) -> bool {
+        let Some(output) = self.child.stdout.take() else {
+            return false;
+        };
+        let mut line = String::new();
+        let said = io::BufReader::new(output).read_line(&mut line);
+        let ready = said.is_ok() && line.trim() == "ready";
+        if !ready {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        ready
+    }
+
+    /// Asks for its last samples.
+    pub fn end(&mut self) {
+        if let Some(mut input) = self.child.stdin.take() {
+            let _ = input.write_all(b"end\n");
+        }
+    }
+
+    /// Waits until it is gone; it was asked to end and everything of it was read.
+    pub fn wait(&mut self) {
+        let _ = self.child.wait();
     }
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::collector::Collector;
 use super::folder::{FolderError, SampleFolder, Summary};
-use super::launcher::{LaunchError, Launcher};
+use super::launcher::{LaunchError, Launcher, SamplerProcess};
 use crate::schema::Metadata;
 use crate::segment::SegmentDirectory;
 
@@ -70,6 +70,7 @@ pub struct Session {
     metadata: Metadata,
     segments: PathBuf,
     launcher: Option<Launcher>,
+    sampler: Option<SamplerProcess>,
     command: Vec<String>,
     source: Source,
 }
@@ -83,9 +84,10 @@ pub struct Outcome {
 }
 
 impl Session {
-    /// Starts `command` under `launcher`, to be stored in `folder`.
+    /// Starts `command` under `launcher`, to be stored in `folder`; `sampler` samples for it.
     pub fn of_program(
         launcher: Launcher,
+        sampler: Option<SamplerProcess>,
         command: &[String],
         metadata: &Metadata,
         folder: &Path,
@@ -99,6 +101,7 @@ impl Session {
             metadata: metadata.clone(),
             segments: launcher.segments.clone(),
             launcher: Some(launcher),
+            sampler,
             command: command.to_vec(),
             source: Source::Program(child),
         })
@@ -119,6 +122,7 @@ impl Session {
             metadata: metadata.clone(),
             segments: segments.to_owned(),
             launcher: None,
+            sampler: None,
             command: Vec::new(),
             source: Source::Folder {
                 until: time.map(|time| instant() + time),
@@ -150,7 +154,13 @@ impl Session {
                     false
                 }
                 (Source::Program(_), Some((when, _))) => {
-                    self.collector.running() == 0 || when.elapsed() > PATIENCE
+                    let patience = when.elapsed() <= PATIENCE;
+                    if let Some(sampler) = &mut self.sampler
+                        && (self.collector.running_programs() == 0 || !patience)
+                    {
+                        sampler.end();
+                    }
+                    self.collector.running() == 0 || when.elapsed() > PATIENCE * 2
                 }
                 (Source::Folder { until, drain }, _) => {
                     !goes_on
@@ -168,6 +178,9 @@ impl Session {
             self.folder
                 .summarise(&self.collector, &self.metadata, &self.command, code);
         let summary = summarised.map_err(|error| self.folder.explain(error, &self.segments))?;
+        if let Some(sampler) = &mut self.sampler {
+            sampler.wait();
+        }
         if let Some(launcher) = &self.launcher {
             launcher.clean();
         }

@@ -73,9 +73,9 @@ pub(super) struct Solution {
 const STEPS: usize = 120;
 const PREFERRING_STEPS: usize = 40;
 /// How much they prefer it, as a power of the stream's part of the interval.
-const PREFERENCE: f64 = 0.05;
+const PREFERENCE: f64 = 0.02;
 /// How much rates are taken from intervals of one stream, likewise.
-const PURITY: i32 = 16;
+const PURITY: i32 = 4;
 /// A step longer than the safe one; the rest of the scheme keeps it from overshooting.
 const STRIDE: f64 = 1.5;
 /// How likely an interrupted group ran between its turns.
