@@ -74,10 +74,16 @@ for part in $parts; do
     attribution)
         sample shared-sampled --interval "1 ms" -- "$bin/vector_add_shared"
         sample shared-exact --exact -- "$bin/vector_add_shared" 100000000
-        limit=40 sample contexts-exact --exact -- "$bin/contexts"
+        limit=40 sample contexts-exact --exact -- "$bin/contexts" 4 40
         sample contexts-sampled --interval "1 ms" -- "$bin/contexts" 4 2000
-        sample processes --interval "1 ms" -- bash -c "
-            $bin/vector_add 200000000 20000000 40 & $bin/bfs 1000000 8 20 & $bin/steady 20000 12000 0.1 & wait"
+        sample threads-sampled --interval "1 ms" -- "$bin/contexts" 4 2000 20000 one
+        # What each program of the next runs does when it is alone.
+        sample alone-vector_add --exact -- "$bin/vector_add" 200000000 20000000 40
+        sample alone-bfs --exact -- "$bin/bfs" 1000000 8 20
+        sample alone-steady --exact -- "$bin/steady" 20000 20 0
+        together="$bin/vector_add 200000000 20000000 40 & $bin/bfs 1000000 8 20 & $bin/steady 20000 12000 0.1 & wait"
+        sample processes-1ms --interval "1 ms" -- bash -c "$together"
+        sample processes-200us --interval "200 us" -- bash -c "$together"
         printf 'timeline = "kernels"\n' | cat - "$counters/fine.toml" | sed 's/"1 ms"/"100 us"/' > "$bin/clocks.toml"
         sample clocks --metadata "$bin/clocks.toml" -- "$bin/vector_add" 500000000
         ;;
@@ -123,7 +129,7 @@ for part in $parts; do
         for run in $(seq "${OVERHEAD_RUNS:-20}"); do
             for interval in none "10 ms" "1 ms"; do
                 time_one kernels-of-69us "$interval" "$run" 30000 8000
-                time_one launch-bound "$interval" "$run" 100 60000
+                [ "$run" -gt 10 ] || time_one launch-bound "$interval" "$run" 100 60000
             done
         done
         ;;

@@ -156,56 +156,79 @@ def contexts_expected(contexts, launches):
     return [(names[i % 4], count, count * 33 * (i + 1) * 4) for i in range(contexts)]
 
 
-def attribution(measured, tables):
-    rows = []
-    for run, contexts, launches, exact in [("contexts-exact", 3, 40, True), ("contexts-sampled", 4, 2000, False)]:
+def contexts(measured, rows):
+    """Contexts and threads at once, against what each kernel does per warp when it is counted alone."""
+    truth = None
+    for run, launches in [("contexts-exact", 40), ("contexts-sampled", 2000), ("threads-sampled", 2000)]:
         folder = f"{measured}/{run}"
         if not os.path.exists(f"{folder}/summary.json"):
+            claim(False, f"{run} was measured")
             continue
+        exact = run == "contexts-exact"
         sums, counted, summary = read_totals(folder)
         places = {}
         for total in summary["totals"]:
-            places.setdefault(base_name(total["kernel"]), set()).add(total["context"])
-        per_warp = []
-        for kernel, expected, warps in contexts_expected(contexts, launches):
+            places.setdefault(base_name(total["kernel"]), set()).add((total["context"], total["stream"]))
+        if exact:
+            truth = {kernel: {event: value / sums[kernel]["warps_launched"] for event, value in sums[kernel].items()}
+                     for kernel in sums if sums[kernel].get("warps_launched")}
+        for kernel, expected, warps in contexts_expected(4, launches):
             got = sums.get(kernel, {})
             ratio = got.get("warps_launched", 0) / warps
-            per_warp.append(got.get("inst_executed", 0) / warps)
-            rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{per_warp[-1]:.2f}"])
             claim(counted.get(kernel, 0) == expected, f"{run}: all {expected} launches of {kernel} are there")
             claim(ratio == 1 if exact else abs(ratio - 1) <= 0.02, f"{run}: warps of {kernel} ({ratio:.5f})")
-            claim(len(places.get(kernel, ())) == 1, f"{run}: {kernel} is in one context")
-        # The kernels do the same work per warp.
-        spread = max(per_warp) / max(min(per_warp), 1e-9) - 1
-        claim(spread <= (0 if exact else 0.02), f"{run}: instructions per warp agree between contexts ({spread:.5f})")
-    folder = f"{measured}/processes"
-    if os.path.exists(f"{folder}/summary.json"):
+            claim(len(places.get(kernel, ())) == 1, f"{run}: {kernel} is in one context and stream")
+            instructions = got.get("inst_executed", 0) / (truth[kernel]["inst_executed"] * warps) if truth else math.nan
+            if not exact:
+                claim(abs(instructions - 1) <= 0.02, f"{run}: instructions of {kernel} ({instructions:.5f})")
+            rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{instructions:.5f}", ""])
+
+
+def processes(measured, rows):
+    """Processes at once, against what each does per warp alone; bounded by the whole GPU's count."""
+    programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
+    for run in ["processes-1ms", "processes-200us"]:
+        folder = f"{measured}/{run}"
+        if not os.path.exists(f"{folder}/summary.json"):
+            claim(False, f"{run} was measured")
+            continue
         sums, counted, summary = read_totals(folder)
-        owners = {}
-        for total in summary["totals"]:
-            owners.setdefault(base_name(total["kernel"]), set()).add(total["process"])
-        expected = {}
+        whole = sum(kernel.get("inst_executed", 0) for kernel in sums.values())
+        launched = {}
         with open(f"{folder}/kernels.csv", newline="") as file:
             for row in csv.DictReader(file):
                 volume = lambda text: math.prod(int(part) for part in text.split("x"))
-                warps = volume(row["grid"]) * -(-volume(row["block"]) // 32)
                 kernel = base_name(row["kernel"])
-                expected[kernel] = expected.get(kernel, 0) + warps
-        for kernel, warps in sorted(expected.items()):
-            ratio = sums.get(kernel, {}).get("warps_launched", 0) / warps
-            rows.append(["processes", kernel, "", counted[kernel], f"{ratio:.5f}",
-                         f"{sums.get(kernel, {}).get('inst_executed', 0) / warps:.2f}"])
-            claim(abs(ratio - 1) <= 0.02, f"processes: warps of {kernel} ({ratio:.5f})")
-            claim(len(owners[kernel]) == 1, f"processes: {kernel} belongs to one process")
+                launched[kernel] = launched.get(kernel, 0) + volume(row["grid"]) * -(-volume(row["block"]) // 32)
+        for program, kernels in programs.items():
+            alone, _, _ = read_totals(f"{measured}/alone-{program}")
+            owners = {total["process"] for total in summary["totals"] if base_name(total["kernel"]) in kernels}
+            wanted = sum(alone[kernel]["inst_executed"] / alone[kernel]["warps_launched"] * launched.get(kernel, 0)
+                         for kernel in kernels)
+            got = sum(sums.get(kernel, {}).get("inst_executed", 0) for kernel in kernels)
+            warps = sum(sums.get(kernel, {}).get("warps_launched", 0) for kernel in kernels)
+            ratio = warps / max(sum(launched.get(kernel, 0) for kernel in kernels), 1)
+            error = (got - wanted) / whole
+            rows.append([run, program, "", sum(counted.get(kernel, 0) for kernel in kernels), f"{ratio:.5f}",
+                         f"{got / wanted:.5f}", f"{error * 100:+.2f} %"])
+            claim(abs(ratio - 1) <= 0.02, f"{run}: warps of {program} ({ratio:.5f})")
+            claim(abs(error) <= 0.05, f"{run}: instructions of {program} to 5 % of the GPU's ({error * 100:+.2f} %)")
+            claim(len(owners) == 1, f"{run}: {program} is one process")
+
+
+def attribution(measured, tables):
+    rows = []
+    contexts(measured, rows)
+    processes(measured, rows)
     for run in ["shared-sampled", "shared-exact", "sixteen", "killed-program", "second-reader", "all"]:
         if os.path.exists(f"{measured}/{run}/summary.json"):
             _, counted, summary = read_totals(f"{measured}/{run}")
-            rows.append([run, "all", "", sum(counted.values()), "", ""])
+            rows.append([run, "all", "", sum(counted.values()), "", "", ""])
             claim(summary["lost"] == 0 and sum(counted.values()) > 0, f"{run}: read without loss")
             if run == "sixteen":
                 claim(len(summary["processes"]) >= 16, "sixteen: all processes were read")
     if rows:
-        write(tables, "attribution.csv", ["run", "kernel", "launches made", "launches read", "warps ratio", "instructions per warp"], rows)
+        write(tables, "attribution.csv", ["run", "kernel or program", "launches made", "launches read", "warps ratio", "instructions ratio", "error of all instructions"], rows)
 
 
 def overhead(measured, tables):

@@ -1,10 +1,11 @@
 // Several contexts, threads and streams at once, every way to launch, with counts known beforehand.
 //
-//   contexts [CONTEXTS [LAUNCHES [ITERATIONS]]]      default 3 40 20000
+//   contexts [CONTEXTS [LAUNCHES [ITERATIONS [one]]]]      default 4 40 20000
 //
 // Context i is made and used by thread i, which launches kernel number i: half of the launches
-// plainly, a quarter through cudaLaunchKernelEx, a quarter as a graph of two kernels each. Prints
-// for each context what was launched.
+// plainly, a quarter through cudaLaunchKernelEx, a quarter as a graph of two kernels each. A warp of
+// kernel i does i + 1 quarters of the work. With `one`, the threads share one context, each in a
+// stream of its own. Prints for each thread what was launched.
 #include <cuda.h>
 #include <thread>
 #include <vector>
@@ -36,12 +37,16 @@ typedef void (*Kernel)(float *, int);
 static const Kernel kernels[] = {first, second, third, fourth};
 static const char *names[] = {"first", "second", "third", "fourth"};
 
-static void use(int index, int launches, int iterations) {
+static void use(int index, int launches, int iterations, bool one) {
     CUdevice device;
     CUcontext context;
+    iterations = iterations * (index % 4 + 1) / 4;
     DRIVER(cuDeviceGet(&device, 0));
     CUctxCreateParams parameters = {};
-    DRIVER(cuCtxCreate(&context, &parameters, 0, device));
+    if (one)
+        CHECK(cudaSetDevice(0));
+    else
+        DRIVER(cuCtxCreate(&context, &parameters, 0, device));
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     int blocks = 33 * (index + 1);
@@ -73,17 +78,19 @@ static void use(int index, int launches, int iterations) {
     CHECK(cudaStreamSynchronize(stream));
     std::printf("context %d kernel %s launches %d warps %d\n", index, names[index % 4], launched,
                 launched * blocks * 4);
-    DRIVER(cuCtxDestroy(context));
+    if (!one)
+        DRIVER(cuCtxDestroy(context));
 }
 
 int main(int argc, char **argv) {
-    int contexts = argc > 1 ? std::atoi(argv[1]) : 3;
+    int contexts = argc > 1 ? std::atoi(argv[1]) : 4;
     int launches = argc > 2 ? std::atoi(argv[2]) : 40;
     int iterations = argc > 3 ? std::atoi(argv[3]) : 20000;
+    bool one = argc > 4;
     DRIVER(cuInit(0));
     std::vector<std::thread> threads;
     for (int i = 0; i < contexts; i++)
-        threads.emplace_back(use, i, launches, iterations);
+        threads.emplace_back(use, i, launches, iterations, one);
     for (std::thread &thread : threads)
         thread.join();
     return 0;
