@@ -28,10 +28,9 @@ impl Neighbours {
         let paths = self.directory.segments().unwrap_or_default();
         self.readers.retain(|path, _| paths.contains(path));
         for path in paths {
-            if path != self.own && !self.readers.contains_key(&path) {
-                if let Ok(reader) = SegmentReader::open(&path) {
-                    self.readers.insert(path, reader);
-                }
+            let known = path == self.own || self.readers.contains_key(&path);
+            if !known && let Ok(reader) = SegmentReader::open(&path) {
+                self.readers.insert(path, reader);
             }
         }
         self.readers.values_mut().any(|reader| {

@@ -111,10 +111,18 @@ impl Lane {
     }
 }
 
+/// Words that a context can write.
+struct Page {
+    words: &'static [AtomicU64],
+    /// Of the first word, for the device.
+    address: u64,
+    used: usize,
+}
+
 #[derive(Default)]
 struct Lanes {
-    /// Page and places used of each context; nothing where the driver refused.
-    pages: BTreeMap<usize, Option<(&'static [AtomicU64], u64, usize)>>,
+    /// The page of each context; nothing where the driver refused.
+    pages: BTreeMap<usize, Option<Page>>,
     by_stream: BTreeMap<(usize, usize), Lane>,
 }
 
@@ -271,15 +279,12 @@ impl Lanes {
     fn lane(&mut self, functions: &Functions, made: &Made) -> Option<&mut Lane> {
         let key = (made.context as usize, made.stream as usize);
         if !self.by_stream.contains_key(&key) {
-            let page = self
-                .pages
-                .entry(key.0)
-                .or_insert_with(|| new_page(functions).map(|(words, address)| (words, address, 0)));
-            let (words, address, used) = page.as_mut()?;
-            let word = words.get(*used)?;
+            let page = self.pages.entry(key.0);
+            let page = page.or_insert_with(|| new_page(functions)).as_mut()?;
+            let word = page.words.get(page.used)?;
             let lane = Lane {
                 word,
-                address: *address + 8 * *used as u64,
+                address: page.address + 8 * page.used as u64,
                 device: made.device,
                 context: made.context_number,
                 stream: made.stream_number,
@@ -291,15 +296,15 @@ impl Lanes {
                 reached_at: made.time,
                 shortest: BETWEEN_MARKS,
             };
-            *used += 1;
+            page.used += 1;
             self.by_stream.insert(key, lane);
         }
         self.by_stream.get_mut(&key)
     }
 }
 
-/// A page that the current context can write, and its address there. It is never given back.
-fn new_page(functions: &Functions) -> Option<(&'static [AtomicU64], u64)> {
+/// A page that the current context can write. It is never given back.
+fn new_page(functions: &Functions) -> Option<Page> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a fresh mapping of its own.
@@ -319,5 +324,9 @@ fn new_page(functions: &Functions) -> Option<(&'static [AtomicU64], u64)> {
     };
     // SAFETY: zeroed memory of this size and alignment that lives as long as the process.
     let words = unsafe { std::slice::from_raw_parts(page.cast::<AtomicU64>(), MOST_STREAMS) };
-    registered.then_some((words, address))
+    registered.then_some(Page {
+        words,
+        address,
+        used: 0,
+    })
 }

@@ -90,7 +90,7 @@ pub extern "C" fn cuStreamWriteValue64_v2(
         "cuStreamWriteValue64_v2: into a stream that is captured",
     );
     demand(
-        PAGES.lock().unwrap().contains(&(address as usize & !4095)) && address % 8 == 0,
+        PAGES.lock().unwrap().contains(&(address as usize & !4095)) && address.is_multiple_of(8),
         "cuStreamWriteValue64_v2: not a word of a registered page",
     );
     let ends = state();

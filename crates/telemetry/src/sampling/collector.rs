@@ -225,21 +225,19 @@ impl Collector {
             let text: Arc<str> = identity.text.as_str().into();
             match identity.kind {
                 IdentityKind::Node => source.node = Arc::clone(&text),
-                IdentityKind::Process => {
-                    if !source.reader.is_sampler() {
-                        self.processes.insert(process, Arc::clone(&text));
-                    }
+                IdentityKind::Process if !source.reader.is_sampler() => {
+                    self.processes.insert(process, Arc::clone(&text));
                 }
                 IdentityKind::Counter => {
                     source
                         .places
                         .push(self.counters.iter().position(|name| *name == identity.text));
                 }
-                IdentityKind::Notice => {
-                    // Several processes may have the same to say.
-                    if !self.notices.iter().any(|known| known.ends_with(&*text)) {
-                        self.notices.push(format!("process {process}: {text}"));
-                    }
+                // Several processes may have the same to say.
+                IdentityKind::Notice
+                    if !self.notices.iter().any(|known| known.ends_with(&*text)) =>
+                {
+                    self.notices.push(format!("process {process}: {text}"));
                 }
                 _ => {}
             }
@@ -442,13 +440,12 @@ impl Collector {
             );
         }
         ready.sort_by_key(|(sample, ..)| sample.end);
-        let mut by_gpu: BTreeMap<Arc<str>, (Vec<DeviceSample>, Vec<Arc<str>>)> = BTreeMap::new();
+        let mut by_gpu: BTreeMap<Arc<str>, Vec<(DeviceSample, Arc<str>)>> = BTreeMap::new();
         for (sample, gpu, node) in ready {
-            let (samples, nodes) = by_gpu.entry(gpu).or_default();
-            samples.push(sample);
-            nodes.push(node);
+            by_gpu.entry(gpu).or_default().push((sample, node));
         }
-        for (gpu, (samples, nodes)) in by_gpu {
+        for (gpu, ready) in by_gpu {
+            let (samples, nodes): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
             let mut done = Vec::new();
             let parts = self.device(&gpu).samples(&samples, &mut done);
             for ((sample, node), parts) in samples.iter().zip(&nodes).zip(parts) {

@@ -18,6 +18,10 @@ const LONGEST_GAP: usize = 5;
 /// Marks that are kept of a stream.
 const MOST_MARKS: usize = 1 << 16;
 
+/// Launches of one stream and kernel that ran before the same mark: place of the stream, time of the
+/// mark, place of the kernel.
+type Between = (usize, Option<u64>, usize);
+
 /// Between which times a launch ran.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -189,9 +193,7 @@ impl Attribution {
         let end = samples.last().map_or(0, |one| one.end);
         let mut kernels: Vec<Key> = Vec::new();
         let mut places: BTreeMap<Key, usize> = BTreeMap::new();
-        // By stream, its mark and the kernel.
-        let mut members: BTreeMap<(usize, Option<u64>, usize), (Group, Vec<Place>)> =
-            BTreeMap::new();
+        let mut members: BTreeMap<Between, (Group, Vec<Place>)> = BTreeMap::new();
         let mut lanes: BTreeMap<Lane, usize> = BTreeMap::new();
         let mut over: Vec<Place> = Vec::new();
         for (place, one) in self.queue.range(..(end, 0)) {
@@ -264,10 +266,8 @@ impl Attribution {
                 continue;
             }
             let mut by_kernel: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-            for i in 0..self.counters {
-                let Some(whole) = sample.growth[i] else {
-                    continue;
-                };
+            for (i, whole) in sample.growth.iter().enumerate() {
+                let Some(whole) = *whole else { continue };
                 let shares = if Some(i) == self.warps {
                     warps.share(s, &present)
                 } else {
