@@ -78,12 +78,11 @@ for part in $parts; do
         sample contexts-sampled --interval "1 ms" -- "$bin/contexts" 4 2000
         sample threads-sampled --interval "1 ms" -- "$bin/contexts" 4 2000 20000 one
         # What each program of the next runs does when it is alone.
-        sample alone-vector_add --exact -- "$bin/vector_add" 200000000 20000000 40
-        sample alone-bfs --exact -- "$bin/bfs" 1000000 8 20
+        sample alone-vector_add --exact -- "$bin/vector_add" 200000000 20000000 2
+        sample alone-bfs --exact -- "$bin/bfs" 1000000 8 2
         sample alone-steady --exact -- "$bin/steady" 20000 20 0
         together="$bin/vector_add 200000000 20000000 40 & $bin/bfs 1000000 8 20 & $bin/steady 20000 12000 0.1 & wait"
         sample processes-1ms --interval "1 ms" -- bash -c "$together"
-        sample processes-200us --interval "200 us" -- bash -c "$together"
         printf 'timeline = "kernels"\n' | cat - "$counters/fine.toml" | sed 's/"1 ms"/"100 us"/' > "$bin/clocks.toml"
         sample clocks --metadata "$bin/clocks.toml" -- "$bin/vector_add" 500000000
         ;;

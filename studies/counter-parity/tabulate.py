@@ -187,7 +187,7 @@ def contexts(measured, rows):
 def processes(measured, rows):
     """Processes at once, against what each does per warp alone; bounded by the whole GPU's count."""
     programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
-    for run in ["processes-1ms", "processes-200us"]:
+    for run in ["processes-1ms"]:
         folder = f"{measured}/{run}"
         if not os.path.exists(f"{folder}/summary.json"):
             claim(False, f"{run} was measured")

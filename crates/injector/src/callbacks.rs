@@ -12,6 +12,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
+use crate::lanes::Outcome;
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};
@@ -21,7 +22,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// When the outermost launch began.
     static BEGUN: Cell<u64> = const { Cell::new(0) };
-    /// The outermost launch only adds a node to a graph that is being captured.
+    /// The outermost launch only adds a node to a graph that is being captured: nothing runs, and the
+    /// graph's own launch will count.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -127,12 +129,8 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
         BEGUN.set(clock::now());
         CAPTURED.set(session.progress.captures(stream));
     }
-    if CAPTURED.get() {
-        // Nothing runs: the graph's own launch will.
-        return;
-    }
     if session.settings.metadata.mode != Mode::Exact {
-        if !entering {
+        if !entering && !CAPTURED.get() {
             let launches = describe(session, number, data);
             session.publish_launches(&launches);
             if let Some(last) = launches.last() {
@@ -143,7 +141,15 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     }
     let graph = numbers::DRIVER_GRAPH_LAUNCH.contains(&number);
     let device = device_of(session, data.context);
-    let outcome = if entering {
+    let outcome = if CAPTURED.get() {
+        // Nothing runs and nothing is counted, but the profiler takes one launch at a time.
+        if entering {
+            session.gates.pass(device);
+            Outcome::default()
+        } else {
+            session.gates.leave(data.context, device, Vec::new(), false)
+        }
+    } else if entering {
         let chip = session.chip(device);
         session.gates.enter(
             &session.cupti,

@@ -17,7 +17,7 @@ use crate::session::{Launch, lock};
 
 /// The gate of one GPU.
 #[derive(Default)]
-struct Gate {
+pub struct Gate {
     taken: Mutex<bool>,
     free: Condvar,
     /// Profilers by context. Whoever passed the gate may use them.
@@ -61,16 +61,8 @@ impl Gates {
         Arc::clone(lock(&self.0).entry(device).or_default())
     }
 
-    /// A thread is about to launch in `context`: wait for its turn and make its profiler count.
-    pub fn enter(
-        &self,
-        cupti: &'static Cupti,
-        context: *mut c_void,
-        device: u32,
-        chip: &str,
-        counters: &[&'static Counter],
-        graph: bool,
-    ) -> Outcome {
+    /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it.
+    pub fn pass(&self, device: u32) -> Arc<Gate> {
         let gate = self.gate(device);
         let mut taken = lock(&gate.taken);
         while *taken {
@@ -81,6 +73,20 @@ impl Gates {
         }
         *taken = true;
         drop(taken);
+        gate
+    }
+
+    /// A thread is about to launch in `context`: wait for its turn and make its profiler count.
+    pub fn enter(
+        &self,
+        cupti: &'static Cupti,
+        context: *mut c_void,
+        device: u32,
+        chip: &str,
+        counters: &[&'static Counter],
+        graph: bool,
+    ) -> Outcome {
+        let gate = self.pass(device);
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         lanes.switch_to(cupti, context, chip, counters, &mut outcome);

@@ -13,8 +13,9 @@
 //! nearer to each other (expectation maximisation). Two things that are known of turns make the
 //! answer the right one among many:
 //!
-//! - A group that was interrupted ran at the beginning and at the end of its time, not between: its
-//!   work starts there, for as long as such work usually takes.
+//! - A group that was interrupted ran at the beginning and at the end of its time, not between; one
+//!   that came to an idle stream ran at the end of its time. Its work starts there, for as long as
+//!   such work usually takes.
 //! - An interval is more often one stream's than everybody's. The first steps prefer that; later
 //!   ones do not, but rates are taken mostly from intervals that belong to one stream.
 //!
@@ -32,6 +33,10 @@ pub(super) struct Group {
     pub begin: u64,
     /// It was over at this time, if it was over before the last interval ended.
     pub end: Option<u64>,
+    /// It was not over yet at this time.
+    pub not_before: u64,
+    /// Its stream had nothing to do before it, so it waited for its turn and then ran at once.
+    pub waited: bool,
     /// Its warps.
     pub warps: f64,
     /// Its warps start and run in the same interval, as those of short kernels do.
@@ -75,7 +80,7 @@ const PREFERRING_STEPS: usize = 40;
 /// How much they prefer it, as a power of the stream's part of the interval.
 const PREFERENCE: f64 = 0.02;
 /// How much rates are taken from intervals of one stream, likewise.
-const PURITY: i32 = 4;
+const PURITY: i32 = 8;
 /// A step longer than the safe one; the rest of the scheme keeps it from overshooting.
 const STRIDE: f64 = 1.5;
 /// How likely an interrupted group ran between its turns.
@@ -122,7 +127,10 @@ impl Problem<'_> {
         let mut by_kernel: Vec<Vec<f64>> = vec![Vec::new(); self.rates.len()];
         for group in &self.groups {
             if let Some(end) = group.end {
-                let each = end.saturating_sub(group.begin) as f64 / group.warps.max(1.0);
+                // The end is seen late, by up to the time between two looks.
+                let (least, most) = (group.not_before.max(group.begin), end.max(group.begin));
+                let lasted = (least - group.begin).max((most - group.begin) / 10);
+                let each = lasted as f64 / group.warps.max(1.0);
                 by_kernel[group.kernel].push(each);
             }
         }
@@ -148,8 +156,12 @@ impl Problem<'_> {
         let lasts = (duration * group.warps) as u64;
         let first = self.intervals.partition_point(|one| one.1 <= begin);
         // Between its two ends it waited for its turn; one that is not over has no second end.
-        let waits = begin.saturating_add(lasts);
-        let resumes = group.end.map_or(u64::MAX, |end| end.saturating_sub(lasts));
+        let waits = match group.end {
+            Some(_) if group.waited => begin,
+            _ => begin.saturating_add(lasts),
+        };
+        let last_turn = group.not_before.saturating_sub(lasts);
+        let resumes = group.end.map_or(u64::MAX, |_| last_turn);
         let overlap = |one: &(u64, u64), from: u64, until: u64| {
             one.1.min(until).saturating_sub(one.0.max(from)) as f64
         };
@@ -310,13 +322,19 @@ impl Problem<'_> {
                 }
             }
         }
-        for ((rates, seen), base) in solution.rates.iter_mut().zip(seen).zip(bases) {
-            if base <= f64::MIN_POSITIVE {
+        let mut marked = vec![false; solution.rates.len()];
+        for group in &self.groups {
+            marked[group.kernel] |= group.end.is_some();
+        }
+        for (kernel, (rates, seen)) in solution.rates.iter_mut().zip(seen).enumerate() {
+            if bases[kernel] <= f64::MIN_POSITIVE {
                 continue;
             }
             for (i, (rate, seen)) in rates.iter_mut().zip(seen).enumerate() {
-                if Some(i) != self.warps {
-                    *rate = (*rate * seen / base).max(NOTHING);
+                // Warps that come back after a context switch are counted again, so where marks say
+                // how much work was done, their rate is learned too.
+                if Some(i) != self.warps || marked[kernel] {
+                    *rate = (*rate * seen / bases[kernel]).max(NOTHING);
                 }
             }
         }
@@ -354,6 +372,8 @@ mod tests {
             kernel: lane,
             begin,
             end: Some(end),
+            not_before: end,
+            waited: false,
             warps: if lane == 0 { 100.0 } else { 300.0 },
             short: true,
         };

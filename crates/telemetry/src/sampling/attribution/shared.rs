@@ -27,6 +27,10 @@ type Between = (usize, Option<u64>, usize);
 struct Window {
     begin: u64,
     end: Option<u64>,
+    /// It was not over yet at this time.
+    not_before: u64,
+    /// Everything before it in its stream was over when it was made.
+    waited: bool,
 }
 
 /// Warps of a run of shared intervals. What was launched is known, so every group gets its own;
@@ -127,10 +131,13 @@ impl Attribution {
         let marks = self.marks.get(&lane(&one.row.key));
         let marks = marks.map_or(&[] as &[Mark], Vec::as_slice);
         let next = marks.partition_point(|mark| mark.launch < one.row.launch);
-        let before = next.checked_sub(1).map_or(0, |place| marks[place].begin);
+        let before = next.checked_sub(1).map(|place| marks[place]);
+        let next = marks.get(next);
         Window {
-            begin: host.max(before),
-            end: marks.get(next).map(|mark| mark.end),
+            begin: host.max(before.map_or(0, |mark| mark.begin)),
+            end: next.map(|mark| mark.end),
+            not_before: next.map_or(0, |mark| mark.begin),
+            waited: before.is_some_and(|mark| mark.end <= host),
         }
     }
 
@@ -219,6 +226,8 @@ impl Attribution {
                         kernel,
                         begin: window.begin,
                         end: window.end.filter(|until| *until <= end),
+                        not_before: window.not_before,
+                        waited: window.waited,
                         warps: 0.0,
                         short: true,
                     };
@@ -427,12 +436,22 @@ mod tests {
         let ready = |state: &[(u64, u64)], s: usize, time: u64| {
             state[s].0 < streams[s].launches && state[s].0 * streams[s].pace <= time
         };
+        let resumed = |state: &[(u64, u64)], s: usize| {
+            let kernels = &streams[s].kernels;
+            let warps = kernels[state[s].0 as usize % kernels.len()].1;
+            (state[s].1 > 0).then_some(f64::from(warps))
+        };
         while (0..streams.len()).any(|s| state[s].0 < streams[s].launches) {
             if time >= turn_end || !ready(&state, turn, time) {
                 let next = (1..=streams.len())
                     .map(|by| (turn + by) % streams.len())
                     .find(|s| ready(&state, *s, time));
                 turn = next.unwrap_or(turn);
+                // Warps that were interrupted are started again.
+                if let Some(warps) = resumed(&state, turn) {
+                    samples.resize((time / MILLISECOND) as usize + 1, [0.0; 3]);
+                    samples.last_mut().unwrap()[1] += warps;
+                }
                 turn_end = time + TURN;
             }
             samples.resize((time / MILLISECOND) as usize + 1, [0.0; 3]);
@@ -564,10 +583,10 @@ mod tests {
     #[test]
     fn contexts_that_take_turns_are_told_apart() {
         let streams = [
-            steady(1, "first", 132, 24_000, 46_000),
-            steady(2, "second", 264, 18_000, 35_000),
-            steady(3, "third", 396, 12_000, 23_000),
-            steady(4, "fourth", 528, 6_000, 12_000),
+            steady(1, "first", 132, 6_000, 12_000),
+            steady(2, "second", 264, 12_000, 23_000),
+            steady(3, "third", 396, 18_000, 35_000),
+            steady(4, "fourth", 528, 24_000, 46_000),
         ];
         let sums = share(&streams, true);
         assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
