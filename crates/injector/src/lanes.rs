@@ -48,7 +48,15 @@ pub struct Outcome {
 impl Outcome {
     fn add(&mut self, collected: Result<Vec<Launch>, CuptiError>) {
         match collected {
-            Ok(launches) => self.launches.extend(launches),
+            Ok(launches) => {
+                if launches.iter().any(|launch| launch.counts.is_empty()) {
+                    self.sentences.push(
+                        "some launches have no exact counts: CUPTI told of fewer kernels than were launched"
+                            .to_owned(),
+                    );
+                }
+                self.launches.extend(launches);
+            }
             Err(error) => self
                 .sentences
                 .push(format!("some exact counts are missing: {error}")),

@@ -81,6 +81,8 @@ const PREFERRING_STEPS: usize = 40;
 const PREFERENCE: f64 = 0.02;
 /// How much rates are taken from intervals of one stream, likewise.
 const PURITY: i32 = 8;
+/// A kernel of which less than this part is known from intervals of its own stream has no rate.
+const GUESS: f64 = 0.002;
 /// A step longer than the safe one; the rest of the scheme keeps it from overshooting.
 const STRIDE: f64 = 1.5;
 /// How likely an interrupted group ran between its turns.
@@ -125,6 +127,7 @@ impl Problem<'_> {
     /// since the others may have waited for their turn.
     fn durations(&self) -> Vec<f64> {
         let mut by_kernel: Vec<Vec<f64>> = vec![Vec::new(); self.rates.len()];
+        let mut waited = vec![0; self.rates.len()];
         for group in &self.groups {
             if let Some(end) = group.end {
                 // The end is seen late, by up to the time between two looks.
@@ -132,13 +135,21 @@ impl Problem<'_> {
                 let lasted = (least - group.begin).max((most - group.begin) / 10);
                 let each = lasted as f64 / group.warps.max(1.0);
                 by_kernel[group.kernel].push(each);
+                waited[group.kernel] += usize::from(group.waited);
             }
         }
         let quick: Vec<Option<f64>> = by_kernel
             .into_iter()
-            .map(|mut all| {
+            .zip(waited)
+            .map(|(mut all, waited)| {
                 all.sort_by(f64::total_cmp);
-                all.get(all.len() / 5).copied()
+                // Kernels that mostly wait for their turn show how long they take once in a while.
+                let place = if waited * 2 > all.len() {
+                    0
+                } else {
+                    all.len() / 5
+                };
+                all.get(place).copied()
             })
             .collect();
         let run = match (self.intervals.first(), self.intervals.last()) {
@@ -188,7 +199,7 @@ impl Problem<'_> {
             each[group.kernel] = *duration;
             all += group.warps * duration;
         }
-        let rates = self
+        let rates: Vec<Vec<f64>> = self
             .rates
             .iter()
             .zip(each)
@@ -311,10 +322,12 @@ impl Problem<'_> {
         let counters = ratios.first().map_or(0, Vec::len);
         let mut seen = vec![vec![0.0; counters]; solution.rates.len()];
         let mut bases = vec![0.0; solution.rates.len()];
+        let mut all = vec![0.0; solution.rates.len()];
         for (group, work) in self.groups.iter().zip(&solution.work) {
             let purity = &purity[group.lane][work.first..];
             let intervals = ratios[work.first..].iter().zip(purity);
             for (part, (ratios, purity)) in work.warps.iter().zip(intervals) {
+                all[group.kernel] += part;
                 let part = part * purity;
                 bases[group.kernel] += part;
                 for (seen, ratio) in seen[group.kernel].iter_mut().zip(ratios) {
@@ -326,6 +339,16 @@ impl Problem<'_> {
         for group in &self.groups {
             marked[group.kernel] |= group.end.is_some();
         }
+        // A kernel that never has an interval nearly to itself is taken for one that does as little
+        // as any other: what it does then goes to others, and never what others do to it.
+        let pure = |kernel: usize| bases[kernel] > GUESS * all[kernel];
+        let least: Vec<f64> = (0..counters)
+            .map(|i| {
+                let known = solution.rates.iter().enumerate();
+                let known = known.filter(|(kernel, _)| pure(*kernel));
+                known.map(|(_, rates)| rates[i]).fold(f64::MAX, f64::min)
+            })
+            .collect();
         for (kernel, (rates, seen)) in solution.rates.iter_mut().zip(seen).enumerate() {
             if bases[kernel] <= f64::MIN_POSITIVE {
                 continue;
@@ -334,7 +357,11 @@ impl Problem<'_> {
                 // Warps that come back after a context switch are counted again, so where marks say
                 // how much work was done, their rate is learned too.
                 if Some(i) != self.warps || marked[kernel] {
-                    *rate = (*rate * seen / bases[kernel]).max(NOTHING);
+                    *rate = if pure(kernel) || least[i] == f64::MAX {
+                        (*rate * seen / bases[kernel]).max(NOTHING)
+                    } else {
+                        least[i]
+                    };
                 }
             }
         }
