@@ -27,6 +27,10 @@ RENAMED_IN_13 = {
     "cudaGraphNodeGetDependentNodes": "cudaGraphNodeGetDependentNodes_v2",
     "cudaGraphRemoveDependencies": "cudaGraphRemoveDependencies_v2",
     "cudaMemAdvise": "cudaMemAdvise_v2",
+    "cudaMemcpy3DBatchAsync": "cudaMemcpy3DBatchAsync_v2",
+    "cudaMemcpy3DBatchAsync_ptsz": "cudaMemcpy3DBatchAsync_v2_ptsz",
+    "cudaMemcpyBatchAsync": "cudaMemcpyBatchAsync_v2",
+    "cudaMemcpyBatchAsync_ptsz": "cudaMemcpyBatchAsync_v2_ptsz",
     "cudaMemPrefetchAsync": "cudaMemPrefetchAsync_v2",
     "cudaMemPrefetchAsync_ptsz": "cudaMemPrefetchAsync_v2_ptsz",
     "cudaStreamGetCaptureInfo": "cudaStreamGetCaptureInfo_v3",
@@ -38,11 +42,15 @@ RENAMED_IN_13 = {
     "cudaWaitExternalSemaphoresAsync": "cudaWaitExternalSemaphoresAsync_v2",
     "cudaWaitExternalSemaphoresAsync_ptsz": "cudaWaitExternalSemaphoresAsync_v2_ptsz",
 }
+RENAMED_IN_11 = {
+    "cudaGraphInstantiate": "cudaGraphInstantiate_v11",
+    "cudaGraphExecUpdate": "cudaGraphExecUpdate_v11",
+}
 RENAMED_IN_12 = {
     "cudaRuntimeGetVersion": "cudaRuntimeGetVersion_v12",
     "cudaFuncGetAttributes": "cudaFuncGetAttributes_v12",
 }
-RENAMED = {"12": RENAMED_IN_12, "13": RENAMED_IN_13}
+RENAMED = {"11": RENAMED_IN_11, "12": RENAMED_IN_12, "13": RENAMED_IN_13}
 
 # Entry points of releases before 11 that old programs still carry.
 BEFORE_11 = ["cudaConfigureCall", "cudaSetupArgument", "cudaLaunch", "cudaLaunch_ptsz"]

@@ -259,5 +259,6 @@ impl Contexts {
 
 /// Waits for all work of a context.
 pub fn synchronize(context: ContextHandle) -> Result<(), CuResult> {
+    crate::graph::capture::refuses_unsafe()?;
     call(&Request::ContextSynchronize { context }).map(|_| ())
 }

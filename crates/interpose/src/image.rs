@@ -11,6 +11,8 @@ const WRAPPER_MAGIC: u32 = 0x466243B1;
 const FAT_BINARY_MAGIC: u32 = 0xBA55ED50;
 /// First bytes of an ELF file.
 const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+/// First bytes of several images that were linked at run time: ours.
+const LINKED_MAGIC: [u8; 8] = *b"\x01lkstlnk";
 /// No image is longer.
 const MAXIMUM: u64 = 1 << 30;
 /// More images from before linking than any program has.
@@ -31,12 +33,73 @@ pub unsafe fn from_pointer(pointer: *const u8) -> Result<Vec<ModuleImage>, CuRes
         // SAFETY: by the caller's promise a wrapper follows its magic number.
         return unsafe { from_wrapper(pointer) };
     }
+    // SAFETY: as above.
+    if unsafe { begins_with(pointer, &LINKED_MAGIC) } {
+        // SAFETY: what begins so was made by `linked`, which wrote its length here.
+        let length = unsafe { read::<u64>(pointer, 8) };
+        if length > MAXIMUM {
+            return Err(CuResult::INVALID_IMAGE);
+        }
+        // SAFETY: the image itself says that it has this many bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer, length as usize) };
+        return unlinked(bytes);
+    }
     // SAFETY: by the caller's promise it is one complete image.
     Ok(vec![unsafe { single(pointer, ImageRole::Main) }?])
 }
 
+/// Several images as one, for whoever loads what was linked at run time.
+pub fn linked(images: &[ModuleImage]) -> Vec<u8> {
+    if let [single] = images {
+        let mut bytes = single.bytes.clone();
+        if single.kind == ImageKind::Ptx {
+            bytes.push(0);
+        }
+        return bytes;
+    }
+    let mut bytes = LINKED_MAGIC.to_vec();
+    bytes.extend_from_slice(&[0; 8]);
+    bytes.extend_from_slice(&(images.len() as u64).to_le_bytes());
+    for image in images {
+        bytes.extend_from_slice(&(image.bytes.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&image.bytes);
+    }
+    let length = bytes.len() as u64;
+    bytes[8..16].copy_from_slice(&length.to_le_bytes());
+    bytes
+}
+
+/// The images of what [`linked`] made.
+fn unlinked(bytes: &[u8]) -> Result<Vec<ModuleImage>, CuResult> {
+    let word = |at: usize| -> Result<usize, CuResult> {
+        let part = bytes.get(at..at + 8).and_then(|part| part.try_into().ok());
+        let number = u64::from_le_bytes(part.ok_or(CuResult::INVALID_IMAGE)?);
+        usize::try_from(number).map_err(|_| CuResult::INVALID_IMAGE)
+    };
+    let count = word(16)?;
+    if count > MAXIMUM_IMAGES {
+        return Err(CuResult::INVALID_IMAGE);
+    }
+    let mut images = Vec::new();
+    let mut at = 24;
+    for _ in 0..count {
+        let length = word(at)?;
+        let end = length.checked_add(at + 8).ok_or(CuResult::INVALID_IMAGE)?;
+        let part = bytes.get(at + 8..end).ok_or(CuResult::INVALID_IMAGE)?;
+        for mut image in from_bytes(part.to_vec())? {
+            image.role = ImageRole::BeforeLinking;
+            images.push(image);
+        }
+        at = end;
+    }
+    Ok(images)
+}
+
 /// The images of bytes whose length is known.
 pub fn from_bytes(bytes: Vec<u8>) -> Result<Vec<ModuleImage>, CuResult> {
+    if bytes.starts_with(&LINKED_MAGIC) {
+        return unlinked(&bytes);
+    }
     let kind = if bytes.starts_with(&ELF_MAGIC) {
         ImageKind::Cubin
     } else if bytes.starts_with(&FAT_BINARY_MAGIC.to_le_bytes()) {
@@ -224,6 +287,21 @@ mod tests {
         // SAFETY: a test binary of Rust is an ELF file, complete in memory here.
         let images = unsafe { from_pointer(file.as_ptr()) }.unwrap();
         assert_eq!(images[0].bytes.len(), file.len());
+    }
+
+    #[test]
+    fn what_was_linked_is_taken_apart_again() {
+        let text = |text: &str| from_bytes(text.as_bytes().to_vec()).unwrap().remove(0);
+        assert_eq!(linked(&[text(".version 8.0")]), b".version 8.0\0");
+        let both = linked(&[text("first"), text("second")]);
+        // SAFETY: the image is complete.
+        let images = unsafe { from_pointer(both.as_ptr()) }.unwrap();
+        assert_eq!(images.len(), 2);
+        assert_eq!(images[1].bytes, b"second");
+        assert_eq!(images[1].role, ImageRole::BeforeLinking);
+        for length in 8..both.len() {
+            assert!(from_bytes(both[..length].to_vec()).is_err());
+        }
     }
 
     #[test]

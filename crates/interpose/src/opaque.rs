@@ -23,6 +23,22 @@ pub enum Kind {
     Event = 0x16,
     /// `CUmemoryPool`.
     Pool = 0x17,
+    /// `CUgraph`.
+    Graph = 0x18,
+    /// `CUgraphNode`.
+    GraphNode = 0x19,
+    /// `CUgraphExec`.
+    GraphExec = 0x1a,
+    /// `CUuserObject`.
+    UserObject = 0x1b,
+    /// `CUarray`.
+    Array = 0x1c,
+    /// `CUmipmappedArray`.
+    MipmappedArray = 0x1d,
+    /// `CUmemGenericAllocationHandle`.
+    Physical = 0x1e,
+    /// `CUlinkState`.
+    Link = 0x1f,
 }
 
 const SHIFT: u32 = 48;

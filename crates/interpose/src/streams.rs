@@ -119,6 +119,13 @@ pub fn target(
     })
 }
 
+/// Whether a stream of a context is one that the legacy default stream waits for.
+pub fn is_blocking(stream: u64, context: ContextHandle) -> bool {
+    let streams = lock(&STREAMS);
+    let found = streams.get(&StreamHandle(stream));
+    found.is_some_and(|stream| stream.context == context && stream.flags & 1 == 0)
+}
+
 /// Forgets the streams of a context that is gone.
 pub fn context_gone(context: ContextHandle) {
     lock(&STREAMS).retain(|_, stream| stream.context != context);

@@ -31,6 +31,10 @@ handles! {
     StreamHandle;
     /// An event.
     EventHandle;
+    /// A graph that is ready for launching.
+    GraphHandle;
+    /// Physical memory without an address (`cuMemCreate`).
+    PhysicalHandle;
 }
 
 /// The stream that a request is for.

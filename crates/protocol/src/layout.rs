@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! WINDOW_BASE + 0      device 0, then one region of DEVICE_REGION_SIZE a device
+//!             + 4 TiB  addresses that programs reserve and map memory to by themselves
 //!             + 8 TiB  pinned host memory
 //!             + 12 TiB managed memory
 //! ```
@@ -26,7 +27,13 @@ pub const WINDOW_SIZE: u64 = 16 << 40;
 pub const DEVICE_REGION_SIZE: u64 = 512 << 30;
 
 /// How many devices have a region.
-pub const MAXIMUM_DEVICES: u32 = 16;
+pub const MAXIMUM_DEVICES: u32 = 8;
+
+/// Where addresses begin that programs reserve (`cuMemAddressReserve`).
+pub const RESERVED_BASE: u64 = WINDOW_BASE + (4 << 40);
+
+/// Address space that can be reserved.
+pub const RESERVED_SIZE: u64 = 4 << 40;
 
 /// Where pinned host memory begins.
 pub const PINNED_BASE: u64 = WINDOW_BASE + (8 << 40);
@@ -45,6 +52,8 @@ pub const MANAGED_SIZE: u64 = 4 << 40;
 pub enum Region {
     /// Memory of the device with this ordinal.
     Device(u32),
+    /// Addresses that a program reserved, which hold device memory where it mapped some.
+    Reserved,
     /// Pinned host memory, visible to every device.
     Pinned,
     /// Managed memory, which migrates.
@@ -52,6 +61,11 @@ pub enum Region {
 }
 
 impl Region {
+    /// Whether the memory there is a device's, out of the host's reach on a real machine.
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::Device(_) | Self::Reserved)
+    }
+
     /// The addresses of the region. A device beyond [`MAXIMUM_DEVICES`] has none.
     pub fn range(self) -> Range<u64> {
         match self {
@@ -60,6 +74,7 @@ impl Region {
                 base..base + DEVICE_REGION_SIZE
             }
             Self::Device(_) => 0..0,
+            Self::Reserved => RESERVED_BASE..RESERVED_BASE + RESERVED_SIZE,
             Self::Pinned => PINNED_BASE..PINNED_BASE + PINNED_SIZE,
             Self::Managed => MANAGED_BASE..MANAGED_BASE + MANAGED_SIZE,
         }
@@ -76,6 +91,8 @@ pub fn region_of(address: u64) -> Option<Region> {
         Some(Region::Managed)
     } else if address >= PINNED_BASE {
         Some(Region::Pinned)
+    } else if address >= RESERVED_BASE {
+        Some(Region::Reserved)
     } else {
         Some(Region::Device((offset / DEVICE_REGION_SIZE) as u32))
     }
@@ -88,7 +105,7 @@ mod tests {
     #[test]
     fn every_region_knows_its_first_and_last_address() {
         let devices = (0..MAXIMUM_DEVICES).map(Region::Device);
-        for region in devices.chain([Region::Pinned, Region::Managed]) {
+        for region in devices.chain([Region::Reserved, Region::Pinned, Region::Managed]) {
             let range = region.range();
             assert_eq!(region_of(range.start), Some(region));
             assert_eq!(region_of(range.end - 1), Some(region));
@@ -97,7 +114,11 @@ mod tests {
 
     #[test]
     fn regions_fill_the_window_without_overlap() {
-        assert_eq!(Region::Device(MAXIMUM_DEVICES - 1).range().end, PINNED_BASE);
+        assert_eq!(
+            Region::Device(MAXIMUM_DEVICES - 1).range().end,
+            RESERVED_BASE
+        );
+        assert_eq!(Region::Reserved.range().end, PINNED_BASE);
         assert_eq!(Region::Pinned.range().end, MANAGED_BASE);
         assert_eq!(Region::Managed.range().end, WINDOW_BASE + WINDOW_SIZE);
     }

@@ -34,10 +34,13 @@ pub use connection::{
 pub use device::DeviceDescription;
 pub use function::{FunctionAttributes, FunctionInfo, ParameterSlot};
 pub use handle::{
-    ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName,
+    ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,
+    StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
 pub use request::{ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner};
-pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, Reply, Response};
+pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};
-pub use work::{Copy, Extent, Fill, Launch, Place, Rows};
+pub use work::{
+    Copy, Extent, Fill, GraphNode, GraphWork, Launch, Place, Rows, ValueAction, ValueWork,
+};

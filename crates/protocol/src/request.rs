@@ -5,8 +5,11 @@
 //! program can answer by itself (device queries, the current context, error strings)
 //! never comes here.
 
-use crate::work::{Copy, Fill, Launch};
-use crate::{ContextHandle, EventHandle, FunctionHandle, ModuleHandle, StreamHandle, StreamName};
+use crate::work::{Copy, Fill, GraphNode, Launch, ValueWork};
+use crate::{
+    ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,
+    StreamHandle, StreamName,
+};
 use serde::{Deserialize, Serialize};
 
 /// One call.
@@ -236,6 +239,104 @@ pub enum Request {
         context: ContextHandle,
         /// The stream.
         stream: StreamName,
+    },
+
+    /// Wait for a value in memory, or write one, in stream order → `Done`, at once.
+    Value {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// What is waited for or written.
+        work: ValueWork,
+    },
+
+    // Graphs.
+    /// Make a graph ready for launching → `Graph`.
+    GraphCreate {
+        /// The context.
+        context: ContextHandle,
+        /// Its nodes, each after those that it depends on.
+        nodes: Vec<GraphNode>,
+    },
+    /// Forget a graph; launches of it go on → `Done`.
+    GraphDestroy {
+        /// The graph.
+        graph: GraphHandle,
+    },
+    /// Launch a graph → `Step`. Without steps of the program's the answer comes at once;
+    /// else when the first of them is due or all are complete.
+    GraphLaunch {
+        /// The context.
+        context: ContextHandle,
+        /// The stream.
+        stream: StreamName,
+        /// The graph.
+        graph: GraphHandle,
+    },
+    /// The program has performed the step that it was told last → `Step`, the next one.
+    GraphContinue {
+        /// The context.
+        context: ContextHandle,
+        /// The launch, as the step named it.
+        launch: u64,
+        /// The node, as the step named it.
+        node: u32,
+    },
+
+    // Memory that the program maps by itself.
+    /// Reserve addresses → `Address`.
+    AddressReserve {
+        /// The context.
+        context: ContextHandle,
+        /// Bytes.
+        bytes: u64,
+        /// A power of two, or 0.
+        alignment: u64,
+    },
+    /// Give reserved addresses back → `Done`.
+    AddressFree {
+        /// First address.
+        address: u64,
+        /// Bytes, all that were reserved.
+        bytes: u64,
+    },
+    /// Create physical memory → `Physical`.
+    PhysicalCreate {
+        /// The context.
+        context: ContextHandle,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Release physical memory, once nothing maps it → `Done`.
+    PhysicalRelease {
+        /// The memory.
+        physical: PhysicalHandle,
+    },
+    /// Map physical memory to reserved addresses → `Done`.
+    PhysicalMap {
+        /// First address.
+        address: u64,
+        /// Bytes, all of the memory.
+        bytes: u64,
+        /// The memory.
+        physical: PhysicalHandle,
+    },
+    /// Unmap what is mapped in a range → `Done`.
+    PhysicalUnmap {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Let kernels touch what is mapped in a range, or not → `Done`.
+    AccessSet {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Whether they may.
+        allowed: bool,
     },
 
     // Streams.

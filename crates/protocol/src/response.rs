@@ -1,6 +1,9 @@
 //! What the simulator answers.
 
-use crate::{ContextHandle, CuResult, EventHandle, FunctionInfo, ModuleHandle, StreamHandle};
+use crate::{
+    ContextHandle, CuResult, EventHandle, FunctionInfo, GraphHandle, ModuleHandle, PhysicalHandle,
+    StreamHandle,
+};
 use serde::{Deserialize, Serialize};
 
 /// The answer to one request.
@@ -73,6 +76,12 @@ pub enum Reply {
         /// Picoseconds; negative when the second event came first.
         picoseconds: i64,
     },
+    /// A graph.
+    Graph(GraphHandle),
+    /// A step of a graph that the program performs, or none: the launch needs no more of it.
+    Step(Option<ProgramStep>),
+    /// Physical memory.
+    Physical(PhysicalHandle),
     /// A number.
     Value(u64),
     /// Names.
@@ -87,6 +96,16 @@ pub struct Failure {
     /// A sentence or a log, possibly empty. It is shown to the user where CUDA has a place
     /// for it (the log of a JIT compilation) and in the report of the run.
     pub message: String,
+}
+
+/// A step of a graph that only the program can perform: a host function, or a copy that
+/// touches its own memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramStep {
+    /// The launch.
+    pub launch: u64,
+    /// The node, by its index in the graph.
+    pub node: u32,
 }
 
 /// A variable of a module.

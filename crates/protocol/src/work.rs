@@ -1,6 +1,6 @@
 //! Work that a stream carries: copies, fills and launches.
 
-use crate::{ContextHandle, FunctionHandle, StreamName};
+use crate::{ContextHandle, EventHandle, FunctionHandle, StreamName};
 use serde::{Deserialize, Serialize};
 
 /// A copy of up to three dimensions.
@@ -130,4 +130,63 @@ pub struct Launch {
     pub priority: Option<i32>,
     /// The kernel may begin before its predecessor in the stream ends.
     pub programmatic_stream_serialization: bool,
+}
+
+/// One node of a graph. Nodes come in an order in which each follows what it depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphNode {
+    /// What it does.
+    pub work: GraphWork,
+    /// Indices of the nodes that must be complete before, all smaller than its own.
+    pub after: Vec<u32>,
+}
+
+/// What a node of a graph does. Streams and blocking of the work inside do not matter: the
+/// graph's launch says where it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GraphWork {
+    /// Nothing; it only orders.
+    Empty,
+    /// A kernel.
+    Kernel(Box<Launch>),
+    /// A copy. One that touches the program's own memory is a step of the program's.
+    Copy(Copy),
+    /// A fill.
+    Fill(Fill),
+    /// A host function: a step of the program's.
+    Program,
+    /// Record an event.
+    Record(EventHandle),
+    /// Wait for an event, as it was recorded last when the graph is launched.
+    Wait(EventHandle),
+    /// Wait for a value in memory, or write one.
+    Value(ValueWork),
+}
+
+/// A wait for a value in memory, or a write of one, by a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValueWork {
+    /// Where; aligned to its size.
+    pub address: u64,
+    /// The value, in the low bytes.
+    pub value: u64,
+    /// 4 or 8.
+    pub bytes: u8,
+    /// What is done.
+    pub action: ValueAction,
+}
+
+/// What a stream does with a value in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ValueAction {
+    /// Write it.
+    Write,
+    /// Wait until what is there, less it, is not negative as a signed number.
+    WaitGreaterOrEqual,
+    /// Wait until both are equal.
+    WaitEqual,
+    /// Wait until they share a bit.
+    WaitAnd,
+    /// Wait until some bit is set in neither.
+    WaitNor,
 }

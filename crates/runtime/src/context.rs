@@ -63,6 +63,8 @@ pub struct Event {
     pub context: ContextHandle,
     /// Whether it notes the time.
     pub timing: bool,
+    /// Whether other processes may use it.
+    pub shared: bool,
     /// Where it was recorded last: recording, stream, position.
     pub recorded: Option<(u64, StreamKey, u64)>,
 }

@@ -109,6 +109,12 @@ pub trait Device {
     /// Makes addresses illegal again and forgets their contents.
     fn unmap(&mut self, address: u64, bytes: u64);
 
+    /// Lets kernels touch addresses, or not; their contents stay.
+    fn set_access(&mut self, address: u64, bytes: u64, allowed: bool);
+
+    /// Moves contents to where nothing is; nothing stays behind.
+    fn relocate(&mut self, destination: u64, source: u64, bytes: u64);
+
     /// Copies out of memory.
     fn read(&self, address: u64, bytes: &mut [u8]);
 

@@ -20,6 +20,8 @@ pub struct Allocation {
     pub info: PointerInfo,
     /// Bytes that it occupies, from its base on.
     pub occupied: u64,
+    /// Whether the program mapped it by itself, and so unmaps it by itself.
+    pub mapped: bool,
 }
 
 /// All allocations of one device, and of the host memory that it sees.
@@ -29,6 +31,8 @@ pub struct Memory {
     pinned: Heap,
     managed: Heap,
     allocations: BTreeMap<u64, Allocation>,
+    /// Memory without an address, by the addresses that it takes up all the same.
+    hidden: BTreeMap<u64, Allocation>,
     total: u64,
     identities: u64,
 }
@@ -47,6 +51,7 @@ impl Memory {
             pinned: heap(Region::Pinned, HOST_CAPACITY),
             managed: heap(Region::Managed, HOST_CAPACITY),
             allocations: BTreeMap::new(),
+            hidden: BTreeMap::new(),
             total: config.device.memory.0,
             identities: 0,
         }
@@ -88,14 +93,59 @@ impl Memory {
             identity,
             flags,
         };
-        let allocation = Allocation { info, occupied };
+        let allocation = Allocation {
+            info,
+            occupied,
+            mapped: false,
+        };
         self.allocations.insert(base, allocation.clone());
         Ok(allocation)
     }
 
+    /// Makes an allocation one that no program can name: memory without an address.
+    pub fn hide(&mut self, base: u64) {
+        if let Some(allocation) = self.allocations.remove(&base) {
+            self.hidden.insert(base, allocation);
+        }
+    }
+
+    /// Notes memory that the program mapped to addresses that it reserved.
+    pub fn insert_mapped(&mut self, context: ContextHandle, device: u32, base: u64, bytes: u64) {
+        self.identities += 1;
+        let info = PointerInfo {
+            kind: PointerKind::Device,
+            device,
+            context,
+            base,
+            bytes,
+            identity: self.identities,
+            flags: 0,
+        };
+        let allocation = Allocation {
+            info,
+            occupied: bytes,
+            mapped: true,
+        };
+        self.allocations.insert(base, allocation);
+    }
+
+    /// Forgets such memory.
+    pub fn remove_mapped(&mut self, base: u64) {
+        self.allocations.remove(&base);
+    }
+
     /// Frees the allocation that starts at `base`.
     pub fn free(&mut self, base: u64) -> CallResult<Allocation> {
-        let Some(allocation) = self.allocations.remove(&base) else {
+        let visible = self
+            .allocations
+            .get(&base)
+            .is_some_and(|found| !found.mapped);
+        let removed = if visible {
+            self.allocations.remove(&base)
+        } else {
+            self.hidden.remove(&base)
+        };
+        let Some(allocation) = removed else {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("{base:#x} is not the start of an allocation"),
@@ -120,6 +170,11 @@ impl Memory {
             {
                 Ok(allocation)
             }
+            // What was mapped piece by piece is used as one.
+            Some(allocation) if allocation.mapped => {
+                let here = allocation.info.bytes - (address - allocation.info.base);
+                self.covering(address + here, bytes - here)
+            }
             Some(allocation) => fail(
                 CuResult::INVALID_VALUE,
                 format!(
@@ -141,7 +196,7 @@ impl Memory {
     pub fn owned_by(&self, context: ContextHandle) -> Vec<u64> {
         self.allocations
             .values()
-            .filter(|allocation| allocation.info.context == context)
+            .filter(|allocation| allocation.info.context == context && !allocation.mapped)
             .map(|allocation| allocation.info.base)
             .collect()
     }

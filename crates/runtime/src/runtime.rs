@@ -1,5 +1,6 @@
 //! The state behind all calls, and the way from a request to its answer.
 
+use crate::calls::{Graph, GraphRun, VirtualMemory};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelResult};
 use crate::memory::Memory;
@@ -8,8 +9,8 @@ use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
 use crate::{CallResult, failure};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::{
-    ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, ModuleHandle,
-    Request, Response, StreamHandle, UnsupportedManner,
+    ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, GraphHandle,
+    ModuleHandle, Request, Response, StreamHandle, UnsupportedManner,
 };
 use lockstep_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -69,11 +70,15 @@ pub struct Runtime<D> {
     /// Simulated time of the host.
     pub(crate) now: Time,
     pub(crate) memory: Memory,
+    pub(crate) virtual_memory: VirtualMemory,
     pub(crate) contexts: BTreeMap<ContextHandle, Context>,
     pub(crate) modules: BTreeMap<ModuleHandle, LoadedModule>,
     pub(crate) functions: BTreeMap<FunctionHandle, Function>,
     pub(crate) streams: BTreeMap<StreamHandle, Stream>,
     pub(crate) events: BTreeMap<EventHandle, Event>,
+    pub(crate) graphs: BTreeMap<GraphHandle, Graph>,
+    /// Launches of graphs that still need the program, by number.
+    pub(crate) graph_runs: BTreeMap<u64, GraphRun>,
     pub(crate) launches: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     faults: Vec<Fault>,
@@ -90,6 +95,7 @@ impl<D: Device> Runtime<D> {
     pub fn new(config: GpuConfig, options: LoadOptions, loader: Loader, device: D) -> Self {
         Self {
             memory: Memory::new(&config, 0),
+            virtual_memory: VirtualMemory::new(),
             timeline: Timeline::new(config.copy.engines),
             config,
             options,
@@ -101,6 +107,8 @@ impl<D: Device> Runtime<D> {
             functions: BTreeMap::new(),
             streams: BTreeMap::new(),
             events: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            graph_runs: BTreeMap::new(),
             launches: Vec::new(),
             unsupported: BTreeMap::new(),
             faults: Vec::new(),
@@ -257,7 +265,7 @@ impl<D: Device> Runtime<D> {
         self.advance(Goal::Until(self.now))
     }
 
-    fn advance(&mut self, goal: Goal) -> CallResult<()> {
+    pub(crate) fn advance(&mut self, goal: Goal) -> CallResult<()> {
         match self.timeline.advance(&mut self.device, goal) {
             Ok(()) => {
                 self.collect();
@@ -303,8 +311,9 @@ impl<D: Device> Runtime<D> {
         let failure = failure(fault.code, fault.message.clone());
         tracing::error!("{}", fault.message);
         // Kernels of other contexts were on the device as well; they are lost with it.
-        let streams: Vec<StreamKey> = self.all_streams();
+        let streams = self.timeline.streams();
         self.timeline.abandon(&streams);
+        self.graph_runs.clear();
         for (handle, context) in &mut self.contexts {
             if at_fault.is_none_or(|at_fault| at_fault == *handle) {
                 context.sticky = Some((fault.code, fault.message.clone()));
@@ -317,17 +326,6 @@ impl<D: Device> Runtime<D> {
     fn sticky(&self, context: ContextHandle) -> Option<Failure> {
         let (code, message) = self.contexts.get(&context)?.sticky.clone()?;
         Some(failure(code, message))
-    }
-
-    fn all_streams(&self) -> Vec<StreamKey> {
-        let defaults = self
-            .contexts
-            .values()
-            .flat_map(|context| context.per_thread.values().chain([&context.legacy]));
-        defaults
-            .copied()
-            .chain(self.streams.values().map(|stream| stream.key))
-            .collect()
     }
 }
 

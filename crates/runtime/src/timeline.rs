@@ -9,7 +9,7 @@
 //! Start reading at [`Timeline::advance`].
 
 use crate::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
-use lockstep_protocol::{Extent, Rows};
+use lockstep_protocol::{Extent, ProgramStep, Rows, ValueAction, ValueWork};
 use lockstep_units::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,7 +44,16 @@ pub enum Work {
     },
     /// Change memory without taking time.
     Instant(Effect),
+    /// Wait for a value in memory, or write one.
+    Value(ValueWork),
+    /// Wait until the program has performed a step.
+    Program(ProgramStep),
+    /// Remove streams whose work is complete: those of a graph, at its end.
+    Join(Vec<StreamKey>),
 }
+
+/// How often a wait for a value looks at memory while kernels run.
+const LOOK_INTERVAL: Duration = Duration::microseconds(1);
 
 /// A kernel, and the variables that its constant banks are refreshed from.
 #[derive(Debug)]
@@ -124,6 +133,8 @@ pub struct Timeline {
     results: Vec<KernelResult>,
     /// Allocations to release, not yet taken.
     released: Vec<u64>,
+    /// Steps that the program is to perform now, and the streams that wait for them.
+    steps: BTreeMap<(u64, u32), StreamKey>,
 }
 
 /// How far to advance.
@@ -133,6 +144,9 @@ pub enum Goal {
     Until(Time),
     /// Until this point of the stream is reached.
     Position(StreamKey, Position),
+    /// Until the program has something to do for this launch of a graph, or this point of the
+    /// stream is reached.
+    Step(u64, StreamKey, Position),
 }
 
 /// Why an advance ended before its goal.
@@ -159,6 +173,7 @@ impl Timeline {
             clock: Time::ZERO,
             results: Vec::new(),
             released: Vec::new(),
+            steps: BTreeMap::new(),
         }
     }
 
@@ -246,6 +261,32 @@ impl Timeline {
         }
         self.kernels.retain(|_, stream| !streams.contains(stream));
         self.transfers.retain(|_, stream| !streams.contains(stream));
+        self.steps.retain(|_, stream| !streams.contains(stream));
+    }
+
+    /// All streams.
+    pub fn streams(&self) -> Vec<StreamKey> {
+        self.streams.keys().copied().collect()
+    }
+
+    /// The first step of a launch that the program is to perform now.
+    pub fn due_step(&self, launch: u64) -> Option<ProgramStep> {
+        let (&(launch, node), _) = self.steps.range((launch, 0)..=(launch, u32::MAX)).next()?;
+        Some(ProgramStep { launch, node })
+    }
+
+    /// The program has performed a step that was due; false if none such was.
+    pub fn performed(&mut self, step: ProgramStep, at: Time) -> bool {
+        let Some(key) = self.steps.remove(&(step.launch, step.node)) else {
+            return false;
+        };
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.queue.pop_front();
+            stream.busy = false;
+            stream.completed += 1;
+            stream.finished = stream.finished.max(at);
+        }
+        true
     }
 
     /// Lets simulated time pass until the goal is met.
@@ -258,6 +299,9 @@ impl Timeline {
             let met = match goal {
                 Goal::Until(time) => self.clock >= time,
                 Goal::Position(stream, position) => self.reached(stream, position),
+                Goal::Step(launch, stream, position) => {
+                    self.due_step(launch).is_some() || self.reached(stream, position)
+                }
             };
             if met {
                 return Ok(());
@@ -301,7 +345,17 @@ impl Timeline {
             .map(|item| item.issued)
             .min()
             .unwrap_or(Time::NEVER);
-        transfer.min(issued)
+        let looks = !self.kernels.is_empty()
+            && self
+                .streams
+                .values()
+                .any(|stream| matches!(stream.queue.front(), Some(item) if item.work.looks()));
+        let look = if looks {
+            self.clock + LOOK_INTERVAL
+        } else {
+            Time::NEVER
+        };
+        transfer.min(issued).min(look)
     }
 
     /// Ends what has ended and starts what can start, until nothing more happens at this time.
@@ -367,6 +421,7 @@ impl Timeline {
             && match &head.work {
                 Work::Wait { stream, position } => self.reached(*stream, *position),
                 Work::Transfer { .. } => self.transfers.len() < self.engines,
+                Work::Value(value) => holds(value, device),
                 _ => true,
             };
         if !ready {
@@ -380,6 +435,8 @@ impl Timeline {
             .unwrap_or(Time::ZERO);
         let waited = match &head.work {
             Work::Wait { stream, .. } => self.finished(*stream),
+            // It was seen now, whenever it came about.
+            Work::Value(_) => self.clock,
             _ => Time::ZERO,
         };
         let (clock, begun) = (self.clock, self.transfers_begun);
@@ -405,7 +462,15 @@ impl Timeline {
                 self.transfers.insert((clock + *takes, begun), key);
                 self.transfers_begun += 1;
             }
-            Work::Record { .. } | Work::Wait { .. } | Work::Instant(_) => {
+            Work::Program(step) => {
+                stream.busy = true;
+                self.steps.insert((step.launch, step.node), key);
+            }
+            Work::Record { .. }
+            | Work::Wait { .. }
+            | Work::Instant(_)
+            | Work::Value(_)
+            | Work::Join(_) => {
                 stream.completed += 1;
                 stream.finished = start;
                 match stream.queue.pop_front().map(|item| item.work) {
@@ -413,6 +478,15 @@ impl Timeline {
                         self.recordings.insert(recording, start);
                     }
                     Some(Work::Instant(effect)) => self.apply(effect, device),
+                    Some(Work::Value(value)) if value.action == ValueAction::Write => {
+                        let bytes = value.value.to_le_bytes();
+                        device.write(value.address, &bytes[..usize::from(value.bytes)]);
+                    }
+                    Some(Work::Join(streams)) => {
+                        for stream in streams {
+                            self.remove(stream);
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -464,6 +538,38 @@ impl Timeline {
             }
             Effect::Free { address } => self.released.push(address),
         }
+    }
+}
+
+impl Work {
+    /// Whether it looks at memory to see if it may go on.
+    fn looks(&self) -> bool {
+        matches!(self, Self::Value(value) if value.action != ValueAction::Write)
+    }
+}
+
+/// Whether memory holds what a wait wants; a write may always go on.
+fn holds(wanted: &ValueWork, device: &dyn Device) -> bool {
+    if wanted.action == ValueAction::Write {
+        return true;
+    }
+    let mut bytes = [0; 8];
+    device.read(wanted.address, &mut bytes[..usize::from(wanted.bytes)]);
+    let (found, value) = (u64::from_le_bytes(bytes), wanted.value);
+    let mask = if wanted.bytes == 4 {
+        u64::from(u32::MAX)
+    } else {
+        u64::MAX
+    };
+    match wanted.action {
+        ValueAction::Write => true,
+        ValueAction::WaitEqual => found == value & mask,
+        ValueAction::WaitAnd => found & value & mask != 0,
+        ValueAction::WaitNor => !(found | value) & mask != 0,
+        ValueAction::WaitGreaterOrEqual if wanted.bytes == 4 => {
+            (found as u32).wrapping_sub(value as u32) as i32 >= 0
+        }
+        ValueAction::WaitGreaterOrEqual => found.wrapping_sub(value) as i64 >= 0,
     }
 }
 

@@ -286,6 +286,12 @@ impl Machine {
             }
             at = to;
         }
+        self.clear(address, bytes);
+    }
+
+    /// Makes whole pages of a range read zero again.
+    fn clear(&mut self, address: u64, bytes: u64) {
+        let end = address + bytes;
         let (first, last) = (address.next_multiple_of(PAGE), end - end % PAGE);
         if first < last {
             let flags =
@@ -408,6 +414,30 @@ impl Device for Machine {
     fn unmap(&mut self, address: u64, bytes: u64) {
         self.gpu.contents().unmap(address);
         self.forget(address, bytes);
+    }
+
+    fn set_access(&mut self, address: u64, bytes: u64, allowed: bool) {
+        if allowed {
+            self.map(address, bytes);
+        } else {
+            self.gpu.contents().unmap(address);
+        }
+    }
+
+    fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
+        let end = source + bytes;
+        let mut page = vec![0; PAGE as usize];
+        let mut at = source;
+        while let Some(data) = self.next_data(at, end) {
+            let start = (data - data % PAGE).max(source);
+            let part = &mut page[..PAGE.min(end - start) as usize];
+            self.gpu.contents().read(start, part);
+            self.gpu
+                .contents()
+                .write(destination + (start - source), part);
+            at = start + PAGE;
+        }
+        self.clear(source, bytes);
     }
 
     fn read(&self, address: u64, bytes: &mut [u8]) {

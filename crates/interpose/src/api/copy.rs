@@ -4,10 +4,13 @@
 //! program's own memory is done here, after the simulator has answered that the stream has
 //! come to it (see `lockstep_protocol::Copy`).
 
+use super::array;
 use super::memory::{Extent3, Pitched};
 use crate::boundary::{RuntimeError, runtime};
 use crate::call::done;
 use crate::context::current_for_runtime;
+use crate::graph::capture;
+use crate::graph::model::{CopyNode, NodeWork};
 use crate::streams::{Target, target};
 use crate::types::{Address, In};
 use lockstep_protocol::layout::{Region, region_of};
@@ -43,7 +46,13 @@ impl Side {
         }
     }
 
-    fn place(self) -> Place {
+    /// Whether it is the program's own memory.
+    pub fn is_program(self) -> bool {
+        region_of(self.address as u64).is_none()
+    }
+
+    /// Where it is, as the simulator knows it.
+    pub fn place(self) -> Place {
         match region_of(self.address as u64) {
             None => Place::Host,
             Some(_) => Place::Window(Rows {
@@ -68,6 +77,19 @@ pub fn perform(
     extent: Extent,
     wait: bool,
 ) -> Result<(), CuResult> {
+    perform_said(target, destination, source, extent, wait, None)
+}
+
+/// As [`perform`], with the parameters as the program said them, for whoever asks a node that
+/// is made of the copy.
+fn perform_said(
+    target: Target,
+    destination: Side,
+    source: Side,
+    extent: Extent,
+    wait: bool,
+    said: Option<Parameters3>,
+) -> Result<(), CuResult> {
     match extent.bytes() {
         None => return Err(CuResult::INVALID_VALUE),
         Some(0) => return Ok(()),
@@ -76,7 +98,22 @@ pub fn perform(
     if destination.address == 0 || source.address == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    let device = |side: Side| matches!(region_of(side.address as u64), Some(Region::Device(_)));
+    let captured = capture::takes(target, || {
+        if wait {
+            return Err(CuResult::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        let parameters = said.unwrap_or_else(|| describe(destination, source, extent));
+        Ok(NodeWork::Copy(CopyNode {
+            to: destination,
+            from: source,
+            extent,
+            parameters,
+        }))
+    })?;
+    if captured {
+        return Ok(());
+    }
+    let device = |side: Side| region_of(side.address as u64).is_some_and(Region::is_device);
     let copy = Copy {
         context: target.context,
         stream: target.stream,
@@ -94,7 +131,37 @@ pub fn perform(
     Ok(())
 }
 
-fn move_bytes(destination: Side, source: Side, extent: Extent) {
+/// The parameters that a copy could have been said with.
+pub fn describe(destination: Side, source: Side, extent: Extent) -> Parameters3 {
+    let side = |side: Side| Pitched {
+        address: side.address,
+        pitch: side.row_pitch,
+        width: side.row_pitch,
+        height: side
+            .slice_pitch
+            .checked_div(side.row_pitch)
+            .filter(|rows| *rows > 0)
+            .unwrap_or(extent.height as usize),
+    };
+    const DEFAULT: u32 = 4;
+    Parameters3 {
+        source_array: 0,
+        source_position: [0; 3],
+        source: side(source),
+        destination_array: 0,
+        destination_position: [0; 3],
+        destination: side(destination),
+        extent: Extent3 {
+            width: extent.width as usize,
+            height: extent.height as usize,
+            depth: extent.depth as usize,
+        },
+        kind: DEFAULT,
+    }
+}
+
+/// Moves bytes between the program's own memory and the window.
+pub fn move_bytes(destination: Side, source: Side, extent: Extent) {
     for slice in 0..extent.depth as usize {
         for row in 0..extent.height as usize {
             let to = destination.row(slice, row) as *mut u8;
@@ -109,7 +176,7 @@ fn move_bytes(destination: Side, source: Side, extent: Extent) {
 /// Checks `cudaMemcpyKind` against what the pointers are.
 fn check_kind(destination: Address, source: Address, kind: u32) -> Result<(), RuntimeError> {
     let visible = |address: Address| region_of(address as u64).is_some();
-    let device = |address: Address| matches!(region_of(address as u64), Some(Region::Device(_)));
+    let device = |address: Address| region_of(address as u64).is_some_and(Region::is_device);
     let fits = match kind {
         0 => !device(destination) && !device(source),
         1 => visible(destination) && !device(source),
@@ -218,43 +285,100 @@ runtime! {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Parameters3 {
-    source_array: Address,
-    source_position: [usize; 3],
-    source: Pitched,
-    destination_array: Address,
-    destination_position: [usize; 3],
-    destination: Pitched,
-    extent: Extent3,
-    kind: u32,
+    /// Where from, if it is an array.
+    pub source_array: Address,
+    /// Where in it: elements of an array, else bytes, rows and slices.
+    pub source_position: [usize; 3],
+    /// Where from, if it is not.
+    pub source: Pitched,
+    /// Where to, if it is an array.
+    pub destination_array: Address,
+    /// Where in it.
+    pub destination_position: [usize; 3],
+    /// Where to, if it is not.
+    pub destination: Pitched,
+    /// How much: elements of a row if an array takes part, else bytes.
+    pub extent: Extent3,
+    /// `cudaMemcpyKind`.
+    pub kind: u32,
+}
+
+impl Parameters3 {
+    /// A copy of one row.
+    pub fn linear(destination: Address, source: Address, bytes: usize, kind: u32) -> Self {
+        let side = |address| Pitched {
+            address,
+            pitch: bytes,
+            width: bytes,
+            height: 1,
+        };
+        Self {
+            source_array: 0,
+            source_position: [0; 3],
+            source: side(source),
+            destination_array: 0,
+            destination_position: [0; 3],
+            destination: side(destination),
+            extent: Extent3 {
+                width: bytes,
+                height: 1,
+                depth: 1,
+            },
+            kind,
+        }
+    }
+
+    /// Both sides and how much.
+    pub fn resolve(&self) -> Result<(Side, Side, Extent), CuResult> {
+        let mut unit = None;
+        let mut side = |array: Address, memory: Pitched, position: [usize; 3]| {
+            if array != 0 && memory.address != 0 {
+                return Err(CuResult::INVALID_VALUE);
+            }
+            if array != 0 {
+                let (side, element) = array::place(array, position)?;
+                if unit.is_some_and(|other| other != element) {
+                    return Err(CuResult::INVALID_VALUE);
+                }
+                unit = Some(element);
+                return Ok(side);
+            }
+            let slice_pitch = memory.pitch * memory.height;
+            Ok(Side {
+                address: memory.address
+                    + position[2] * slice_pitch
+                    + position[1] * memory.pitch
+                    + position[0],
+                row_pitch: memory.pitch,
+                slice_pitch,
+            })
+        };
+        let from = side(self.source_array, self.source, self.source_position)?;
+        let to = side(
+            self.destination_array,
+            self.destination,
+            self.destination_position,
+        )?;
+        let extent = Extent {
+            width: (self.extent.width * unit.unwrap_or(1)) as u64,
+            height: self.extent.height as u64,
+            depth: self.extent.depth as u64,
+        };
+        for (array, position) in [
+            (self.source_array, self.source_position),
+            (self.destination_array, self.destination_position),
+        ] {
+            if array != 0 {
+                array::check(array, position, self.extent)?;
+            }
+        }
+        Ok((to, from, extent))
+    }
 }
 
 fn cube(target: Target, parameters: Parameters3, wait: bool) -> Result<(), CuResult> {
-    if parameters.source_array != 0 || parameters.destination_array != 0 {
-        crate::call::note(
-            "cudaMemcpy3D with an array",
-            lockstep_protocol::UnsupportedManner::Option,
-        );
-        return Err(CuResult::NOT_SUPPORTED);
-    }
-    let extent = Extent {
-        width: parameters.extent.width as u64,
-        height: parameters.extent.height as u64,
-        depth: parameters.extent.depth as u64,
-    };
-    let side = |memory: Pitched, position: [usize; 3]| {
-        let slice_pitch = memory.pitch * memory.height;
-        Side {
-            address: memory.address
-                + position[2] * slice_pitch
-                + position[1] * memory.pitch
-                + position[0],
-            row_pitch: memory.pitch,
-            slice_pitch,
-        }
-    };
-    let to = side(parameters.destination, parameters.destination_position);
-    let from = side(parameters.source, parameters.source_position);
-    perform(target, to, from, extent, wait)
+    let (to, from, extent) = parameters.resolve()?;
+    perform_said(target, to, from, extent, wait, Some(parameters))
 }
 
 #[cfg(test)]

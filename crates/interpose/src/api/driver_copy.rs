@@ -1,6 +1,8 @@
 //! The driver's spelling of copies.
 
-use super::copy::{Side, linear, perform};
+use super::array;
+use super::copy::{Parameters3, Side, linear, perform};
+use super::memory::Pitched;
 use crate::boundary::driver;
 use crate::context::current;
 use crate::streams::{Target, target};
@@ -63,19 +65,19 @@ fn address_of(kind: u32, host: Address, device: Address) -> Result<Address, CuRe
     match kind {
         1 => Ok(host),
         2 | 4 => Ok(device),
-        3 => {
-            crate::call::note(
-                "cuMemcpy with an array",
-                lockstep_protocol::UnsupportedManner::Option,
-            );
-            Err(CuResult::NOT_SUPPORTED)
-        }
         _ => Err(CuResult::INVALID_VALUE),
     }
 }
 
+/// `CU_MEMORYTYPE_ARRAY`.
+const ARRAY: u32 = 3;
+
 fn driver_plane(target: Target, plane: Plane, wait: bool) -> Result<(), CuResult> {
     let side = |side: PlaneSide| -> Result<Side, CuResult> {
+        if side.kind == ARRAY {
+            let size = [plane.width, plane.height, 1];
+            return array::place_bytes(side.array, [side.x, side.y, 0], size);
+        }
         let base = address_of(side.kind, side.host, side.device)?;
         // A pitch of nothing means that rows follow each other.
         let pitch = if side.pitch == 0 {
@@ -102,38 +104,76 @@ fn driver_plane(target: Target, plane: Plane, wait: bool) -> Result<(), CuResult
     )
 }
 
+impl Cube {
+    /// Both sides and how much.
+    pub fn resolve(&self) -> Result<(Side, Side, Extent), CuResult> {
+        let side = |side: CubeSide| -> Result<Side, CuResult> {
+            if side.kind == ARRAY {
+                let size = [self.width, self.height, self.depth];
+                return array::place_bytes(side.array, [side.x, side.y, side.z], size);
+            }
+            let base = address_of(side.kind, side.host, side.device)?;
+            let row_pitch = if side.pitch == 0 {
+                self.width
+            } else {
+                side.pitch
+            };
+            let rows = if side.height == 0 {
+                self.height
+            } else {
+                side.height
+            };
+            let slice_pitch = row_pitch * rows;
+            Ok(Side {
+                address: base + side.z * slice_pitch + side.y * row_pitch + side.x,
+                row_pitch,
+                slice_pitch,
+            })
+        };
+        let extent = Extent {
+            width: self.width as u64,
+            height: self.height as u64,
+            depth: self.depth as u64,
+        };
+        Ok((side(self.destination)?, side(self.source)?, extent))
+    }
+
+    /// The driver's words for a copy that was said in the runtime's.
+    pub fn of(parameters: &Parameters3) -> Self {
+        let side = |array: Address, memory: Pitched, position: [usize; 3]| CubeSide {
+            x: position[0],
+            y: position[1],
+            z: position[2],
+            level: 0,
+            kind: if array != 0 { ARRAY } else { 4 },
+            host: 0,
+            device: memory.address,
+            array,
+            reserved: 0,
+            pitch: memory.pitch,
+            height: memory.height,
+        };
+        Self {
+            source: side(
+                parameters.source_array,
+                parameters.source,
+                parameters.source_position,
+            ),
+            destination: side(
+                parameters.destination_array,
+                parameters.destination,
+                parameters.destination_position,
+            ),
+            width: parameters.extent.width,
+            height: parameters.extent.height,
+            depth: parameters.extent.depth,
+        }
+    }
+}
+
 fn driver_cube(target: Target, cube: Cube, wait: bool) -> Result<(), CuResult> {
-    let side = |side: CubeSide| -> Result<Side, CuResult> {
-        let base = address_of(side.kind, side.host, side.device)?;
-        let row_pitch = if side.pitch == 0 {
-            cube.width
-        } else {
-            side.pitch
-        };
-        let rows = if side.height == 0 {
-            cube.height
-        } else {
-            side.height
-        };
-        let slice_pitch = row_pitch * rows;
-        Ok(Side {
-            address: base + side.z * slice_pitch + side.y * row_pitch + side.x,
-            row_pitch,
-            slice_pitch,
-        })
-    };
-    let extent = Extent {
-        width: cube.width as u64,
-        height: cube.height as u64,
-        depth: cube.depth as u64,
-    };
-    perform(
-        target,
-        side(cube.destination)?,
-        side(cube.source)?,
-        extent,
-        wait,
-    )
+    let (to, from, extent) = cube.resolve()?;
+    perform(target, to, from, extent, wait)
 }
 
 driver! {

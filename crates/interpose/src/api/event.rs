@@ -1,13 +1,20 @@
 //! Events and the simulated time between them.
 
+use super::ipc;
 use crate::boundary::{driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
+use crate::graph::capture;
+use crate::graph::model::NodeWork;
 use crate::opaque::{self, Kind};
 use crate::streams::{Target, target};
 use crate::types::{Address, Out};
 use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, Request};
 
+/// `cudaEventDisableTiming`.
+const DISABLE_TIMING: u32 = 2;
+/// `cudaEventInterprocess`.
+const INTERPROCESS: u32 = 4;
 /// Blocking wait, no timing, between processes.
 const KNOWN_FLAGS: u32 = 7;
 
@@ -20,17 +27,30 @@ fn create(context: ContextHandle, flags: u32) -> Result<Address, CuResult> {
     if flags & !KNOWN_FLAGS != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
+    // What processes share has no times.
+    if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
     let event = ask!(Event, &Request::EventCreate { context, flags });
-    Ok(opaque::encode(Kind::Event, event.0))
+    let handle = opaque::encode(Kind::Event, event.0);
+    if flags & INTERPROCESS != 0 {
+        ipc::note_event(handle);
+    }
+    Ok(handle)
 }
 
 fn destroy(event: Address) -> Result<(), CuResult> {
+    ipc::forget_event(event);
     let event = decode(event)?;
     done(&Request::EventDestroy { event })
 }
 
 /// Records an event; also for launches that end with one.
 pub fn record(target: Target, event: Address) -> Result<(), CuResult> {
+    decode(event)?;
+    if capture::takes_record(target, event)? {
+        return Ok(());
+    }
     done(&Request::EventRecord {
         context: target.context,
         stream: target.stream,
@@ -38,12 +58,26 @@ pub fn record(target: Target, event: Address) -> Result<(), CuResult> {
     })
 }
 
+/// Records an event; `external` (1) makes it a node of its own in a stream that captures.
+fn record_with_flags(target: Target, event: Address, flags: u32) -> Result<(), CuResult> {
+    if flags > 1 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    decode(event)?;
+    if flags == 1 && capture::takes(target, || Ok(NodeWork::Record(event)))? {
+        return Ok(());
+    }
+    record(target, event)
+}
+
 fn synchronize(event: Address) -> Result<(), CuResult> {
+    capture::refuses_event(event)?;
     let event = decode(event)?;
     done(&Request::EventSynchronize { event })
 }
 
 fn query(event: Address) -> Result<(), CuResult> {
+    capture::refuses_event(event)?;
     let event = decode(event)?;
     done(&Request::EventQuery { event })
 }
@@ -80,10 +114,7 @@ runtime! {
     }
 
     fn cudaEventRecordWithFlags | cudaEventRecordWithFlags_ptsz [defaults] (event: Address, stream: Address, flags: u32) {
-        if flags > 1 {
-            return Err(CuResult::INVALID_VALUE.into());
-        }
-        Ok(record(target(stream, defaults, current_for_runtime)?, event)?)
+        Ok(record_with_flags(target(stream, defaults, current_for_runtime)?, event, flags)?)
     }
 
     fn cudaEventSynchronize(event: Address) {
@@ -122,10 +153,7 @@ driver! {
     }
 
     fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz [defaults] (event: Address, stream: Address, flags: u32) {
-        if flags > 1 {
-            return Err(CuResult::INVALID_VALUE);
-        }
-        record(target(stream, defaults, current)?, event)
+        record_with_flags(target(stream, defaults, current)?, event, flags)
     }
 
     fn cuEventSynchronize(event: Address) {

@@ -4,6 +4,8 @@ use super::memory::{Extent3, Pitched};
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime};
+use crate::graph::capture;
+use crate::graph::model::{FillNode, NodeWork};
 use crate::streams::{Target, target};
 use crate::types::Address;
 use lockstep_protocol::layout::{Region, region_of};
@@ -59,7 +61,23 @@ fn fill(
     if region_of(area.address as u64).is_none() || pitch_too_small || misaligned {
         return Err(CuResult::INVALID_VALUE);
     }
-    let device = matches!(region_of(area.address as u64), Some(Region::Device(_)));
+    let captured = capture::takes(target, || {
+        if wait || area.depth > 1 {
+            return Err(CuResult::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        Ok(NodeWork::Fill(FillNode {
+            address: area.address,
+            pitch: area.row_pitch,
+            value: pattern,
+            element: u32::from(pattern_bytes),
+            width: area.width,
+            height: area.height,
+        }))
+    })?;
+    if captured {
+        return Ok(());
+    }
+    let device = region_of(area.address as u64).is_some_and(Region::is_device);
     done(&Request::Fill(Fill {
         context: target.context,
         stream: target.stream,

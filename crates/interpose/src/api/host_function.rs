@@ -7,6 +7,8 @@
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime};
+use crate::graph::capture;
+use crate::graph::model::{HostNode, NodeWork};
 use crate::streams::{Target, target};
 use crate::types::{Address, HostFunction, StreamCallback};
 use lockstep_protocol::{CuResult, Request};
@@ -20,10 +22,14 @@ fn reach(target: Target) -> Result<(), CuResult> {
 }
 
 fn run(target: Target, function: HostFunction, data: *mut c_void) -> Result<(), CuResult> {
-    let function = function.ok_or(CuResult::INVALID_VALUE)?;
+    let called = function.ok_or(CuResult::INVALID_VALUE)?;
+    let captured = capture::takes(target, || Ok(NodeWork::Host(HostNode { function, data })))?;
+    if captured {
+        return Ok(());
+    }
     reach(target)?;
     // SAFETY: the program asked for this function to be called with this argument.
-    unsafe { function(data) };
+    unsafe { called(data) };
     Ok(())
 }
 
@@ -38,6 +44,7 @@ fn call_back(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
+    capture::refuses_wait(target)?;
     // A callback, unlike a host function, is told of an error in its stream.
     let status = reach(target).err().map_or(0, |error| error.0 as i32);
     // SAFETY: as above.

@@ -4,6 +4,8 @@ use super::event;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::{done, note};
 use crate::context::{current, current_for_runtime, find};
+use crate::graph::capture;
+use crate::graph::model::{KernelNode, NodeWork, PackedArguments};
 use crate::process::{lock, process};
 use crate::registry::{self, Function};
 use crate::streams::{Defaults, Target, target};
@@ -12,6 +14,7 @@ use crate::types::{Address, Dim3, In, Out};
 use lockstep_protocol::{
     ContextHandle, CuResult, FunctionInfo, Launch, Request, UnsupportedManner, attribute,
 };
+use std::sync::Arc;
 
 /// `cudaLaunchConfig_t`; `CUlaunchConfig` differs only in the width of `shared`.
 #[repr(C)]
@@ -59,12 +62,26 @@ pub struct Attribute {
     value: [u32; 16],
 }
 
+impl Attribute {
+    /// One attribute.
+    pub fn new(number: u32, value: [u32; 16]) -> Self {
+        Self {
+            number,
+            padding: 0,
+            value,
+        }
+    }
+}
+
 /// What attributes say beside the shape.
 #[derive(Clone, Copy, Default)]
 pub struct Extras {
-    cooperative: bool,
-    cluster: Option<[u32; 3]>,
-    priority: Option<i32>,
+    /// All blocks must be resident at once.
+    pub cooperative: bool,
+    /// Blocks of a cluster.
+    pub cluster: Option<[u32; 3]>,
+    /// Priority.
+    pub priority: Option<i32>,
     programmatic_stream_serialization: bool,
     /// An event to record once the kernel is under way or done.
     event: Option<Address>,
@@ -72,7 +89,7 @@ pub struct Extras {
 
 /// Reads launch attributes. Hints about placement and caches change no result and are
 /// passed over, but they are listed at the end of the run.
-fn extras(attributes: In<Attribute>, count: u32) -> Result<Extras, CuResult> {
+pub fn extras(attributes: In<Attribute>, count: u32) -> Result<Extras, CuResult> {
     let mut extras = Extras::default();
     for index in 0..count as usize {
         let Attribute { number, value, .. } = attributes.at(index)?;
@@ -116,7 +133,8 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    fn new(pointers: In<In<u8>>, extra: In<Address>) -> Self {
+    /// Whichever the program passed.
+    pub fn new(pointers: In<In<u8>>, extra: In<Address>) -> Self {
         if !pointers.is_null() {
             Self::Pointers(pointers)
         } else if !extra.is_null() {
@@ -126,7 +144,8 @@ impl Arguments {
         }
     }
 
-    fn pack(self, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> {
+    /// The packed parameter block.
+    pub fn pack(self, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> {
         match self {
             Self::Nothing if info.parameters.is_empty() => Ok(Vec::new()),
             Self::Nothing => Err(CuResult::INVALID_VALUE),
@@ -173,7 +192,8 @@ fn packed(extra: In<Address>, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> 
 /// Launches a kernel that is already found.
 pub fn launch(
     target: Target,
-    function: &Function,
+    handle: Address,
+    function: &Arc<Function>,
     shape: (Dim3, Dim3, usize),
     arguments: Arguments,
     extras: Extras,
@@ -182,6 +202,15 @@ pub fn launch(
     let empty = |dimensions: Dim3| dimensions.x == 0 || dimensions.y == 0 || dimensions.z == 0;
     if empty(grid) || empty(block) {
         return Err(CuResult::INVALID_VALUE);
+    }
+    let captured = capture::takes(target, || {
+        kernel_node(handle, function, shape, arguments, extras).map(NodeWork::Kernel)
+    })?;
+    if captured {
+        return match extras.event {
+            Some(event) => event::record(target, event),
+            None => Ok(()),
+        };
     }
     let (handle, parameters) = {
         let info = lock(&function.info);
@@ -206,8 +235,37 @@ pub fn launch(
     }
 }
 
+/// A node that launches a kernel.
+pub fn kernel_node(
+    handle: Address,
+    function: &Arc<Function>,
+    shape: (Dim3, Dim3, usize),
+    arguments: Arguments,
+    extras: Extras,
+) -> Result<KernelNode, CuResult> {
+    let (block, slots) = {
+        let info = lock(&function.info);
+        (arguments.pack(&info)?, info.parameters.clone())
+    };
+    let block = block.into_boxed_slice();
+    let start = block.as_ptr() as Address;
+    let pointers = slots.iter().map(|slot| start + slot.offset as usize);
+    Ok(KernelNode {
+        handle,
+        function: function.clone(),
+        grid: shape.0,
+        block: shape.1,
+        shared: u32::try_from(shape.2).map_err(|_| CuResult::INVALID_VALUE)?,
+        arguments: Arc::new(PackedArguments {
+            pointers: pointers.collect(),
+            block,
+        }),
+        extras,
+    })
+}
+
 /// The runtime has a code of its own for shapes that no device accepts.
-fn check_shape(context: ContextHandle, grid: Dim3, block: Dim3) -> Result<(), RuntimeError> {
+pub fn check_shape(context: ContextHandle, grid: Dim3, block: Dim3) -> Result<(), RuntimeError> {
     let device = find(context)?.device;
     let description = &process()?.devices[device].description;
     let limit = |number: u32| description.attribute(number).max(1) as u64;
@@ -237,16 +295,16 @@ pub fn launch_for_runtime(
     extras: Extras,
 ) -> Result<(), RuntimeError> {
     let target = target(stream, defaults, current_for_runtime)?;
-    let function = find_for_runtime(function, target.context)?;
+    let found = find_for_runtime(function, target.context)?;
     check_shape(target.context, shape.0, shape.1)?;
-    Ok(launch(target, &function, shape, arguments, extras)?)
+    Ok(launch(target, function, &found, shape, arguments, extras)?)
 }
 
 /// The kernel behind a handle; the runtime has a code of its own for one it does not know.
 pub fn find_for_runtime(
     function: Address,
     context: ContextHandle,
-) -> Result<std::sync::Arc<Function>, RuntimeError> {
+) -> Result<Arc<Function>, RuntimeError> {
     registry::function(function, context).map_err(|error| match error {
         CuResult::INVALID_HANDLE | CuResult::NOT_FOUND => RuntimeError::INVALID_DEVICE_FUNCTION,
         other => other.into(),
@@ -306,11 +364,11 @@ driver! {
         shared: u32, stream: Address, arguments: In<In<u8>>, extra: In<Address>
     ) {
         let target = target(stream, defaults, current)?;
-        let function = registry::function(function, target.context)?;
+        let found = registry::function(function, target.context)?;
         let grid = Dim3 { x: grid_x, y: grid_y, z: grid_z };
         let block = Dim3 { x: block_x, y: block_y, z: block_z };
         let arguments = Arguments::new(arguments, extra);
-        launch(target, &function, (grid, block, shared as usize), arguments, Extras::default())
+        launch(target, function, &found, (grid, block, shared as usize), arguments, Extras::default())
     }
 
     fn cuLaunchCooperativeKernel | cuLaunchCooperativeKernel_ptsz [defaults] (
@@ -318,20 +376,20 @@ driver! {
         shared: u32, stream: Address, arguments: In<In<u8>>
     ) {
         let target = target(stream, defaults, current)?;
-        let function = registry::function(function, target.context)?;
+        let found = registry::function(function, target.context)?;
         let grid = Dim3 { x: grid_x, y: grid_y, z: grid_z };
         let block = Dim3 { x: block_x, y: block_y, z: block_z };
         let arguments = Arguments::new(arguments, In(std::ptr::null()));
-        launch(target, &function, (grid, block, shared as usize), arguments, COOPERATIVE)
+        launch(target, function, &found, (grid, block, shared as usize), arguments, COOPERATIVE)
     }
 
     fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [defaults] (configuration: In<DriverLaunchConfiguration>, function: Address, arguments: In<In<u8>>, extra: In<Address>) {
         let configuration = LaunchConfiguration::from(configuration.get()?);
         let extras = extras(configuration.attributes, configuration.attribute_count)?;
         let target = target(configuration.stream, defaults, current)?;
-        let function = registry::function(function, target.context)?;
+        let found = registry::function(function, target.context)?;
         let shape = (configuration.grid, configuration.block, configuration.shared);
-        launch(target, &function, shape, Arguments::new(arguments, extra), extras)
+        launch(target, function, &found, shape, Arguments::new(arguments, extra), extras)
     }
 }
 

@@ -65,7 +65,14 @@ fn go(function: Address, width: i32, height: i32, stream: Address) -> Result<(),
     let extra = [1, block, 2, &raw const size as Address, 0];
     let arguments = Arguments::Extra(In(extra.as_ptr()));
     let shape = (grid, setting.block, setting.shared);
-    launch(target, &found, shape, arguments, Extras::default())
+    launch(
+        target,
+        function,
+        &found,
+        shape,
+        arguments,
+        Extras::default(),
+    )
 }
 
 driver! {

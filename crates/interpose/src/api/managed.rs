@@ -1,5 +1,6 @@
 //! Managed memory: prefetching and advice.
 
+use super::managed_range;
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{check_initialized, current, current_for_runtime, ordinal};
@@ -19,7 +20,8 @@ fn of_device(number: i32) -> Result<MemoryLocation, CuResult> {
     }
 }
 
-fn of_location(location: Location) -> Result<MemoryLocation, CuResult> {
+/// Where a location points.
+pub fn of_location(location: Location) -> Result<MemoryLocation, CuResult> {
     match location.kind {
         0 => Ok(MemoryLocation::None),
         1 => of_device(location.number),
@@ -29,7 +31,8 @@ fn of_location(location: Location) -> Result<MemoryLocation, CuResult> {
     }
 }
 
-fn prefetch(
+/// Moves managed memory ahead of its use.
+pub fn prefetch(
     target: Target,
     address: Address,
     bytes: usize,
@@ -41,7 +44,9 @@ fn prefetch(
         address: address as u64,
         bytes: bytes as u64,
         location,
-    })
+    })?;
+    managed_range::note(address, bytes, 0, location);
+    Ok(())
 }
 
 fn advise(
@@ -55,7 +60,9 @@ fn advise(
         bytes: bytes as u64,
         advice,
         location,
-    })
+    })?;
+    managed_range::note(address, bytes, advice, location);
+    Ok(())
 }
 
 runtime! {

@@ -1,9 +1,13 @@
 //! Allocation of device, pinned and managed memory.
 
+use super::graph_memory;
+use super::pool;
 use super::register::no_device_pointer;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
+use crate::graph::capture;
+use crate::graph::model::NodeWork;
 use crate::streams::{Target, target};
 use crate::types::{Address, Out};
 use lockstep_protocol::layout::{Region, region_of};
@@ -38,7 +42,14 @@ pub struct Extent3 {
     pub depth: usize,
 }
 
-fn allocate(context: ContextHandle, bytes: usize) -> Result<Address, CuResult> {
+/// Allocates device memory.
+pub fn allocate(context: ContextHandle, bytes: usize) -> Result<Address, CuResult> {
+    capture::refuses_unsafe()?;
+    allocate_anyhow(context, bytes)
+}
+
+/// As [`allocate`], also while streams capture.
+pub fn allocate_anyhow(context: ContextHandle, bytes: usize) -> Result<Address, CuResult> {
     let bytes = bytes as u64;
     Ok(ask!(Address, &Request::Allocate { context, bytes }) as Address)
 }
@@ -63,15 +74,29 @@ fn allocate_managed(context: ContextHandle, bytes: usize, flags: u32) -> Result<
 
 /// Allocates in stream order.
 pub fn allocate_async(place: Target, bytes: usize) -> Result<Address, CuResult> {
+    let mut made = 0;
+    let captured = capture::takes(place, || {
+        made = graph_memory::create(place.context, bytes)?;
+        Ok(NodeWork::Allocate(made, bytes))
+    })?;
+    if captured {
+        return Ok(made);
+    }
     let request = Request::AllocateAsync {
         context: place.context,
         stream: place.stream,
         bytes: bytes as u64,
     };
-    Ok(ask!(Address, &request) as Address)
+    let address = ask!(Address, &request) as Address;
+    pool::note_allocation(place, address, bytes);
+    Ok(address)
 }
 
 fn free_async(place: Target, address: Address) -> Result<(), CuResult> {
+    if capture::takes(place, || Ok(NodeWork::Free(address)))? || graph_memory::holds(address) {
+        return Ok(());
+    }
+    pool::note_free(address);
     done(&Request::FreeAsync {
         context: place.context,
         stream: place.stream,
@@ -79,7 +104,13 @@ fn free_async(place: Target, address: Address) -> Result<(), CuResult> {
     })
 }
 
-fn free(context: ContextHandle, address: Address) -> Result<(), CuResult> {
+/// Frees memory of any kind.
+pub fn free(context: ContextHandle, address: Address) -> Result<(), CuResult> {
+    if graph_memory::holds(address) {
+        return crate::context::synchronize(context);
+    }
+    super::managed_range::forget(address);
+    pool::note_free(address);
     let address = address as u64;
     done(&Request::Free { context, address })
 }

@@ -1,10 +1,15 @@
 //! CUDA's functions, one file a chapter, the runtime's and the driver's spelling side by
 //! side. Names and arguments are CUDA's.
 
+mod array;
+mod array_copy;
+mod array_format;
+mod batch_copy;
 mod capture;
 mod context;
 mod copy;
 mod device;
+mod device_extra;
 mod driver_copy;
 pub mod entry_point;
 mod error;
@@ -12,12 +17,21 @@ mod error_table;
 mod event;
 mod fill;
 mod function;
+mod graph;
+mod graph_exec;
+mod graph_memory;
+mod graph_node;
+mod graph_node_driver;
+mod graph_node_generic;
 mod host_function;
+mod ipc;
 mod launch;
 mod legacy_driver_launch;
 mod legacy_launch;
 mod library;
+mod linker;
 mod managed;
+mod managed_range;
 mod memory;
 mod module;
 mod occupancy;
@@ -31,4 +45,10 @@ mod register;
 mod registration;
 mod stream;
 mod symbol;
+mod user_object;
+mod value;
 mod version;
+mod virtual_memory;
+
+pub use copy::{Parameters3, Side, move_bytes};
+pub use launch::Extras;

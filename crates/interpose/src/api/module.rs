@@ -49,6 +49,9 @@ pub struct Logs {
     errors: Option<LogBuffer>,
 }
 
+// SAFETY: the program offered the buffers to whichever thread loads or links for it.
+unsafe impl Send for Logs {}
+
 struct LogBuffer {
     text: Out<u8>,
     bytes: usize,
@@ -83,8 +86,9 @@ impl Logs {
         })
     }
 
-    fn write(self, information: &str, errors: &str) {
-        let write = |buffer: Option<LogBuffer>, text: &str| {
+    /// Writes both logs, as much as fits.
+    pub fn write(&self, information: &str, errors: &str) {
+        let write = |buffer: &Option<LogBuffer>, text: &str| {
             if let Some(buffer) = buffer
                 && buffer.text.set_text(text, buffer.bytes).is_ok()
             {
@@ -92,8 +96,8 @@ impl Logs {
                 buffer.length.set_if_wanted(used);
             }
         };
-        write(self.information, information);
-        write(self.errors, errors);
+        write(&self.information, information);
+        write(&self.errors, errors);
     }
 }
 

@@ -31,6 +31,9 @@ fn clusters(
     Ok(ask!(Value, &Request::OccupancyClusters { launch }) as i32)
 }
 
+/// Blocks of a cluster that need no special leave.
+const PORTABLE_CLUSTER: i32 = 8;
+
 fn device_attribute(context: ContextHandle, number: u32) -> Result<i32, CuResult> {
     let device = find(context)?.device;
     Ok(process()?.devices[device].description.attribute(number))
@@ -114,6 +117,14 @@ runtime! {
         Ok(bytes.set(available_shared(context, &function, blocks)?)?)
     }
 
+    /// Eight blocks are what every GPU with clusters can do.
+    fn cudaOccupancyMaxPotentialClusterSize(size: Out<i32>, function: Address, configuration: In<LaunchConfiguration>) {
+        size.check()?;
+        find_for_runtime(function, current_for_runtime()?)?;
+        configuration.get()?;
+        Ok(size.set(PORTABLE_CLUSTER)?)
+    }
+
     fn cudaOccupancyMaxActiveClusters(count: Out<i32>, function: Address, configuration: In<LaunchConfiguration>) {
         count.check()?;
         let context = current_for_runtime()?;
@@ -154,6 +165,13 @@ driver! {
         let context = current()?;
         let function = registry::function(function, context)?;
         bytes.set(available_shared(context, &function, blocks)?)
+    }
+
+    fn cuOccupancyMaxPotentialClusterSize(size: Out<i32>, function: Address, configuration: In<DriverLaunchConfiguration>) {
+        size.check()?;
+        registry::function(function, current()?)?;
+        configuration.get()?;
+        size.set(PORTABLE_CLUSTER)
     }
 
     fn cuOccupancyMaxActiveClusters(count: Out<i32>, function: Address, configuration: In<DriverLaunchConfiguration>) {

@@ -1,18 +1,66 @@
-//! Memory pools: one for each device, from which stream-ordered allocations come.
+//! Memory pools, from which stream-ordered allocations come.
+//!
+//! A pool keeps accounts: what was allocated from it and is not yet freed. Memory itself comes
+//! from the device, and goes back to it when it is freed.
 
 use super::memory::allocate_async;
+use super::virtual_memory::Access;
 use crate::boundary::{driver, runtime};
-use crate::context::{check_initialized, current, current_for_runtime};
+use crate::context::{check_initialized, current, current_for_runtime, find};
 use crate::opaque::{self, Kind};
 use crate::process::{device, lock};
-use crate::streams::target;
-use crate::types::{Address, Out};
-use lockstep_protocol::CuResult;
+use crate::streams::{Target, target};
+use crate::types::{Address, In, Location, Out};
+use lockstep_protocol::{CuResult, UnsupportedManner};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// Attributes that the program set, by device and number.
-static ATTRIBUTES: Mutex<BTreeMap<(u64, u32), u64>> = Mutex::new(BTreeMap::new());
+/// Default pools have the numbers below this, one a device.
+const FIRST_CREATED: u64 = 1 << 16;
+/// What a pool reserves is a multiple of this.
+const RESERVATION: u64 = 32 << 20;
+/// Memory in use and reserved, now and at most.
+const RESERVED_NOW: u32 = 5;
+const RESERVED_MOST: u32 = 6;
+const USED_NOW: u32 = 7;
+const USED_MOST: u32 = 8;
+
+#[derive(Default)]
+struct Pool {
+    device: i32,
+    attributes: BTreeMap<u32, u64>,
+    used: u64,
+    most_used: u64,
+}
+
+struct Pools {
+    next: u64,
+    pools: BTreeMap<u64, Pool>,
+    /// Pools that programs chose instead of the default ones, by device.
+    current: BTreeMap<i32, u64>,
+    /// Allocations: pool and bytes.
+    allocations: BTreeMap<Address, (u64, u64)>,
+}
+
+static POOLS: Mutex<Pools> = Mutex::new(Pools {
+    next: FIRST_CREATED,
+    pools: BTreeMap::new(),
+    current: BTreeMap::new(),
+    allocations: BTreeMap::new(),
+});
+
+/// `cudaMemPoolProps`, `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Properties {
+    kind: u32,
+    handle_types: u32,
+    location: Location,
+    attributes: Address,
+    maximum: usize,
+    usage: u16,
+    reserved: [u8; 54],
+}
 
 /// `cudaMemPoolAttr`: three reuse policies (on by default), the release threshold, and four
 /// amounts of memory.
@@ -24,20 +72,104 @@ fn attribute_bytes(number: u32) -> Result<usize, CuResult> {
     }
 }
 
-fn of_device(number: i32) -> Result<Address, CuResult> {
+fn default_pool(number: i32) -> Result<u64, CuResult> {
     device(number)?;
-    Ok(opaque::encode(Kind::Pool, number as u64 + 1))
+    let pool = number as u64 + 1;
+    let mut pools = lock(&POOLS);
+    pools.pools.entry(pool).or_insert_with(|| Pool {
+        device: number,
+        ..Pool::default()
+    });
+    Ok(pool)
+}
+
+fn current_pool(number: i32) -> Result<u64, CuResult> {
+    let default = default_pool(number)?;
+    Ok(lock(&POOLS)
+        .current
+        .get(&number)
+        .copied()
+        .unwrap_or(default))
+}
+
+fn encode(pool: u64) -> Address {
+    opaque::encode(Kind::Pool, pool)
 }
 
 fn decode(pool: Address) -> Result<u64, CuResult> {
-    opaque::decode(Kind::Pool, pool).ok_or(CuResult::INVALID_VALUE)
+    let number = opaque::decode(Kind::Pool, pool).ok_or(CuResult::INVALID_VALUE)?;
+    match lock(&POOLS).pools.contains_key(&number) {
+        true => Ok(number),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+fn create(properties: Properties) -> Result<Address, CuResult> {
+    const PINNED: u32 = 1;
+    const DEVICE: i32 = 1;
+    if properties.kind != PINNED || properties.reserved.iter().any(|byte| *byte != 0) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if properties.location.kind != DEVICE || properties.handle_types != 0 {
+        crate::call::note(
+            "memory pools of the host, or with handles to share",
+            UnsupportedManner::Option,
+        );
+        return Err(CuResult::NOT_SUPPORTED);
+    }
+    device(properties.location.number)?;
+    let mut pools = lock(&POOLS);
+    pools.next += 1;
+    let number = pools.next;
+    let pool = Pool {
+        device: properties.location.number,
+        ..Pool::default()
+    };
+    pools.pools.insert(number, pool);
+    Ok(encode(number))
+}
+
+fn destroy(pool: Address) -> Result<(), CuResult> {
+    let number = decode(pool)?;
+    if number < FIRST_CREATED {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let mut pools = lock(&POOLS);
+    pools.pools.remove(&number);
+    pools.current.retain(|_, pool| *pool != number);
+    Ok(())
+}
+
+fn choose(number: i32, pool: Address) -> Result<(), CuResult> {
+    device(number)?;
+    let pool = decode(pool)?;
+    let mut pools = lock(&POOLS);
+    if pools
+        .pools
+        .get(&pool)
+        .is_none_or(|pool| pool.device != number)
+    {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    pools.current.insert(number, pool);
+    Ok(())
 }
 
 fn get(pool: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
     let bytes = attribute_bytes(number)?;
-    let key = (decode(pool)?, number);
-    let default = u64::from(number <= 3);
-    let found = lock(&ATTRIBUTES).get(&key).copied().unwrap_or(default);
+    let key = decode(pool)?;
+    let pools = lock(&POOLS);
+    let pool = pools.pools.get(&key).ok_or(CuResult::INVALID_VALUE)?;
+    let found = match number {
+        RESERVED_NOW => pool.used.next_multiple_of(RESERVATION),
+        RESERVED_MOST => pool.most_used.next_multiple_of(RESERVATION),
+        USED_NOW => pool.used,
+        USED_MOST => pool.most_used,
+        _ => {
+            let default = u64::from(number <= 3);
+            pool.attributes.get(&number).copied().unwrap_or(default)
+        }
+    };
     value.set_bytes(&found.to_le_bytes()[..bytes])
 }
 
@@ -45,20 +177,143 @@ fn set(pool: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
     value.check()?;
     let mut bytes = [0; 8];
     for (index, byte) in bytes[..attribute_bytes(number)?].iter_mut().enumerate() {
-        *byte = crate::types::In(value.pointer().cast_const()).at(index)?;
+        *byte = In(value.pointer().cast_const()).at(index)?;
     }
-    let key = (decode(pool)?, number);
-    lock(&ATTRIBUTES).insert(key, u64::from_le_bytes(bytes));
+    let wanted = u64::from_le_bytes(bytes);
+    let key = decode(pool)?;
+    let mut pools = lock(&POOLS);
+    let pool = pools.pools.get_mut(&key).ok_or(CuResult::INVALID_VALUE)?;
+    match (number, wanted) {
+        // Marks of the most can only be taken back.
+        (RESERVED_MOST | USED_MOST, 0) => pool.most_used = pool.used,
+        (RESERVED_NOW..=USED_MOST, _) => return Err(CuResult::INVALID_VALUE),
+        _ => drop(pool.attributes.insert(number, wanted)),
+    }
     Ok(())
+}
+
+/// Notes an allocation from the pool of its device.
+pub fn note_allocation(place: Target, address: Address, bytes: usize) {
+    if let Ok(context) = find(place.context)
+        && let Ok(pool) = current_pool(context.device as i32)
+    {
+        note(pool, address, bytes as u64);
+    }
+}
+
+fn note(pool: u64, address: Address, bytes: u64) {
+    let mut pools = lock(&POOLS);
+    if let Some(found) = pools.pools.get_mut(&pool) {
+        found.used += bytes;
+        found.most_used = found.most_used.max(found.used);
+    }
+    let before = pools.allocations.insert(address, (pool, bytes));
+    pools.credit(before);
+}
+
+/// Notes that an allocation is freed, if it came from a pool.
+pub fn note_free(address: Address) {
+    let mut pools = lock(&POOLS);
+    let removed = pools.allocations.remove(&address);
+    pools.credit(removed);
+}
+
+impl Pools {
+    fn credit(&mut self, freed: Option<(u64, u64)>) {
+        if let Some((pool, bytes)) = freed
+            && let Some(pool) = self.pools.get_mut(&pool)
+        {
+            pool.used -= bytes;
+        }
+    }
+}
+
+fn allocate_from(
+    place: Target,
+    pointer: Out<Address>,
+    bytes: usize,
+    pool: Address,
+) -> Result<(), CuResult> {
+    pointer.check()?;
+    let pool = decode(pool)?;
+    if bytes == 0 {
+        return pointer.set(0);
+    }
+    let address = allocate_async(place, bytes)?;
+    note(pool, address, bytes as u64);
+    pointer.set(address)
+}
+
+/// Every device may use every pool of its own; there is one device.
+fn set_access(pool: Address, list: In<Access>, count: usize) -> Result<(), CuResult> {
+    decode(pool)?;
+    for index in 0..count {
+        let access = list.at(index)?;
+        if access.location.kind != 1 || !matches!(access.flags, 0 | 1 | 3) {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        device(access.location.number)?;
+        // The device of the pool cannot be shut out.
+        if access.flags == 0 {
+            return Err(CuResult::INVALID_DEVICE);
+        }
+    }
+    Ok(())
+}
+
+fn get_access(pool: Address, location: In<Location>) -> Result<u32, CuResult> {
+    const READ_WRITE: u32 = 3;
+    decode(pool)?;
+    let location = location.get()?;
+    if location.kind != 1 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    device(location.number)?;
+    Ok(READ_WRITE)
+}
+
+/// Pools by location and kind of memory: pinned memory of a device.
+fn located(location: In<Location>, kind: u32) -> Result<i32, CuResult> {
+    let location = location.get()?;
+    if location.kind != 1 || kind != 1 {
+        return Err(CuResult::NOT_SUPPORTED);
+    }
+    Ok(location.number)
 }
 
 runtime! {
     fn cudaDeviceGetDefaultMemPool(pool: Out<Address>, number: i32) {
-        Ok(pool.set(of_device(number)?)?)
+        Ok(pool.set(encode(default_pool(number)?))?)
     }
 
     fn cudaDeviceGetMemPool(pool: Out<Address>, number: i32) {
-        Ok(pool.set(of_device(number)?)?)
+        Ok(pool.set(encode(current_pool(number)?))?)
+    }
+
+    fn cudaDeviceSetMemPool(number: i32, pool: Address) {
+        Ok(choose(number, pool)?)
+    }
+
+    fn cudaMemGetDefaultMemPool(pool: Out<Address>, location: In<Location>, kind: u32) {
+        Ok(pool.set(encode(default_pool(located(location, kind)?)?))?)
+    }
+
+    fn cudaMemGetMemPool(pool: Out<Address>, location: In<Location>, kind: u32) {
+        Ok(pool.set(encode(current_pool(located(location, kind)?)?))?)
+    }
+
+    fn cudaMemSetMemPool(location: In<Location>, kind: u32, pool: Address) {
+        Ok(choose(located(location, kind)?, pool)?)
+    }
+
+    fn cudaMemPoolCreate(pool: Out<Address>, properties: In<Properties>) {
+        pool.check()?;
+        current_for_runtime()?;
+        Ok(pool.set(create(properties.get()?)?)?)
+    }
+
+    fn cudaMemPoolDestroy(pool: Address) {
+        Ok(destroy(pool)?)
     }
 
     fn cudaMemPoolGetAttribute(pool: Address, number: u32, value: Out<u8>) {
@@ -69,6 +324,14 @@ runtime! {
         Ok(set(pool, number, value)?)
     }
 
+    fn cudaMemPoolSetAccess(pool: Address, list: In<Access>, count: usize) {
+        Ok(set_access(pool, list, count)?)
+    }
+
+    fn cudaMemPoolGetAccess(flags: Out<u32>, pool: Address, location: In<Location>) {
+        Ok(flags.set(get_access(pool, location)?)?)
+    }
+
     /// Freed memory is never kept, so there is nothing to give back.
     fn cudaMemPoolTrimTo(pool: Address, keep: usize) {
         let _ = keep;
@@ -77,22 +340,50 @@ runtime! {
     }
 
     fn cudaMallocFromPoolAsync | cudaMallocFromPoolAsync_ptsz [defaults] (pointer: Out<Address>, bytes: usize, pool: Address, stream: Address) {
-        pointer.check()?;
-        decode(pool)?;
         let target = target(stream, defaults, current_for_runtime)?;
-        Ok(pointer.set(if bytes == 0 { 0 } else { allocate_async(target, bytes)? })?)
+        Ok(allocate_from(target, pointer, bytes, pool)?)
     }
 }
 
 driver! {
     fn cuDeviceGetDefaultMemPool(pool: Out<Address>, number: i32) {
         check_initialized()?;
-        pool.set(of_device(number)?)
+        pool.set(encode(default_pool(number)?))
     }
 
     fn cuDeviceGetMemPool(pool: Out<Address>, number: i32) {
         check_initialized()?;
-        pool.set(of_device(number)?)
+        pool.set(encode(current_pool(number)?))
+    }
+
+    fn cuDeviceSetMemPool(number: i32, pool: Address) {
+        check_initialized()?;
+        choose(number, pool)
+    }
+
+    fn cuMemGetDefaultMemPool(pool: Out<Address>, location: In<Location>, kind: u32) {
+        check_initialized()?;
+        pool.set(encode(default_pool(located(location, kind)?)?))
+    }
+
+    fn cuMemGetMemPool(pool: Out<Address>, location: In<Location>, kind: u32) {
+        check_initialized()?;
+        pool.set(encode(current_pool(located(location, kind)?)?))
+    }
+
+    fn cuMemSetMemPool(location: In<Location>, kind: u32, pool: Address) {
+        check_initialized()?;
+        choose(located(location, kind)?, pool)
+    }
+
+    fn cuMemPoolCreate(pool: Out<Address>, properties: In<Properties>) {
+        pool.check()?;
+        check_initialized()?;
+        pool.set(create(properties.get()?)?)
+    }
+
+    fn cuMemPoolDestroy(pool: Address) {
+        destroy(pool)
     }
 
     fn cuMemPoolGetAttribute(pool: Address, number: u32, value: Out<u8>) {
@@ -103,15 +394,31 @@ driver! {
         set(pool, number, value)
     }
 
+    fn cuMemPoolSetAccess(pool: Address, list: In<Access>, count: usize) {
+        set_access(pool, list, count)
+    }
+
+    fn cuMemPoolGetAccess(flags: Out<u32>, pool: Address, location: In<Location>) {
+        flags.set(get_access(pool, location)?)
+    }
+
     fn cuMemPoolTrimTo(pool: Address, keep: usize) {
         let _ = keep;
         decode(pool).map(|_| ())
     }
 
     fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz [defaults] (pointer: Out<Address>, bytes: usize, pool: Address, stream: Address) {
-        pointer.check()?;
-        decode(pool)?;
         let target = target(stream, defaults, current)?;
-        pointer.set(if bytes == 0 { 0 } else { allocate_async(target, bytes)? })
+        allocate_from(target, pointer, bytes, pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_structure_has_the_size_of_the_header() {
+        assert_eq!(size_of::<Properties>(), 88);
     }
 }

@@ -4,6 +4,8 @@ use super::context::{PRIORITIES, to_handle};
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime, find};
+use crate::graph::capture;
+use crate::graph::model::NodeWork;
 use crate::opaque::{self, Kind};
 use crate::streams::{Target, create, created, remove, target};
 use crate::types::{Address, In, Out};
@@ -15,6 +17,7 @@ fn destroy(handle: Address) -> Result<(), CuResult> {
 }
 
 fn synchronize(target: Target) -> Result<(), CuResult> {
+    capture::refuses_wait(target)?;
     done(&Request::StreamSynchronize {
         context: target.context,
         stream: target.stream,
@@ -22,17 +25,26 @@ fn synchronize(target: Target) -> Result<(), CuResult> {
 }
 
 fn query(target: Target) -> Result<(), CuResult> {
+    capture::refuses_wait(target)?;
     done(&Request::StreamQuery {
         context: target.context,
         stream: target.stream,
     })
 }
 
-fn wait_event(target: Target, event: Address, flags: u32) -> Result<(), CuResult> {
+/// Makes later work of a stream wait for an event.
+pub fn wait_event(target: Target, event: Address, flags: u32) -> Result<(), CuResult> {
     if flags > 1 {
         return Err(CuResult::INVALID_VALUE);
     }
     let number = opaque::decode(Kind::Event, event).ok_or(CuResult::INVALID_HANDLE)?;
+    let external = flags == 1;
+    if external && capture::takes(target, || Ok(NodeWork::Wait(event)))? {
+        return Ok(());
+    }
+    if capture::takes_wait(target, event)? {
+        return Ok(());
+    }
     done(&Request::StreamWaitEvent {
         context: target.context,
         stream: target.stream,

@@ -30,7 +30,7 @@ fn managed(symbol: Address) -> Result<GlobalInfo, RuntimeError> {
 }
 
 /// The address of `count` bytes at `offset` of a variable, if it has them.
-fn part(
+pub fn part(
     symbol: Address,
     target: Target,
     offset: usize,

@@ -143,9 +143,12 @@ impl<D: Device> Runtime<D> {
         }
         self.streams.retain(|_, stream| stream.context != handle);
         self.events.retain(|_, event| event.context != handle);
+        self.graphs.retain(|_, graph| graph.context != handle);
+        self.graph_runs.retain(|_, run| run.context != handle);
         self.functions
             .retain(|_, function| function.context != handle);
         self.modules.retain(|_, module| module.context != handle);
+        self.drop_physicals_of(handle);
         for base in self.memory.owned_by(handle) {
             if let Ok(allocation) = self.memory.free(base) {
                 self.device.unmap(allocation.info.base, allocation.occupied);

@@ -10,11 +10,38 @@ impl<D: Device> Runtime<D> {
     pub(super) fn copy(&mut self, client: Client, copy: &Copy) -> CallResult<Reply> {
         let key = self.stream_key(client, copy.context, copy.stream)?;
         self.spend(self.config.host.copy);
+        let Some((takes, effect)) = self.transfer(copy)? else {
+            return Ok(Reply::Done);
+        };
+        let by_program = effect == Effect::None;
+        let position = self.enqueue(copy.context, key, Work::Transfer { takes, effect });
+        if by_program || copy.blocking {
+            self.wait(key, position)?;
+        }
+        if by_program {
+            self.program_writes(copy)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Notes what the program writes once it is told to perform a copy.
+    pub(super) fn program_writes(&mut self, copy: &Copy) -> CallResult<()> {
+        if let Place::Window(rows) = copy.destination {
+            let span = span(&rows, &copy.extent)?;
+            self.device.touched(rows.address, span);
+            self.host_writes.push((rows.address, span));
+        }
+        Ok(())
+    }
+
+    /// How long a copy takes and what it changes; the program's own copies change nothing here.
+    /// `None` for a copy of nothing.
+    pub(super) fn transfer(&self, copy: &Copy) -> CallResult<Option<(Duration, Effect)>> {
         let bytes = size(&copy.extent)?;
         let destination = self.check_place(copy.destination, &copy.extent)?;
         let source = self.check_place(copy.source, &copy.extent)?;
         if bytes == 0 {
-            return Ok(Reply::Done);
+            return Ok(None);
         }
         let takes = self.transfer_time(destination, source, bytes);
         let effect = match (copy.destination, copy.source) {
@@ -25,22 +52,24 @@ impl<D: Device> Runtime<D> {
             },
             _ => Effect::None,
         };
-        let by_program = effect == Effect::None;
-        let position = self.enqueue(copy.context, key, Work::Transfer { takes, effect });
-        if by_program || copy.blocking {
-            self.wait(key, position)?;
-        }
-        if by_program && let Place::Window(rows) = copy.destination {
-            let span = span(&rows, &copy.extent)?;
-            self.device.touched(rows.address, span);
-            self.host_writes.push((rows.address, span));
-        }
-        Ok(Reply::Done)
+        Ok(Some((takes, effect)))
     }
 
     pub(super) fn fill(&mut self, client: Client, fill: &Fill) -> CallResult<Reply> {
         let key = self.stream_key(client, fill.context, fill.stream)?;
         self.spend(self.config.host.copy);
+        let Some((takes, effect)) = self.filling(fill)? else {
+            return Ok(Reply::Done);
+        };
+        let position = self.enqueue(fill.context, key, Work::Transfer { takes, effect });
+        if fill.blocking {
+            self.wait(key, position)?;
+        }
+        Ok(Reply::Done)
+    }
+
+    /// How long a fill takes and what it changes; `None` for a fill of nothing.
+    pub(super) fn filling(&self, fill: &Fill) -> CallResult<Option<(Duration, Effect)>> {
         let unit = u64::from(fill.pattern_bytes);
         if !matches!(unit, 1 | 2 | 4) || !fill.extent.width.is_multiple_of(unit) {
             return fail(
@@ -57,7 +86,7 @@ impl<D: Device> Runtime<D> {
         let bytes = size(&fill.extent)?;
         self.check_place(Place::Window(fill.destination), &fill.extent)?;
         if bytes == 0 {
-            return Ok(Reply::Done);
+            return Ok(None);
         }
         let takes = self.config.copy.latency + self.config.copy.device.time_for(Bytes(bytes));
         let pattern = fill.pattern.to_le_bytes()[..unit as usize].to_vec();
@@ -66,11 +95,7 @@ impl<D: Device> Runtime<D> {
             extent: fill.extent,
             pattern,
         };
-        let position = self.enqueue(fill.context, key, Work::Transfer { takes, effect });
-        if fill.blocking {
-            self.wait(key, position)?;
-        }
-        Ok(Reply::Done)
+        Ok(Some((takes, effect)))
     }
 
     /// The kind of memory that a place is in; `None` for ordinary memory of the program.

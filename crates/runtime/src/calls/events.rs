@@ -2,13 +2,15 @@
 
 use crate::context::Event;
 use crate::device::Device;
-use crate::timeline::Work;
+use crate::timeline::{Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, StreamName};
 use lockstep_units::Time;
 
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
+/// `CU_EVENT_INTERPROCESS`.
+const INTERPROCESS: u32 = 4;
 /// Blocking synchronisation, without timing, between processes.
 const KNOWN_FLAGS: u32 = 7;
 
@@ -24,6 +26,7 @@ impl<D: Device> Runtime<D> {
             Event {
                 context,
                 timing: flags & DISABLE_TIMING == 0,
+                shared: flags & INTERPROCESS != 0,
                 recorded: None,
             },
         );
@@ -46,7 +49,9 @@ impl<D: Device> Runtime<D> {
         name: StreamName,
         handle: EventHandle,
     ) -> CallResult<Reply> {
-        if self.event(handle)?.context != context {
+        let event = self.event(handle)?;
+        // An event that processes share is recorded by any of them.
+        if event.context != context && !event.shared {
             return fail(
                 CuResult::INVALID_HANDLE,
                 format!("{handle} lives in another context"),
@@ -55,12 +60,23 @@ impl<D: Device> Runtime<D> {
         let key = self.stream_key(client, context, name)?;
         let recording = self.fresh();
         let position = self.enqueue(context, key, Work::Record { recording });
+        self.note_record(handle, recording, key, position);
+        Ok(Reply::Done)
+    }
+
+    /// Notes where an event is recorded from now on.
+    pub(super) fn note_record(
+        &mut self,
+        handle: EventHandle,
+        recording: u64,
+        key: StreamKey,
+        position: Position,
+    ) {
         if let Some(event) = self.events.get_mut(&handle)
             && let Some((before, ..)) = event.recorded.replace((recording, key, position))
         {
             self.timeline.forget(before);
         }
-        Ok(Reply::Done)
     }
 
     pub(super) fn event_synchronize(&mut self, handle: EventHandle) -> CallResult<Reply> {

@@ -3,7 +3,7 @@
 use super::modules::MAXIMUM_THREADS;
 use crate::device::{Device, KernelLaunch};
 use crate::occupancy::occupancy;
-use crate::timeline::{Effect, KernelWork, Work};
+use crate::timeline::{Effect, KernelWork, StreamKey, Work};
 use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
 use lockstep_isa::Kernel;
 use lockstep_protocol::{
@@ -22,6 +22,17 @@ impl<D: Device> Runtime<D> {
     pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
         let key = self.stream_key(client, launch.context, launch.stream)?;
         self.spend(self.config.host.launch);
+        let work = self.prepare(launch, key)?;
+        let cooperative = work.launch.cooperative;
+        self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
+        if let Some(address) = cooperative {
+            self.enqueue(launch.context, key, Work::Instant(Effect::Free { address }));
+        }
+        Ok(Reply::Done)
+    }
+
+    /// Checks a launch and makes it work for a stream.
+    pub(super) fn prepare(&mut self, launch: &Launch, key: StreamKey) -> CallResult<KernelWork> {
         let function = self.function(launch.function)?;
         if function.context != launch.context {
             return fail(
@@ -78,7 +89,7 @@ impl<D: Device> Runtime<D> {
             result: None,
         });
         let carveout = self.carveout(&attributes);
-        let work = KernelWork {
+        Ok(KernelWork {
             launch: KernelLaunch {
                 id,
                 module: code,
@@ -94,12 +105,7 @@ impl<D: Device> Runtime<D> {
                 at: Time::ZERO,
             },
             constants,
-        };
-        self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
-        if let Some(address) = cooperative {
-            self.enqueue(launch.context, key, Work::Instant(Effect::Free { address }));
-        }
-        Ok(Reply::Done)
+        })
     }
 
     fn check_shape(

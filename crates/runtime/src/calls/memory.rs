@@ -53,7 +53,7 @@ impl<D: Device> Runtime<D> {
         if self
             .memory
             .find(address)
-            .is_none_or(|allocation| allocation.info.base != address)
+            .is_none_or(|allocation| allocation.info.base != address || allocation.mapped)
         {
             return fail(
                 CuResult::INVALID_VALUE,
@@ -78,7 +78,7 @@ impl<D: Device> Runtime<D> {
         if self
             .memory
             .find(address)
-            .is_none_or(|allocation| allocation.info.base != address)
+            .is_none_or(|allocation| allocation.info.base != address || allocation.mapped)
         {
             return fail(
                 CuResult::INVALID_VALUE,

@@ -3,14 +3,19 @@
 mod contexts;
 mod copies;
 mod events;
+mod graphs;
 mod launches;
 mod memory;
 mod modules;
 mod streams;
+mod virtual_memory;
+
+pub use graphs::{Graph, GraphRun};
+pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, Reply, Request};
+use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request};
 
 impl<D: Device> Runtime<D> {
     pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
@@ -86,6 +91,41 @@ impl<D: Device> Runtime<D> {
             R::Fill(fill) => self.fill(client, fill),
             R::Launch(launch) => self.launch(client, launch),
             R::HostFunction { context, stream } => self.host_function(client, *context, *stream),
+            R::Value {
+                context,
+                stream,
+                work,
+            } => self.value(client, *context, *stream, *work),
+            R::GraphCreate { context, nodes } => self.graph_create(*context, nodes),
+            R::GraphDestroy { graph } => self.graph_destroy(*graph),
+            R::GraphLaunch {
+                context,
+                stream,
+                graph,
+            } => self.graph_launch(client, *context, *stream, *graph),
+            R::GraphContinue { launch, node, .. } => self.graph_continue(ProgramStep {
+                launch: *launch,
+                node: *node,
+            }),
+            R::AddressReserve {
+                context,
+                bytes,
+                alignment,
+            } => self.address_reserve(*context, *bytes, *alignment),
+            R::AddressFree { address, bytes } => self.address_free(*address, *bytes),
+            R::PhysicalCreate { context, bytes } => self.physical_create(*context, *bytes),
+            R::PhysicalRelease { physical } => self.physical_release(*physical),
+            R::PhysicalMap {
+                address,
+                bytes,
+                physical,
+            } => self.physical_map(*address, *bytes, *physical),
+            R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
+            R::AccessSet {
+                address,
+                bytes,
+                allowed,
+            } => self.access_set(*address, *bytes, *allowed),
             R::StreamCreate { context, flags, .. } => self.stream_create(*context, *flags),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
             R::StreamSynchronize { context, stream } => {
@@ -135,6 +175,12 @@ impl<D: Device> Runtime<D> {
             | R::MemoryInfo { context }
             | R::Prefetch { context, .. }
             | R::HostFunction { context, .. }
+            | R::Value { context, .. }
+            | R::GraphCreate { context, .. }
+            | R::GraphLaunch { context, .. }
+            | R::GraphContinue { context, .. }
+            | R::AddressReserve { context, .. }
+            | R::PhysicalCreate { context, .. }
             | R::StreamCreate { context, .. }
             | R::StreamSynchronize { context, .. }
             | R::StreamQuery { context, .. }
@@ -159,6 +205,7 @@ impl<D: Device> Runtime<D> {
             R::EventDestroy { event } | R::EventSynchronize { event } | R::EventQuery { event } => {
                 self.events.get(event).map(|event| event.context)
             }
+            R::GraphDestroy { graph } => self.graphs.get(graph).map(|graph| graph.context),
             R::EventElapsed { start, .. } => self.events.get(start).map(|event| event.context),
             R::PrimaryContextRetain { .. }
             | R::PrimaryContextRelease { .. }
@@ -166,6 +213,11 @@ impl<D: Device> Runtime<D> {
             | R::ContextCreate { .. }
             | R::PointerInfo { .. }
             | R::Advise { .. }
+            | R::AddressFree { .. }
+            | R::PhysicalRelease { .. }
+            | R::PhysicalMap { .. }
+            | R::PhysicalUnmap { .. }
+            | R::AccessSet { .. }
             | R::Profiler { .. }
             | R::Unsupported { .. } => None,
         }

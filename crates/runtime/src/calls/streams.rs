@@ -4,7 +4,9 @@ use crate::context::Stream;
 use crate::device::Device;
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
-use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName};
+use lockstep_protocol::{
+    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork,
+};
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
@@ -86,6 +88,33 @@ impl<D: Device> Runtime<D> {
         let (key, position) = self.meet(client, context, name)?;
         self.wait(key, position)?;
         Ok(Reply::Done)
+    }
+
+    pub(super) fn value(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+        work: ValueWork,
+    ) -> CallResult<Reply> {
+        self.check_value(&work)?;
+        let key = self.stream_key(client, context, name)?;
+        self.spend(self.config.host.copy);
+        self.enqueue(context, key, Work::Value(work));
+        Ok(Reply::Done)
+    }
+
+    /// Refuses a value where no memory is, or across an alignment.
+    pub(super) fn check_value(&self, work: &ValueWork) -> CallResult<()> {
+        let bytes = u64::from(work.bytes);
+        if !matches!(bytes, 4 | 8) || !work.address.is_multiple_of(bytes) {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("a value of {bytes} bytes at {:#x}", work.address),
+            );
+        }
+        self.memory.covering(work.address, bytes)?;
+        Ok(())
     }
 
     /// Answers whether a point is reached, after letting the device advance a little.

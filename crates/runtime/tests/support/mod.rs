@@ -82,6 +82,13 @@ impl Device for Fake {
             .retain(|at, _| *at < address || *at >= address + bytes);
     }
 
+    fn set_access(&mut self, _: u64, _: u64, _: bool) {}
+
+    fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
+        self.copy(destination, source, bytes);
+        self.unmap(source, bytes);
+    }
+
     fn read(&self, address: u64, bytes: &mut [u8]) {
         for (index, byte) in bytes.iter_mut().enumerate() {
             *byte = self

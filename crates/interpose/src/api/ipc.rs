@@ -1,0 +1,187 @@
+//! Memory and events that processes share.
+//!
+//! All processes see one window, so a handle is an address or a number with what is needed
+//! to tell a stale one.
+
+use super::memory::pointer_info;
+use crate::boundary::{driver, runtime};
+use crate::context::{current, current_for_runtime};
+use crate::opaque::{self, Kind};
+use crate::process::lock;
+use crate::types::{Address, Out};
+use lockstep_protocol::{CuResult, PointerKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+/// `cudaIpcMemHandle_t`, `cudaIpcEventHandle_t`: 64 bytes of ours.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Handle {
+    magic: u64,
+    process: u64,
+    number: u64,
+    identity: u64,
+    rest: [u64; 4],
+}
+
+const MEMORY: u64 = u64::from_le_bytes(*b"lkst mem");
+const EVENT: u64 = u64::from_le_bytes(*b"lkst evt");
+/// `cudaIpcMemLazyEnablePeerAccess`.
+const LAZY_PEER_ACCESS: u32 = 1;
+
+/// Memory of others that this process has opened, with counts.
+static OPENED: Mutex<BTreeMap<Address, u32>> = Mutex::new(BTreeMap::new());
+/// Events of this process that others may open.
+static EVENTS: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+
+/// Notes an event that was made for sharing.
+pub fn note_event(event: Address) {
+    lock(&EVENTS).insert(event);
+}
+
+/// Forgets an event.
+pub fn forget_event(event: Address) {
+    lock(&EVENTS).remove(&event);
+}
+
+fn process() -> u64 {
+    u64::from(std::process::id())
+}
+
+fn memory_handle(address: Address) -> Result<Handle, CuResult> {
+    let info = pointer_info(address)?.ok_or(CuResult::INVALID_VALUE)?;
+    if info.kind != PointerKind::Device {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(Handle {
+        magic: MEMORY,
+        process: process(),
+        number: info.base,
+        identity: info.identity,
+        rest: [0; 4],
+    })
+}
+
+fn open_memory(handle: Handle, flags: u32) -> Result<Address, CuResult> {
+    if flags != LAZY_PEER_ACCESS || handle.magic != MEMORY {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if handle.process == process() {
+        // A process has no need to open what is its own, and CUDA does not let it.
+        return Err(CuResult::INVALID_CONTEXT);
+    }
+    let address = handle.number as Address;
+    match pointer_info(address)? {
+        Some(info) if info.base == handle.number && info.identity == handle.identity => {}
+        _ => return Err(CuResult::INVALID_HANDLE),
+    }
+    *lock(&OPENED).entry(address).or_default() += 1;
+    Ok(address)
+}
+
+fn close_memory(address: Address) -> Result<(), CuResult> {
+    let mut opened = lock(&OPENED);
+    let count = opened.get_mut(&address).ok_or(CuResult::INVALID_VALUE)?;
+    *count -= 1;
+    if *count == 0 {
+        opened.remove(&address);
+    }
+    Ok(())
+}
+
+fn event_handle(event: Address) -> Result<Handle, CuResult> {
+    let number = opaque::decode(Kind::Event, event).ok_or(CuResult::INVALID_HANDLE)?;
+    if !lock(&EVENTS).contains(&event) {
+        return Err(CuResult::INVALID_HANDLE);
+    }
+    Ok(Handle {
+        magic: EVENT,
+        process: process(),
+        number,
+        identity: 0,
+        rest: [0; 4],
+    })
+}
+
+fn open_event(handle: Handle) -> Result<Address, CuResult> {
+    if handle.magic != EVENT {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if handle.process == process() {
+        return Err(CuResult::INVALID_CONTEXT);
+    }
+    Ok(opaque::encode(Kind::Event, handle.number))
+}
+
+runtime! {
+    fn cudaIpcGetMemHandle(handle: Out<Handle>, address: Address) {
+        current_for_runtime()?;
+        Ok(handle.set(memory_handle(address)?)?)
+    }
+
+    fn cudaIpcOpenMemHandle(pointer: Out<Address>, handle: Handle, flags: u32) {
+        pointer.check()?;
+        current_for_runtime()?;
+        Ok(pointer.set(open_memory(handle, flags)?)?)
+    }
+
+    fn cudaIpcCloseMemHandle(address: Address) {
+        current_for_runtime()?;
+        Ok(close_memory(address)?)
+    }
+
+    fn cudaIpcGetEventHandle(handle: Out<Handle>, event: Address) {
+        Ok(handle.set(event_handle(event)?)?)
+    }
+
+    fn cudaIpcOpenEventHandle(event: Out<Address>, handle: Handle) {
+        event.check()?;
+        current_for_runtime()?;
+        Ok(event.set(open_event(handle)?)?)
+    }
+}
+
+driver! {
+    fn cuIpcGetMemHandle(handle: Out<Handle>, address: Address) {
+        current()?;
+        handle.set(memory_handle(address)?)
+    }
+
+    fn cuIpcOpenMemHandle(pointer: Out<Address>, handle: Handle, flags: u32) {
+        pointer.check()?;
+        current()?;
+        pointer.set(open_memory(handle, flags)?)
+    }
+
+    fn cuIpcOpenMemHandle_v2(pointer: Out<Address>, handle: Handle, flags: u32) {
+        pointer.check()?;
+        current()?;
+        pointer.set(open_memory(handle, flags)?)
+    }
+
+    fn cuIpcCloseMemHandle(address: Address) {
+        current()?;
+        close_memory(address)
+    }
+
+    fn cuIpcGetEventHandle(handle: Out<Handle>, event: Address) {
+        current()?;
+        handle.set(event_handle(event)?)
+    }
+
+    fn cuIpcOpenEventHandle(event: Out<Address>, handle: Handle) {
+        event.check()?;
+        current()?;
+        event.set(open_event(handle)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_has_the_size_of_the_header() {
+        assert_eq!(size_of::<Handle>(), 64);
+    }
+}

@@ -1,0 +1,108 @@
+// Contexts: primary and created ones, the stack of each thread, limits and what they keep.
+#include "conformance.cuh"
+
+int main() {
+    chapter("before anything");
+    CUcontext context = nullptr, other = nullptr, found = nullptr;
+    CALL(cuCtxGetCurrent(&found));
+    CALL(cuInit(0));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == nullptr);
+    CUdevice device = 0;
+    CUdeviceptr memory = 0;
+    CALL(cuCtxGetDevice(&device));
+    CALL(cuMemAlloc(&memory, 16));
+    CALL(cuCtxSynchronize());
+
+    chapter("the primary context");
+    unsigned int flags = 7;
+    int active = 7;
+    CALL(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    SHOW(flags);
+    SHOW(active);
+    CALL(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
+    CALL(cuDevicePrimaryCtxRetain(&context, 0));
+    CALL(cuDevicePrimaryCtxRetain(&other, 0));
+    EXPECT(context == other);
+    CALL(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    SHOW(flags);
+    SHOW(active);
+    CALL(cuCtxSetCurrent(context));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == context);
+    CALL(cuCtxGetDevice(&device));
+    SHOW(device);
+    CALL(cuCtxGetFlags(&flags));
+    CALL(cuMemAlloc(&memory, 16));
+    CALL(cuMemFree(memory));
+    CALL(cuCtxDestroy(context));
+    CALL(cuDevicePrimaryCtxRelease(0));
+    CALL(cuDevicePrimaryCtxRelease(0));
+    CALL(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    SHOW(active);
+    CALL(cuDevicePrimaryCtxRetain(&context, 7));
+
+    chapter("created contexts");
+    CALL(cuCtxSetCurrent(nullptr));
+    CALL(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_SPIN, 0));
+    CALL(cuCtxCreate(&other, nullptr, 0, 0));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == other);
+    CALL(cuCtxPopCurrent(&found));
+    EXPECT(found == other);
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == context);
+    CALL(cuCtxPushCurrent(other));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == other);
+    unsigned int version = 0;
+    CALL(cuCtxGetApiVersion(other, &version));
+    unsigned long long identity = 0, second = 0;
+    CALL(cuCtxGetId(context, &identity));
+    CALL(cuCtxGetId(other, &second));
+    EXPECT(identity != second);
+    CALL(cuCtxGetFlags(&flags));
+    CALL(cuCtxSetFlags(CU_CTX_SCHED_YIELD));
+
+    chapter("what a context keeps");
+    size_t limit = 0;
+    CALL(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    SHOW(limit);
+    CALL(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048));
+    CALL(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE));
+    SHOW(limit);
+    CUfunc_cache cache = CU_FUNC_CACHE_PREFER_L1;
+    CALL(cuCtxGetCacheConfig(&cache));
+    SHOW(cache);
+    CALL(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_SHARED));
+    int least = 0, greatest = 0;
+    CALL(cuCtxGetStreamPriorityRange(&least, &greatest));
+    SHOW(least);
+    SHOW(greatest);
+    CALL(cuCtxResetPersistingL2Cache());
+    CALL(cuMemAlloc(&memory, 1 << 20));
+    CUcontext owner = nullptr;
+    CALL(cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, memory));
+    EXPECT(owner == other);
+    CALL(cuCtxSynchronize());
+    CALL(cuCtxDestroy(other));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == context);
+    CALL(cuCtxPopCurrent(&found));
+    CALL(cuCtxPopCurrent(&found));
+    CALL(cuCtxPushCurrent(context));
+    CALL(cuCtxDestroy(context));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found == nullptr);
+
+    chapter("with the runtime");
+    int* words = nullptr;
+    CALL(cudaMalloc(&words, 64));
+    CALL(cuCtxGetCurrent(&found));
+    EXPECT(found != nullptr);
+    CALL(cudaDeviceReset());
+    CALL(cudaFree(words));
+    CALL(cudaMalloc(&words, 64));
+    CALL(cudaFree(words));
+    return finish();
+}
