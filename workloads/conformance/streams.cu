@@ -121,7 +121,10 @@ int main() {
     batch[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
     CALL(cuStreamBatchMemOp(plain, 2, batch, 0));
     CALL(cudaStreamSynchronize(plain));
-    // A kernel of another stream writes what a stream waits for.
+    // A kernel of another stream writes what a stream waits for. It is loaded before: loading
+    // waits for all streams, this one included.
+    write_flag<<<1, 1, 0, urgent>>>(words + 64, 0);
+    MUST(cudaStreamSynchronize(urgent));
     MUST(cudaMemsetAsync(words + 64, 0, 4, plain));
     MUST(cudaStreamSynchronize(plain));
     CALL(cuStreamWaitValue32(plain, place + 256, 5, CU_STREAM_WAIT_VALUE_EQ));

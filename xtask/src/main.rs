@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod coverage;
 mod cuda;
 mod demo;
 mod docs;

@@ -3,6 +3,7 @@
 //! Stages run in an order that lets the quick ones fail first; a failed stage does not stop the
 //! next, so that one call shows all there is to mend. The CUDA compiler is fetched meanwhile.
 
+mod conformance;
 mod programs;
 
 use crate::cuda::{Missing, Toolkit};
@@ -82,9 +83,13 @@ impl Test {
             let toolkit = fetching
                 .join()
                 .map_err(|_| anyhow!("fetching the CUDA compiler ended in a panic"))?;
-            match toolkit_or_error(toolkit)
-                .and_then(|toolkit| programs::check_all(&toolkit, self.all_workloads))
-            {
+            match toolkit_or_error(toolkit).and_then(|toolkit| {
+                let mut counted = programs::check_all(&toolkit, self.all_workloads)?;
+                let chapters = conformance::check_all(&toolkit)?;
+                counted.passed += chapters.passed;
+                counted.failed += chapters.failed;
+                Ok(counted)
+            }) {
                 Ok(counted) => {
                     if counted.failed > 0 {
                         failed.push("workloads".into());

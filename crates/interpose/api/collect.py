@@ -26,6 +26,8 @@ RENAMED_IN_13 = {
     "cudaGraphNodeGetDependencies": "cudaGraphNodeGetDependencies_v2",
     "cudaGraphNodeGetDependentNodes": "cudaGraphNodeGetDependentNodes_v2",
     "cudaGraphRemoveDependencies": "cudaGraphRemoveDependencies_v2",
+    "cudaLaunchKernel": "cudaLaunchKernel_v13",
+    "cudaLaunchKernel_ptsz": "cudaLaunchKernel_v13_ptsz",
     "cudaMemAdvise": "cudaMemAdvise_v2",
     "cudaMemcpy3DBatchAsync": "cudaMemcpy3DBatchAsync_v2",
     "cudaMemcpy3DBatchAsync_ptsz": "cudaMemcpy3DBatchAsync_v2_ptsz",

@@ -13,6 +13,7 @@ impl RuntimeError {
     pub const INVALID_CONFIGURATION: Self = Self(9);
     pub const INVALID_PITCH: Self = Self(12);
     pub const INVALID_SYMBOL: Self = Self(13);
+    pub const INVALID_CHANNEL_DESCRIPTOR: Self = Self(20);
     pub const INVALID_COPY_DIRECTION: Self = Self(21);
     pub const MISSING_CONFIGURATION: Self = Self(52);
     pub const INVALID_DEVICE_FUNCTION: Self = Self(98);

@@ -6,10 +6,6 @@ use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// The error that the process has fallen into; it stays until the device is reset.
-static STICKY: AtomicU32 = AtomicU32::new(0);
 
 /// What has been reported as unsupported.
 static REPORTED: Mutex<BTreeSet<(String, UnsupportedManner)>> = Mutex::new(BTreeSet::new());
@@ -34,29 +30,9 @@ pub fn call_with_message(request: &Request) -> Result<Reply, (CuResult, String)>
         Err(error) => report::simulator_gone(&error.to_string()),
     };
     drop(place);
-    let Response {
-        output,
-        sticky,
-        result,
-    } = response;
+    let Response { output, result, .. } = response;
     write_output(&output);
-    if let Some(code) = sticky {
-        STICKY.store(code.0, Ordering::Relaxed);
-    }
     result.map_err(|failure| (failure.code, failure.message))
-}
-
-/// The error that the process has fallen into.
-pub fn sticky() -> Option<CuResult> {
-    match STICKY.load(Ordering::Relaxed) {
-        0 => None,
-        code => Some(CuResult(code)),
-    }
-}
-
-/// Forgets the error, after a reset.
-pub fn clear_sticky() {
-    STICKY.store(0, Ordering::Relaxed);
 }
 
 /// Sends a request that answers nothing.

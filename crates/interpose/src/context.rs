@@ -153,7 +153,6 @@ pub fn reset_primary(device: usize) -> Result<(), CuResult> {
         contexts.alive.remove(&primary.handle);
     }
     drop(contexts);
-    crate::call::clear_sticky();
     if let Some(primary) = removed {
         forget(primary.handle);
         done(&Request::PrimaryContextReset {

@@ -115,7 +115,8 @@ pub fn from_bytes(bytes: Vec<u8>) -> Result<Vec<ModuleImage>, CuResult> {
             .to_vec(),
         _ => bytes,
     };
-    if bytes.is_empty() || bytes.len() as u64 > MAXIMUM {
+    let wrong = kind == ImageKind::Ptx && !is_ptx(&bytes);
+    if wrong || bytes.is_empty() || bytes.len() as u64 > MAXIMUM {
         return Err(CuResult::INVALID_IMAGE);
     }
     Ok(vec![ModuleImage {
@@ -171,6 +172,9 @@ unsafe fn single(pointer: *const u8, role: ImageRole) -> Result<ModuleImage, CuR
     } else {
         // SAFETY: what is no binary is text, which ends with a zero.
         let text = unsafe { CStr::from_ptr(pointer.cast()) };
+        if !is_ptx(text.to_bytes()) {
+            return Err(CuResult::INVALID_IMAGE);
+        }
         (ImageKind::Ptx, text.count_bytes() as u64)
     };
     if length == 0 || length > MAXIMUM {
@@ -228,6 +232,12 @@ unsafe fn elf_length(pointer: *const u8) -> Result<u64, CuResult> {
     Ok(end)
 }
 
+/// Whether text is PTX at all: every module says its version.
+fn is_ptx(text: &[u8]) -> bool {
+    const VERSION: &[u8] = b".version";
+    text.windows(VERSION.len()).any(|part| part == VERSION)
+}
+
 unsafe fn read<T: Copy>(pointer: *const u8, offset: usize) -> T {
     // SAFETY: the caller knows that the bytes are there.
     unsafe { pointer.add(offset).cast::<T>().read_unaligned() }
@@ -259,7 +269,11 @@ mod tests {
         let images = unsafe { from_pointer(c".version 8.0".as_ptr().cast()) }.unwrap();
         assert_eq!(images[0].kind, ImageKind::Ptx);
         assert_eq!(images[0].bytes, b".version 8.0");
-        assert_eq!(from_bytes(b"abc\0\0".to_vec()).unwrap()[0].bytes, b"abc");
+        assert_eq!(
+            from_bytes(b".version 9\0\0".to_vec()).unwrap()[0].bytes,
+            b".version 9"
+        );
+        assert!(from_bytes(b"abc".to_vec()).is_err());
         assert!(from_bytes(b"\0".to_vec()).is_err());
     }
 
@@ -293,11 +307,11 @@ mod tests {
     fn what_was_linked_is_taken_apart_again() {
         let text = |text: &str| from_bytes(text.as_bytes().to_vec()).unwrap().remove(0);
         assert_eq!(linked(&[text(".version 8.0")]), b".version 8.0\0");
-        let both = linked(&[text("first"), text("second")]);
+        let both = linked(&[text(".version 1"), text(".version 2")]);
         // SAFETY: the image is complete.
         let images = unsafe { from_pointer(both.as_ptr()) }.unwrap();
         assert_eq!(images.len(), 2);
-        assert_eq!(images[1].bytes, b"second");
+        assert_eq!(images[1].bytes, b".version 2");
         assert_eq!(images[1].role, ImageRole::BeforeLinking);
         for length in 8..both.len() {
             assert!(from_bytes(both[..length].to_vec()).is_err());

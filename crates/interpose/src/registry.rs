@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex};
 pub struct Function {
     /// What the simulator says of it; attributes change.
     pub info: Mutex<FunctionInfo>,
+    /// `CUfunc_cache`.
+    pub cache_preference: Mutex<u32>,
     /// Its module.
     pub module: ModuleHandle,
     /// Its context.
@@ -359,6 +361,7 @@ impl Registry {
         let handle = info.handle;
         let function = Arc::new(Function {
             info: Mutex::new(*info),
+            cache_preference: Mutex::new(0),
             module,
             context,
         });

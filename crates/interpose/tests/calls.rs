@@ -37,7 +37,7 @@ fn check_runtime_calls(name: &str, options: &[&str]) {
             "Unsupported cuTexRefCreate AskedFor",
             "Unsupported registered host memory, copied as pageable memory is Option",
             "Unsupported device pointer of registered host memory Option",
-            "Unsupported cudaGraphCreate Called"
+            "Unsupported cudaGraphicsUnregisterResource Called"
         ]
     );
     let cooperative = log.iter().filter(|line| line.ends_with("cooperative"));

@@ -70,3 +70,17 @@ fn a_shared_runtime_that_the_program_insists_on_is_redirected() {
     assert_eq!(text(&output), "no error\n0 wrong\n");
     assert!(simulator.log().contains(&"ModuleLoad of 1".to_string()));
 }
+
+#[test]
+fn the_oldest_launch_calls_still_launch() {
+    let Some(program) = compile("legacy_launch.cu", "legacy_launch", &["-ldl"]) else {
+        return;
+    };
+    let simulator = adder();
+    check_status(&run(&program, &simulator), 0);
+    let log = simulator.log();
+    assert!(
+        log.contains(&"Launch [4, 1, 1] [32, 1, 1] shared 0 Legacy".to_string()),
+        "{log:?}"
+    );
+}

@@ -122,6 +122,13 @@ pub enum Request {
         /// The value.
         value: i32,
     },
+    /// Say whether a kernel prefers shared memory or L1 → `Done`.
+    FunctionCachePreference {
+        /// The kernel.
+        function: FunctionHandle,
+        /// `CUfunc_cache`.
+        preference: u32,
+    },
     /// Most blocks of this shape that fit an SM at once → `Value`.
     OccupancyBlocks {
         /// The kernel.

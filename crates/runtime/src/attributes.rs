@@ -164,9 +164,26 @@ fn from_file(config: &GpuConfig) -> Vec<(u32, u64)> {
             attribute::RESERVED_SHARED_MEMORY_PER_BLOCK,
             sm.shared_reserved.0,
         ),
+        (
+            attribute::MAX_PERSISTING_L2_CACHE_SIZE,
+            persisting(capability.major, config.l2.capacity.0),
+        ),
+        (
+            attribute::MAX_ACCESS_POLICY_WINDOW_SIZE,
+            if capability.major >= 8 { 128 << 20 } else { 0 },
+        ),
         (attribute::CLUSTER_LAUNCH, hopper),
         (attribute::TENSOR_MAP_ACCESS_SUPPORTED, hopper),
     ]
+}
+
+/// How much of L2 can be set aside, which came with compute capability 8.
+fn persisting(major: u32, capacity: u64) -> u64 {
+    match major {
+        ..8 => 0,
+        8 => capacity / 4 * 3,
+        _ => capacity / 8 * 5,
+    }
 }
 
 fn clamp(value: u64) -> i32 {
@@ -196,6 +213,8 @@ mod tests {
             (attribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232_448),
             (attribute::MAX_REGISTERS_PER_MULTIPROCESSOR, 65_536),
             (attribute::CLOCK_RATE, 1_980_000),
+            (attribute::MAX_PERSISTING_L2_CACHE_SIZE, 39_321_600),
+            (attribute::MAX_ACCESS_POLICY_WINDOW_SIZE, 134_217_728),
         ];
         for (number, value) in measured {
             assert_eq!(device.attribute(number), value, "attribute {number}");

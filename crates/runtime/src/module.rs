@@ -73,6 +73,8 @@ pub struct Function {
     pub kernel: usize,
     /// Attributes, some of which the program may set.
     pub attributes: FunctionAttributes,
+    /// `CUfunc_cache`: 0 none, 1 shared memory, 2 L1, 3 both alike.
+    pub cache_preference: u32,
 }
 
 /// Where variables go within one allocation a kind: offsets in the order of `globals`, and the

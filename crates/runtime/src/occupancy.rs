@@ -45,8 +45,21 @@ impl Occupancy {
 
 /// Blocks of this shape on one SM.
 pub fn occupancy(sm: &SmConfig, block: BlockShape) -> Occupancy {
+    occupancy_within(sm, block, None)
+}
+
+/// Blocks of this shape on one SM that sets aside as much shared memory as the kernel prefers,
+/// or as much as one block needs where that is more.
+pub fn occupancy_within(sm: &SmConfig, block: BlockShape, carveout: Option<u64>) -> Occupancy {
     let warps = block.threads.div_ceil(WARP).max(1);
-    let shared_most = sm.shared_carveouts.last().map_or(0, |size| size.0);
+    let needed = block.shared + sm.shared_reserved.0;
+    let shared_most = sm
+        .shared_carveouts
+        .iter()
+        .map(|size| size.0)
+        .find(|size| carveout.is_some_and(|wanted| *size >= wanted.max(needed)))
+        .or(sm.shared_carveouts.last().map(|size| size.0))
+        .unwrap_or(0);
     Occupancy {
         by_warps: sm.warps / warps,
         by_registers: by_registers(sm, warps, block.registers),

@@ -20,11 +20,36 @@ pub struct Tally {
 }
 
 /// One check of one program.
-struct Check {
-    what: String,
-    seconds: f64,
+pub struct Check {
+    /// Which.
+    pub what: String,
+    /// How long it took.
+    pub seconds: f64,
     /// Empty when it passed.
-    trouble: String,
+    pub trouble: String,
+}
+
+impl Tally {
+    /// Prints a line for a check and counts it.
+    pub fn add(&mut self, program: &str, check: &Check) {
+        let verdict = if check.trouble.is_empty() {
+            "pass"
+        } else {
+            "FAIL"
+        };
+        println!(
+            "{program:<26} {:<34} {verdict} {:>7.2} s",
+            check.what, check.seconds
+        );
+        if check.trouble.is_empty() {
+            self.passed += 1;
+            return;
+        }
+        self.failed += 1;
+        for line in check.trouble.lines() {
+            println!("    {line}");
+        }
+    }
 }
 
 /// Builds and runs the programs, prints a line for each check, and counts.
@@ -45,23 +70,7 @@ pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
         }))
     {
         for check in checks {
-            let verdict = if check.trouble.is_empty() {
-                "pass"
-            } else {
-                "FAIL"
-            };
-            println!(
-                "{:<26} {:<34} {verdict} {:>7.2} s",
-                program.name, check.what, check.seconds
-            );
-            if check.trouble.is_empty() {
-                tally.passed += 1;
-            } else {
-                tally.failed += 1;
-                for line in check.trouble.lines() {
-                    println!("    {line}");
-                }
-            }
+            tally.add(&program.name, &check);
         }
     }
     // Empty unless a run was cut off; its folder then is the only trace of it.

@@ -6,7 +6,7 @@
 use super::array_format::Format;
 use super::copy::Side;
 use super::memory::{Extent3, allocate, free};
-use crate::boundary::{driver, runtime};
+use crate::boundary::{RuntimeError, driver, runtime};
 use crate::context::{current, current_for_runtime};
 use crate::opaque::{self, Kind};
 use crate::process::lock;
@@ -317,17 +317,27 @@ impl Descriptor3 {
     }
 }
 
+/// The runtime has a code of its own for elements that no array has.
+fn checked(format: In<Format>) -> Result<Format, RuntimeError> {
+    let format = format.get()?;
+    match format.bytes() {
+        Ok(_) => Ok(format),
+        Err(_) => Err(RuntimeError::INVALID_CHANNEL_DESCRIPTOR),
+    }
+}
+
 runtime! {
     fn cudaMallocArray(array: Out<Address>, format: In<Format>, width: usize, height: usize, flags: u32) {
         array.check()?;
         let context = current_for_runtime()?;
-        let number = create(context, format.get()?, Extent3 { width, height, depth: 0 }, flags)?;
+        let format = checked(format)?;
+        let number = create(context, format, Extent3 { width, height, depth: 0 }, flags)?;
         Ok(array.set(opaque::encode(Kind::Array, number))?)
     }
 
     fn cudaMalloc3DArray(array: Out<Address>, format: In<Format>, extent: Extent3, flags: u32) {
         array.check()?;
-        let number = create(current_for_runtime()?, format.get()?, extent, flags)?;
+        let number = create(current_for_runtime()?, checked(format)?, extent, flags)?;
         Ok(array.set(opaque::encode(Kind::Array, number))?)
     }
 
@@ -338,7 +348,7 @@ runtime! {
 
     fn cudaMallocMipmappedArray(array: Out<Address>, format: In<Format>, extent: Extent3, count: u32, flags: u32) {
         array.check()?;
-        let made = create_mipmapped(current_for_runtime()?, format.get()?, extent, count, flags)?;
+        let made = create_mipmapped(current_for_runtime()?, checked(format)?, extent, count, flags)?;
         Ok(array.set(made)?)
     }
 

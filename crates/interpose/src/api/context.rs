@@ -64,10 +64,21 @@ fn push(handle: Address) -> Result<(), CuResult> {
 }
 
 fn limit(context: ContextHandle, limit: u32) -> Result<usize, CuResult> {
+    check_limit(limit)?;
     Ok(ask!(Value, &Request::LimitGet { context, limit }) as usize)
 }
 
+/// Numbers beyond those of CUDA are invalid; some of CUDA's own are not supported.
+fn check_limit(limit: u32) -> Result<(), CuResult> {
+    const LAST: u32 = 8;
+    if limit > LAST {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(())
+}
+
 fn set_limit(context: ContextHandle, limit: u32, value: usize) -> Result<(), CuResult> {
+    check_limit(limit)?;
     let value = value as u64;
     done(&Request::LimitSet {
         context,

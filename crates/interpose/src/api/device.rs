@@ -48,7 +48,7 @@ runtime! {
 
     fn cudaDeviceGetPCIBusId(text: Out<u8>, length: i32, number: i32) {
         let location = pci_location(&device(number)?.description);
-        Ok(text.set_text(&location, usize::try_from(length).unwrap_or(0))?)
+        Ok(text.set_text(&location, room_for(&location, length)?)?)
     }
 
     fn cudaDeviceGetByPCIBusId(number: Out<i32>, text: Text) {
@@ -72,7 +72,11 @@ runtime! {
     }
 
     fn cudaSetDeviceFlags(flags: u32) {
+        const KNOWN: u32 = 0xff;
         let device = current_device()?;
+        if flags & !KNOWN != 0 {
+            return Err(RuntimeError::INVALID_VALUE);
+        }
         context::set_primary_flags(device, flags);
         Ok(())
     }
@@ -108,6 +112,15 @@ runtime! {
     fn cudaDeviceGetSharedMemConfig(preference: Out<i32>) {
         Ok(preference.set(1)?)
     }
+}
+
+/// The length of a buffer that holds all of a text.
+fn room_for(text: &str, length: i32) -> Result<usize, CuResult> {
+    let length = usize::try_from(length).unwrap_or(0);
+    if length <= text.len() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(length)
 }
 
 driver! {
@@ -164,7 +177,7 @@ driver! {
     fn cuDeviceGetPCIBusId(text: Out<u8>, length: i32, number: i32) {
         context::check_initialized()?;
         let location = pci_location(&device(number)?.description);
-        text.set_text(&location, usize::try_from(length).unwrap_or(0))
+        text.set_text(&location, room_for(&location, length)?)
     }
 
     fn cuDeviceGetByPCIBusId(number: Out<i32>, text: Text) {
@@ -245,6 +258,9 @@ fn pci_location(description: &DeviceDescription) -> String {
 
 fn by_pci_location(text: &str) -> Result<i32, CuResult> {
     let text = text.to_lowercase();
+    if !text.contains(':') {
+        return Err(CuResult::INVALID_VALUE);
+    }
     let devices = &process()?.devices;
     let found = devices.iter().position(|device| {
         let location = pci_location(&device.description);

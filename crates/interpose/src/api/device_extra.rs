@@ -10,8 +10,8 @@ use crate::streams::Target;
 use crate::types::{Address, In, Out};
 use lockstep_protocol::{ContextHandle, CuResult, StreamName};
 
-/// Elements of a texture over linear memory, whatever their format.
-const TEXTURE_ELEMENTS: usize = 1 << 28;
+/// Bytes of a texture over linear memory, whatever its elements are.
+const TEXTURE_BYTES: usize = 1 << 32;
 
 /// Writes of other devices are always visible: there is nothing to flush.
 fn flush(target: u32, scope: u32) -> Result<(), CuResult> {
@@ -37,11 +37,8 @@ runtime! {
 
     fn cudaDeviceGetTexture1DLinearMaxWidth(width: Out<usize>, format: In<Format>, number: i32) {
         device(number)?;
-        let format = format.get()?;
-        if format.bytes().is_err() {
-            return Err(RuntimeError::INVALID_VALUE);
-        }
-        Ok(width.set(TEXTURE_ELEMENTS)?)
+        let element = format.get()?.bytes().map_err(|_| RuntimeError::INVALID_VALUE)?;
+        Ok(width.set(TEXTURE_BYTES / element)?)
     }
 }
 
@@ -54,8 +51,8 @@ driver! {
     fn cuDeviceGetTexture1DLinearMaxWidth(width: Out<usize>, format: u32, channels: u32, number: i32) {
         check_initialized()?;
         device(number)?;
-        Format::of_driver(format, channels)?;
-        width.set(TEXTURE_ELEMENTS)
+        let element = Format::of_driver(format, channels)?.bytes()?;
+        width.set(TEXTURE_BYTES / element)
     }
 
     /// Contexts that own a part of the SMs are for a server that shares a GPU.

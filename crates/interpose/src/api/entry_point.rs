@@ -60,8 +60,12 @@ driver! {
 
     fn cuGetProcAddress_v2(symbol: Text, function: Out<Address>, version: u32, flags: u64, status: Out<i32>) {
         let (address, found) = find(symbol, version, flags)?;
-        status.set_if_wanted(found as i32);
         function.set(address)?;
-        if address == 0 { Err(CuResult::NOT_FOUND) } else { Ok(()) }
+        // Whoever asks for the status is told there.
+        if address == 0 && status.pointer().is_null() {
+            return Err(CuResult::NOT_FOUND);
+        }
+        status.set_if_wanted(found as i32);
+        Ok(())
     }
 }

@@ -2,8 +2,8 @@
 
 use super::error_table::ERRORS;
 use crate::boundary::{driver, guarded};
+use crate::thread;
 use crate::types::Out;
-use crate::{call, thread};
 use lockstep_protocol::{CuResult, RESULT_NAMES};
 use std::ffi::c_char;
 
@@ -14,12 +14,9 @@ fn text(code: i32) -> Option<&'static str> {
     Some(ERRORS[row].2)
 }
 
-/// The error that cannot be cleared, else what the last failure left.
+/// What the last failure left. That a context has fallen shows in the next call, not here.
 fn last_error() -> i32 {
-    match call::sticky() {
-        Some(code) => code.0 as i32,
-        None => thread::current().last_error.get(),
-    }
+    thread::current().last_error.get()
 }
 
 #[unsafe(export_name = "lockstep_cudaGetLastError")]

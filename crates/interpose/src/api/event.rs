@@ -40,6 +40,9 @@ fn create(context: ContextHandle, flags: u32) -> Result<Address, CuResult> {
 }
 
 fn destroy(event: Address) -> Result<(), CuResult> {
+    if ipc::close_event(event) {
+        return Ok(());
+    }
     ipc::forget_event(event);
     let event = decode(event)?;
     done(&Request::EventDestroy { event })

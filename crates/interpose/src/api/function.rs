@@ -39,6 +39,17 @@ fn set(function: &Function, number: u32, value: i32) -> Result<(), CuResult> {
     Ok(())
 }
 
+/// Says whether a kernel prefers shared memory or L1.
+fn prefer(function: &Function, preference: u32) -> Result<(), CuResult> {
+    let handle = lock(&function.info).handle;
+    done(&Request::FunctionCachePreference {
+        function: handle,
+        preference,
+    })?;
+    *lock(&function.cache_preference) = preference;
+    Ok(())
+}
+
 fn parameter(function: &Function, index: usize) -> Result<ParameterSlot, CuResult> {
     let slot = lock(&function.info).parameters.get(index).copied();
     slot.ok_or(CuResult::INVALID_VALUE)
@@ -204,10 +215,8 @@ runtime! {
         Ok(set(&*on_device(kernel, device)?, number, value)?)
     }
 
-    /// Only a preference.
     fn cudaFuncSetCacheConfig(function: Address, preference: u32) {
-        find(function)?;
-        if preference > 3 { Err(RuntimeError::INVALID_VALUE) } else { Ok(()) }
+        Ok(prefer(&*find(function)?, preference)?)
     }
 
     fn cudaFuncSetSharedMemConfig(function: Address, preference: u32) {
@@ -244,8 +253,7 @@ driver! {
     }
 
     fn cuFuncSetCacheConfig(function: Address, preference: u32) {
-        registry::function(function, current()?)?;
-        if preference > 3 { Err(CuResult::INVALID_VALUE) } else { Ok(()) }
+        prefer(&*registry::function(function, current()?)?, preference)
     }
 
     fn cuFuncSetSharedMemConfig(function: Address, preference: u32) {
@@ -296,8 +304,7 @@ driver! {
     }
 
     fn cuKernelSetCacheConfig(kernel: Address, preference: u32, device: i32) {
-        on_device(kernel, device)?;
-        if preference > 3 { Err(CuResult::INVALID_VALUE) } else { Ok(()) }
+        prefer(&*on_device(kernel, device)?, preference)
     }
 
     fn cuKernelGetName(answer: Out<Address>, kernel: Address) {

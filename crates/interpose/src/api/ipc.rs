@@ -34,6 +34,14 @@ static OPENED: Mutex<BTreeMap<Address, u32>> = Mutex::new(BTreeMap::new());
 /// Events of this process that others may open.
 static EVENTS: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
 
+/// Events of others that this process has opened.
+static OPENED_EVENTS: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+
+/// Gives up an event of another process; true if it was one.
+pub fn close_event(event: Address) -> bool {
+    lock(&OPENED_EVENTS).remove(&event)
+}
+
 /// Notes an event that was made for sharing.
 pub fn note_event(event: Address) {
     lock(&EVENTS).insert(event);
@@ -110,7 +118,9 @@ fn open_event(handle: Handle) -> Result<Address, CuResult> {
     if handle.process == process() {
         return Err(CuResult::INVALID_CONTEXT);
     }
-    Ok(opaque::encode(Kind::Event, handle.number))
+    let event = opaque::encode(Kind::Event, handle.number);
+    lock(&OPENED_EVENTS).insert(event);
+    Ok(event)
 }
 
 runtime! {

@@ -128,6 +128,8 @@ pub enum Arguments {
     Pointers(In<In<u8>>),
     /// The `extra` array: 1, block, 2, address of its size, 0.
     Extra(In<Address>),
+    /// A block that is longer than any kernel needs, as the oldest calls fill it.
+    Block(In<u8>),
     /// None.
     Nothing,
 }
@@ -159,6 +161,7 @@ impl Arguments {
                 Ok(block)
             }
             Self::Extra(extra) => packed(extra, info),
+            Self::Block(block) => block.bytes(info.parameter_bytes()),
         }
     }
 }
@@ -182,9 +185,9 @@ fn packed(extra: In<Address>, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> 
     if wanted == 0 {
         return Ok(Vec::new());
     }
-    // Padding after the last parameter may be there or not.
-    if size < wanted {
-        return Err(CuResult::INVALID_VALUE);
+    // Padding to whole words after the last parameter may be there or not.
+    if size < wanted || size > wanted.next_multiple_of(4) {
+        return Err(CuResult::LAUNCH_OUT_OF_RESOURCES);
     }
     In(block as *const u8).bytes(wanted)
 }
@@ -300,6 +303,15 @@ pub fn launch_for_runtime(
     Ok(launch(target, function, &found, shape, arguments, extras)?)
 }
 
+/// Since 13 the runtime has no codes of its own for launches that are refused.
+fn since_13(outcome: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
+    outcome.map_err(|error| match error {
+        RuntimeError::INVALID_CONFIGURATION => RuntimeError::INVALID_VALUE,
+        RuntimeError::INVALID_DEVICE_FUNCTION => CuResult::INVALID_HANDLE.into(),
+        other => other,
+    })
+}
+
 /// The kernel behind a handle; the runtime has a code of its own for one it does not know.
 pub fn find_for_runtime(
     function: Address,
@@ -325,9 +337,15 @@ runtime! {
         launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, Extras::default())
     }
 
+    /// What `<<<…>>>` comes to since 13.
     fn __cudaLaunchKernel | __cudaLaunchKernel_ptsz [defaults] (kernel: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
         let arguments = Arguments::new(arguments, In(std::ptr::null()));
-        launch_for_runtime(kernel, (grid, block, shared), arguments, stream, defaults, Extras::default())
+        since_13(launch_for_runtime(kernel, (grid, block, shared), arguments, stream, defaults, Extras::default()))
+    }
+
+    fn cudaLaunchKernel_v13 | cudaLaunchKernel_v13_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
+        let arguments = Arguments::new(arguments, In(std::ptr::null()));
+        since_13(launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, Extras::default()))
     }
 
     fn cudaLaunchCooperativeKernel | cudaLaunchCooperativeKernel_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
@@ -449,7 +467,7 @@ mod tests {
 
     #[test]
     fn the_extra_array_carries_a_packed_block() {
-        let block = [7u8; 16];
+        let block = [7u8; 12];
         let size = block.len();
         let extra = [
             1,
@@ -469,7 +487,10 @@ mod tests {
             0,
         ];
         let arguments = Arguments::new(In(std::ptr::null()), In(short.as_ptr()));
-        assert_eq!(arguments.pack(&function()), Err(CuResult::INVALID_VALUE));
+        assert_eq!(
+            arguments.pack(&function()),
+            Err(CuResult::LAUNCH_OUT_OF_RESOURCES)
+        );
     }
 
     #[test]

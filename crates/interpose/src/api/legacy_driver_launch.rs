@@ -60,10 +60,7 @@ fn go(function: Address, width: i32, height: i32, stream: Address) -> Result<(),
         z: 1,
     };
     setting.parameters.resize(MAXIMUM_PARAMETERS, 0);
-    let size = setting.parameters.len();
-    let block = setting.parameters.as_ptr() as Address;
-    let extra = [1, block, 2, &raw const size as Address, 0];
-    let arguments = Arguments::Extra(In(extra.as_ptr()));
+    let arguments = Arguments::Block(In(setting.parameters.as_ptr()));
     let shape = (grid, setting.block, setting.shared);
     launch(
         target,

@@ -16,20 +16,12 @@ fn launch(function: Address, defaults: Defaults) -> Result<(), RuntimeError> {
     // Arguments came one by one, at the offsets of the packed block.
     let mut block = thread.arguments.take();
     block.resize(MAXIMUM_ARGUMENTS, 0);
-    let size = block.len();
-    let extra = [
-        1,
-        block.as_ptr() as Address,
-        2,
-        &raw const size as Address,
-        0,
-    ];
     let shape = (
         configuration.grid,
         configuration.block,
         configuration.shared,
     );
-    let arguments = Arguments::Extra(In(extra.as_ptr()));
+    let arguments = Arguments::Block(In(block.as_ptr()));
     launch_for_runtime(
         function,
         shape,

@@ -13,6 +13,8 @@ use crate::types::{Address, Out};
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, Reply, Request};
 
+/// `cudaHostAllocPortable`, which is always so and never said.
+const PORTABLE: u32 = 1;
 /// Rows of pitched memory begin at multiples of this.
 const PITCH: usize = 512;
 
@@ -215,14 +217,17 @@ runtime! {
 
     fn cudaHostGetFlags(flags: Out<u32>, address: Address) {
         let info = pointer_info(address)?.ok_or(CuResult::INVALID_VALUE)?;
-        Ok(flags.set(info.flags)?)
+        Ok(flags.set(info.flags & !PORTABLE)?)
     }
 
     fn cudaMallocManaged(pointer: Out<Address>, bytes: usize, flags: u32) {
         pointer.check()?;
         let context = current_for_runtime()?;
-        if bytes == 0 || !matches!(flags, 1 | 2) {
+        if !matches!(flags, 1 | 2) {
             return Err(RuntimeError::INVALID_VALUE);
+        }
+        if bytes == 0 {
+            return Ok(pointer.set(0)?);
         }
         Ok(pointer.set(allocate_managed(context, bytes, flags)?)?)
     }
@@ -316,7 +321,7 @@ driver! {
     fn cuMemHostGetFlags(flags: Out<u32>, address: Address) {
         current()?;
         let info = pointer_info(address)?.ok_or(CuResult::INVALID_VALUE)?;
-        flags.set(info.flags)
+        flags.set(info.flags & !PORTABLE)
     }
 
     fn cuMemAllocManaged(pointer: Out<Address>, bytes: usize, flags: u32) {

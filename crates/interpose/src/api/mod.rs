@@ -51,4 +51,5 @@ mod version;
 mod virtual_memory;
 
 pub use copy::{Parameters3, Side, move_bytes};
+pub use graph_memory::holds as is_graph_memory;
 pub use launch::Extras;

@@ -49,12 +49,17 @@ fn available_shared(
         return Err(CuResult::INVALID_VALUE);
     }
     let of_processor = device_attribute(context, attribute::MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?;
-    let reserved = device_attribute(context, attribute::RESERVED_SHARED_MEMORY_PER_BLOCK)?;
-    let of_block = device_attribute(context, attribute::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-    let fixed = lock(&function.info).attributes.static_shared;
+    // A kernel that prefers L1 leaves the SM its least shared memory.
+    const PREFER_L1: u32 = 2;
+    const LEAST: i32 = 8 << 10;
+    let of_processor = match *lock(&function.cache_preference) {
+        PREFER_L1 => LEAST,
+        _ => of_processor,
+    };
+    let attributes = lock(&function.info).attributes.clone();
     const UNIT: i32 = 128;
-    let share = (of_processor / blocks - reserved) / UNIT * UNIT;
-    Ok((share.min(of_block) - fixed).max(0) as usize)
+    let share = of_processor / blocks / UNIT * UNIT - attributes.static_shared;
+    Ok(share.clamp(0, attributes.maximum_dynamic_shared) as usize)
 }
 
 /// Tries every block size of whole warps and keeps the one with most resident threads, the

@@ -2,7 +2,9 @@
 
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::done;
-use crate::context::{check_initialized, current, current_for_runtime, ordinal, retain_primary};
+use crate::context::{
+    check_initialized, current, current_for_runtime, find, ordinal, retain_primary,
+};
 use crate::process::device;
 use crate::types::{Address, Out};
 use lockstep_protocol::{ContextHandle, CuResult, Request};
@@ -36,7 +38,11 @@ runtime! {
         if flags != 0 {
             return Err(RuntimeError::INVALID_VALUE);
         }
-        Ok(enable(current_for_runtime()?, peer_context(peer)?)?)
+        let context = current_for_runtime()?;
+        if find(context)?.device as i32 == peer {
+            return Err(CuResult::PEER_ACCESS_UNSUPPORTED.into());
+        }
+        Ok(enable(context, peer_context(peer)?)?)
     }
 
     fn cudaDeviceDisablePeerAccess(peer: i32) {
@@ -73,6 +79,9 @@ driver! {
 
 /// 1 is a rank of performance, where 0 is best; 2 access, 3 native atomics, 4 arrays.
 fn attribute_of(attribute: u32, number: i32, peer: i32) -> Result<i32, CuResult> {
+    if number == peer {
+        return Err(CuResult::INVALID_DEVICE);
+    }
     let access = i32::from(can_access(number, peer)?);
     match attribute {
         1 => Ok(0),

@@ -84,7 +84,7 @@ fn of_program(address: Address) -> Attributes {
         kind: i32::from(registered),
         device: if registered { 0 } else { NO_DEVICE },
         device_pointer: 0,
-        host_pointer: if registered { address } else { 0 },
+        host_pointer: address,
     }
 }
 

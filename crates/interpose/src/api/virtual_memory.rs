@@ -152,6 +152,9 @@ driver! {
         if flags != 0 || offset != 0 {
             return Err(CuResult::INVALID_VALUE);
         }
+        if mapping(address).is_ok() {
+            return Err(CuResult::INVALID_VALUE);
+        }
         match lock(&STATE).physicals.get(&number) {
             None => return Err(CuResult::INVALID_VALUE),
             Some(physical) if physical.mapped.is_some() => {

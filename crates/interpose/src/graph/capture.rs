@@ -139,6 +139,7 @@ pub fn end(target: Target) -> Result<u64, CuResult> {
         return Err(CuResult::ILLEGAL_STATE);
     };
     if capture.origin != key {
+        captures.invalidate(number);
         return Err(CuResult::STREAM_CAPTURE_UNMATCHED);
     }
     if capture.mode != RELAXED && capture.thread != thread_number() {
@@ -146,6 +147,13 @@ pub fn end(target: Target) -> Result<u64, CuResult> {
     }
     let (graph, valid, before) = (capture.graph, capture.valid, capture.before);
     let joined = captures.streams[&key].1.clone();
+    // The last nodes of streams that joined and must have been waited for.
+    let others: Vec<u64> = captures
+        .streams
+        .iter()
+        .filter(|(other, (capture, _))| **other != key && *capture == number)
+        .flat_map(|(_, (_, nodes))| nodes.iter().copied())
+        .collect();
     captures.captures.remove(&number);
     captures.streams.retain(|_, (other, _)| *other != number);
     captures.events.retain(|_, (other, _)| *other != number);
@@ -153,14 +161,17 @@ pub fn end(target: Target) -> Result<u64, CuResult> {
     drop(captures);
     let mut graphs = graphs();
     let nodes = &graphs.graph(graph)?.nodes;
-    let followed: std::collections::BTreeSet<u64> = nodes
-        .values()
-        .flat_map(|node| node.after.iter().copied())
-        .collect();
-    let unjoined = nodes
-        .keys()
-        .skip(before)
-        .any(|node| !followed.contains(node) && !joined.contains(node));
+    let mut reached: std::collections::BTreeSet<u64> = joined.iter().copied().collect();
+    let mut pending = joined;
+    while let Some(node) = pending.pop() {
+        let after = nodes.get(&node).map(|node| node.after.as_slice());
+        for earlier in after.unwrap_or_default() {
+            if reached.insert(*earlier) {
+                pending.push(*earlier);
+            }
+        }
+    }
+    let unjoined = others.iter().any(|node| !reached.contains(node));
     let failure = if !valid {
         CuResult::STREAM_CAPTURE_INVALIDATED
     } else if unjoined {

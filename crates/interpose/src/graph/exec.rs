@@ -43,7 +43,8 @@ struct Uploaded {
 #[derive(Clone, Copy)]
 enum Step {
     Host(HostNode),
-    Copy(CopyNode),
+    /// Where to, where from, how much.
+    Copy(Side, Side, Extent),
 }
 
 struct Execs {
@@ -110,7 +111,9 @@ pub fn destroy(handle: Address) -> Result<(), CuResult> {
 pub fn flags(handle: Address) -> Result<u64, CuResult> {
     let execs = lock(&EXECS);
     let exec = execs.execs.get(&decode(handle)?);
-    Ok(exec.ok_or(CuResult::INVALID_VALUE)?.flags)
+    // That nodes have priorities is not told, as a GPU's driver does not either.
+    const USE_NODE_PRIORITY: u64 = 8;
+    Ok(exec.ok_or(CuResult::INVALID_VALUE)?.flags & !USE_NODE_PRIORITY)
 }
 
 /// The number of an instance.
@@ -126,12 +129,23 @@ pub fn identity(handle: Address) -> Result<u32, CuResult> {
 pub fn change(handle: Address, node: u64, work: NodeWork) -> Result<(), CuResult> {
     with_node(handle, node, |graphs, _, copy| {
         let place = &mut graphs.node_mut(copy)?.work;
-        if place.kind() != work.kind() {
+        if place.kind() != work.kind() || moves_away(place, &work) {
             return Err(CuResult::INVALID_VALUE);
         }
         *place = work;
         Ok(true)
     })
+}
+
+/// Whether a copy that touched memory of the graph itself would no longer do so.
+fn moves_away(before: &NodeWork, after: &NodeWork) -> bool {
+    let (NodeWork::Copy(before), NodeWork::Copy(after)) = (before, after) else {
+        return false;
+    };
+    let left = |before: Side, after: Side| {
+        api::is_graph_memory(before.address) && before.address != after.address
+    };
+    left(before.to, after.to) || left(before.from, after.from)
 }
 
 /// Replaces the child graph of a node by a copy of another of the same shape.
@@ -348,7 +362,7 @@ pub fn launch(handle: Address, target: Target) -> Result<(), CuResult> {
                     unsafe { function(host.data) };
                 }
             }
-            Some(Step::Copy(copy)) => api::move_bytes(copy.to, copy.from, copy.extent),
+            Some(Step::Copy(to, from, extent)) => api::move_bytes(*to, *from, *extent),
             None => return Err(CuResult::UNKNOWN),
         }
         let request = Request::GraphContinue {
@@ -441,7 +455,8 @@ impl Flat<'_> {
             NodeWork::Copy(copy) => {
                 if Side::is_program(copy.to) || Side::is_program(copy.from) {
                     let index = push(GraphWork::Copy(wire_copy(context, copy)), after);
-                    self.steps.insert(index, Step::Copy(*copy));
+                    self.steps
+                        .insert(index, Step::Copy(copy.to, copy.from, copy.extent));
                     return Ok(vec![index]);
                 }
                 GraphWork::Copy(wire_copy(self.context, copy))

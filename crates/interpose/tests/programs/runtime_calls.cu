@@ -195,12 +195,12 @@ static void launches()
     SUCCEEDS(cudaLaunchKernelEx(&configuration, add, (const float *)a, (const float *)b, c, count));
     EXPECT(c[63] == 64);
     add<<<0, 32>>>(a, b, c, count);
-    EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
     add<<<1, 2048>>>(a, b, c, count);
-    EXPECT(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
     unknown<<<1, 1>>>();
-    EXPECT(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
-    EXPECT(cudaLaunchKernel((void *)launches, dim3(1), dim3(1), arguments, 0, 0) == cudaErrorInvalidDeviceFunction);
+    EXPECT(cudaGetLastError() == cudaErrorInvalidResourceHandle);
+    EXPECT(cudaLaunchKernel((void *)launches, dim3(1), dim3(1), arguments, 0, 0) == cudaErrorInvalidResourceHandle);
     cudaGetLastError();
 
     cudaFuncAttributes attributes;
@@ -282,8 +282,7 @@ int main()
     streams();
     SUCCEEDS(cudaProfilerStart());
     SUCCEEDS(cudaProfilerStop());
-    cudaGraph_t graph;
-    EXPECT(cudaGraphCreate(&graph, 0) == cudaErrorNotSupported);
+    EXPECT(cudaGraphicsUnregisterResource(nullptr) == cudaErrorNotSupported);
     EXPECT(cudaGetLastError() == cudaErrorNotSupported);
     SUCCEEDS(cudaDeviceReset());
     void *pointer;

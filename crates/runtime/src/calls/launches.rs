@@ -2,6 +2,7 @@
 
 use super::modules::MAXIMUM_THREADS;
 use crate::device::{Device, KernelLaunch};
+use crate::module::Function;
 use crate::occupancy::occupancy;
 use crate::timeline::{Effect, KernelWork, StreamKey, Work};
 use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
@@ -41,6 +42,7 @@ impl<D: Device> Runtime<D> {
             );
         }
         let attributes = function.attributes.clone();
+        let carveout = self.carveout(function);
         let index = function.kernel;
         let module = self.module(function.module)?;
         let (code, constants) = (module.code.clone(), module.constants.clone());
@@ -88,7 +90,6 @@ impl<D: Device> Runtime<D> {
             shared: shape.shared,
             result: None,
         });
-        let carveout = self.carveout(&attributes);
         Ok(KernelWork {
             launch: KernelLaunch {
                 id,
@@ -138,7 +139,7 @@ impl<D: Device> Runtime<D> {
         }
         if kernel.max_threads != 0 && threads > kernel.max_threads {
             return fail(
-                CuResult::LAUNCH_OUT_OF_RESOURCES,
+                CuResult::INVALID_VALUE,
                 format!(
                     "`{name}` was compiled for {} threads a block, not {threads}",
                     kernel.max_threads
@@ -203,9 +204,16 @@ impl<D: Device> Runtime<D> {
 
     /// The shared memory that the kernel prefers the SM to set aside: the smallest carve-out with
     /// that share of the largest.
-    fn carveout(&self, attributes: &FunctionAttributes) -> Option<u64> {
-        let percent = u64::try_from(attributes.preferred_carveout).ok()?;
+    pub(super) fn carveout(&self, function: &Function) -> Option<u64> {
         let sizes = &self.config.sm.shared_carveouts;
+        let Ok(percent) = u64::try_from(function.attributes.preferred_carveout) else {
+            // Without a share of its own, a kernel may still prefer one side.
+            return match function.cache_preference {
+                1 => sizes.last().map(|size| size.0),
+                2 => sizes.iter().map(|size| size.0).find(|size| *size > 0),
+                _ => None,
+            };
+        };
         let wanted = sizes.last()?.0 * percent / 100;
         sizes.iter().map(|size| size.0).find(|size| *size >= wanted)
     }

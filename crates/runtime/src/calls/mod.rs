@@ -46,6 +46,10 @@ impl<D: Device> Runtime<D> {
                 attribute,
                 value,
             } => self.function_set_attribute(*function, *attribute, *value),
+            R::FunctionCachePreference {
+                function,
+                preference,
+            } => self.function_cache_preference(*function, *preference),
             R::OccupancyBlocks {
                 function,
                 block_threads,
@@ -197,7 +201,9 @@ impl<D: Device> Runtime<D> {
             | R::ModuleGlobal { module, .. } => {
                 self.modules.get(module).map(|module| module.context)
             }
-            R::FunctionSetAttribute { function, .. } | R::OccupancyBlocks { function, .. } => self
+            R::FunctionSetAttribute { function, .. }
+            | R::FunctionCachePreference { function, .. }
+            | R::OccupancyBlocks { function, .. } => self
                 .functions
                 .get(function)
                 .map(|function| function.context),

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::module::{Function, LoadedModule, lay_out};
-use crate::occupancy::{BlockShape, occupancy};
+use crate::occupancy::{BlockShape, occupancy, occupancy_within};
 use crate::{CallResult, Runtime, fail, failure};
 use lockstep_isa::Kernel;
 use lockstep_isa::module::GlobalKind;
@@ -126,13 +126,15 @@ impl<D: Device> Runtime<D> {
         let (function, attributes) = match known {
             Some((function, known)) => (*function, known.attributes.clone()),
             None => {
-                let attributes = self.attributes_of(found, code.architecture);
+                let mut attributes = self.attributes_of(found, code.architecture);
+                attributes.constant = self.user_constants(handle)?;
                 let function = FunctionHandle(self.fresh());
                 let entry = Function {
                     context,
                     module: handle,
                     kernel,
                     attributes: attributes.clone(),
+                    cache_preference: 0,
                 };
                 self.functions.insert(function, entry);
                 (function, attributes)
@@ -202,15 +204,49 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Done)
     }
 
+    pub(super) fn function_cache_preference(
+        &mut self,
+        handle: FunctionHandle,
+        preference: u32,
+    ) -> CallResult<Reply> {
+        if preference > 3 {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("a cache preference of {preference}"),
+            );
+        }
+        let function = self
+            .functions
+            .get_mut(&handle)
+            .ok_or_else(|| failure(CuResult::INVALID_HANDLE, format!("there is no {handle}")))?;
+        function.cache_preference = preference;
+        Ok(Reply::Done)
+    }
+
+    /// Bytes of the module's own constants, which every kernel of it carries.
+    fn user_constants(&self, handle: ModuleHandle) -> CallResult<i32> {
+        let constants = &self.module(handle)?.constants;
+        let ends = constants
+            .iter()
+            .map(|(_, offset, _, bytes)| u64::from(*offset) + bytes);
+        let starts = constants.iter().map(|(_, offset, ..)| u64::from(*offset));
+        let bytes = ends.max().unwrap_or(0) - starts.min().unwrap_or(0);
+        Ok(i32::try_from(bytes).unwrap_or(i32::MAX))
+    }
+
     pub(super) fn occupancy_blocks(
         &mut self,
         handle: FunctionHandle,
         threads: u32,
         dynamic_shared: u64,
     ) -> CallResult<Reply> {
+        if threads > MAXIMUM_THREADS {
+            return Ok(Reply::Value(0));
+        }
         let shape = self.block_shape(handle, threads, dynamic_shared)?;
+        let preferred = self.carveout(self.function(handle)?);
         Ok(Reply::Value(u64::from(
-            occupancy(&self.config.sm, shape).blocks(),
+            occupancy_within(&self.config.sm, shape, preferred).blocks(),
         )))
     }
 
@@ -300,7 +336,6 @@ impl<D: Device> Runtime<D> {
         FunctionAttributes {
             maximum_threads: number(most),
             static_shared: number(kernel.shared_bytes),
-            constant: number(kernel.constant_bytes),
             local: number(kernel.local_bytes),
             registers: number(kernel.registers),
             ptx_version: number(kernel.ptx_version),

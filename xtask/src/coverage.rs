@@ -1,0 +1,274 @@
+//! The page that says which CUDA calls are answered, made from the code: the lists of names, the
+//! functions that chapters define, and the programs that call them.
+
+use crate::project;
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Calls that answer for a part of what CUDA promises, and what is lacking.
+const PARTIAL: &[(&str, &str)] = &[
+    (
+        "cudaHostRegister",
+        "kernels cannot reach the memory; copies are those of pageable memory",
+    ),
+    (
+        "cuMemHostRegister",
+        "kernels cannot reach the memory; copies are those of pageable memory",
+    ),
+    (
+        "cudaLaunchKernelExC",
+        "clusters of more than one block are refused",
+    ),
+    (
+        "cuLaunchKernelEx",
+        "clusters of more than one block are refused",
+    ),
+    (
+        "cudaGraphAddNode",
+        "no conditional nodes and no external semaphores",
+    ),
+    (
+        "cuGraphAddNode",
+        "no conditional nodes and no external semaphores",
+    ),
+    (
+        "cudaGraphInstantiate",
+        "graphs that kernels launch are refused",
+    ),
+    (
+        "cuGraphInstantiate",
+        "graphs that kernels launch are refused",
+    ),
+    (
+        "cudaGraphAddMemAllocNode",
+        "memory is there from the node's making on",
+    ),
+    (
+        "cuGraphAddMemAllocNode",
+        "memory is there from the node's making on",
+    ),
+    (
+        "cudaLaunchHostFunc",
+        "the function runs inside the call, once the stream has come to it",
+    ),
+    (
+        "cuLaunchHostFunc",
+        "the function runs inside the call, once the stream has come to it",
+    ),
+    (
+        "cudaStreamAddCallback",
+        "the callback runs inside the call, once the stream has come to it",
+    ),
+    (
+        "cuStreamAddCallback",
+        "the callback runs inside the call, once the stream has come to it",
+    ),
+    (
+        "cuMemCreate",
+        "memory of a device, without handles to share",
+    ),
+    ("cuMemMap", "memory is mapped at one address at a time"),
+    (
+        "cudaMemPoolCreate",
+        "memory of a device, without handles to share",
+    ),
+    (
+        "cuMemPoolCreate",
+        "memory of a device, without handles to share",
+    ),
+    (
+        "cuLinkAddData",
+        "one unit of PTX, or machine code; no libraries of objects",
+    ),
+    (
+        "cuLinkAddFile",
+        "one unit of PTX, or machine code; no libraries of objects",
+    ),
+    (
+        "cudaMemAdvise",
+        "remembered and answered; memory does not migrate yet",
+    ),
+    (
+        "cuMemAdvise",
+        "remembered and answered; memory does not migrate yet",
+    ),
+];
+
+/// Where calls are made by programs that are compiled and run as tests.
+const TESTS: &[&str] = &["workloads/conformance", "crates/interpose/tests/programs"];
+
+/// The page.
+pub fn page() -> Result<String> {
+    let root = project::root();
+    let implemented = implemented(&root.join("crates/interpose/src/api"))?;
+    let tests = tests(&root)?;
+    let mut page = String::from(
+        "# CUDA calls\n\nNames stand without the suffixes of revisions and of the per-thread default stream. \
+         A call is *yes* when it is answered as CUDA documents it, *partly* when something is lacking, and *no* \
+         when it answers \"operation not supported\" (801) and is listed at the end of the run. The last column \
+         names a program that calls it and checks the answer; those of `conformance` are compared with a real H200.\n",
+    );
+    for (title, list) in [
+        ("Runtime API", "crates/interpose/api/runtime.txt"),
+        ("Driver API", "crates/interpose/api/driver.txt"),
+    ] {
+        let names = names(&root.join(list))?;
+        let answered = names.iter().filter(|name| implemented.contains(*name));
+        let tested = answered
+            .clone()
+            .filter(|name| tests.contains_key(name.as_str()));
+        write!(
+            page,
+            "\n## {title}\n\n{} names, {} of them answered, {} of these called by a test.\n\n\
+             | call | answered | test |\n|---|---|---|\n",
+            names.len(),
+            answered.clone().count(),
+            tested.count()
+        )?;
+        for name in &names {
+            let partial = PARTIAL.iter().find(|(partial, _)| partial == name);
+            let state = match (implemented.contains(name), partial) {
+                (false, _) => "no".to_string(),
+                (true, None) => "yes".to_string(),
+                (true, Some((_, lacking))) => format!("partly: {lacking}"),
+            };
+            let test = tests.get(name).map_or("", String::as_str);
+            writeln!(page, "| `{name}` | {state} | {test} |")?;
+        }
+    }
+    Ok(page)
+}
+
+/// A name without the suffixes of its variants.
+fn base(name: &str) -> &str {
+    let name = name
+        .strip_suffix("_ptsz")
+        .or(name.strip_suffix("_ptds"))
+        .unwrap_or(name);
+    match name.rsplit_once("_v") {
+        Some((before, digits)) if digits.chars().all(|c| c.is_ascii_digit()) => before,
+        _ => name,
+    }
+}
+
+fn names(list: &Path) -> Result<BTreeSet<String>> {
+    let text = std::fs::read_to_string(list).with_context(|| project::shown(list))?;
+    Ok(text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|name| base(name).to_string())
+        .collect())
+}
+
+/// Calls that a chapter defines.
+fn implemented(folder: &Path) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    for path in files(folder)? {
+        let text = std::fs::read_to_string(&path)?;
+        for line in text.lines() {
+            let exported = line
+                .split_once("export_name = \"lockstep_")
+                .and_then(|(_, rest)| rest.split('"').next());
+            let defined = line.trim_start().strip_prefix("fn ");
+            for name in exported.into_iter().chain(defined) {
+                let end = name
+                    .find(|c: char| !c.is_alphanumeric() && c != '_')
+                    .unwrap_or(name.len());
+                if name.starts_with("cu") || name.starts_with("__cuda") {
+                    found.insert(base(&name[..end]).to_string());
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// For each call the first program that makes it.
+fn tests(root: &Path) -> Result<BTreeMap<String, String>> {
+    let mut calls = BTreeMap::new();
+    for folder in TESTS {
+        for path in files(&root.join(folder))? {
+            let text = std::fs::read_to_string(&path)?;
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let stem = stem.unwrap_or("?");
+            let label = match *folder {
+                "workloads/conformance" => format!("conformance/{stem}"),
+                _ => stem.to_string(),
+            };
+            let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            for word in words.filter(|word| word.starts_with("cu") || word.starts_with("__cuda")) {
+                calls.entry(base(word).to_string()).or_insert(label.clone());
+            }
+        }
+    }
+    Ok(calls)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| project::shown(folder))? {
+        let path = entry?.path();
+        if path.is_file() {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests_of_coverage {
+    use super::*;
+
+    #[test]
+    fn suffixes_are_of_revisions_and_streams() {
+        assert_eq!(base("cuMemcpyHtoD_v2_ptds"), "cuMemcpyHtoD");
+        assert_eq!(base("cudaMemcpyAsync_ptsz"), "cudaMemcpyAsync");
+        assert_eq!(base("cuCtxCreate_v4"), "cuCtxCreate");
+        assert_eq!(base("cuda_value"), "cuda_value");
+    }
+
+    #[test]
+    fn the_surface_is_wide_enough_for_real_programs() {
+        let root = project::root();
+        let implemented = implemented(&root.join("crates/interpose/src/api")).expect("chapters");
+        let tests = tests(&root).expect("tests");
+        let count = |list: &str| {
+            let names = names(&root.join(list)).expect("names");
+            let tested = |name: &&String| implemented.contains(*name) && tests.contains_key(*name);
+            names.iter().filter(tested).count()
+        };
+        assert!(count("crates/interpose/api/runtime.txt") >= 200);
+        assert!(count("crates/interpose/api/driver.txt") >= 180);
+        for (name, _) in PARTIAL {
+            assert!(implemented.contains(*name), "{name}");
+        }
+        // Table 1 of the work that this one grew from, with the old launch calls.
+        for name in [
+            "__cudaRegisterFatBinary",
+            "__cudaRegisterFunction",
+            "cudaMalloc",
+            "cudaMemcpy",
+            "cudaMemset",
+            "cudaConfigureCall",
+            "cudaSetupArgument",
+            "cudaFree",
+            "cudaLaunch",
+            "cudaGetLastError",
+            "cudaFuncSetCacheConfig",
+            "cudaSetDevice",
+            "cudaGetDeviceCount",
+            "cudaGetDeviceProperties",
+            "__cudaRegisterVar",
+            "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+        ] {
+            assert!(
+                implemented.contains(name) && tests.contains_key(name),
+                "{name}"
+            );
+        }
+    }
+}
