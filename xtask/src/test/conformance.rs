@@ -66,6 +66,7 @@ fn check_chapter(toolkit: &Toolkit, chapter: &str, differences: &[Difference]) -
         name: format!("conformance-{chapter}"),
         source: format!("conformance/{chapter}.cu"),
         small: Vec::new(),
+        medium: Default::default(),
         large: Vec::new(),
         tags: Vec::new(),
         architecture: "sm_90".into(),
