@@ -15,7 +15,7 @@ svg{max-width:720px;width:100%;height:auto;display:block}.headline{font-size:1.3
 
 /// Sorts a table by the column whose head was clicked; numbers by their value.
 const SCRIPT: &str = "document.querySelectorAll('th').forEach(h=>h.onclick=()=>{const t=h.closest('table'),i=[...h.parentNode.children].indexOf(h),\
-b=t.tBodies[0],up=h.dataset.up=h.dataset.up==='1'?'':'1',v=r=>{const c=r.cells[i];return c.dataset.v!==undefined?+c.dataset.v:c.textContent};\
+b=t.tBodies[0],up=h.dataset.up=h.dataset.up==='1'?'':'1',v=r=>{const c=r.cells[i];if(!c)return 1e300;return c.dataset.v!==undefined?+c.dataset.v:c.textContent};\
 [...b.rows].sort((x,y)=>{const a=v(x),c=v(y);return (a>c?1:a<c?-1:0)*(up?-1:1)}).forEach(r=>b.append(r))})";
 
 /// The page; `provenance` says what the figures stand on.

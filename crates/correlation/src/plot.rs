@@ -4,8 +4,8 @@ use crate::compare::Report;
 use crate::sets::Set;
 use std::fmt::Write;
 
-const SIDE: f64 = 720.0;
-const MARGIN: f64 = 70.0;
+const SIDE: f64 = 760.0;
+const MARGIN: f64 = 110.0;
 
 /// Colours that colour-blind readers can tell apart; shapes differ as well.
 fn colour(set: Set) -> &'static str {
@@ -130,10 +130,10 @@ pub fn svg(report: &Report) -> String {
     let _ = writeln!(
         page,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">measured cycles a launch</text>\
-         <text transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\">simulated cycles a launch</text>\
-         <text x=\"{MARGIN}\" y=\"28\" font-size=\"16\">{}: {} kernels; lines: equal, and 10 % off</text>",
+         <text transform=\"translate(18 {:.1}) rotate(-90)\" text-anchor=\"middle\">simulated cycles a launch</text>\
+         <text x=\"{MARGIN}\" y=\"50\" font-size=\"16\">{}: {} kernels; lines: equal, and 10 % off</text>",
         SIDE / 2.0,
-        SIDE - 14.0,
+        SIDE - MARGIN + 52.0,
         SIDE / 2.0,
         escape(&report.gpu),
         points.len()
@@ -141,7 +141,7 @@ pub fn svg(report: &Report) -> String {
     for (index, set) in crate::text::timed_sets(report).into_iter().enumerate() {
         let _ = writeln!(
             page,
-            "<rect x=\"{:.1}\" y=\"40\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1}\" y=\"50\">{}</text>",
+            "<rect x=\"{:.1}\" y=\"66\" width=\"10\" height=\"10\" fill=\"{}\"/><text x=\"{:.1}\" y=\"76\">{}</text>",
             MARGIN + 130.0 * index as f64,
             colour(set),
             MARGIN + 130.0 * index as f64 + 16.0,
