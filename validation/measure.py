@@ -123,18 +123,18 @@ def chosen(metrics, arguments):
 
 
 def profile(target, metrics, options, arguments):
-    """Rows of the profiler, what the program printed, and the most passes that a launch took."""
+    """Rows of the profiler, what the program printed, and the most passes that a launch took (0: it did not say)."""
+    log = pathlib.Path(arguments.out) / "profile.log"
     asked = list(metrics.values()) + list(LAUNCH.values())
     command = [arguments.ncu, "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", *options]
-    # Progress, and with it the number of passes, is only said where the rows are.
-    command += ["--metrics", ",".join(asked), *target]
+    command += ["--metrics", ",".join(asked), "--log-file", str(log), *target]
     result = run(command)
-    text = result.stdout
+    text = log.read_text() if log.exists() else ""
     text_lines = text.splitlines()
     start = next((index for index, line in enumerate(text_lines) if line.startswith('"ID"')), None)
     table = [line for line in text_lines[start or 0 :] if line.startswith('"')]
     rows = list(csv.DictReader(io.StringIO("\n".join(table))))[1:] if start is not None else []
-    passes = max((int(n) for n in re.findall(r"- (\d+) pass", text + result.stderr)), default=0)
+    passes = max((int(n) for n in re.findall(r"- (\d+) pass", text + result.stdout + result.stderr)), default=0)
     if not rows:
         print("\n".join(text_lines[-5:]), result.stderr[-500:], file=sys.stderr)
     return rows, result.stdout, passes
