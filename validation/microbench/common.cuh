@@ -87,7 +87,7 @@ inline double milliseconds(const std::function<void()>& work) {
 }
 
 // Keeps the card busy until its clock is up.
-__global__ inline void spin(long long cycles) {
+static __global__ void spin(long long cycles) {
     long long begin = clock64();
     while (clock64() - begin < cycles) {}
 }

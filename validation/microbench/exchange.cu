@@ -31,7 +31,8 @@ CHAIN_KERNEL(store_and_fence_gpu, memory[threadIdx.x + 32 * (i & 15)] = x; asm v
 
 // Independent shuffles, to fill the unit.
 __global__ void shuffle_throughput(long long* out, int seed) {
-    int a = seed, b = seed + 1, c = seed + 2, d = seed + 3;
+    // Different in every lane and dependent on memory, so that no shuffle can be seen through.
+    int a = seed + threadIdx.x * 7, b = int(out[threadIdx.x % 32]), c = a ^ b, d = a * 3 + b;
     __syncthreads();
     long long begin = clock64();
 #pragma unroll 8
