@@ -3,18 +3,45 @@
 //! Made from the history, the heads of the measurements and the sets, so that a card can be checked
 //! without simulating anything.
 
+use crate::figures::median;
 use crate::hardware::Hardware;
 use crate::history::Row;
 use crate::sets::{Set, Sets};
 use crate::text::percent;
 use std::fmt::Write;
 
+/// Clocks of SM, L2 and DRAM, from the cycles and the time of launches that are long enough.
+fn clocks(hardware: &Hardware) -> String {
+    const LONG_ENOUGH: f64 = 8_000.0;
+    let clock = |cycles: &str| {
+        let ratios: Vec<f64> = hardware
+            .cold
+            .launches
+            .values()
+            .flat_map(|launches| launches.values())
+            .filter_map(|launch| {
+                let time = launch.counters.get("duration_ns")?.median();
+                let cycles = launch.counters.get(cycles)?.median();
+                (time >= LONG_ENOUGH).then_some(cycles / time * 1000.0)
+            })
+            .collect();
+        median(&ratios).map_or("not recorded".into(), |value| format!("{value:.0} MHz"))
+    };
+    format!(
+        "SM {}, L2 {}, DRAM {}",
+        clock("cycles"),
+        clock("l2_cycles"),
+        clock("dram_cycles")
+    )
+}
+
 /// The card of one GPU, in Markdown.
 pub fn markdown(gpu: &str, hardware: &Hardware, sets: &Sets, history: &[Row]) -> String {
     let mut page = format!("# Model card: {gpu}\n\n");
     let said = |key: &str| hardware.cold.said(key).unwrap_or("not recorded");
     let _ = writeln!(page, "| | |\n|---|---|");
-    let _ = writeln!(page, "| GPU, driver, clocks | {} |", said("card"));
+    let _ = writeln!(page, "| GPU, driver, clocks when idle | {} |", said("card"));
+    let _ = writeln!(page, "| clocks while measured | {} |", clocks(hardware));
     let _ = writeln!(page, "| profiler | {} |", said("profiler"));
     let _ = writeln!(page, "| measured on | {} |", said("date"));
     let launches: usize = hardware

@@ -14,6 +14,16 @@ pub fn likely(kernel: &KernelComparison) -> String {
     };
     let off_by = cycles.simulated - cycles.hardware.median();
     if let Some(ratio) = notable(kernel, "inst_executed", 1.01) {
+        if kernel
+            .counters
+            .get("inst_executed")
+            .is_some_and(|pair| !pair.hardware.repeats())
+        {
+            return format!(
+                "executes {} the instructions of a loop that waits: other timing, other counts",
+                times(ratio)
+            );
+        }
         return format!(
             "executes {} the instructions: the front end, not the timing",
             times(ratio)
