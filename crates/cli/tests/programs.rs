@@ -3,9 +3,7 @@
 
 mod support;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use support::{Folder, Said};
+use support::{Folder, Said, build_cuda};
 
 const PROGRAM: &str = r#"
 #include <cstdio>
@@ -48,52 +46,10 @@ int main(int argc, char** argv) {
 }
 "#;
 
-fn compiler() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
-    let own = root.join(".lockstep/venv/lib");
-    let mut found: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|path| path.join("nvcc"))
-        .collect();
-    for python in std::fs::read_dir(own).into_iter().flatten().flatten() {
-        for package in std::fs::read_dir(python.path().join("site-packages/nvidia"))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            found.push(package.path().join("bin/nvcc"));
-        }
-    }
-    found.into_iter().find(|path| path.is_file())
-}
-
 /// Builds the program in a folder; none if this machine cannot.
 fn build(options: &[&str]) -> Option<Folder> {
-    let built =
-        Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("liblockstep_interpose.so");
-    if !built.exists() {
-        eprintln!(
-            "skipped: build the interposition libraries first (cargo build -p lockstep-interpose)"
-        );
-        return None;
-    }
-    let Some(nvcc) = compiler() else {
-        eprintln!("skipped: nvcc is not installed; `cargo xtask demo` fetches it");
-        return None;
-    };
     let folder = Folder::new();
-    std::fs::write(folder.0.join("program.cu"), PROGRAM).unwrap();
-    let output = Command::new(nvcc)
-        .current_dir(&folder.0)
-        .args(["program.cu", "-o", "program"])
-        .args(options)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "nvcc: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Some(folder)
+    build_cuda(&folder, PROGRAM, options).then_some(folder)
 }
 
 fn run(folder: &Folder, options: &[&str], arguments: &[&str]) -> Said {

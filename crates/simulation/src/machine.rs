@@ -449,14 +449,7 @@ impl Device for Machine {
     }
 
     fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
-        let mut buffer = vec![0; bytes.min(1 << 20) as usize];
-        let mut done = 0;
-        while done < bytes {
-            let part = &mut buffer[..(bytes - done).min(1 << 20) as usize];
-            self.gpu.contents().read(source + done, part);
-            self.gpu.contents().write(destination + done, part);
-            done += part.len() as u64;
-        }
+        self.gpu.contents().copy(destination, source, bytes);
     }
 
     fn set_heap(&mut self, bytes: u64) {

@@ -125,3 +125,51 @@ pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
     }
     false
 }
+
+/// The CUDA compiler, in the project's own environment or in the search path.
+pub fn compiler() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let own = root.join(".lockstep/venv/lib");
+    let mut found: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|path| path.join("nvcc"))
+        .collect();
+    for python in std::fs::read_dir(own).into_iter().flatten().flatten() {
+        for package in std::fs::read_dir(python.path().join("site-packages/nvidia"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            found.push(package.path().join("bin/nvcc"));
+        }
+    }
+    found.into_iter().find(|path| path.is_file())
+}
+
+/// Builds `program` in a folder; false, with a sentence, if this machine cannot.
+pub fn build_cuda(folder: &Folder, source: &str, options: &[&str]) -> bool {
+    let built =
+        Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("liblockstep_interpose.so");
+    if !built.exists() {
+        eprintln!(
+            "skipped: build the interposition libraries first (cargo build -p lockstep-interpose)"
+        );
+        return false;
+    }
+    let Some(nvcc) = compiler() else {
+        eprintln!("skipped: nvcc is not installed; `cargo xtask demo` fetches it");
+        return false;
+    };
+    std::fs::write(folder.0.join("program.cu"), source).unwrap();
+    let output = Command::new(nvcc)
+        .current_dir(&folder.0)
+        .args(["program.cu", "-o", "program"])
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "nvcc: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    true
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockstep_isa::{
     Instruction, Kernel, Module, Operand, Operation,
     instruction::{CodeAddress, Flow, Shape, SystemCall, SystemCallKind},
-    module::{Bank0Layout, CODE_BASE, ConstantBank, Global, GlobalKind, Parameter},
+    module::{Bank0Layout, CODE_BASE, ConstantBank, Global, GlobalKind, Parameter, SourceLine},
     operand::Source,
     sass::{
         Architecture, Decoded, Value, Word, decode,
@@ -17,7 +17,7 @@ use lockstep_isa::{
 use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
-    info,
+    info, lines,
     relocation::{self, Action},
 };
 
@@ -121,9 +121,13 @@ impl Image {
             native: true,
             ..Module::default()
         };
+        let lines = lines::read(&self.cubin);
+        let mut known = BTreeMap::new();
         for (section, start) in &layout.sections {
             debug_assert_eq!(*start as usize, module.code.len());
             self.bind_section(&sections, *section, *start, uniform_rows, &mut module)?;
+            let rows = lines.get(section).map_or(&[][..], Vec::as_slice);
+            name_lines(rows, *start, &mut known, &mut module);
         }
         system_functions(uniform_rows, &mut module);
         self.add_constants(&sections, &mut module);
@@ -405,6 +409,37 @@ impl Image {
         }
         // Calls push return addresses and saved registers below the frame.
         kernel.local_bytes = kernel.local_bytes.next_multiple_of(16);
+    }
+}
+
+/// Gives the instructions of a section, from `start` on, the lines that they come from.
+fn name_lines(
+    rows: &[lines::Row],
+    start: u32,
+    known: &mut BTreeMap<(String, u32), u32>,
+    module: &mut Module,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    if module.lines.is_empty() {
+        module.lines.push(SourceLine::default());
+    }
+    for index in start as usize..module.code.len() {
+        let address = (index as u64 - u64::from(start)) * WORD_BYTES;
+        let Some(row) = lines::at(rows, address) else {
+            continue;
+        };
+        let number = *known
+            .entry((row.file.clone(), row.line))
+            .or_insert_with(|| {
+                module.lines.push(SourceLine {
+                    file: row.file.clone(),
+                    line: row.line,
+                });
+                module.lines.len() as u32 - 1
+            });
+        module.code[index].shape.line = number;
     }
 }
 

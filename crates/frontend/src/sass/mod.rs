@@ -14,6 +14,7 @@ pub mod error;
 pub mod fatbinary;
 pub mod image;
 pub mod info;
+pub mod lines;
 pub mod relocation;
 pub mod select;
 

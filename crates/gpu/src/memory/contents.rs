@@ -253,6 +253,15 @@ impl Contents {
         self.note_host_write(address..address + bytes.len() as u64);
     }
 
+    /// Copies bytes within, as copy engines do while no epoch runs; the ranges may overlap.
+    pub fn copy(&self, destination: u64, source: u64, bytes: u64) {
+        let from = self.pointer(source, bytes);
+        let to = self.pointer(destination, bytes);
+        // SAFETY: both ranges lie inside the mapping and no epoch runs.
+        unsafe { std::ptr::copy(from, to, bytes as usize) }
+        self.note_host_write(destination..destination + bytes);
+    }
+
     /// Makes addresses read zero, as fresh memory does, and gives whole pages back to the host.
     pub fn forget(&self, range: Range<u64>) {
         let length = range.end.saturating_sub(range.start);

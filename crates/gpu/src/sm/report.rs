@@ -1,7 +1,7 @@
 //! What an SM says of a kernel that cannot go on.
 
-use lockstep_isa::Mask;
 use lockstep_isa::row::lanes_of;
+use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
 
 use super::Sm;
@@ -18,12 +18,6 @@ impl Sm {
             .as_ref()
             .expect("a warp that executes has a block");
         let module = &context.launch.module;
-        let line = module
-            .code
-            .get(pc as usize)
-            .and_then(|instruction| module.lines.get(instruction.shape.line as usize))
-            .filter(|line| line.line != 0)
-            .map(|line| format!("{}:{}", line.file, line.line));
         let fault = Fault {
             kind: problem.kind,
             launch: context.id.0,
@@ -34,7 +28,7 @@ impl Sm {
                 pc,
                 function: module.function_at(pc).unwrap_or_default().to_owned(),
                 instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
-                line: line.unwrap_or_default(),
+                line: line_of(module, pc),
             }),
             sm: self.number,
             cycle: Cycle(now.cycle),
@@ -61,7 +55,7 @@ impl Sm {
             pc,
             function: module.function_at(pc).unwrap_or_default().to_owned(),
             instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
-            line: String::new(),
+            line: line_of(module, pc),
         };
         let barriers: Vec<String> = block
             .barriers
@@ -76,15 +70,70 @@ impl Sm {
             })
             .collect();
         let warps = self.resident.count_ones();
-        let what = if barriers.is_empty() {
-            format!("{warps} warps of SM {} wait", self.number)
-        } else {
-            format!(
-                "{warps} warps of SM {} wait; {}",
-                self.number,
-                barriers.join(", ")
-            )
-        };
+        let mut what = format!("{warps} warps of SM {} do not end", self.number);
+        for barrier in barriers {
+            what.push_str("; ");
+            what.push_str(&barrier);
+        }
+        for slot in (0..self.warps.len()).filter(|slot| self.resident >> slot & 1 != 0) {
+            if what.len() > LONGEST_REPORT {
+                what.push_str("; and more");
+                break;
+            }
+            self.describe_warp(slot, &mut what);
+        }
         Some((context.id.0, place, what))
     }
+
+    /// Says where the threads of a warp are.
+    fn describe_warp(&self, slot: usize, what: &mut String) {
+        let warp = &self.warps[slot];
+        let Some(context) = self.contexts[usize::from(warp.block)].as_ref() else {
+            return;
+        };
+        let module = &context.launch.module;
+        let here = (warp.convergence.active(), warp.convergence.pc());
+        let others = warp.convergence.others();
+        let groups =
+            std::iter::once(here).chain(others.iter().map(|split| (split.lanes, split.pc)));
+        for (lanes, pc) in groups {
+            let Some(first) = lanes_of(lanes).next() else {
+                continue;
+            };
+            let [x, y, z] = warp.identity.block;
+            let [tx, ty, tz] = warp.identity.thread(first);
+            let instruction = module.listing.get(pc as usize).map_or("", String::as_str);
+            let word = instruction.to_ascii_lowercase();
+            let verb = if word.contains("bar.") || word.contains("barrier") {
+                "wait"
+            } else {
+                "spin"
+            };
+            let line = line_of(module, pc);
+            let place = if line.is_empty() {
+                String::new()
+            } else {
+                format!(" ({line})")
+            };
+            what.push_str(&format!(
+                "; {} threads of block ({x},{y},{z}) from thread ({tx},{ty},{tz}) on {verb} at instruction {pc} \
+                 `{instruction}`{place}",
+                lanes.count_ones()
+            ));
+        }
+    }
+}
+
+/// A report ends after about so many characters.
+const LONGEST_REPORT: usize = 2000;
+
+/// `file:line` of an instruction, if the compiler kept it.
+fn line_of(module: &Module, pc: u32) -> String {
+    module
+        .code
+        .get(pc as usize)
+        .and_then(|instruction| module.lines.get(instruction.shape.line as usize))
+        .filter(|line| line.line != 0)
+        .map(|line| format!("{}:{}", line.file, line.line))
+        .unwrap_or_default()
 }
