@@ -97,10 +97,69 @@ pub struct SmConfig {
     pub shared_banks: u32,
     /// Warp scheduler by name.
     pub scheduler: String,
+    /// Instruction fetch.
+    pub front_end: FrontEndConfig,
+    /// The register file of a sub-core.
+    pub register_file: RegisterFileConfig,
+    /// The way of memory instructions through the SM.
+    pub load_store: LoadStoreConfig,
     /// From issue to the issue of a dependent instruction, by class.
     pub latency: LatencyConfig,
     /// Cycles that one warp instruction occupies its unit in a sub-core, by class.
     pub interval: IntervalConfig,
+}
+
+/// Instruction fetch: a small cache a sub-core, a larger one an SM, L2 behind them. The caches
+/// are empty when a kernel comes to an SM.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FrontEndConfig {
+    /// Instruction cache of a sub-core; 0 makes instruction fetch free.
+    pub l0: Bytes,
+    /// Instruction cache of an SM.
+    pub l1: Bytes,
+    /// Bytes of a line of both.
+    pub line: Bytes,
+    /// From a miss in the sub-core's cache to its instruction, if the SM's cache has it.
+    pub l1_latency: Cycles,
+    /// Lines that a stream buffer runs ahead of the last miss.
+    pub prefetch: u32,
+    /// Constants that an SM keeps close; 0 makes reading them free.
+    pub constants: Bytes,
+    /// Bytes of a line of constants.
+    pub constant_line: Bytes,
+    /// What a constant that is not close costs.
+    pub constant_miss: Cycles,
+}
+
+/// The register file of a sub-core.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RegisterFileConfig {
+    /// Banks, each with one read port; 0 for ports without conflicts.
+    pub banks: u32,
+    /// Cycles in which an instruction can read its operands without holding up the next.
+    pub read_window: Cycles,
+}
+
+/// The way of memory instructions through the SM.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LoadStoreConfig {
+    /// Memory instructions that a sub-core has issued and the SM has not yet taken.
+    pub queue: u32,
+    /// From issue of a load until its address registers may be written.
+    pub load_operands: Cycles,
+    /// From issue of a store until its registers may be written.
+    pub store_operands: Cycles,
+    /// What every further 32-bit word of a lane adds to a load from L1.
+    pub wide_global: Cycles,
+    /// What a load of 128 bits a lane adds to a load from shared memory.
+    pub wide_shared: Cycles,
+    /// Cycles for which a fence holds up the pipe, besides what is in it.
+    pub fence: Cycles,
+    /// Cycles that one lane of a shared-memory atomic takes if others want the same word.
+    pub shared_atomic_conflict: Cycles,
 }
 
 /// From issue to the issue of a dependent instruction; the names are those of the classes in
@@ -143,8 +202,12 @@ pub struct LatencyConfig {
     pub matrix_long: Cycles,
     /// Double-precision matrix multiply.
     pub matrix_double: Cycles,
-    /// Branches and calls, until the next instruction of the warp.
+    /// Branches and calls that are taken, until the next instruction of the warp.
     pub branch: Cycles,
+    /// A fence for the GPU with nothing to wait for.
+    pub fence_gpu: Cycles,
+    /// A fence for the system with nothing to wait for.
+    pub fence_system: Cycles,
     /// A block barrier with one warp, from arriving to going on.
     pub barrier: Cycles,
     /// What each further warp adds to a block barrier.
@@ -174,10 +237,14 @@ pub struct IntervalConfig {
     pub half: Cycles,
     /// Transcendental functions and conversions.
     pub transcendental: Cycles,
+    /// Population counts and leading zeros, which share that unit.
+    pub population: Cycles,
     /// The uniform datapath.
     pub uniform: Cycles,
-    /// Matrix multiply.
+    /// Matrix multiply of 16 x 8 x 16 half-precision elements; other shapes in proportion.
     pub tensor: Cycles,
+    /// Double-precision matrix multiply of 8 x 8 x 4.
+    pub tensor_double: Cycles,
     /// Branches.
     pub branch: Cycles,
     /// Address generation and all memory.
@@ -198,8 +265,10 @@ pub struct L1Config {
     pub sector: Bytes,
     /// Sets; their ways follow from the size that shared memory leaves.
     pub sets: u32,
-    /// From issue of a load that hits to the issue of a dependent instruction.
+    /// From issue of a load of 32 bits a lane that hits to the issue of a dependent instruction.
     pub hit_latency: Cycles,
+    /// Lines whose tags are looked up in a cycle.
+    pub lines_per_cycle: u32,
     /// Bytes that hits deliver in a cycle.
     pub bytes_per_cycle: BytesPerCycle,
     /// Misses that can be outstanding, in sectors.
@@ -232,6 +301,10 @@ pub struct L2Config {
     pub far_latency: Cycles,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
+    /// How long an atomic occupies the slice, for each sector it touches.
+    pub atomic_sector: Duration,
+    /// How long it does so for each lane, if lanes want the same word.
+    pub atomic_lane: Duration,
     /// Misses that a slice can have outstanding, in sectors.
     pub outstanding: u32,
 }
@@ -266,8 +339,25 @@ pub struct DramConfig {
     pub bytes_per_cycle: BytesPerCycle,
     /// Bytes of one access.
     pub burst: Bytes,
-    /// From a miss in the slice to its data without contention, in SM cycles.
+    /// Model of a channel, by name.
+    pub back_end: String,
+    /// From a miss in the slice to its data, without contention and with the bank's row closed, in
+    /// SM cycles.
     pub latency: Cycles,
+    /// Share of the peak that a stream of accesses in one direction reaches, in percent.
+    pub efficiency: u32,
+    /// What turning the channel from reads to writes or back costs a burst, on average.
+    pub turnaround: Duration,
+    /// Banks of a channel.
+    pub banks: u32,
+    /// Bytes of an open row.
+    pub row: Bytes,
+    /// What an access saves if its row is open.
+    pub row_hit_saves: Duration,
+    /// Between two rows of one bank.
+    pub row_cycle: Duration,
+    /// Timing rows of the back end `timing`, by name.
+    pub timing: String,
 }
 
 /// How blocks reach SMs.
@@ -276,8 +366,8 @@ pub struct DramConfig {
 pub struct DispatchConfig {
     /// From the dispatcher to an SM and back, each, in SM cycles.
     pub latency: Cycles,
-    /// Between two blocks sent out, in SM cycles.
-    pub interval: Cycles,
+    /// Between two blocks sent out.
+    pub interval: Duration,
     /// Kernels resident on the device at a time.
     pub concurrent_kernels: u32,
     /// Which SM receives the next block, by name.
@@ -354,6 +444,14 @@ impl GpuConfig {
             ("l2.slices", u64::from(self.l2.slices)),
             ("l2.partitions", u64::from(self.l2.partitions)),
             ("l2.ways", u64::from(self.l2.ways)),
+            ("l1.lines-per-cycle", u64::from(self.l1.lines_per_cycle)),
+            ("sm.load-store.queue", u64::from(self.sm.load_store.queue)),
+            ("sm.front-end.line", self.sm.front_end.line.0),
+            ("sm.front-end.constant-line", self.sm.front_end.constant_line.0),
+            ("dram.banks", u64::from(self.dram.banks)),
+            ("dram.row", self.dram.row.0),
+            ("dram.burst", self.dram.burst.0),
+            ("dram.efficiency", u64::from(self.dram.efficiency)),
             ("dram.channels", u64::from(self.dram.channels)),
             (
                 "dispatch.concurrent-kernels",
@@ -386,6 +484,23 @@ impl GpuConfig {
             ("l2.capacity", self.l2.capacity.0, 1 << 34),
             ("device.memory", self.device.memory.0, 1 << 40),
             ("dram.channels", u64::from(self.dram.channels), 4096),
+            ("dram.banks", u64::from(self.dram.banks), 4096),
+            ("dram.efficiency", u64::from(self.dram.efficiency), 100),
+            ("l1.sets", u64::from(self.l1.sets), 4096),
+            ("sm.load-store.queue", u64::from(self.sm.load_store.queue), 64),
+            (
+                "sm.register-file.banks",
+                u64::from(self.sm.register_file.banks),
+                4,
+            ),
+            (
+                "sm.front-end.prefetch",
+                u64::from(self.sm.front_end.prefetch),
+                64,
+            ),
+            ("sm.front-end.l1", self.sm.front_end.l1.0, 1 << 24),
+            ("sm.front-end.l0", self.sm.front_end.l0.0, 1 << 24),
+            ("sm.front-end.constants", self.sm.front_end.constants.0, 1 << 24),
         ];
         for (key, value, most) in bounded {
             if value > most {
@@ -401,6 +516,13 @@ impl GpuConfig {
             ("l1.sector", self.l1.sector.0),
             ("l2.line", self.l2.line.0),
             ("l2.sector", self.l2.sector.0),
+            ("dram.burst", self.dram.burst.0),
+            ("dram.row", self.dram.row.0),
+            ("sm.front-end.line", self.sm.front_end.line.0),
+            (
+                "sm.front-end.constant-line",
+                self.sm.front_end.constant_line.0,
+            ),
         ] {
             if !value.is_power_of_two() {
                 return Err(ConfigError::impossible(

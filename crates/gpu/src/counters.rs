@@ -1,6 +1,7 @@
 //! What blocks count on their way through an SM, summed up by launch.
 
 use lockstep_isa::instruction::MIXES;
+use crate::sm::timing::stall::REASONS;
 use serde::{Deserialize, Serialize};
 
 /// Sums over the blocks of a launch. All of them are sums, so no order can show.
@@ -22,8 +23,18 @@ pub struct Counters {
     pub mix: [u64; MIXES],
     /// Sectors of global and local memory that loads, stores and atomics asked for.
     pub global_sectors: u64,
-    /// Sectors that went to a slice.
+    /// Sectors of loads that were in L1.
+    pub l1_sector_hits: u64,
+    /// Sectors that slices looked up while the launch ran.
     pub l2_sectors: u64,
+    /// Those that were there.
+    pub l2_sector_hits: u64,
+    /// Bytes read from DRAM while the launch ran.
+    pub dram_bytes_read: u64,
+    /// Bytes written to DRAM while the launch ran.
+    pub dram_bytes_written: u64,
+    /// Cycles of warps by [`Reason`](crate::sm::timing::stall::Reason).
+    pub stalls: [u64; REASONS],
     /// Warp instructions that accessed shared memory.
     pub shared_accesses: u64,
     /// Strong accesses performed at slices.
@@ -49,7 +60,14 @@ impl Counters {
             *sum += more;
         }
         self.global_sectors += other.global_sectors;
+        self.l1_sector_hits += other.l1_sector_hits;
         self.l2_sectors += other.l2_sectors;
+        self.l2_sector_hits += other.l2_sector_hits;
+        self.dram_bytes_read += other.dram_bytes_read;
+        self.dram_bytes_written += other.dram_bytes_written;
+        for (sum, more) in self.stalls.iter_mut().zip(other.stalls) {
+            *sum += more;
+        }
         self.shared_accesses += other.shared_accesses;
         self.strong_accesses += other.strong_accesses;
         self.diverted_accesses += other.diverted_accesses;

@@ -9,8 +9,8 @@ use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
-use crate::hazards::Hazards;
 use crate::memory::Contents;
+use crate::plan::Plan;
 
 /// The number of a launch: counted up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,17 +110,18 @@ pub struct LaunchContext {
     /// Constant banks; the dispatcher fills them when the kernel starts, because kernels and
     /// copies before it may write what they are taken from.
     pub constants: OnceLock<ConstantBanks>,
-    /// What its instructions read and write, for the scoreboard.
-    pub hazards: OnceLock<Arc<Hazards>>,
+    /// What its instructions cost; empty in functional mode.
+    pub plan: Arc<Plan>,
+    /// Ways of L1 that its shared memory leaves.
+    pub l1_ways: u32,
 }
 
 impl LaunchContext {
-    /// What its instructions read and write.
+    /// What its instructions cost.
     #[must_use]
     #[inline]
-    pub fn hazards(&self) -> &Hazards {
-        self.hazards
-            .get_or_init(|| Arc::new(Hazards::new(&self.launch.module)))
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Takes a copy of the constant banks, if nobody has.

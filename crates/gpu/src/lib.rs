@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
 
+mod cache;
 mod counters;
 mod dispatch;
 mod error;
@@ -17,6 +18,7 @@ pub mod memory;
 mod message;
 mod parameters;
 mod partition;
+mod plan;
 mod slice;
 pub mod sm;
 mod statistics;
@@ -29,6 +31,7 @@ pub use gpu::{Advance, Gpu, Mode, Options};
 pub use launch::{KernelRecord, Launch, LaunchId};
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
 pub use memory::Contents;
+pub use slice::DRAM_BACK_ENDS;
 pub use sm::Printed;
 pub use sm::scheduler::WARP_SCHEDULERS;
 pub use statistics::{DispatchStats, SliceStats, SmStats};

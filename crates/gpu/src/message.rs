@@ -34,13 +34,13 @@ pub enum Message {
         line: u64,
         /// Which of its sectors.
         sectors: u8,
-        /// Transaction of the SM.
-        transaction: u32,
+        /// Number that the SM knows it by.
+        miss: u32,
     },
     /// Slice to SM: these sectors.
     ReadDone {
-        /// Transaction of the SM.
-        transaction: u32,
+        /// Number that the SM knows it by.
+        miss: u32,
     },
     /// SM to slice: some sectors of a line were written; timing only.
     Write {
@@ -48,7 +48,11 @@ pub enum Message {
         line: u64,
         /// Which of its sectors.
         sectors: u8,
+        /// Those of them of which only some bytes were written.
+        partial: u8,
     },
+    /// Dispatcher to slice: forget what is cached.
+    Empty,
 }
 
 /// A block has ended.

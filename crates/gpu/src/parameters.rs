@@ -11,6 +11,8 @@ use crate::sm::scheduler::{WARP_SCHEDULERS, WarpScheduler};
 pub struct SmParameters {
     /// Whether instructions take their time.
     pub timed: bool,
+    /// Whether kernels find empty caches.
+    pub cold: bool,
     /// SM clock.
     pub clock: Hertz,
     /// SMs of the GPU.
@@ -35,12 +37,70 @@ pub struct SmParameters {
     pub shared_atomic_latency: u64,
     /// Cycles of a load from constant memory.
     pub constant_latency: u64,
-    /// Cycles of a load from local memory.
-    pub local_latency: u64,
     /// Cycles from the last arrival at a barrier to going on.
     pub barrier_latency: u64,
-    /// Cycles after which operands of memory instructions are read.
-    pub operand_latency: u64,
+    /// Cycles between two arrivals at barriers.
+    pub barrier_interval: u64,
+    /// Cycles until the next instruction of a warp after a branch that is taken.
+    pub branch_latency: u64,
+    /// Cycles that an integer multiplication occupies its half of the multiply-add unit.
+    pub multiply_interval: u64,
+    /// Whether the multiply-add unit has two halves of which one multiplies integers.
+    pub split_multiply: bool,
+    /// Cycles that population counts occupy their unit.
+    pub population_interval: u64,
+    /// Cycles that a double-precision matrix multiply occupies its unit.
+    pub tensor_double_interval: u64,
+    /// Register banks of a sub-core.
+    pub register_banks: u32,
+    /// Cycles in which operands are read.
+    pub read_window: u64,
+    /// Memory instructions that wait in a sub-core.
+    pub queue: usize,
+    /// Cycles after which operands of loads are read.
+    pub load_operands: u64,
+    /// Cycles after which operands of stores are read.
+    pub store_operands: u64,
+    /// Cycles that a further word of a lane adds to a load from L1.
+    pub wide_global: u64,
+    /// Cycles that 128 bits a lane add to a load from shared memory.
+    pub wide_shared: u64,
+    /// Cycles of each further lane that wants the same word in an atomic on shared memory.
+    pub shared_atomic_conflict: u64,
+    /// Cycles of a fence for the GPU.
+    pub fence_gpu: u64,
+    /// Cycles of a fence for the system.
+    pub fence_system: u64,
+    /// Cycles until a store is known to have arrived.
+    pub store_latency: u64,
+    /// Cycles for which a fence holds up the memory pipe.
+    pub fence_passes: u64,
+    /// Cycles of a load of 32 bits that hits L1.
+    pub l1_latency: u64,
+    /// Sets of L1.
+    pub l1_sets: u32,
+    /// Lines that L1 looks up in a cycle.
+    pub l1_lines_per_cycle: u64,
+    /// Sectors that may be on their way to L1.
+    pub l1_outstanding: u32,
+    /// Bytes that arrive from L2 in a cycle.
+    pub ingress_bytes: u64,
+    /// Lines of the instruction cache of a sub-core.
+    pub l0_lines: usize,
+    /// Lines of the instruction cache of an SM.
+    pub l1i_lines: usize,
+    /// Instructions of a line.
+    pub instructions_per_line: u32,
+    /// Cycles from a miss in a sub-core's instruction cache to a hit in the SM's.
+    pub l1i_latency: u64,
+    /// Lines that a stream buffer runs ahead.
+    pub prefetch: u32,
+    /// Lines of constants.
+    pub constant_lines: usize,
+    /// Cycles that a load of a constant takes longer the first time.
+    pub constant_miss: u64,
+    /// Bytes of a line of constants.
+    pub constant_line: u32,
 }
 
 impl SmParameters {
@@ -61,6 +121,7 @@ impl SmParameters {
         })?;
         Ok(Self {
             timed,
+            cold: false,
             clock: config.device.clock,
             sms: config.device.sms,
             warps: config.sm.warps,
@@ -73,13 +134,46 @@ impl SmParameters {
             shared_latency: config.sm.latency.shared.0,
             shared_atomic_latency: config.sm.latency.shared_atomic.0,
             constant_latency: config.sm.latency.constant.0,
-            local_latency: config.l1.hit_latency.0,
             barrier_latency: if timed {
                 config.sm.latency.barrier.0
             } else {
                 0
             },
-            operand_latency: 11,
+            barrier_interval: config.sm.latency.barrier_per_warp.0,
+            branch_latency: config.sm.latency.branch.0,
+            multiply_interval: config.sm.interval.integer_multiply.0.max(1),
+            split_multiply: config.sm.interval.fma.0 == 1
+                && config.sm.interval.integer_multiply.0 > 1,
+            population_interval: config.sm.interval.population.0.max(1),
+            tensor_double_interval: config.sm.interval.tensor_double.0.max(1),
+            register_banks: config.sm.register_file.banks,
+            read_window: config.sm.register_file.read_window.0,
+            queue: config.sm.load_store.queue as usize,
+            load_operands: config.sm.load_store.load_operands.0,
+            store_operands: config.sm.load_store.store_operands.0,
+            wide_global: config.sm.load_store.wide_global.0,
+            wide_shared: config.sm.load_store.wide_shared.0,
+            shared_atomic_conflict: config.sm.load_store.shared_atomic_conflict.0,
+            fence_gpu: config.sm.latency.fence_gpu.0,
+            fence_system: config.sm.latency.fence_system.0,
+            store_latency: config.interconnect.request_latency.0
+                + config.l2.hit_latency.0
+                + config.interconnect.reply_latency.0,
+            fence_passes: config.sm.load_store.fence.0,
+            l1_latency: config.l1.hit_latency.0,
+            l1_sets: config.l1.sets,
+            l1_lines_per_cycle: u64::from(config.l1.lines_per_cycle),
+            l1_outstanding: config.l1.outstanding.max(1),
+            ingress_bytes: config.interconnect.reply_bytes_per_cycle.get(),
+            l0_lines: (config.sm.front_end.l0.0 / config.sm.front_end.line.0) as usize,
+            l1i_lines: (config.sm.front_end.l1.0 / config.sm.front_end.line.0) as usize,
+            instructions_per_line: (config.sm.front_end.line.0 / 16).max(1) as u32,
+            l1i_latency: config.sm.front_end.l1_latency.0,
+            prefetch: config.sm.front_end.prefetch,
+            constant_lines: (config.sm.front_end.constants.0
+                / config.sm.front_end.constant_line.0) as usize,
+            constant_miss: config.sm.front_end.constant_miss.0,
+            constant_line: config.sm.front_end.constant_line.0 as u32,
         })
     }
 }

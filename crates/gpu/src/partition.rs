@@ -58,7 +58,7 @@ impl Partition for GpuPartition {
     ) -> Wake {
         match self {
             Self::Sm(sm) => sm.run(window, inbox, outbox),
-            Self::Slice(slice) => slice.run(inbox, outbox),
+            Self::Slice(slice) => slice.run(window, inbox, outbox),
             Self::Dispatcher(dispatcher) => dispatcher.run(window, inbox, outbox),
         }
     }

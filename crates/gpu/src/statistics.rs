@@ -39,8 +39,24 @@ statistics! {
     pub struct SliceStats {
         /// Sectors read.
         read_sectors: Counter [sectors],
+        /// Sectors read that were here.
+        read_hits: Counter [sectors],
         /// Sectors written.
         written_sectors: Counter [sectors],
+        /// Sectors that the other half of the cache had to ask for.
+        fabric_sectors: Counter [sectors],
+        /// Sectors looked up for atomics and strong accesses.
+        strong_sectors: Counter [sectors],
+        /// Those that were here.
+        strong_hits: Counter [sectors],
+        /// Bytes read from DRAM.
+        dram_read: Counter [bytes],
+        /// Bytes written to DRAM.
+        dram_written: Counter [bytes],
+        /// Accesses to DRAM that found their row open.
+        row_hits: Counter [accesses],
+        /// Accesses to DRAM that did not.
+        row_misses: Counter [accesses],
         /// Strong accesses performed.
         strong_accesses: Counter [accesses],
         /// Lanes of atomics and reductions performed.

@@ -11,7 +11,7 @@ use lockstep_config::GpuConfig;
 use lockstep_gpu::{Gpu, Mode};
 use lockstep_isa::Module;
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Scope, Space, Strength};
-use lockstep_units::Cycles;
+use lockstep_units::{Cycles, Duration};
 
 /// Runs of every test.
 const RUNS: u64 = 1000;
@@ -31,7 +31,7 @@ fn random_gpu(random: &mut Random) -> Gpu {
     config.interconnect.request_latency = Cycles(16 + random.below(120));
     config.interconnect.reply_latency = Cycles(16 + random.below(120));
     config.dispatch.latency = Cycles(16 + random.below(200));
-    config.dispatch.interval = Cycles(1 + random.below(60));
+    config.dispatch.interval = Duration::picoseconds(500 + 500 * random.below(60));
     config.launch.start = Cycles(1);
     config.launch.finish = Cycles(1);
     gpu(&config, mode)

@@ -205,6 +205,27 @@ pub struct Shape {
     pub line: u32,
     /// Counts as no instruction (inserted by a front end pass, free in time).
     pub free: bool,
+    /// What it does with groups of copies and dependence counters (SASS).
+    pub group: Group,
+}
+
+/// Instructions that only dependence counters know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Group {
+    /// All others.
+    #[default]
+    None,
+    /// `LDGDEPBAR`: raises its write counter until all copies to shared memory before it are done.
+    Close,
+    /// `DEPBAR.LE`: waits until a counter has fallen to a value and others are zero.
+    Await {
+        /// The counter.
+        counter: u8,
+        /// Its value.
+        at_most: u8,
+        /// The others, a bit each.
+        also: u8,
+    },
 }
 
 /// Execution units of an SM sub-core or of the SM.

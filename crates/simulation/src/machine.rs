@@ -141,6 +141,7 @@ fn options(description: &Description) -> Options {
             perturbation: execution.delay_seed.map(|seed| Perturbation { seed }),
             ..EngineOptions::default()
         },
+        cold_caches: description.cold_caches,
         watchdog: Some(description.config.launch.watchdog),
         ..Options::default()
     }
@@ -505,6 +506,12 @@ fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
             ("cycles", record.cycles()),
             ("active_cycles", counters.active_cycles),
             ("warp_cycles", counters.warp_cycles),
+            ("l1_sectors", counters.global_sectors),
+            ("l1_sector_hits", counters.l1_sector_hits),
+            ("l2_sectors", counters.l2_sectors),
+            ("l2_sector_hits", counters.l2_sector_hits),
+            ("dram_bytes_read", counters.dram_bytes_read),
+            ("dram_bytes_written", counters.dram_bytes_written),
         ]);
     }
     KernelResult {

@@ -160,12 +160,6 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         }
         _ => {}
     }
-    if description.cold_caches {
-        results.notices.push(
-            "no cache is modelled yet: every kernel already finds its caches empty, and --cold-caches changes nothing"
-                .into(),
-        );
-    }
     results.write(&folder)?;
     Ok(results)
 }

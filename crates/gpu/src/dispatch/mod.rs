@@ -54,6 +54,12 @@ pub struct DispatchParameters {
     pub concurrent: u32,
     /// Which SM receives the next block.
     pub policy: DispatchPolicy,
+    /// Dispatcher to slice, if kernels are to find empty caches.
+    pub empty: Option<LinkId>,
+    /// Number of the first slice's partition.
+    pub first_slice: u32,
+    /// Slices.
+    pub slices: u32,
 }
 
 /// A kernel that has started.
@@ -186,7 +192,7 @@ impl Dispatcher {
                 self.take(delivery.sender, delivery.message, now, outbox);
             }
             self.end_kernels(now);
-            self.start_kernels(now);
+            self.start_kernels(now, outbox);
             self.send_blocks(now, outbox);
             let mut next = self.next_action();
             if let Some(due) = inbox.next_due() {
@@ -298,7 +304,7 @@ impl Dispatcher {
     }
 
     /// Starts the kernels at the heads of their queues.
-    fn start_kernels(&mut self, now: Time) {
+    fn start_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
         let mut index = 0;
         let mut blocked: Vec<u32> = Vec::new();
         while index < self.state.waiting.len() {
@@ -322,6 +328,12 @@ impl Dispatcher {
                 continue;
             }
             self.state.waiting.remove(index);
+            if let Some(link) = self.parameters.empty {
+                for slice in 0..self.parameters.slices {
+                    let to = PartitionId(self.parameters.first_slice + slice);
+                    outbox.send(link, to, now, Bytes(0), Message::Empty);
+                }
+            }
             context.fill_constants(&self.contents, self.parameters.sms);
             let blocks = context.launch.blocks();
             let first = now + self.parameters.launch;

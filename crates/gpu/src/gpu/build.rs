@@ -12,10 +12,10 @@ use crate::dispatch::{
 };
 use crate::error::GpuError;
 use crate::launch::LaunchTable;
-use crate::memory::{Contents, Home, SECTOR};
+use crate::memory::{Contents, Home, LINE, SECTOR};
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
-use crate::slice::{L2Slice, SliceParameters};
+use crate::slice::{DramParameters, L2Slice, SliceParameters};
 use crate::sm::{Sm, Wiring};
 
 /// Where the partitions are.
@@ -42,7 +42,10 @@ pub(super) fn build(
 ) -> Result<(Engine<GpuPartition, GpuBoundary>, Places), GpuError> {
     config.check()?;
     let timed = options.mode == Mode::Timing;
-    let parameters = Arc::new(SmParameters::new(config, timed)?);
+    let parameters = Arc::new(SmParameters {
+        cold: options.cold_caches,
+        ..SmParameters::new(config, timed)?
+    });
     let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
         ConfigError::UnknownPolicy {
             kind: "dispatch policy",
@@ -75,6 +78,7 @@ pub(super) fn build(
     let rate = |rate: BytesPerCycle| timed.then(|| bandwidth(rate, clock));
     let start = link("start", dispatcher, sms, config.dispatch.latency, None);
     let report = link("report", sms, dispatcher, config.dispatch.latency, None);
+    let control = link("control", dispatcher, slices, config.dispatch.latency, None);
     let request = link(
         "request",
         sms,
@@ -87,7 +91,7 @@ pub(super) fn build(
         slices,
         sms,
         network.reply_latency,
-        rate(config.l2.bytes_per_cycle),
+        timed.then(|| bandwidth(config.l2.bytes_per_cycle, config.l2.clock)),
     );
     let topology = builder.build()?;
     if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
@@ -120,12 +124,25 @@ pub(super) fn build(
             Duration::ZERO
         }
     };
+    let l2 = &config.l2;
+    let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
     let slice_parameters = Arc::new(SliceParameters {
+        timed,
         reply,
         header,
-        read: cycles(config.l2.hit_latency) + cycles(config.dram.latency),
-        strong: cycles(config.l2.hit_latency),
-        atomic: cycles(config.l2.atomic_latency),
+        hit: cycles(l2.hit_latency),
+        atomic: cycles(l2.atomic_latency),
+        far: cycles(l2.far_latency),
+        atomic_sector: l2.atomic_sector,
+        atomic_lane: l2.atomic_lane,
+        sets: (lines / u64::from(l2.ways)) as u32,
+        ways: l2.ways,
+        burst: (config.dram.burst.0 / SECTOR) as u32,
+        halves: l2.partitions,
+        slices: l2.slices,
+        first_sm: places.first_sm,
+        sms: config.device.sms,
+        dram: DramParameters::new(config)?,
         sector: if timed {
             bandwidth(config.l2.bytes_per_cycle, config.l2.clock).time_for(Bytes(SECTOR))
         } else {
@@ -138,11 +155,14 @@ pub(super) fn build(
         first_sm: places.first_sm,
         start,
         limits: SmLimits::new(config),
-        interval: clock.duration(config.dispatch.interval),
+        interval: config.dispatch.interval,
         launch: cycles(config.launch.start),
         finish: cycles(config.launch.finish),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
+        empty: options.cold_caches.then_some(control),
+        first_slice: places.first_slice,
+        slices: config.l2.slices,
     });
     let mut partitions = vec![GpuPartition::Dispatcher(Box::new(Dispatcher::new(
         dispatch_parameters,
@@ -159,8 +179,8 @@ pub(super) fn build(
             wiring,
         ))));
     }
-    for _ in 0..config.l2.slices {
-        let slice = L2Slice::new(slice_parameters.clone(), contents.clone());
+    for number in 0..config.l2.slices {
+        let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone());
         partitions.push(GpuPartition::Slice(Box::new(slice)));
     }
     let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));

@@ -23,15 +23,17 @@ use lockstep_engine::{
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
 use lockstep_units::{Cycle, Cycles, Time};
+use serde::{Deserialize, Serialize};
 
 use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
-use crate::hazards::Hazards;
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, PAGE};
+use crate::memory::{Contents, LINE, PAGE};
 use crate::message::Message;
+use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
+use crate::plan::Plan;
 use crate::sm::{Printed, Sm};
 use build::{Places, build};
 
@@ -52,6 +54,8 @@ pub struct Options {
     pub mode: Mode,
     /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
     pub engine: EngineOptions,
+    /// Empties all caches before every kernel.
+    pub cold_caches: bool,
     /// SM cycles after which a kernel is taken to hang; never without.
     pub watchdog: Option<Cycles>,
     /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
@@ -79,8 +83,20 @@ pub struct Gpu {
     /// Ended launches, for the digest.
     records: BTreeMap<LaunchId, KernelRecord>,
     failed: Option<Box<Fault>>,
-    /// What modules read and write, as long as they are used.
-    hazards: Vec<(Arc<Module>, Arc<Hazards>)>,
+    /// What the instructions of modules cost, as long as they are used.
+    plans: Vec<(Arc<Module>, Arc<Plan>)>,
+    parameters: SmParameters,
+    /// What slices had counted when the last kernel ended.
+    counted: SliceCounts,
+}
+
+/// What slices counted, summed up.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct SliceCounts {
+    sectors: u64,
+    hits: u64,
+    read: u64,
+    written: u64,
 }
 
 impl Gpu {
@@ -95,6 +111,7 @@ impl Gpu {
     ) -> Result<Self, GpuError> {
         let launches = LaunchTable::default();
         let (engine, places) = build(config, &contents, &launches, &options)?;
+        let timed = options.mode == Mode::Timing;
         Ok(Self {
             config: config.clone(),
             options,
@@ -105,7 +122,9 @@ impl Gpu {
             next_launch: 0,
             records: BTreeMap::new(),
             failed: None,
-            hazards: Vec::new(),
+            plans: Vec::new(),
+            parameters: SmParameters::new(config, timed)?,
+            counted: SliceCounts::default(),
         })
     }
 
@@ -159,35 +178,92 @@ impl Gpu {
         let id = LaunchId(self.next_launch);
         self.next_launch += 1;
         let due = launch.at.max(self.now());
-        let hazards = OnceLock::new();
-        if self.options.mode == Mode::Timing {
-            let _ = hazards.set(self.hazards_of(&launch.module));
-        }
+        let plan = self.plan_of(&launch.module);
+        let l1_ways = self.l1_ways(&launch);
         self.launches.insert(Arc::new(LaunchContext {
             id,
             launch,
             constants: OnceLock::new(),
-            hazards,
+            plan,
+            l1_ways,
         }));
         self.engine
             .post(self.places.dispatcher, due, Message::Launch(id.0))?;
         Ok(id)
     }
 
-    fn hazards_of(&mut self, module: &Arc<Module>) -> Arc<Hazards> {
+    pub(super) fn plan_of(&mut self, module: &Arc<Module>) -> Arc<Plan> {
+        if self.options.mode == Mode::Functional {
+            return Arc::default();
+        }
         // A module that only this list holds is gone.
-        self.hazards
-            .retain(|(known, _)| Arc::strong_count(known) > 1);
+        self.plans.retain(|(known, _)| Arc::strong_count(known) > 1);
         let found = self
-            .hazards
+            .plans
             .iter()
             .find(|(known, _)| Arc::ptr_eq(known, module));
-        if let Some((_, hazards)) = found {
-            return hazards.clone();
+        if let Some((_, plan)) = found {
+            return plan.clone();
         }
-        let hazards = Arc::new(Hazards::new(module));
-        self.hazards.push((module.clone(), hazards.clone()));
-        hazards
+        let plan = Arc::new(Plan::new(module, &self.parameters));
+        self.plans.push((module.clone(), plan.clone()));
+        plan
+    }
+
+    /// Ways of L1 that a launch leaves: shared memory takes the smallest division that holds as
+    /// many blocks as fit otherwise.
+    pub(super) fn l1_ways(&self, launch: &Launch) -> u32 {
+        let limits = SmLimits::new(&self.config);
+        let needs = BlockNeeds::new(launch, &limits);
+        let kernel = launch.kernel();
+        let own = u64::from(launch.shared() - kernel.shared_reserved);
+        let wanted = if own == 0 {
+            needs.shared
+        } else {
+            needs.shared * u64::from(needs.most.max(1))
+        };
+        let sm = &self.config.sm;
+        let carve_out = sm.shared_carveouts.iter().map(|size| size.0);
+        let carve_out = carve_out.clone().find(|size| *size >= wanted);
+        let most = sm.shared_carveouts.last().map_or(0, |size| size.0);
+        let left = sm.unified_memory.0 - carve_out.unwrap_or(most);
+        (left / (u64::from(self.config.l1.sets) * LINE)) as u32
+    }
+
+    /// What slices have counted so far.
+    fn slice_counts(&self) -> SliceCounts {
+        let mut sum = SliceCounts::default();
+        for number in 0..self.places.slices {
+            let id = PartitionId(self.places.first_slice + number);
+            if let GpuPartition::Slice(slice) = self.engine.partition(id) {
+                let stats = slice.stats();
+                sum.sectors += stats.read_sectors.get()
+                    + stats.written_sectors.get()
+                    + stats.fabric_sectors.get()
+                    + stats.strong_sectors.get();
+                sum.hits += stats.read_hits.get()
+                    + stats.written_sectors.get()
+                    + stats.strong_hits.get();
+                sum.read += stats.dram_read.get();
+                sum.written += stats.dram_written.get();
+            }
+        }
+        sum
+    }
+
+    /// Books what slices counted since the last kernel ended to the kernels that end now. Kernels
+    /// that ran beside each other cannot be told apart: the first one has it all.
+    fn book(&mut self, records: &mut [KernelRecord]) {
+        if self.options.mode == Mode::Functional || records.is_empty() {
+            return;
+        }
+        let all = self.slice_counts();
+        let before = std::mem::replace(&mut self.counted, all);
+        let counters = &mut records[0].counters;
+        counters.l2_sectors = all.sectors - before.sectors;
+        counters.l2_sector_hits = all.hits - before.hits;
+        counters.dram_bytes_read = all.read - before.read;
+        counters.dram_bytes_written = all.written - before.written;
     }
 
     fn check(&self, launch: &Launch) -> Result<(), GpuError> {
@@ -261,7 +337,8 @@ impl Gpu {
                 self.fault(Some(fault))
             }
             Outcome::Condition | Outcome::Quiescent | Outcome::Limit => {
-                let records = self.dispatcher_mut().take_records();
+                let mut records = self.dispatcher_mut().take_records();
+                self.book(&mut records);
                 for record in &records {
                     self.launches.remove(record.launch.0);
                     self.records.insert(record.launch, record.clone());

@@ -7,7 +7,7 @@ use lockstep_engine::{LoadError, Reader, Writer};
 use lockstep_isa::Module;
 use lockstep_isa::lanes::ConstantBanks;
 
-use super::{Gpu, Mode};
+use super::Gpu;
 use crate::error::GpuError;
 use crate::launch::{Launch, LaunchContext, LaunchId};
 use crate::memory::PAGE;
@@ -19,6 +19,7 @@ impl Gpu {
         let mut writer = Writer::new(&mut bytes);
         writer.write(&self.next_launch);
         writer.write(&self.records);
+        writer.write(&self.counted);
         let launches = self.launches.all();
         writer.write(&(launches.len() as u64));
         for context in launches {
@@ -52,14 +53,13 @@ impl Gpu {
         let mut reader = Reader::new(bytes);
         self.next_launch = reader.read()?;
         self.records = reader.read()?;
+        self.counted = reader.read()?;
         self.launches.clear();
         self.failed = None;
         for _ in 0..reader.read::<u64>()? {
-            let context = load_launch(&mut reader, module)?;
-            if self.options.mode == Mode::Timing {
-                let hazards = self.hazards_of(&context.launch.module);
-                let _ = context.hazards.set(hazards);
-            }
+            let mut context = load_launch(&mut reader, module)?;
+            context.plan = self.plan_of(&context.launch.module);
+            context.l1_ways = self.l1_ways(&context.launch);
             self.launches.insert(Arc::new(context));
         }
         let malformed = |what| GpuError::Load(LoadError::Malformed { what });
@@ -133,6 +133,7 @@ fn load_launch(
         constants: banks.map_or_else(OnceLock::new, |banks| {
             OnceLock::from(ConstantBanks { banks })
         }),
-        hazards: OnceLock::new(),
+        plan: Arc::default(),
+        l1_ways: 0,
     })
 }

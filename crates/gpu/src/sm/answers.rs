@@ -5,7 +5,8 @@ use lockstep_isa::Operation;
 
 use super::port::{NOBODY, Now};
 use super::{Issue, Sm, access};
-use crate::message::{HeapRequest, Message, StrongRequest};
+use crate::memory::SECTOR;
+use crate::message::{HeapRequest, Message, StrongAction, StrongRequest};
 
 impl Sm {
     /// A strong access came back.
@@ -25,15 +26,20 @@ impl Sm {
             if let Operation::Memory(operation) = &instruction.operation {
                 access::deliver_answer(&mut warp.registers, operation, &request);
             }
-            self.answered(request.transaction, now);
+            let bytes = match request.action {
+                StrongAction::Load => SECTOR,
+                _ => 8,
+            };
+            let at = self.strong_arrived(bytes, now);
+            self.answered(request.transaction, at, now);
         }
         self.port.finish_strong(request);
         self.check_fences(now, outbox);
     }
 
-    /// An answer of a transaction came.
-    pub(super) fn answered(&mut self, number: u32, now: Now) {
-        let Some(transaction) = self.port.transactions.answer(number) else {
+    /// An answer of a transaction came; it is there at cycle `at`.
+    pub(super) fn answered(&mut self, number: u32, at: u64, now: Now) {
+        let Some(transaction) = self.port.transactions.answer(number, at) else {
             return;
         };
         let slot = transaction.warp;
@@ -46,9 +52,13 @@ impl Sm {
             let context = self.contexts[usize::from(warp.block)]
                 .as_ref()
                 .expect("a warp that waits has a block");
-            let instruction = &context.launch.module.code[transaction.pc as usize];
-            let hazard = context.hazards().get(transaction.pc);
-            timing.complete(slot, instruction, hazard, now.cycle);
+            timing.complete(
+                slot,
+                transaction.pc,
+                context,
+                transaction.group,
+                transaction.ready,
+            );
         }
         if warp.pending == 0 && warp.convergence.live() == 0 {
             let block = warp.block;

@@ -77,13 +77,20 @@ impl Sm {
                 ..Counters::default()
             },
             since: now.cycle,
+            stored: 0,
             warps: warps.clone(),
         }));
+        if let Issue::Timing(timing) = &mut self.issue {
+            let alone = self.present.len() == 1;
+            timing.start_block(&context, alone, self.parameters.cold);
+            let native = context.launch.module.native;
+            for warp in &warps {
+                let of = &self.warps[usize::from(*warp)];
+                timing.start_warp(*warp, of, native, now.cycle);
+            }
+        }
         self.contexts[slot] = Some(context);
         for warp in warps {
-            if let Issue::Timing(timing) = &mut self.issue {
-                timing.start_warp(warp, &self.warps[usize::from(warp)], now.cycle);
-            }
             self.refresh(warp, now.cycle);
         }
     }
@@ -99,10 +106,12 @@ impl Sm {
             return;
         }
         let generation = self.port.in_flight.close();
-        self.fences.push(FenceWait {
+        let until = block.stored;
+        self.wait_for(FenceWait {
             waiter: Waiter::Block(slot),
             generation,
             boundary: false,
+            until,
         });
     }
 

@@ -8,7 +8,7 @@ use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Streng
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask, Operand, Row};
 
-use super::Sm;
+use super::{Issue, Sm};
 use super::access::{self, Done};
 use super::barrier::{BARRIERS, Barrier, Reduced};
 use super::flow;
@@ -131,9 +131,14 @@ impl Sm {
             .expect("a ready warp has a launch");
         let instruction = &context.launch.module.code[pc as usize];
         let went = match &instruction.operation {
-            Operation::Barrier(barrier) => self.arrive(slot, &context, instruction, *barrier, now),
+            Operation::Barrier(barrier) => {
+                if let Issue::Timing(timing) = &mut self.issue {
+                    self.barrier_release = timing.arrive(now.cycle, &self.parameters);
+                }
+                self.arrive(slot, &context, instruction, *barrier, now)
+            }
             Operation::Fence(fence) => {
-                self.fence_instruction(slot, *fence);
+                self.fence_instruction(slot, *fence, now);
                 Ok(())
             }
             Operation::System(call) => {
@@ -192,6 +197,7 @@ impl Sm {
                 release: true,
             },
             boundary,
+            0,
         ) {
             self.held |= 1 << slot;
             self.ready &= !(1 << slot);
@@ -201,7 +207,7 @@ impl Sm {
         Effect::Again
     }
 
-    fn fence_instruction(&mut self, slot: u8, fence: FenceOperation) {
+    fn fence_instruction(&mut self, slot: u8, fence: FenceOperation, now: Now) {
         self.warps[usize::from(slot)].convergence.advance();
         let waiter = Waiter::Warp {
             slot,
@@ -209,7 +215,12 @@ impl Sm {
         };
         // Threads of a block share an SM, which is coherent in itself. Only loads that follow a
         // sequential fence could overtake the commit of weak stores before it.
-        if fence.scope > Scope::Block && self.fence(waiter, fence.sequential) {
+        let until = match fence.scope {
+            _ if !self.parameters.timed => 0,
+            Scope::System => now.cycle + self.parameters.fence_system,
+            _ => now.cycle + self.parameters.fence_gpu,
+        };
+        if fence.scope > Scope::Block && self.fence(waiter, fence.sequential, until) {
             self.held |= 1 << slot;
         }
     }
@@ -278,6 +289,11 @@ impl Sm {
             return;
         };
         let members = std::mem::take(&mut block.warps);
+        let release = if self.parameters.timed {
+            self.barrier_release.max(now.cycle + 1)
+        } else {
+            now.cycle
+        };
         for slot in &members {
             let warp = &mut self.warps[usize::from(*slot)];
             if warp.convergence.suspended(number as u32) == 0 {
@@ -291,7 +307,7 @@ impl Sm {
                 }
             }
             warp.convergence.resume(number as u32);
-            self.refresh(*slot, now.cycle + self.parameters.barrier_latency);
+            self.refresh(*slot, release);
         }
         if let Some(block) = self.blocks[usize::from(block_slot)].as_mut() {
             block.warps = members;

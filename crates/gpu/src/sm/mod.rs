@@ -5,8 +5,6 @@
 //! instructions. When they issue is the business of the issue model: `functional.rs` issues one
 //! instruction of one warp a cycle in turn, `timing.rs` has sub-cores, schedulers and latencies.
 //!
-//! Left out: caches (values never come from them), register banks, instruction fetch.
-//!
 //! Start reading at [`Sm::run`], then `execute.rs`.
 
 mod access;
@@ -27,7 +25,7 @@ mod save;
 pub mod scheduler;
 mod site;
 mod system;
-mod timing;
+pub mod timing;
 mod warp;
 
 use std::sync::Arc;
@@ -91,12 +89,16 @@ pub struct Sm {
     /// Warps whose values must come back before they go on.
     waiting: u64,
     fences: Vec<FenceWait>,
+    /// When the first of them can be through, if that is a matter of time.
+    fence_due: u64,
     /// Warps that sleep, and until when.
     sleepers: Vec<(u64, u8)>,
     /// Blocks of each launch that are here, and since when.
     present: Vec<Present>,
     port: Port,
     issue: Issue,
+    /// When those who wait at a barrier go on, if it is complete now.
+    barrier_release: u64,
     /// The last warp that functional mode issued.
     last: u32,
     printed: Vec<Printed>,
@@ -135,10 +137,12 @@ impl Sm {
             held: 0,
             waiting: 0,
             fences: Vec::new(),
+            fence_due: u64::MAX,
             sleepers: Vec::new(),
             present: Vec::new(),
             port: Port::new(contents, home, wiring),
             issue,
+            barrier_release: 0,
             // The first turn is that of slot 0.
             last: 63,
             printed: Vec::new(),
@@ -246,7 +250,8 @@ impl Sm {
             Issue::Functional => (self.ready != 0).then_some(0),
             Issue::Timing(timing) => timing.next_cycle(self.ready),
         };
-        [sleeping, issuing].into_iter().flatten().min()
+        let fence = (self.fence_due != u64::MAX).then_some(self.fence_due);
+        [sleeping, issuing, fence].into_iter().flatten().min()
     }
 
     fn now(&self, cycle: Cycle, start: u64) -> Now {
@@ -264,13 +269,18 @@ impl Sm {
             match delivery.message {
                 Message::StartBlock { launch, block } => self.start_block(launch, block, now),
                 Message::Performed(request) => self.performed(request, now, outbox),
-                Message::ReadDone { transaction } => {
-                    self.answered(transaction, now);
-                    self.check_fences(now, outbox);
+                Message::ReadDone { miss } => {
+                    self.read_done(miss, now);
+                    if !self.fences.is_empty() {
+                        self.check_fences(now, outbox);
+                    }
                 }
                 Message::HeapDone(request) => self.heap_done(*request, now),
                 other => panic!("an SM was sent {other:?}"),
             }
+        }
+        if self.fence_due <= now.cycle {
+            self.check_fences(now, outbox);
         }
         if !self.sleepers.is_empty() {
             let mut woken = 0u64;
@@ -303,7 +313,7 @@ impl Sm {
         if runs {
             self.ready |= bit;
             if let Issue::Timing(timing) = &mut self.issue {
-                let context = self.contexts[usize::from(warp.block)].as_ref();
+                let context = self.contexts[usize::from(warp.block)].as_deref();
                 timing.schedule(slot, warp, context, cycle);
             }
         } else {

@@ -28,22 +28,33 @@ pub(super) struct FenceWait {
     pub generation: Option<u64>,
     /// Weak stores must be committed: not before this epoch has ended.
     pub boundary: bool,
+    /// Not before this cycle.
+    pub until: u64,
 }
 
 impl Sm {
     /// Whether a fence has something to wait for; then the waiter is remembered.
-    pub(super) fn fence(&mut self, waiter: Waiter, boundary: bool) -> bool {
+    pub(super) fn fence(&mut self, waiter: Waiter, boundary: bool, until: u64) -> bool {
         let generation = self.port.in_flight.close();
         let boundary = boundary && !self.port.log.is_empty();
-        if generation.is_none() && !boundary {
+        if generation.is_none() && !boundary && until == 0 {
             return false;
         }
-        self.fences.push(FenceWait {
+        self.wait_for(FenceWait {
             waiter,
             generation,
             boundary,
+            until,
         });
         true
+    }
+
+    /// Remembers somebody who waits.
+    pub(super) fn wait_for(&mut self, fence: FenceWait) {
+        if fence.until > 0 {
+            self.fence_due = self.fence_due.min(fence.until);
+        }
+        self.fences.push(fence);
     }
 
     /// Lets those through whose fence has nothing left to wait for.
@@ -54,7 +65,7 @@ impl Sm {
             let drained = fence
                 .generation
                 .is_none_or(|generation| self.port.in_flight.drained(generation));
-            if fence.boundary || !drained {
+            if fence.boundary || !drained || fence.until > now.cycle {
                 index += 1;
                 continue;
             }
@@ -67,5 +78,7 @@ impl Sm {
                 Waiter::Block(block) => self.end_block(block, now, outbox),
             }
         }
+        let later = self.fences.iter().map(|fence| fence.until);
+        self.fence_due = later.filter(|until| *until > now.cycle).min().unwrap_or(u64::MAX);
     }
 }

@@ -33,6 +33,12 @@ pub struct Transaction {
     pub pc: u32,
     /// Answers still to come.
     pub remaining: u16,
+    /// Cycle before which it is not done, as far as answers have come.
+    pub ready: u64,
+    /// Cycles that pass between an answer and its use.
+    pub fill: u16,
+    /// Group of copies to shared memory, or `u32::MAX`.
+    pub group: u32,
 }
 
 /// The transaction of accesses that nobody waits for.
@@ -67,9 +73,10 @@ impl Transactions {
     }
 
     /// An answer came; closes the transaction and gives it if it was the last.
-    pub fn answer(&mut self, number: u32) -> Option<Transaction> {
+    pub fn answer(&mut self, number: u32, at: u64) -> Option<Transaction> {
         let transaction = &mut self.slots[number as usize];
         transaction.remaining -= 1;
+        transaction.ready = transaction.ready.max(at + u64::from(transaction.fill));
         (transaction.remaining == 0).then(|| {
             self.free.push(number);
             *transaction
@@ -127,6 +134,8 @@ pub struct Port {
     pub masks: [u32; LANES],
     /// The sectors of the last access to global memory.
     pub found: Coalesced,
+    /// Those of them of which a store wrote only some bytes.
+    pub partial: Mask,
     /// The values that the access writes.
     pub values: Box<[Row; 8]>,
     /// Requests to be used again; boxed, because that is how they travel.
@@ -148,6 +157,7 @@ impl Port {
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],
             found: coalesce(&[0; LANES], 0, 1),
+            partial: 0,
             values: Box::new([Row::ZERO; 8]),
             spare: Vec::new(),
         }

@@ -22,6 +22,7 @@ impl Sm {
         writer.write(&self.port.transactions);
         writer.write(&self.printed);
         writer.write(&(self.printed_bytes as u64, self.prints, self.progress));
+        writer.write(&(self.barrier_release, self.fence_due));
         writer.write(&self.stats);
         if let Issue::Timing(timing) = &self.issue {
             writer.write(&timing.saved());
@@ -73,12 +74,13 @@ impl Sm {
         let (printed_bytes, prints, progress): (u64, u64, u64) = reader.read()?;
         self.printed_bytes = printed_bytes as usize;
         (self.prints, self.progress) = (prints, progress);
+        (self.barrier_release, self.fence_due) = reader.read()?;
         self.stats = reader.read()?;
         self.port.log.clear();
         self.fault = None;
         if let Issue::Timing(timing) = &mut self.issue {
             let saved = reader.read()?;
-            if !timing.restore(saved) {
+            if !timing.restore(saved, &self.parameters) {
                 return Err(malformed("another number of sub-cores or warps"));
             }
         }

@@ -113,4 +113,6 @@ pub struct Block {
     pub counters: Counters,
     /// Cycle in which it started.
     pub since: u64,
+    /// Cycle in which its last store is known to have arrived.
+    pub stored: u64,
 }

@@ -1,47 +1,49 @@
 //! Bank conflicts of shared memory.
 
 use lockstep_isa::Mask;
-use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::row::{LANES, lanes_of};
 
-/// Passes over 32 banks of 4 bytes: for each group of lanes that one pass could serve, the most
-/// distinct words that one bank is asked for.
+/// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
+/// ask for the same words share them, however wide the access.
 pub(super) fn bank_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
-    let words = bytes.div_ceil(4).clamp(1, 8);
-    let lanes = LANES as u32 / words;
-    (0..words)
-        .map(|group| {
-            let members = (FULL >> (LANES as u32 - lanes)) << (group * lanes);
-            passes_of(addresses, execute & members, words)
-        })
-        .sum::<u32>()
-        .max(1)
-}
-
-fn passes_of(addresses: &[u64; LANES], members: Mask, words: u32) -> u32 {
-    let mut seen = [0u64; LANES];
+    let words = u64::from(bytes.div_ceil(4).clamp(1, 8));
+    let mut seen = [u64::MAX; LANES];
     let mut count = 0;
     let mut banks = [0u8; LANES];
-    let mut most = 0;
-    for lane in lanes_of(members) {
+    for lane in lanes_of(execute) {
         let first = addresses[lane] / 4;
-        for word in first..first + u64::from(words) {
-            // Neighbours most often ask for the word after, or for the same one.
-            let known = count > 0 && seen[count - 1] == word || seen[..count].contains(&word);
-            if !known && count < LANES {
-                seen[count] = word;
-                count += 1;
-                let bank = &mut banks[word as usize % LANES];
-                *bank += 1;
-                most = most.max(*bank);
-            }
+        // Neighbours most often ask for what comes after, or for the same.
+        let known = count > 0 && (seen[count - 1] == first || seen[..count].contains(&first));
+        if known {
+            continue;
+        }
+        seen[count] = first;
+        count += 1;
+        for word in first..first + words {
+            banks[word as usize % LANES] += 1;
         }
     }
-    u32::from(most)
+    u32::from(banks.into_iter().max().unwrap_or(0)).max(1)
+}
+
+/// The most lanes that want one word, less one.
+pub(super) fn same_word(addresses: &[u64; LANES], execute: Mask) -> u32 {
+    let mut most = 0;
+    let mut left = execute;
+    while left != 0 {
+        let word = addresses[left.trailing_zeros() as usize] / 4;
+        let same = lanes_of(left).filter(|lane| addresses[*lane] / 4 == word);
+        let same = same.fold(0, |mask: Mask, lane| mask | 1 << lane);
+        most = most.max(same.count_ones() - 1);
+        left &= !same;
+    }
+    most
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_isa::row::FULL;
 
     fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, passes: u32) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
@@ -61,10 +63,23 @@ mod tests {
     }
 
     #[test]
+    fn lanes_of_an_atomic_wait_for_each_other() {
+        let of = |address: fn(u64) -> u64| {
+            same_word(&std::array::from_fn(|lane| address(lane as u64)), FULL)
+        };
+        assert_eq!(of(|lane| 4 * lane), 0);
+        assert_eq!(of(|_| 64), 31);
+        assert_eq!(of(|lane| lane % 8 * 128), 3);
+    }
+
+    #[test]
     fn wide_accesses_take_a_pass_for_each_part_of_the_warp() {
         check(|lane| 8 * lane, FULL, 8, 2);
         check(|lane| 16 * lane, FULL, 16, 4);
         check(|lane| 16 * lane, 0xff, 16, 1);
         check(|lane| 256 * lane, FULL, 16, 32);
+        check(|lane| lane / 16 * 8, FULL, 8, 1);
+        check(|lane| lane % 16 * 8, FULL, 8, 1);
+        check(|lane| 16 * lane, FULL, 8, 4);
     }
 }

@@ -8,7 +8,7 @@ use super::strong::leave;
 use super::values::{deliver, emit, word_of};
 use super::{Done, Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
-use crate::sm::coalesce::coalesce;
+use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::port::{NOBODY, Port};
 use crate::sm::site::{Problem, Site};
 
@@ -54,7 +54,14 @@ pub(super) fn global(
         _ => {}
     }
     // The sectors that left take their time by themselves.
+    let mut strong_lines = 0;
     if leaving != 0 {
+        site.port.partial = 0;
+        strong_lines = if site.timed {
+            lines_among(&site.port.found, leaving)
+        } else {
+            0
+        };
         let found = &mut site.port.found;
         let mut kept = 0;
         for index in 0..found.count {
@@ -70,8 +77,22 @@ pub(super) fn global(
             write: operation.action == Action::Store,
         },
         transaction,
+        strong_lines,
         order_first: false,
     })
+}
+
+/// How many lines the sectors of a mask lie in.
+fn lines_among(found: &Coalesced, mask: Mask) -> u8 {
+    let mut count = 0;
+    let mut last = u64::MAX;
+    for (index, sector) in found.sectors().iter().enumerate() {
+        if mask >> index & 1 != 0 && sector / 4 != last {
+            last = sector / 4;
+            count += 1;
+        }
+    }
+    count
 }
 
 #[inline]
@@ -136,11 +157,14 @@ fn weak_store(
             port.log
                 .write(port.found.sectors[part], &bytes, FULL, site.now.since);
         }
+        port.partial = 0;
         return;
     }
     let used = collect_store(site.port, operation, mask, addresses);
     let port = &mut *site.port;
+    port.partial = 0;
     for index in lanes_of(used) {
+        port.partial |= Mask::from(port.masks[index] != FULL) << index;
         port.log.write(
             port.found.sectors[index],
             &port.buffer[index],

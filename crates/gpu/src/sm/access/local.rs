@@ -4,9 +4,34 @@ use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
 
+use crate::sm::coalesce::{Coalesced, coalesce};
 use super::values::{deliver, emit, give_old, modify};
 use super::{Done, Traffic, access_bytes, illegal};
 use crate::sm::site::{Problem, Site};
+
+/// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie
+/// side by side. Every warp slot of every SM has its own part, above all other memory.
+fn own_sectors(
+    addresses: &[u64; LANES],
+    execute: Mask,
+    bytes: u32,
+    slot: u8,
+    sm: u32,
+) -> Coalesced {
+    let mut found = coalesce(&[0; LANES], 0, 1);
+    let base = 1 << 50 | (u64::from(sm) * 64 + u64::from(slot)) << 26;
+    for word in 0..bytes.div_ceil(4) {
+        for lane in lanes_of(execute) {
+            let line = addresses[lane] / 4 + u64::from(word);
+            let sector = base + (line & 0x00ff_ffff) * 4 + lane as u64 / 8;
+            if !found.sectors[..found.count].contains(&sector) && found.count < LANES {
+                found.sectors[found.count] = sector;
+                found.count += 1;
+            }
+        }
+    }
+    found
+}
 
 pub(super) fn local(
     site: &mut Site<'_, '_>,
@@ -62,9 +87,17 @@ pub(super) fn local(
         }
         _ => {}
     }
-    site.block.counters.global_sectors += 4;
+    if site.timed {
+        site.port.found = own_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
+        site.port.partial = 0;
+        site.block.counters.global_sectors += site.port.found.count as u64;
+    } else {
+        site.block.counters.global_sectors += 4;
+    }
     Ok(Done {
-        traffic: Traffic::Local,
+        traffic: Traffic::Local {
+            write: operation.action == Action::Store,
+        },
         ..Done::NOTHING
     })
 }

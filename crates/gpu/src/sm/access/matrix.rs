@@ -2,8 +2,9 @@
 
 use lockstep_isa::Mask;
 use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
-use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::row::{FULL, LANES, lanes_of};
 
+use super::banks::bank_passes;
 use super::{Done, Traffic, describe, illegal};
 use crate::fault::FaultKind;
 use crate::sm::site::{Problem, Site};
@@ -77,7 +78,7 @@ pub(super) fn load_matrix(
                 u32::from(low) | u32::from(high) << 16;
         }
     }
-    Ok(matrix_done(site, matrices))
+    Ok(matrix_done(site, matrices, addresses))
 }
 
 pub(super) fn store_matrix(
@@ -102,14 +103,22 @@ pub(super) fn store_matrix(
             }
         }
     }
-    Ok(matrix_done(site, matrices))
+    Ok(matrix_done(site, matrices, addresses))
 }
 
-fn matrix_done(site: &mut Site<'_, '_>, matrices: u8) -> Done {
+fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) -> Done {
+    // Eight lanes name the rows of a matrix, 16 bytes each.
+    let named = FULL >> (LANES as u32 - 8 * u32::from(matrices.clamp(1, 4)));
+    let passes = if site.timed {
+        bank_passes(addresses, named, 16)
+    } else {
+        1
+    };
     site.block.counters.shared_accesses += 1;
     Done {
         traffic: Traffic::Shared {
-            passes: u32::from(matrices),
+            passes,
+            conflicts: 0,
             atomic: false,
         },
         ..Done::NOTHING

@@ -38,13 +38,18 @@ pub enum Traffic {
     Shared {
         /// Passes; 1 without conflicts.
         passes: u32,
+        /// Atomics: lanes that want a word after another lane.
+        conflicts: u32,
         /// Read, modify, write.
         atomic: bool,
     },
     /// A bank of constants.
     Constant,
-    /// The threads' own memory.
-    Local,
+    /// The threads' own memory: sectors in `Port::found`.
+    Local {
+        /// Stores.
+        write: bool,
+    },
     /// Sectors of global memory in `Port::found`; strong accesses are under way by themselves.
     Global {
         /// Stores.
@@ -59,6 +64,8 @@ pub struct Done {
     pub traffic: Traffic,
     /// The transaction whose answers bring values, or `NOBODY`.
     pub transaction: u32,
+    /// Lines of the sectors that left for their slices.
+    pub strong_lines: u8,
     /// Nothing happened yet: strong accesses under way must be answered first.
     pub order_first: bool,
 }
@@ -67,6 +74,7 @@ impl Done {
     const NOTHING: Self = Self {
         traffic: Traffic::None,
         transaction: NOBODY,
+        strong_lines: 0,
         order_first: false,
     };
 }

@@ -4,7 +4,7 @@ use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
 
-use super::banks::bank_passes;
+use super::banks::{bank_passes, same_word};
 use super::values::{deliver, emit, give_old, modify, word_of};
 use super::{Done, Traffic, access_bytes, illegal};
 use crate::sm::site::{Problem, Site};
@@ -39,6 +39,7 @@ pub(super) fn shared(
     }
     let memory = &mut site.block.shared[..];
     let mut is_atomic = false;
+    let mut conflicts = 0;
     match operation.action {
         Action::Load => deliver(
             &mut site.warp.registers,
@@ -59,6 +60,9 @@ pub(super) fn shared(
         ),
         Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
             is_atomic = true;
+            if site.timed {
+                conflicts = same_word(addresses, execute);
+            }
             let size = kind.bytes() as usize;
             for lane in lanes_of(execute) {
                 for element in 0..usize::from(operation.elements.max(1)) {
@@ -89,6 +93,7 @@ pub(super) fn shared(
             } else {
                 1
             },
+            conflicts,
             atomic: is_atomic,
         },
         ..Done::NOTHING

@@ -56,6 +56,9 @@ pub(super) fn leave(
             warp: site.slot,
             pc: site.warp.convergence.pc(),
             remaining: 0,
+            ready: 0,
+            fill: 0,
+            group: u32::MAX,
         })
     } else {
         NOBODY

@@ -4,10 +4,14 @@
 //! is an enum over plain structs and sees sets of warps as bit masks.
 
 mod greedy_then_oldest;
+mod greedy_then_youngest;
 mod loose_round_robin;
+mod two_level;
 
 use greedy_then_oldest::GreedyThenOldest;
+use greedy_then_youngest::GreedyThenYoungest;
 use loose_round_robin::LooseRoundRobin;
+use two_level::TwoLevel;
 use serde::{Deserialize, Serialize};
 
 /// Warp slots, one bit each.
@@ -23,6 +27,10 @@ pub enum WarpScheduler {
     GreedyThenOldest(GreedyThenOldest),
     /// See [`loose_round_robin`](self).
     LooseRoundRobin(LooseRoundRobin),
+    /// See [`greedy_then_youngest`](self).
+    GreedyThenYoungest(GreedyThenYoungest),
+    /// See [`two_level`](self).
+    TwoLevel(TwoLevel),
 }
 
 impl WarpScheduler {
@@ -35,6 +43,8 @@ impl WarpScheduler {
         Some(match self {
             Self::GreedyThenOldest(policy) => policy.pick(ready, ages),
             Self::LooseRoundRobin(policy) => policy.pick(ready),
+            Self::GreedyThenYoungest(policy) => policy.pick(ready, ages),
+            Self::TwoLevel(policy) => policy.pick(ready, ages),
         })
     }
 
@@ -68,6 +78,16 @@ pub const WARP_SCHEDULERS: &[Policy] = &[
         summary: "go round the warps, passing over those that are not ready",
         build: || WarpScheduler::LooseRoundRobin(LooseRoundRobin::default()),
     },
+    Policy {
+        name: "greedy-then-youngest",
+        summary: "stay with one warp until it stalls, then take the youngest",
+        build: || WarpScheduler::GreedyThenYoungest(GreedyThenYoungest::default()),
+    },
+    Policy {
+        name: "two-level",
+        summary: "go round a few warps, replacing those that are not ready",
+        build: || WarpScheduler::TwoLevel(TwoLevel::default()),
+    },
 ];
 
 #[cfg(test)]
@@ -100,6 +120,25 @@ mod tests {
         assert_eq!(
             picks("loose-round-robin", &[all, all, all, all, 1 << 9, all]),
             [1, 5, 9, 1, 9, 1]
+        );
+    }
+
+    #[test]
+    fn greedy_stays_then_takes_the_youngest() {
+        let all = 1 << 1 | 1 << 5 | 1 << 9;
+        assert_eq!(
+            picks("greedy-then-youngest", &[1 << 9, all, all & !(1 << 9), all]),
+            [9, 9, 1, 1]
+        );
+    }
+
+    #[test]
+    fn two_levels_go_round_a_group() {
+        let all = 0x3ff;
+        // The group is 5, 9, 1 and, of equal age, 0; then 5 leaves and 2 comes.
+        assert_eq!(
+            picks("two-level", &[all, all, all, all, all & !(1 << 5), all]),
+            [0, 1, 5, 9, 0, 1]
         );
     }
 

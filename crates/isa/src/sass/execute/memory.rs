@@ -3,7 +3,7 @@
 use super::bind::{BARRIER_OUTCOME, BindError, Spelling};
 use crate::{
     instruction::{
-        BlockBarrier, BlockBarrierMode, Instruction, Latency, Mix, Operation, Shape, Unit,
+        BlockBarrier, BlockBarrierMode, Group, Instruction, Latency, Mix, Operation, Shape, Unit,
     },
     lanes::Lanes,
     memory::{
@@ -42,11 +42,43 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "BAR" => barrier(spelling)?,
         "B2R" => barrier_result(spelling)?,
         "MEMBAR" => fence(spelling),
-        "CCTL" | "CCTLL" | "ERRBAR" | "CGAERRBAR" | "LDGDEPBAR" | "DEPBAR" | "FENCE" => {
+        "CCTL" | "CCTLL" | "ERRBAR" | "CGAERRBAR" | "FENCE" => {
             Instruction::new(Operation::Nothing, shape(Unit::LoadStore, 0, [0; 4]))
         }
+        "LDGDEPBAR" | "DEPBAR" => dependence(spelling),
         _ => return Ok(None),
     }))
+}
+
+/// `LDGDEPBAR`, `DEPBAR`: no value moves, but the SM waits or counts.
+fn dependence(spelling: &Spelling<'_>) -> Instruction {
+    let (mut counter, mut at_most, mut also) = (7, 0, 0);
+    for operand in spelling.operands() {
+        match operand.value {
+            Value::Counter(number) => counter = number,
+            Value::CounterSet(set) => also = set,
+            Value::Immediate(number) => at_most = number.bits as u8,
+            _ => {}
+        }
+    }
+    let group = if spelling.name == "DEPBAR" {
+        Group::Await {
+            counter,
+            at_most,
+            also,
+        }
+    } else {
+        Group::Close
+    };
+    let mut instruction = Instruction::new(
+        Operation::Nothing,
+        Shape {
+            latency: Latency::Integer,
+            ..shape(Unit::Miscellaneous, 0, [0; 4])
+        },
+    );
+    instruction.shape.group = group;
+    instruction
 }
 
 fn shape(unit: Unit, destination_rows: u8, source_rows: [u8; 4]) -> Shape {
@@ -499,6 +531,11 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     instruction.destination = destination;
     instruction.sources[0] = index.map_or(Operand::None, Operand::Register).into();
     instruction.sources[1] = Operand::Immediate(address.offset as u64).into();
+    if index.is_none() {
+        // Not read by the function: the SM looks for the constant before it issues.
+        let offset = address.offset as u32;
+        instruction.sources[3] = Operand::Constant { bank, offset }.into();
+    }
     instruction.modifiers =
         u64::from(bank) << BANK | (element as u64) << ELEMENT | if uniform { WARP_WIDE } else { 0 };
     Ok(instruction)

@@ -1,0 +1,351 @@
+//! What every instruction of a module costs, found once: the issue model reads a row of this
+//! instead of looking at instructions.
+
+use lockstep_isa::instruction::{BlockBarrierMode, Group, Latency, Mix, Unit};
+use lockstep_isa::memory::{Action, CachePolicy};
+use lockstep_isa::{Instruction, Module, Operand, Operation};
+
+use crate::hazards::{Hazard, Hazards};
+use crate::parameters::SmParameters;
+
+/// What takes instructions at its own rate. A sub-core has one of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Pipe {
+    /// Integer and logic.
+    Alu,
+    /// Either half of the multiply-add unit.
+    Fma,
+    /// The half that also multiplies integers.
+    FmaHeavy,
+    /// Double precision.
+    Double,
+    /// Pairs of half precision.
+    Half,
+    /// Transcendental functions and conversions.
+    Transcendental,
+    /// One value a warp.
+    Uniform,
+    /// Matrix multiply.
+    Tensor,
+    /// Branches and convergence.
+    Branch,
+    /// The queue of memory instructions.
+    LoadStore,
+    /// Texture.
+    Texture,
+    /// Barriers, special registers, the rest.
+    Miscellaneous,
+}
+
+/// Number of [`Pipe`]s.
+pub const PIPES: usize = 12;
+
+/// What the issue model does with an instruction besides occupying its pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Results after a fixed time.
+    Compute,
+    /// Results after a time that the memory pipe decides, though no memory is asked: shuffles,
+    /// loads of constants.
+    Exchange,
+    /// Memory decides.
+    Memory,
+    /// Lanes move.
+    Flow,
+    /// Meets others.
+    Barrier,
+    /// Waits for its accesses.
+    Fence,
+    /// Rests.
+    Sleep,
+    /// Closes a group of copies to shared memory.
+    CloseCopies,
+    /// Waits for a dependence counter to fall to a value, and for others to be 0.
+    Await {
+        /// The counter.
+        counter: u8,
+        /// Its value.
+        at_most: u8,
+        /// The others.
+        also: u8,
+    },
+}
+
+/// No dependence counter.
+pub const NO_COUNTER: u8 = 7;
+
+/// One instruction as the issue model sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// What it does.
+    pub kind: Kind,
+    /// What takes it.
+    pub pipe: Pipe,
+    /// Cycles for which it does.
+    pub interval: u8,
+    /// Whether the compiler's control bits rule.
+    pub native: bool,
+    /// Cycles before the warp may issue again.
+    pub stall: u8,
+    /// Counter raised now and lowered at write-back.
+    pub write_counter: u8,
+    /// Counter raised now and lowered when operands are read.
+    pub read_counter: u8,
+    /// Counters that must be zero before issue.
+    pub wait_mask: u8,
+    /// Costs nothing.
+    pub free: bool,
+    /// Reads of each register bank.
+    pub reads: [u8; 2],
+    /// Cycles from issue to the issue of a dependent.
+    pub latency: u16,
+    /// Cycles until its operands are read.
+    pub operands: u16,
+    /// 32-bit words that a lane loads.
+    pub words: u8,
+    /// A load that passes L1 by.
+    pub past: bool,
+    /// A copy to shared memory.
+    pub copies: bool,
+    /// The line of constants that must be there, or [`NO_CONSTANT`].
+    pub constant: u32,
+}
+
+/// No constant is read.
+pub const NO_CONSTANT: u32 = u32::MAX;
+
+/// The steps of a module.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    steps: Vec<Step>,
+    hazards: Hazards,
+}
+
+impl Plan {
+    /// Looks at every instruction of a module.
+    #[must_use]
+    pub fn new(module: &Module, parameters: &SmParameters) -> Self {
+        let mut steps: Vec<Step> = Vec::with_capacity(module.code.len());
+        for (index, instruction) in module.code.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| &module.code[before]);
+            steps.push(step(instruction, before, parameters));
+        }
+        Self {
+            steps,
+            hazards: Hazards::new(module),
+        }
+    }
+
+    /// One instruction.
+    #[must_use]
+    #[inline]
+    pub fn step(&self, pc: u32) -> Option<&Step> {
+        self.steps.get(pc as usize)
+    }
+
+    /// What it reads and writes, for the scoreboard.
+    #[must_use]
+    #[inline]
+    pub fn hazard(&self, pc: u32) -> Hazard<'_> {
+        self.hazards.get(pc)
+    }
+}
+
+fn step(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> Step {
+    let shape = &instruction.shape;
+    let control = shape.control.unwrap_or_default();
+    let kind = kind(instruction);
+    let (pipe, interval) = pipe(instruction, p);
+    // A stall of one with the wish to yield keeps the warp away for the next cycle too.
+    let stall = match (control.stall, control.yields) {
+        (0, _) => 1,
+        (1, true) => 2,
+        (stall, _) => stall,
+    };
+    Step {
+        kind,
+        pipe,
+        interval,
+        native: shape.control.is_some(),
+        stall,
+        write_counter: if shape.control.is_some() {
+            control.write_counter
+        } else {
+            NO_COUNTER
+        },
+        read_counter: if shape.control.is_some() {
+            control.read_counter
+        } else {
+            NO_COUNTER
+        },
+        wait_mask: control.wait_mask,
+        free: shape.free,
+        reads: reads(instruction, before, p),
+        latency: latency(instruction, p),
+        operands: operands(instruction, p),
+        words: words(instruction),
+        past: past(instruction),
+        copies: matches!(&instruction.operation, Operation::Memory(operation)
+            if operation.action == Action::CopyToShared),
+        constant: constant(instruction, p),
+    }
+}
+
+fn kind(instruction: &Instruction) -> Kind {
+    match (&instruction.operation, instruction.shape.group) {
+        (_, Group::Close) => Kind::CloseCopies,
+        (
+            _,
+            Group::Await {
+                counter,
+                at_most,
+                also,
+            },
+        ) => Kind::Await {
+            counter,
+            at_most,
+            also,
+        },
+        (Operation::Memory(_), _) => Kind::Memory,
+        (Operation::Flow(_), _) => Kind::Flow,
+        (Operation::Barrier(barrier), _) if barrier.mode != BlockBarrierMode::Arrive => {
+            Kind::Barrier
+        }
+        (Operation::Fence(_), _) => Kind::Fence,
+        (Operation::System(_), _) => Kind::Sleep,
+        (Operation::Compute(_), _) if instruction.shape.unit == Unit::LoadStore => Kind::Exchange,
+        _ => Kind::Compute,
+    }
+}
+
+fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
+    let shape = &instruction.shape;
+    let interval = p.interval[shape.unit as usize];
+    let (pipe, interval) = match shape.unit {
+        Unit::Alu => (Pipe::Alu, interval),
+        Unit::Fma if shape.mix == Mix::Integer => (Pipe::FmaHeavy, p.multiply_interval),
+        Unit::Fma => (Pipe::Fma, interval),
+        Unit::Double => (Pipe::Double, interval),
+        Unit::Half => (Pipe::Half, interval),
+        Unit::Transcendental
+            if shape.latency == Latency::Conversion && shape.mix == Mix::Integer =>
+        {
+            (Pipe::Transcendental, p.population_interval)
+        }
+        Unit::Transcendental => (Pipe::Transcendental, interval),
+        Unit::Uniform => (Pipe::Uniform, interval),
+        Unit::Tensor if shape.latency == Latency::MatrixDouble => {
+            // An 8 x 8 x 4 product has one double, two rows, of A.
+            let rows = u64::from(shape.source_rows[0]).max(2);
+            (Pipe::Tensor, p.tensor_double_interval * rows / 2)
+        }
+        Unit::Tensor => {
+            // A 16 x 8 x 16 product of halves has four rows of A.
+            let rows = u64::from(shape.source_rows[0]).max(1);
+            (Pipe::Tensor, (interval * rows).div_ceil(4))
+        }
+        Unit::Branch => (Pipe::Branch, interval),
+        Unit::LoadStore => (Pipe::LoadStore, interval),
+        Unit::Texture => (Pipe::Texture, interval),
+        Unit::Miscellaneous => (Pipe::Miscellaneous, interval),
+    };
+    (pipe, interval.clamp(1, 255) as u8)
+}
+
+fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
+    let shape = &instruction.shape;
+    let class = match shape.latency {
+        // Products with two rows of A have the short chain.
+        Latency::MatrixLong if shape.source_rows[0] <= 2 => Latency::MatrixShort,
+        class => class,
+    };
+    let mut latency = p.latency[class as usize];
+    if shape.latency == Latency::Conversion && shape.control.is_some() {
+        latency = p.latency[Latency::Transcendental as usize];
+    }
+    let loads_constant = matches!(instruction.sources[3].operand, Operand::Constant { .. });
+    if loads_constant && shape.unit == Unit::LoadStore {
+        latency = p.constant_latency;
+    }
+    latency.min(u64::from(u16::MAX)) as u16
+}
+
+fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
+    let cycles = match &instruction.operation {
+        Operation::Memory(operation) => match operation.action {
+            Action::Store | Action::Reduce(..) | Action::StoreMatrix { .. } => p.store_operands,
+            _ => p.load_operands,
+        },
+        _ => p.load_operands,
+    };
+    cycles.min(u64::from(u16::MAX)) as u16
+}
+
+fn past(instruction: &Instruction) -> bool {
+    match &instruction.operation {
+        Operation::Memory(operation) => matches!(
+            operation.cache,
+            CachePolicy::L2Only | CachePolicy::NoAllocate | CachePolicy::Volatile
+        ),
+        _ => false,
+    }
+}
+
+fn words(instruction: &Instruction) -> u8 {
+    match &instruction.operation {
+        Operation::Memory(operation) => {
+            let words = operation.element.rows() * u16::from(operation.elements.max(1));
+            words.min(8) as u8
+        }
+        _ => 1,
+    }
+}
+
+/// The number of the line of constants that an instruction reads, the bank in the upper half.
+fn constant(instruction: &Instruction, p: &SmParameters) -> u32 {
+    let mut found = None;
+    for source in &instruction.sources {
+        if let Operand::Constant { bank, offset } = source.operand {
+            found = Some((bank, offset));
+        }
+    }
+    match found {
+        Some((bank, offset)) if p.constant_lines > 0 => {
+            u32::from(bank) << 24 | (offset / p.constant_line).min(0x00ff_ffff)
+        }
+        _ => NO_CONSTANT,
+    }
+}
+
+/// How often an instruction reads each bank of registers. Operands that the instruction before
+/// left in the reuse cache are not read again.
+fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> [u8; 2] {
+    let mut reads = [0u8; 2];
+    if p.register_banks == 0 || matches!(instruction.operation, Operation::Memory(_)) {
+        return reads;
+    }
+    let kept = |slot: usize, register: u16| {
+        before.is_some_and(|before| {
+            let reuse = before.shape.control.map_or(0, |control| control.reuse);
+            reuse >> slot & 1 != 0
+                && before.sources[slot].operand == Operand::Register(register)
+        })
+    };
+    let mut seen = [u16::MAX; 4];
+    for (slot, source) in instruction.sources.iter().enumerate() {
+        let Operand::Register(first) = source.operand else {
+            continue;
+        };
+        // The same register in two slots is read once.
+        if seen.contains(&first) || (slot < 3 && kept(slot, first)) {
+            continue;
+        }
+        seen[slot] = first;
+        for row in 0..u16::from(instruction.shape.source_rows[slot].max(1)) {
+            let bank = (first + row) % p.register_banks as u16;
+            reads[usize::from(bank.min(1))] += 1;
+        }
+    }
+    reads
+}

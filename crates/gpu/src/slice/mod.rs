@@ -1,0 +1,521 @@
+//! One L2 slice with its part of memory.
+//!
+//! A slice performs strong accesses in the order in which they arrive: due, sender, sequence. It
+//! sees contents and its own results of this epoch, and every sector has one home, so all SMs
+//! agree on the order. Weak reads and writes pass only for their time.
+//!
+//! Modelled: tags by line and sector, write-back, the bandwidth of the slice, the rate of atomics,
+//! the DRAM channel behind it. Where the cache has two halves, each half keeps copies of lines
+//! whose home is in the other one, for its own SMs. A copy lies in the slice of the other half at
+//! the same place; as both halves do this alike, the copy is booked in the home slice itself, under
+//! a key of its own, and no message passes between halves.
+//!
+//! Start reading at [`L2Slice::run`], then [`L2Slice::read`].
+
+mod dram;
+mod dram_timing;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use lockstep_engine::{
+    Inbox, LinkId, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer,
+};
+use lockstep_isa::semantics::atomic;
+use lockstep_units::{Bytes, Duration, Time};
+use serde::{Deserialize, Serialize};
+
+pub use dram::{DRAM_BACK_ENDS, DramParameters};
+use dram::Dram;
+
+use crate::cache::{Evicted, SectorCache};
+use crate::memory::{Contents, Log, SECTOR, SectorBytes};
+use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
+use crate::sm::timing::CODE_LINES;
+use crate::statistics::SliceStats;
+
+/// Keys of copies for the other half.
+const COPY: u64 = 1 << 62;
+
+/// What a slice is made with.
+#[derive(Clone, Debug)]
+pub struct SliceParameters {
+    /// Whether anything takes time.
+    pub timed: bool,
+    /// Slice to SM.
+    pub reply: LinkId,
+    /// Bytes around the payload of a packet.
+    pub header: u64,
+    /// From accepting a read that hits to its answer.
+    pub hit: Duration,
+    /// From accepting an atomic or a reduction to its answer.
+    pub atomic: Duration,
+    /// The way to the other half and back.
+    pub far: Duration,
+    /// How long the slice is busy with one sector.
+    pub sector: Duration,
+    /// How long it is busy with a sector of an atomic.
+    pub atomic_sector: Duration,
+    /// How long it is busy with each lane that wants the same word.
+    pub atomic_lane: Duration,
+    /// Sets of the slice.
+    pub sets: u32,
+    /// Lines of a set.
+    pub ways: u32,
+    /// Sectors that DRAM delivers together.
+    pub burst: u32,
+    /// Halves of the cache.
+    pub halves: u32,
+    /// Slices of the cache.
+    pub slices: u32,
+    /// Number of the first SM's partition.
+    pub first_sm: u32,
+    /// SMs.
+    pub sms: u32,
+    /// The channel behind it.
+    pub dram: DramParameters,
+}
+
+/// An answer that waits for its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Reply {
+    at: Time,
+    sequence: u64,
+    to: PartitionId,
+    payload: u32,
+    message: Message,
+}
+
+impl Ord for Reply {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+impl PartialOrd for Reply {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One L2 slice.
+#[derive(Debug)]
+pub struct L2Slice {
+    parameters: Arc<SliceParameters>,
+    contents: Arc<Contents>,
+    log: Log,
+    /// Which half it is in.
+    half: u32,
+    tags: SectorCache,
+    dram: Dram,
+    /// When the slice has passed on what came before.
+    free: Time,
+    /// When its atomic unit has.
+    atomic_free: Time,
+    replies: BinaryHeap<Reverse<Reply>>,
+    sequence: u64,
+    stats: SliceStats,
+}
+
+impl L2Slice {
+    /// An idle slice.
+    #[must_use]
+    pub fn new(number: u32, parameters: Arc<SliceParameters>, contents: Arc<Contents>) -> Self {
+        let (sets, ways) = if parameters.timed {
+            (parameters.sets, parameters.ways)
+        } else {
+            (0, 0)
+        };
+        Self {
+            half: number * parameters.halves / parameters.slices.max(1),
+            tags: SectorCache::new(sets, ways),
+            dram: Dram::new(&parameters.dram),
+            parameters,
+            contents,
+            log: Log::default(),
+            free: Time::ZERO,
+            atomic_free: Time::ZERO,
+            replies: BinaryHeap::new(),
+            sequence: 0,
+            stats: SliceStats::default(),
+        }
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn stats(&self) -> &SliceStats {
+        &self.stats
+    }
+
+    /// Goes on counting from there.
+    pub fn set_stats(&mut self, stats: SliceStats) {
+        self.stats = stats;
+    }
+
+    /// Results of this epoch.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Forgets the results, after they were committed.
+    pub fn clear_log(&mut self) {
+        self.log.clear();
+    }
+
+    /// Performs what arrives, and answers what is due.
+    pub fn run(
+        &mut self,
+        window: Window,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Wake {
+        while let Some(delivery) = inbox.take_in_window() {
+            let (due, sender) = (delivery.due, delivery.sender);
+            match delivery.message {
+                Message::Strong(request) => self.strong(request, sender, due, outbox),
+                Message::Read {
+                    line,
+                    sectors,
+                    miss,
+                } => {
+                    let at = self.read(line, sectors, self.is_far(sender), due);
+                    let payload = SECTOR as u32 * sectors.count_ones();
+                    self.reply(sender, at, payload, Message::ReadDone { miss });
+                }
+                Message::Write {
+                    line,
+                    sectors,
+                    partial,
+                } => self.write(line, sectors, partial, due),
+                Message::Empty => self.tags.clear(),
+                other => panic!("a slice was sent {other:?}"),
+            }
+        }
+        while let Some(Reverse(first)) = self.replies.peek()
+            && first.at < window.end
+        {
+            let Some(Reverse(reply)) = self.replies.pop() else {
+                break;
+            };
+            let size = Bytes(self.parameters.header + u64::from(reply.payload));
+            let at = reply.at.max(window.start);
+            outbox.send(self.parameters.reply, reply.to, at, size, reply.message);
+        }
+        match self.replies.peek() {
+            Some(Reverse(first)) => Wake::At(first.at),
+            None => Wake::OnMessage,
+        }
+    }
+
+    /// Whether a sender is in the other half.
+    fn is_far(&self, sender: PartitionId) -> bool {
+        let p = &self.parameters;
+        let number = sender.0.wrapping_sub(p.first_sm);
+        number.saturating_mul(p.halves) / p.sms.max(1) != self.half
+    }
+
+    /// Keeps the slice busy for some sectors, and says when it begins with them.
+    fn occupy(&mut self, due: Time, sectors: u32) -> Time {
+        let begin = due.max(self.free);
+        self.free = begin + self.parameters.sector * u64::from(sectors);
+        begin
+    }
+
+    fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
+        self.sequence += 1;
+        self.replies.push(Reverse(Reply {
+            at,
+            sequence: self.sequence,
+            to,
+            payload,
+            message,
+        }));
+    }
+
+    /// Reads sectors; says when they can leave.
+    fn read(&mut self, line: u64, sectors: u8, far: bool, due: Time) -> Time {
+        let count = sectors.count_ones();
+        let begin = self.occupy(due, count);
+        self.stats.read_sectors.add(u64::from(count));
+        if line >= CODE_LINES {
+            self.stats.read_hits.add(u64::from(count));
+            return begin + self.parameters.hit;
+        }
+        let (at, hits) = self.look_up(line, sectors, far, begin);
+        self.stats.read_hits.add(u64::from(hits));
+        at
+    }
+
+    /// Finds sectors here, in the copies of the other half, or in DRAM. Says when they can leave
+    /// and how many were found at the first place looked at.
+    fn look_up(&mut self, line: u64, sectors: u8, far: bool, begin: Time) -> (Time, u32) {
+        if !far {
+            return self.look_up_home(line, sectors, begin);
+        }
+        let mut missing = sectors;
+        let mut at = begin + self.parameters.hit;
+        let mut place = self.tags.find(line | COPY);
+        if let Some(place) = place {
+            let known = self.tags.line(place);
+            missing &= !known.present;
+            if missing != sectors {
+                at = at.max(Time(known.filled));
+            }
+        }
+        let hits = (sectors & !missing).count_ones();
+        if missing != 0 {
+            self.stats.fabric_sectors.add(u64::from(missing.count_ones()));
+            let (home, found) = self.look_up_home(line, missing, begin);
+            self.stats.read_hits.add(u64::from(found));
+            at = at.max(home + self.parameters.far);
+            // Looking up the home may have moved lines.
+            place = self.tags.find(line | COPY);
+            if place.is_none()
+                && let Some((new, old)) = self.tags.insert(line | COPY)
+            {
+                place = Some(new);
+                self.write_back(old, begin);
+            }
+            if let Some(place) = place {
+                let known = self.tags.line_mut(place);
+                known.present |= missing;
+                known.filled = at.0;
+            }
+        }
+        (at, hits)
+    }
+
+    fn look_up_home(&mut self, line: u64, sectors: u8, begin: Time) -> (Time, u32) {
+        let hit = begin + self.parameters.hit;
+        let place = match self.tags.find(line) {
+            Some(place) => Some(place),
+            None => self.tags.insert(line).map(|(place, old)| {
+                self.write_back(old, begin);
+                place
+            }),
+        };
+        let Some(place) = place else {
+            return (hit, sectors.count_ones());
+        };
+        let known = *self.tags.line(place);
+        let missing = sectors & (!known.present | known.partial);
+        let mut at = hit;
+        if missing != sectors {
+            at = at.max(Time(known.filled));
+        }
+        if missing != 0 {
+            let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
+            let count = fetched.count_ones();
+            at = at.max(self.dram(hit, line, count, false));
+            let known = self.tags.line_mut(place);
+            known.present |= fetched;
+            known.partial &= !fetched;
+            known.filled = known.filled.max(at.0);
+        }
+        (at, (sectors & !missing).count_ones())
+    }
+
+    /// The sectors of all bursts that some sectors lie in.
+    fn whole_bursts(&self, sectors: u8) -> u8 {
+        match self.parameters.burst {
+            0 | 1 => sectors,
+            2 => sectors | (sectors & 0b0101) << 1 | (sectors & 0b1010) >> 1,
+            _ => 0xf,
+        }
+    }
+
+    fn write(&mut self, line: u64, sectors: u8, partial: u8, due: Time) {
+        let count = sectors.count_ones();
+        let begin = self.occupy(due, count);
+        self.stats.written_sectors.add(u64::from(count));
+        self.mark_written(line, sectors, partial, begin);
+    }
+
+    fn mark_written(&mut self, line: u64, sectors: u8, partial: u8, begin: Time) {
+        if self.parameters.halves > 1
+            && let Some(copy) = self.tags.find(line | COPY)
+        {
+            self.tags.line_mut(copy).present &= !sectors;
+        }
+        let place = match self.tags.find(line) {
+            Some(place) => Some(place),
+            None => self.tags.insert(line).map(|(place, old)| {
+                self.write_back(old, begin);
+                place
+            }),
+        };
+        if let Some(place) = place {
+            let known = self.tags.line_mut(place);
+            let whole = sectors & !partial;
+            known.partial = known.partial & !whole | partial & !known.present;
+            known.present |= sectors;
+            known.dirty |= sectors;
+        }
+    }
+
+    /// Writes the dirty sectors of a line that had to leave.
+    fn write_back(&mut self, old: Option<Evicted>, at: Time) {
+        if let Some(old) = old
+            && old.line.dirty != 0
+        {
+            self.dram(at, old.key, old.line.dirty.count_ones(), true);
+        }
+    }
+
+    fn dram(&mut self, at: Time, line: u64, sectors: u32, write: bool) -> Time {
+        let bytes = u64::from(sectors) * SECTOR;
+        if write {
+            self.stats.dram_written.add(bytes);
+        } else {
+            self.stats.dram_read.add(bytes);
+        }
+        let (hits, misses) = (self.dram.row_hits, self.dram.row_misses);
+        let dram = &self.parameters.dram;
+        let done = self.dram.access(dram, at, line, sectors, write);
+        self.stats.row_hits.add(self.dram.row_hits - hits);
+        self.stats.row_misses.add(self.dram.row_misses - misses);
+        done
+    }
+
+    /// Performs a strong access and answers it.
+    fn strong(
+        &mut self,
+        mut request: Box<StrongRequest>,
+        sender: PartitionId,
+        due: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        self.perform(&mut request);
+        if !self.parameters.timed {
+            let message = Message::Performed(request);
+            outbox.send(self.parameters.reply, sender, due, Bytes(0), message);
+            return;
+        }
+        let at = self.strong_time(&request, sender, due);
+        let payload = match request.action {
+            StrongAction::Load => SECTOR as u32,
+            StrongAction::Atomic(_, kind) => kind.bytes() * request.lanes.len() as u32,
+            StrongAction::Store | StrongAction::Reduce(..) => 0,
+        };
+        self.reply(sender, at, payload, Message::Performed(request));
+    }
+
+    fn strong_time(&mut self, request: &StrongRequest, sender: PartitionId, due: Time) -> Time {
+        let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
+        self.stats.strong_sectors.increment();
+        match request.action {
+            StrongAction::Load => {
+                let begin = self.occupy(due, 1);
+                let (at, hits) = self.look_up(line, sector, self.is_far(sender), begin);
+                self.stats.strong_hits.add(u64::from(hits));
+                at
+            }
+            StrongAction::Store => {
+                let begin = self.occupy(due, 1);
+                self.stats.strong_hits.increment();
+                let partial = if request.mask == u32::MAX { 0 } else { sector };
+                self.mark_written(line, sector, partial, begin);
+                begin + self.parameters.hit
+            }
+            StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
+                let p = &self.parameters;
+                let busy = match most_alike(&request.lanes) {
+                    1 => p.atomic_sector,
+                    lanes => p.atomic_sector.max(p.atomic_lane * u64::from(lanes)),
+                };
+                let latency = p.atomic;
+                let begin = due.max(self.atomic_free);
+                self.atomic_free = begin + busy;
+                let (at, hits) = self.look_up_home(line, sector, begin);
+                self.stats.strong_hits.add(u64::from(hits));
+                self.mark_written(line, sector, 0, begin);
+                at + busy + Duration(latency.0.saturating_sub(self.parameters.hit.0))
+            }
+        }
+    }
+
+    fn perform(&mut self, request: &mut StrongRequest) {
+        self.stats.strong_accesses.increment();
+        let sector = request.sector;
+        match request.action {
+            StrongAction::Load => request.bytes = self.value(sector),
+            StrongAction::Store => self.log.write(sector, &request.bytes, request.mask, 0),
+            StrongAction::Atomic(function, kind) | StrongAction::Reduce(function, kind) => {
+                let mut bytes = self.value(sector);
+                let mut mask = 0;
+                let size = kind.bytes() as usize;
+                self.stats.atomic_lanes.add(request.lanes.len() as u64);
+                for access in &mut request.lanes {
+                    let at = usize::from(access.offset);
+                    let mut cell = [0; 8];
+                    cell[..size].copy_from_slice(&bytes[at..at + size]);
+                    let old = u64::from_le_bytes(cell);
+                    let new = atomic::apply(function, kind, old, access.operand, access.second)
+                        .expect("the SM sends what can be performed");
+                    bytes[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+                    mask |= (((1u64 << size) - 1) as u32) << at;
+                    access.operand = old;
+                }
+                self.log.write(sector, &bytes, mask, 0);
+            }
+        }
+    }
+
+    fn value(&self, sector: u64) -> SectorBytes {
+        let mut bytes = self.contents.sector(sector);
+        self.log.overlay(sector, &mut bytes);
+        bytes
+    }
+
+    /// Writes what is not in contents. The log is empty between epochs.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&(self.free, self.atomic_free, self.sequence));
+        writer.write(&self.stats);
+        writer.write(&self.tags.saved());
+        writer.write(&self.dram);
+        let mut replies: Vec<&Reply> = self.replies.iter().map(|reply| &reply.0).collect();
+        replies.sort_unstable();
+        writer.write(&replies);
+    }
+
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        let malformed = |what| LoadError::Malformed { what };
+        (self.free, self.atomic_free, self.sequence) = reader.read()?;
+        self.stats = reader.read()?;
+        let (sets, ways) = if self.parameters.timed {
+            (self.parameters.sets, self.parameters.ways)
+        } else {
+            (0, 0)
+        };
+        let lines = sets as usize * ways as usize;
+        self.tags = SectorCache::from_saved(&reader.read()?, sets, lines)
+            .ok_or(malformed("tags of another cache"))?;
+        let dram: Dram = reader.read()?;
+        if !dram.fits(&self.parameters.dram) {
+            return Err(malformed("another number of DRAM banks"));
+        }
+        self.dram = dram;
+        let replies: Vec<Reply> = reader.read()?;
+        self.replies = replies.into_iter().map(Reverse).collect();
+        self.log.clear();
+        Ok(())
+    }
+}
+
+/// The most lanes that want one word.
+fn most_alike(lanes: &[LaneAccess]) -> u32 {
+    let mut words = [0u8; 32];
+    let mut most = 1;
+    for access in lanes {
+        let count = &mut words[usize::from(access.offset / 2) % 32];
+        *count += 1;
+        most = most.max(*count);
+    }
+    u32::from(most)
+}

@@ -1,0 +1,461 @@
+//! The cycle of timing mode: who issues, and what it costs.
+
+use std::ops::Range;
+
+use lockstep_engine::{Inbox, Outbox};
+use lockstep_units::{Clock, Cycle};
+
+use super::load_store::{Access, LineSet, Manner};
+use super::stall::Reason;
+use super::{NO_GROUP, PENDING, SubCore, board};
+use crate::message::Message;
+use crate::parameters::SmParameters;
+use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
+use crate::sm::access::{Done, Traffic};
+use crate::sm::execute::Effect;
+use crate::sm::port::{NOBODY, Now};
+use crate::sm::{Issue, Sm};
+
+/// Free instructions that may go with one issue; a loop of nothing else still takes time.
+const FREE: u32 = 64;
+
+/// What an instruction that is accounted for takes.
+struct Cost {
+    /// When its results are there, or [`PENDING`].
+    ready: u64,
+    /// Whether they come from global or local memory.
+    long: bool,
+    /// When its operands were read.
+    operands: u64,
+}
+
+impl Sm {
+    pub(in crate::sm) fn run_timing(
+        &mut self,
+        cycles: Range<Cycle>,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let start = cycles.start.0;
+        let mut clock = Clock::new(self.clock());
+        clock.seek(self.clock().edge(cycles.start));
+        let mut next_message = self.next_message(inbox);
+        while clock.cycle() < cycles.end {
+            let now = Now {
+                cycle: clock.cycle().0,
+                time: clock.time(),
+                since: (clock.cycle().0 - start) as u16,
+            };
+            let due = next_message.min(self.fence_due);
+            if due <= now.cycle || !self.sleepers.is_empty() {
+                self.receive(now, inbox, outbox);
+                next_message = self.next_message(inbox);
+            }
+            let next = self.issue_cycle(now, outbox);
+            if self.fault.is_some() {
+                return;
+            }
+            self.flush_wanted(now, outbox);
+            if next <= now.cycle + 1 {
+                clock.advance();
+                continue;
+            }
+            let asleep = self.sleepers.iter().map(|(until, _)| *until).min();
+            let next = next
+                .min(next_message)
+                .min(self.fence_due)
+                .min(asleep.unwrap_or(u64::MAX));
+            if next >= cycles.end.0 {
+                return;
+            }
+            clock.seek(self.clock().edge(Cycle(next.max(now.cycle + 1))));
+        }
+    }
+
+    #[inline]
+    fn flush_wanted(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
+        let Issue::Timing(timing) = &self.issue else {
+            return;
+        };
+        if !timing.fetch.wanted.is_empty() {
+            self.send_wanted(now, outbox);
+        }
+    }
+
+    /// Lets every sub-core issue, and says when the next one could.
+    fn issue_cycle(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) -> u64 {
+        let mut next = PENDING;
+        for sub_core in 0..self.parameters.sub_cores as usize {
+            let Issue::Timing(timing) = &mut self.issue else {
+                return PENDING;
+            };
+            let core = &mut timing.sub_cores[sub_core];
+            let asleep = core.asleep.max(core.hold);
+            if asleep > now.cycle {
+                next = next.min(asleep);
+                continue;
+            }
+            let full = timing.memory.is_full();
+            let mut left = self.ready & timing.comb << sub_core;
+            let mut eligible = 0;
+            let mut later = PENDING;
+            while left != 0 {
+                let slot = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let pipe = usize::from(timing.pipes[slot]);
+                if full && pipe == Pipe::LoadStore as usize {
+                    continue;
+                }
+                let at = timing.issue_at[slot].max(core.pipes[pipe]);
+                if at <= now.cycle {
+                    eligible |= 1 << slot;
+                } else {
+                    later = later.min(at);
+                }
+            }
+            let Some(slot) = core.scheduler.pick(eligible, &timing.ages) else {
+                core.asleep = later;
+                next = next.min(later);
+                continue;
+            };
+            core.asleep = now.cycle + 1;
+            self.progress = now.cycle;
+            self.issue_timed(slot, sub_core, now, outbox);
+            if self.fault.is_some() {
+                return next;
+            }
+            if let Issue::Timing(timing) = &self.issue {
+                let core = &timing.sub_cores[sub_core];
+                next = next.min(core.asleep.max(core.hold));
+            }
+        }
+        next
+    }
+
+    /// Issues one instruction of a warp, and the free ones before it.
+    fn issue_timed(
+        &mut self,
+        slot: u8,
+        sub_core: usize,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        for _ in 0..FREE {
+            let warp = &self.warps[usize::from(slot)];
+            let (pc, block) = (warp.convergence.pc(), usize::from(warp.block));
+            let (effect, free) = self.execute(slot, now, outbox);
+            if effect == Effect::Failed {
+                return;
+            }
+            // A block that ended took its launch along; then nothing is left to be timed.
+            if self.contexts[block].is_some() && effect != Effect::Again {
+                self.account(slot, sub_core, pc, block, effect, now, outbox);
+            }
+            if self.ready >> slot & 1 == 0 {
+                return;
+            }
+            self.refresh(slot, now.cycle + u64::from(!free));
+            let Issue::Timing(timing) = &self.issue else {
+                return;
+            };
+            if !free || timing.issue_at[usize::from(slot)] > now.cycle {
+                return;
+            }
+        }
+    }
+
+    /// Books the time that an instruction takes.
+    fn account(
+        &mut self,
+        slot: u8,
+        sub_core: usize,
+        pc: u32,
+        block: usize,
+        effect: Effect,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let context = self.contexts[block].as_ref();
+        let Some(step) = context.and_then(|context| context.plan().step(pc)) else {
+            return;
+        };
+        let step = &step.clone();
+        let launch = context.map_or(0, |context| context.id.0);
+        if !step.free {
+            self.count_stalls(slot, sub_core, block, now);
+        }
+        let cost = match effect {
+            Effect::Memory(done) => {
+                self.access_cost(slot, sub_core, pc, block, step, done, now, outbox)
+            }
+            _ => self.compute_cost(sub_core, step, launch, now),
+        };
+        let taken = self.warps[usize::from(slot)].convergence.pc() != pc.wrapping_add(1);
+        let Issue::Timing(timing) = &mut self.issue else {
+            return;
+        };
+        let parameters = &*self.parameters;
+        let board = &mut timing.boards[usize::from(slot)];
+        let mut stall = u64::from(!step.free);
+        let mut reason = Reason::Wait;
+        if step.native {
+            stall = u64::from(step.stall);
+            match step.kind {
+                Kind::CloseCopies => board.close_copies(step.write_counter, now.cycle),
+                _ => board.raise(step.write_counter, cost.ready, cost.long),
+            }
+            board.raise(step.read_counter, cost.operands, false);
+        } else if let Some(context) = &self.contexts[block] {
+            let hazard = context.plan().hazard(pc);
+            for row in board::rows(hazard.writes) {
+                if let Some(at) = board.rows.get_mut(row) {
+                    *at = cost.ready;
+                }
+            }
+            let predicate = if step.free {
+                0
+            } else {
+                parameters.predicate_latency
+            };
+            for row in board::rows(hazard.predicate_writes) {
+                if let Some(at) = board.predicates.get_mut(row) {
+                    *at = now.cycle + predicate;
+                }
+            }
+        }
+        match step.kind {
+            Kind::Flow if taken && !step.free => {
+                stall = stall.max(parameters.branch_latency);
+                reason = Reason::BranchResolving;
+                board.line = 0;
+            }
+            Kind::Barrier => reason = Reason::Barrier,
+            Kind::Fence => reason = Reason::Membar,
+            Kind::Sleep => reason = Reason::Sleeping,
+            _ => {}
+        }
+        board.next = board.next.max(now.cycle + stall);
+        board.next_reason = reason as u8;
+        if !step.free {
+            board.issued = now.cycle;
+            timing.sub_cores[sub_core].occupy(step, now.cycle, parameters);
+        }
+    }
+
+    /// What an instruction without memory takes.
+    fn compute_cost(&mut self, sub_core: usize, step: &Step, launch: u32, now: Now) -> Cost {
+        let mut begin = now.cycle;
+        if matches!(step.kind, Kind::Exchange | Kind::Fence)
+            && let Issue::Timing(timing) = &mut self.issue
+        {
+            let interval = u64::from(step.interval);
+            let memory = &mut timing.memory;
+            let (taken, room) = if step.kind == Kind::Fence {
+                let wait = self.parameters.fence_passes;
+                memory.drain(sub_core, now.cycle, wait, interval)
+            } else {
+                memory.enter(sub_core, now.cycle, 1, interval)
+            };
+            if step.constant != NO_CONSTANT {
+                let there = timing.fetch.constant(launch, step.constant, taken);
+                begin = begin.max(there);
+            }
+            timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;
+            begin = begin.max(taken);
+        }
+        let latency = if step.free { 0 } else { u64::from(step.latency) };
+        Cost {
+            ready: begin + latency,
+            long: false,
+            operands: begin + u64::from(step.operands),
+        }
+    }
+
+    /// What a memory instruction takes; sends for what it needs from L2.
+    fn access_cost(
+        &mut self,
+        slot: u8,
+        sub_core: usize,
+        pc: u32,
+        block: usize,
+        step: &Step,
+        done: Done,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Cost {
+        let parameters = &*self.parameters;
+        let lines = match done.traffic {
+            Traffic::Global { .. } | Traffic::Local { .. } => {
+                Some(LineSet::of(self.port.found.sectors()))
+            }
+            _ => None,
+        };
+        let passes = match done.traffic {
+            Traffic::Shared {
+                passes,
+                conflicts,
+                atomic: true,
+            } => u64::from(2 * passes + conflicts),
+            Traffic::Shared { passes, .. } => u64::from(passes),
+            Traffic::Global { .. } | Traffic::Local { .. } => {
+                let lines = lines.as_ref().map_or(0, LineSet::len) + usize::from(done.strong_lines);
+                (lines as u64).div_ceil(parameters.l1_lines_per_cycle).max(1)
+            }
+            Traffic::Constant | Traffic::None => 1,
+        };
+        let Issue::Timing(timing) = &mut self.issue else {
+            return Cost {
+                ready: now.cycle,
+                long: false,
+                operands: now.cycle,
+            };
+        };
+        let interval = u64::from(step.interval);
+        let (taken, room) = timing.memory.enter(sub_core, now.cycle, passes, interval);
+        timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;
+        let last = taken + passes - 1;
+        let operands = taken + u64::from(step.operands);
+        let words = u64::from(step.words.max(1));
+        let wide = (words - 1) * parameters.wide_global;
+        let store_latency = parameters.store_latency;
+        let (ready, long) = match done.traffic {
+            Traffic::None => (now.cycle + 2, false),
+            Traffic::Constant => (last + parameters.constant_latency, false),
+            Traffic::Shared { conflicts, atomic, .. } => {
+                let latency = if atomic {
+                    let conflict = parameters.shared_atomic_conflict;
+                    (parameters.shared_atomic_latency + u64::from(conflicts) * conflict)
+                        .saturating_sub(passes - 1)
+                } else if words >= 4 {
+                    parameters.shared_latency + parameters.wide_shared
+                } else {
+                    parameters.shared_latency
+                };
+                (last + latency, false)
+            }
+            Traffic::Global { .. } | Traffic::Local { .. } => {
+                let group = if step.copies && step.native {
+                    timing.boards[usize::from(slot)].open_copies()
+                } else {
+                    NO_GROUP
+                };
+                let access = Access {
+                    slot,
+                    block,
+                    pc,
+                    manner: match done.traffic {
+                        Traffic::Local { write: true } => Manner::StoreOwn,
+                        Traffic::Global { write: true } => Manner::Store,
+                        _ if step.past => Manner::LoadPast,
+                        _ => Manner::Load,
+                    },
+                    transaction: done.transaction,
+                    group,
+                    taken,
+                    hit: last + parameters.l1_latency + wide,
+                    fill: wide,
+                    partial: self.port.partial,
+                };
+                let ready = match lines {
+                    Some(set) if set.len() > 0 => self.access_lines(&set, &access, outbox),
+                    _ if done.transaction != NOBODY => PENDING,
+                    _ => access.hit,
+                };
+                if access.manner == Manner::Store
+                    && let Some(block) = self.blocks[block].as_mut()
+                {
+                    block.stored = last + store_latency;
+                }
+                if group != NO_GROUP
+                    && let Issue::Timing(timing) = &mut self.issue
+                {
+                    timing.boards[usize::from(slot)].copy(ready);
+                    // The registers of a copy are free once they are read.
+                    return Cost {
+                        ready: operands,
+                        long: true,
+                        operands,
+                    };
+                }
+                (ready, true)
+            }
+        };
+        Cost {
+            ready,
+            long,
+            operands,
+        }
+    }
+
+    /// Says what the warp did since its last issue.
+    #[inline]
+    fn count_stalls(&mut self, slot: u8, sub_core: usize, block: usize, now: Now) {
+        let Issue::Timing(timing) = &self.issue else {
+            return;
+        };
+        let Some(block) = self.blocks[block].as_mut() else {
+            return;
+        };
+        let index = usize::from(slot);
+        let board = &timing.boards[index];
+        let stalls = &mut block.counters.stalls;
+        stalls[Reason::Selected as usize] += 1;
+        let mut at = board.issued + 1;
+        let mut until = |end: u64, reason: usize| {
+            let end = end.min(now.cycle);
+            if end > at {
+                stalls[reason] += end - at;
+                at = end;
+            }
+        };
+        until(board.next, usize::from(board.next_reason));
+        until(timing.issue_at[index], usize::from(board.reason));
+        let pipe = usize::from(timing.pipes[index]);
+        let busy = timing.sub_cores[sub_core].pipes[pipe];
+        let throttle = if pipe == Pipe::LoadStore as usize {
+            Reason::LgThrottle
+        } else {
+            Reason::MathPipeThrottle
+        };
+        until(busy, throttle as usize);
+        until(now.cycle, Reason::NotSelected as usize);
+    }
+}
+
+impl SubCore {
+    /// Keeps the pipe and the register banks of an instruction busy.
+    #[inline]
+    fn occupy(&mut self, step: &Step, cycle: u64, parameters: &SmParameters) {
+        let interval = u64::from(step.interval);
+        let [heavy, any] = [Pipe::FmaHeavy as usize, Pipe::Fma as usize];
+        match step.pipe {
+            Pipe::LoadStore => {}
+            Pipe::Fma if parameters.split_multiply => {
+                // Either half takes two cycles for a warp.
+                let busy = cycle + 2 * interval;
+                if self.light <= cycle {
+                    self.light = busy;
+                } else {
+                    self.pipes[heavy] = busy;
+                }
+                self.pipes[any] = self.light.min(self.pipes[heavy]);
+            }
+            Pipe::FmaHeavy if parameters.split_multiply => {
+                self.pipes[heavy] = cycle + interval;
+                self.pipes[any] = self.light.min(self.pipes[heavy]);
+            }
+            Pipe::Fma | Pipe::FmaHeavy => {
+                self.pipes[heavy] = cycle + interval;
+                self.pipes[any] = cycle + interval;
+            }
+            pipe => self.pipes[pipe as usize] = cycle + interval,
+        }
+        let mut over = 0;
+        for (bank, reads) in self.banks.iter_mut().zip(step.reads) {
+            *bank = cycle.max(*bank) + u64::from(reads);
+            over = over.max(bank.saturating_sub(cycle + parameters.read_window));
+        }
+        // Reads that do not fit in their window hold up what comes after.
+        self.hold = cycle + 1 + over;
+    }
+}

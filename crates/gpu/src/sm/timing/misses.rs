@@ -1,0 +1,112 @@
+//! Sectors on their way from L2 to an SM, and who waits for them.
+
+use serde::{Deserialize, Serialize};
+
+use super::fetch::Wanted;
+
+/// No miss.
+pub const NO_MISS: u32 = u32::MAX;
+
+/// Who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sm) enum Owner {
+    /// Loads, through L1.
+    Data,
+    /// Instruction fetch.
+    Fetch(Wanted),
+}
+
+/// Sectors of one line on their way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(in crate::sm) struct Miss {
+    /// Line.
+    pub line: u64,
+    /// Its sectors.
+    pub sectors: u8,
+    /// Who asked.
+    pub owner: Owner,
+    /// Transactions that wait.
+    pub waiters: Vec<u32>,
+    /// An older miss of the same line, or [`NO_MISS`].
+    pub next: u32,
+}
+
+/// All misses of an SM, by number; numbers are used again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(in crate::sm) struct Misses {
+    slots: Vec<Miss>,
+    free: Vec<u32>,
+    /// Sectors on their way.
+    pub sectors: u32,
+}
+
+impl Misses {
+    /// Opens one.
+    pub fn open(&mut self, line: u64, sectors: u8, owner: Owner, next: u32) -> u32 {
+        self.sectors += sectors.count_ones();
+        match self.free.pop() {
+            Some(number) => {
+                let miss = &mut self.slots[number as usize];
+                miss.waiters.clear();
+                (miss.line, miss.sectors) = (line, sectors);
+                (miss.owner, miss.next) = (owner, next);
+                number
+            }
+            None => {
+                self.slots.push(Miss {
+                    line,
+                    sectors,
+                    owner,
+                    waiters: Vec::new(),
+                    next,
+                });
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    /// One that is open.
+    #[inline]
+    pub fn get_mut(&mut self, number: u32) -> &mut Miss {
+        &mut self.slots[number as usize]
+    }
+
+    /// Makes a transaction wait for the misses of a chain that bring some of the sectors. Says
+    /// for how many it waits.
+    pub fn wait(&mut self, mut number: u32, sectors: u8, transaction: u32) -> u16 {
+        let mut count = 0;
+        while number != NO_MISS {
+            let miss = &mut self.slots[number as usize];
+            if miss.sectors & sectors != 0 {
+                miss.waiters.push(transaction);
+                count += 1;
+            }
+            number = miss.next;
+        }
+        count
+    }
+
+    /// Takes a miss out of the chain that begins at `head`, and gives the new head.
+    pub fn unlink(&mut self, head: u32, number: u32) -> u32 {
+        let after = self.slots[number as usize].next;
+        if head == number {
+            return after;
+        }
+        let mut at = head;
+        while at != NO_MISS {
+            let next = self.slots[at as usize].next;
+            if next == number {
+                self.slots[at as usize].next = after;
+                break;
+            }
+            at = next;
+        }
+        head
+    }
+
+    /// Closes one; its list of waiters is taken out by the caller before.
+    pub fn close(&mut self, number: u32) {
+        self.sectors -= self.slots[number as usize].sectors.count_ones();
+        self.free.push(number);
+    }
+}

@@ -1,0 +1,326 @@
+//! Timing mode: sub-cores, schedulers, latencies, the memory pipe.
+//!
+//! Values move at issue as in functional mode; here is decided when. Each sub-core issues one
+//! instruction a cycle from a warp that has its instruction, whose operands are ready and whose
+//! unit is free. With SASS the compiler's control bits say when operands are ready; without, a
+//! scoreboard by rows does. What instructions cost is read from the [`Plan`](crate::plan::Plan) of
+//! their module.
+//!
+//! | file | what |
+//! |---|---|
+//! | `issue.rs` | the cycle: who issues, what it costs |
+//! | `board.rs` | dependence counters, rows, groups of copies |
+//! | `fetch.rs` | instruction caches, constants |
+//! | `load_store.rs` | the memory pipe and L1 |
+//! | `misses.rs` | sectors on their way from L2 |
+//! | `stall.rs` | why warps wait |
+//!
+//! Start reading at [`Sm::run_timing`](super::Sm::run_timing).
+
+mod board;
+mod fetch;
+mod issue;
+mod load_store;
+mod misses;
+pub mod stall;
+
+use serde::{Deserialize, Serialize};
+
+use super::scheduler::{Ages, WarpScheduler};
+use super::warp::Warp;
+use crate::launch::LaunchContext;
+use crate::parameters::SmParameters;
+use crate::plan::{Kind, NO_CONSTANT, PIPES, Pipe};
+use board::Board;
+pub use fetch::CODE_LINES;
+use fetch::Fetch;
+use load_store::LoadStore;
+use stall::Reason;
+
+/// A cycle that is not known yet.
+pub(super) const PENDING: u64 = u64::MAX;
+
+/// Dependence counters of a warp (SASS).
+const COUNTERS: usize = 6;
+
+/// No group of copies.
+pub(super) const NO_GROUP: u32 = u32::MAX;
+
+/// One sub-core.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct SubCore {
+    scheduler: WarpScheduler,
+    /// Cycle from which each pipe takes another instruction.
+    pipes: [u64; PIPES],
+    /// Cycle from which the light half of the multiply-add unit does.
+    light: u64,
+    /// Cycle until which each bank of registers is being read.
+    banks: [u64; 2],
+    /// Nobody here can issue before, as far as is known.
+    asleep: u64,
+    /// Nobody here may issue before: registers are being read.
+    hold: u64,
+}
+
+/// The issue state of an SM.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    sub_cores: Vec<SubCore>,
+    boards: Vec<Board>,
+    /// Cycle from which the next instruction of each warp could issue, its unit being free.
+    issue_at: [u64; 64],
+    /// Pipe of that instruction.
+    pipes: [u8; 64],
+    ages: Ages,
+    born: u64,
+    /// Warps of the first sub-core; those of others are shifted.
+    comb: u64,
+    fetch: Fetch,
+    memory: LoadStore,
+    /// When the next arrival at a barrier can be counted.
+    barrier_free: u64,
+    /// The launch that came last.
+    launch: u32,
+}
+
+/// [`Timing`] as it is saved.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Saved {
+    sub_cores: Vec<SubCore>,
+    boards: Vec<Board>,
+    issue_at: Vec<u64>,
+    pipes: Vec<u8>,
+    ages: Vec<u64>,
+    born: u64,
+    fetch: Fetch,
+    memory: load_store::Saved,
+    barrier_free: u64,
+    launch: u32,
+}
+
+impl Timing {
+    pub(super) fn new(parameters: &SmParameters) -> Self {
+        let step = parameters.sub_cores.max(1) as usize;
+        Self {
+            sub_cores: vec![
+                SubCore {
+                    scheduler: parameters.scheduler.clone(),
+                    pipes: [0; PIPES],
+                    light: 0,
+                    banks: [0; 2],
+                    asleep: 0,
+                    hold: 0,
+                };
+                step
+            ],
+            boards: vec![Board::default(); parameters.warps as usize],
+            issue_at: [PENDING; 64],
+            pipes: [0; 64],
+            ages: [0; 64],
+            born: 0,
+            comb: (0..64).step_by(step).fold(0, |mask, slot| mask | 1 << slot),
+            fetch: Fetch::new(parameters),
+            memory: LoadStore::new(parameters),
+            barrier_free: 0,
+            launch: u32::MAX,
+        }
+    }
+
+    pub(super) fn saved(&self) -> Saved {
+        Saved {
+            sub_cores: self.sub_cores.clone(),
+            boards: self.boards.clone(),
+            issue_at: self.issue_at.to_vec(),
+            pipes: self.pipes.to_vec(),
+            ages: self.ages.to_vec(),
+            born: self.born,
+            fetch: self.fetch.clone(),
+            memory: self.memory.saved(),
+            barrier_free: self.barrier_free,
+            launch: self.launch,
+        }
+    }
+
+    /// Takes on what was saved; false if it does not fit.
+    pub(super) fn restore(&mut self, saved: Saved, parameters: &SmParameters) -> bool {
+        let lengths = saved.sub_cores.len() == self.sub_cores.len()
+            && saved.boards.len() == self.boards.len();
+        let (Ok(issue_at), Ok(pipes), Ok(ages)) = (
+            saved.issue_at.try_into(),
+            saved.pipes.try_into(),
+            saved.ages.try_into(),
+        ) else {
+            return false;
+        };
+        let Some(memory) = LoadStore::from_saved(saved.memory, parameters) else {
+            return false;
+        };
+        if lengths {
+            self.sub_cores = saved.sub_cores;
+            self.boards = saved.boards;
+            (self.issue_at, self.pipes, self.ages) = (issue_at, pipes, ages);
+            self.born = saved.born;
+            (self.fetch, self.memory) = (saved.fetch, memory);
+            (self.barrier_free, self.launch) = (saved.barrier_free, saved.launch);
+        }
+        lengths
+    }
+
+    /// A block has come; `alone` if no other launch is here.
+    pub(super) fn start_block(&mut self, context: &LaunchContext, alone: bool, cold: bool) {
+        let launch = context.id.0;
+        if self.launch != launch {
+            self.launch = launch;
+            let instructions = context.launch.module.code.len();
+            let module = context.launch.module_id;
+            self.fetch.start(module, instructions, alone, cold);
+            self.memory.start_launch(context.l1_ways, alone);
+        }
+    }
+
+    pub(super) fn start_warp(&mut self, slot: u8, warp: &Warp, native: bool, cycle: u64) {
+        let (rows, predicates) = if native {
+            (0, 0)
+        } else {
+            (warp.registers.len(), warp.predicates.len())
+        };
+        self.boards[usize::from(slot)].start(rows, predicates, cycle);
+        self.born += 1;
+        self.ages[usize::from(slot)] = self.born;
+    }
+
+    /// Counts an arrival at a barrier, and says when those who wait could go on if it is the
+    /// last.
+    pub(super) fn arrive(&mut self, cycle: u64, parameters: &SmParameters) -> u64 {
+        let at = cycle.max(self.barrier_free);
+        self.barrier_free = at + parameters.barrier_interval;
+        at + parameters.barrier_latency
+    }
+
+    /// Finds out when the next instruction of a warp can issue, not before `cycle`.
+    pub(super) fn schedule(
+        &mut self,
+        slot: u8,
+        warp: &Warp,
+        context: Option<&LaunchContext>,
+        cycle: u64,
+    ) {
+        let index = usize::from(slot);
+        let sub_core = index % self.sub_cores.len();
+        let board = &mut self.boards[index];
+        board.next = board.next.max(cycle);
+        let pc = warp.convergence.pc();
+        let planned = context.and_then(|context| Some((context, context.plan().step(pc)?)));
+        let Some((context, step)) = planned else {
+            // Executing it will say what is wrong.
+            self.issue_at[index] = board.next;
+            self.sub_cores[sub_core].asleep = 0;
+            return;
+        };
+        self.pipes[index] = step.pipe as u8;
+        let mut at = board.next;
+        board.reason = board.next_reason;
+        let launch = context.id.0;
+        let line = self.fetch.number(context.launch.module_id, pc);
+        if board.line != line {
+            let there = self.fetch.line(sub_core, line, at);
+            if there == PENDING {
+                self.fetch.waiting |= 1 << slot;
+            } else {
+                board.line = line;
+            }
+            if there > at {
+                at = there;
+                board.reason = Reason::NoInstruction as u8;
+            }
+        }
+        if step.constant != NO_CONSTANT && step.pipe != Pipe::LoadStore {
+            let there = self.fetch.constant(launch, step.constant, at);
+            if there > at {
+                at = there;
+                board.reason = Reason::ImcMiss as u8;
+            }
+        }
+        if step.native {
+            let (mut ready, long) = board.counters_zero(step.wait_mask);
+            if let Kind::Await {
+                counter,
+                at_most,
+                also,
+            } = step.kind
+            {
+                ready = ready
+                    .max(board.counters_zero(also).0)
+                    .max(board.counter_at_most(counter, at_most));
+            }
+            if ready > at {
+                at = ready;
+                board.reason = if long {
+                    Reason::LongScoreboard
+                } else {
+                    Reason::ShortScoreboard
+                } as u8;
+            }
+        } else {
+            let ready = board.rows_ready(context.plan().hazard(pc));
+            if ready > at {
+                at = ready;
+                board.reason = if ready == PENDING {
+                    Reason::LongScoreboard
+                } else {
+                    Reason::ShortScoreboard
+                } as u8;
+            }
+        }
+        self.issue_at[index] = at;
+        let core = &mut self.sub_cores[sub_core];
+        core.asleep = core.asleep.min(at);
+    }
+
+    /// The next cycle in which a warp of `ready` can issue.
+    pub(super) fn next_cycle(&self, ready: u64) -> Option<u64> {
+        let mut left = ready;
+        let mut next = PENDING;
+        while left != 0 {
+            let slot = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let core = &self.sub_cores[slot % self.sub_cores.len()];
+            let pipe = usize::from(self.pipes[slot]);
+            if pipe == Pipe::LoadStore as usize && self.memory.is_full() {
+                continue;
+            }
+            next = next.min(self.issue_at[slot].max(core.pipes[pipe]));
+        }
+        (next != PENDING).then_some(next)
+    }
+
+    /// What memory owed a warp has come.
+    pub(super) fn complete(
+        &mut self,
+        slot: u8,
+        pc: u32,
+        context: &LaunchContext,
+        group: u32,
+        cycle: u64,
+    ) {
+        let board = &mut self.boards[usize::from(slot)];
+        if group != NO_GROUP {
+            board.copied(group, cycle);
+        }
+        let plan = context.plan();
+        let Some(step) = plan.step(pc) else {
+            return;
+        };
+        if step.native {
+            if group == NO_GROUP {
+                board.lower(step.write_counter, cycle);
+            }
+        } else {
+            for row in board::rows(plan.hazard(pc).writes) {
+                if let Some(at) = board.rows.get_mut(row) {
+                    *at = cycle;
+                }
+            }
+        }
+    }
+}
