@@ -1,6 +1,6 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
-use crate::{coverage, process, project, simulator, validate, workloads};
+use crate::{configuration, coverage, process, project, simulator, validate, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fmt::Write;
@@ -28,6 +28,10 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/cuda_calls.md",
         make: || Ok(format!("{NOTICE}{}", coverage::page()?)),
+    },
+    Page {
+        path: "docs/reference/configuration.md",
+        make: || configuration::page(NOTICE),
     },
     Page {
         path: "docs/reference/workloads.md",

@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod configuration;
 mod coverage;
 mod cuda;
 mod demo;

@@ -36,6 +36,10 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         text: include_str!("../../../configs/gpus/h100.toml"),
     },
     CatalogueEntry {
+        name: "rtx3080ti",
+        text: include_str!("../../../configs/gpus/rtx3080ti.toml"),
+    },
+    CatalogueEntry {
         name: "a100",
         text: include_str!("../../../configs/gpus/a100.toml"),
     },
@@ -46,6 +50,18 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
     CatalogueEntry {
         name: "v100",
         text: include_str!("../../../configs/gpus/v100.toml"),
+    },
+    CatalogueEntry {
+        name: "v100-sst",
+        text: include_str!("../../../configs/gpus/v100-sst.toml"),
+    },
+    CatalogueEntry {
+        name: "sst-listing1",
+        text: include_str!("../../../configs/gpus/sst-listing1.toml"),
+    },
+    CatalogueEntry {
+        name: "p100",
+        text: include_str!("../../../configs/gpus/p100.toml"),
     },
 ];
 

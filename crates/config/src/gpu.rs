@@ -368,6 +368,8 @@ pub struct DispatchConfig {
     pub latency: Cycles,
     /// Between two blocks sent out.
     pub interval: Duration,
+    /// Between the starts of two warps on an SM, in SM cycles.
+    pub warp_interval: Cycles,
     /// Kernels resident on the device at a time.
     pub concurrent_kernels: u32,
     /// Which SM receives the next block, by name.
@@ -382,6 +384,8 @@ pub struct LaunchConfig {
     pub start: Cycles,
     /// From the end of the last block to the kernel being complete, in SM cycles.
     pub finish: Cycles,
+    /// Sectors of L2 that launching a kernel itself looks up.
+    pub l2_sectors: u32,
     /// Most bytes of parameters.
     pub parameters: Bytes,
     /// A kernel that runs for longer is taken to hang, in SM cycles.
@@ -447,7 +451,10 @@ impl GpuConfig {
             ("l1.lines-per-cycle", u64::from(self.l1.lines_per_cycle)),
             ("sm.load-store.queue", u64::from(self.sm.load_store.queue)),
             ("sm.front-end.line", self.sm.front_end.line.0),
-            ("sm.front-end.constant-line", self.sm.front_end.constant_line.0),
+            (
+                "sm.front-end.constant-line",
+                self.sm.front_end.constant_line.0,
+            ),
             ("dram.banks", u64::from(self.dram.banks)),
             ("dram.row", self.dram.row.0),
             ("dram.burst", self.dram.burst.0),
@@ -487,7 +494,11 @@ impl GpuConfig {
             ("dram.banks", u64::from(self.dram.banks), 4096),
             ("dram.efficiency", u64::from(self.dram.efficiency), 100),
             ("l1.sets", u64::from(self.l1.sets), 4096),
-            ("sm.load-store.queue", u64::from(self.sm.load_store.queue), 64),
+            (
+                "sm.load-store.queue",
+                u64::from(self.sm.load_store.queue),
+                64,
+            ),
             (
                 "sm.register-file.banks",
                 u64::from(self.sm.register_file.banks),
@@ -500,7 +511,11 @@ impl GpuConfig {
             ),
             ("sm.front-end.l1", self.sm.front_end.l1.0, 1 << 24),
             ("sm.front-end.l0", self.sm.front_end.l0.0, 1 << 24),
-            ("sm.front-end.constants", self.sm.front_end.constants.0, 1 << 24),
+            (
+                "sm.front-end.constants",
+                self.sm.front_end.constants.0,
+                1 << 24,
+            ),
         ];
         for (key, value, most) in bounded {
             if value > most {

@@ -74,11 +74,17 @@ fn lowest_layers(gpu: &str) -> Result<(Table, GpuConfig), ConfigError> {
     Ok((table, config))
 }
 
+/// A GPU of the catalogue; it may lie above another one, which lies above none.
 fn built_in(entry: &CatalogueEntry) -> Table {
-    entry
-        .text
-        .parse()
-        .expect("files of the catalogue are tested")
+    const TESTED: &str = "files of the catalogue are tested";
+    let mut layer: Table = entry.text.parse().expect(TESTED);
+    let Some(Value::String(base)) = layer.remove("base") else {
+        return layer;
+    };
+    let base = catalogue::find(&base).expect(TESTED);
+    let mut table: Table = base.text.parse().expect(TESTED);
+    merge(&mut table, layer);
+    table
 }
 
 fn read(path: &str) -> Result<String, ConfigError> {
@@ -247,6 +253,13 @@ mod tests {
             let table = parse("written", &to_toml(&config)).unwrap();
             assert_eq!(typed("written", &table).unwrap(), config);
             assert!(!entry.title().is_empty());
+            config
+                .check()
+                .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+            let layer: Table = entry.text.parse().unwrap();
+            let known = built_in(&CATALOGUE[0]);
+            let layer = layer.into_iter().filter(|(key, _)| key != "base").collect();
+            refuse_unknown(entry.name, &layer, &known).unwrap();
         }
     }
 
@@ -258,6 +271,7 @@ mod tests {
                     .split_once('=')
                     .is_some_and(|(_, value)| value.contains(|c: char| c.is_ascii_digit()));
                 let named = line.starts_with("name")
+                    || line.starts_with("base")
                     || line.starts_with("kind")
                     || line.starts_with("compute-capability");
                 assert!(
@@ -339,7 +353,7 @@ mod tests {
     #[test]
     fn an_unknown_gpu_lists_the_known() {
         let error = load::<&str>(Some("h20"), &[]).unwrap_err().to_string();
-        expect!["no GPU is called `h20`; did you mean `h200`?; known: h200, h100, a100, rtx2060, v100; or give the path of a .toml file"]
+        expect!["no GPU is called `h20`; did you mean `h200`?; known: h200, h100, rtx3080ti, a100, rtx2060, v100, v100-sst, sst-listing1, p100; or give the path of a .toml file"]
             .assert_eq(&error);
     }
 

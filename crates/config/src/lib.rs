@@ -9,10 +9,12 @@ mod capability;
 mod catalogue;
 mod error;
 pub mod gpu;
+mod import;
 mod layers;
 
 pub use capability::ComputeCapability;
 pub use catalogue::{CATALOGUE, CatalogueEntry, DEFAULT_GPU, find};
 pub use error::ConfigError;
 pub use gpu::GpuConfig;
+pub use import::{Imported, import};
 pub use layers::{load, to_toml};

@@ -1,7 +1,7 @@
 //! What blocks count on their way through an SM, summed up by launch.
 
-use lockstep_isa::instruction::MIXES;
 use crate::sm::timing::stall::REASONS;
+use lockstep_isa::instruction::MIXES;
 use serde::{Deserialize, Serialize};
 
 /// Sums over the blocks of a launch. All of them are sums, so no order can show.

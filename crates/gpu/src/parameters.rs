@@ -21,6 +21,8 @@ pub struct SmParameters {
     pub warps: u32,
     /// Block slots.
     pub blocks: u32,
+    /// Cycles between the starts of two warps.
+    pub warp_interval: u64,
     /// Sub-cores.
     pub sub_cores: u32,
     /// The scheduler of each sub-core, to be cloned.
@@ -126,6 +128,7 @@ impl SmParameters {
             sms: config.device.sms,
             warps: config.sm.warps,
             blocks: config.sm.blocks,
+            warp_interval: config.dispatch.warp_interval.0,
             sub_cores: config.sm.sub_cores,
             scheduler,
             latency: latencies(config),
@@ -170,8 +173,8 @@ impl SmParameters {
             instructions_per_line: (config.sm.front_end.line.0 / 16).max(1) as u32,
             l1i_latency: config.sm.front_end.l1_latency.0,
             prefetch: config.sm.front_end.prefetch,
-            constant_lines: (config.sm.front_end.constants.0
-                / config.sm.front_end.constant_line.0) as usize,
+            constant_lines: (config.sm.front_end.constants.0 / config.sm.front_end.constant_line.0)
+                as usize,
             constant_miss: config.sm.front_end.constant_miss.0,
             constant_line: config.sm.front_end.constant_line.0 as u32,
         })

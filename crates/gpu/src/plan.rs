@@ -328,8 +328,7 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
     let kept = |slot: usize, register: u16| {
         before.is_some_and(|before| {
             let reuse = before.shape.control.map_or(0, |control| control.reuse);
-            reuse >> slot & 1 != 0
-                && before.sources[slot].operand == Operand::Register(register)
+            reuse >> slot & 1 != 0 && before.sources[slot].operand == Operand::Register(register)
         })
     };
     let mut seen = [u16::MAX; 4];

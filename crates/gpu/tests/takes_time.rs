@@ -105,13 +105,13 @@ fn accesses() {
         ],
         expect![[r#"
             nothing: 1 functional, 2 timing
-            weak load, used: 4 functional, 468 timing
+            weak load, used: 4 functional, 806 timing
             weak store: 2 functional, 2 timing
-            strong load, used: 204 functional, 297 timing
+            strong load, used: 204 functional, 806 timing
             strong store: 2 functional, 2 timing
-            atomic, used: 204 functional, 516 timing
+            atomic, used: 204 functional, 873 timing
             reduction: 2 functional, 2 timing
-            shared load, used: 4 functional, 42 timing
+            shared load, used: 4 functional, 38 timing
         "#]],
     );
 }
@@ -156,12 +156,12 @@ fn orderings() {
             ("barrier of one warp", &|k| k.sync()),
         ],
         expect![[r#"
-            fence with nothing to order: 2 functional, 2 timing
-            fence of the block after a store: 3 functional, 6 timing
-            fence after a weak store: 100 functional, 100 timing
+            fence with nothing to order: 2 functional, 267 timing
+            fence of the block after a store: 3 functional, 3 timing
+            fence after a weak store: 100 functional, 268 timing
             fence after a strong store: 202 functional, 279 timing
-            release after a weak store: 4 functional, 7 timing
-            weak load after a reduction to its sector: 205 functional, 515 timing
+            release after a weak store: 4 functional, 4 timing
+            weak load after a reduction to its sector: 205 functional, 810 timing
             barrier of one warp: 2 functional, 15 timing
         "#]],
     );

@@ -22,6 +22,14 @@ enum What {
         /// Its name
         name: String,
     },
+    /// Make a GPU file from a sectioned configuration, as SST-GPU reads them
+    Import {
+        /// The configuration; what it does not say comes from `--base`
+        file: std::path::PathBuf,
+        /// GPU of the catalogue below it
+        #[arg(long, default_value = "v100")]
+        base: String,
+    },
 }
 
 impl Gpus {
@@ -36,6 +44,16 @@ impl Gpus {
                         "{}",
                         lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)
                     ),
+                }
+                Ok(0)
+            }
+            Some(What::Import { file, base }) => {
+                let path = file.display().to_string();
+                let text = std::fs::read_to_string(&file).with_context(|| path.clone())?;
+                let imported = lockstep_config::import(&path, &text, &base)?;
+                print!("{}", imported.text);
+                for (key, because) in &imported.unused {
+                    eprintln!("not used: {key} ({because})");
                 }
                 Ok(0)
             }

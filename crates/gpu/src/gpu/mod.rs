@@ -241,9 +241,8 @@ impl Gpu {
                     + stats.written_sectors.get()
                     + stats.fabric_sectors.get()
                     + stats.strong_sectors.get();
-                sum.hits += stats.read_hits.get()
-                    + stats.written_sectors.get()
-                    + stats.strong_hits.get();
+                sum.hits +=
+                    stats.read_hits.get() + stats.written_sectors.get() + stats.strong_hits.get();
                 sum.read += stats.dram_read.get();
                 sum.written += stats.dram_written.get();
             }
@@ -259,8 +258,9 @@ impl Gpu {
         }
         let all = self.slice_counts();
         let before = std::mem::replace(&mut self.counted, all);
+        let own = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
         let counters = &mut records[0].counters;
-        counters.l2_sectors = all.sectors - before.sectors;
+        counters.l2_sectors = all.sectors - before.sectors + own;
         counters.l2_sector_hits = all.hits - before.hits;
         counters.dram_bytes_read = all.read - before.read;
         counters.dram_bytes_written = all.written - before.written;

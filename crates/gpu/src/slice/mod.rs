@@ -26,8 +26,8 @@ use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
-pub use dram::{DRAM_BACK_ENDS, DramParameters};
 use dram::Dram;
+pub use dram::{DRAM_BACK_ENDS, DramParameters};
 
 use crate::cache::{Evicted, SectorCache};
 use crate::memory::{Contents, Log, SECTOR, SectorBytes};
@@ -188,7 +188,13 @@ impl L2Slice {
                     line,
                     sectors,
                     partial,
-                } => self.write(line, sectors, partial, due),
+                } => {
+                    if self.is_far(sender) {
+                        let count = u64::from(sectors.count_ones());
+                        self.stats.fabric_sectors.add(count);
+                    }
+                    self.write(line, sectors, partial, due);
+                }
                 Message::Empty => self.tags.clear(),
                 other => panic!("a slice was sent {other:?}"),
             }
@@ -238,11 +244,10 @@ impl L2Slice {
     fn read(&mut self, line: u64, sectors: u8, far: bool, due: Time) -> Time {
         let count = sectors.count_ones();
         let begin = self.occupy(due, count);
-        self.stats.read_sectors.add(u64::from(count));
         if line >= CODE_LINES {
-            self.stats.read_hits.add(u64::from(count));
             return begin + self.parameters.hit;
         }
+        self.stats.read_sectors.add(u64::from(count));
         let (at, hits) = self.look_up(line, sectors, far, begin);
         self.stats.read_hits.add(u64::from(hits));
         at
@@ -266,7 +271,9 @@ impl L2Slice {
         }
         let hits = (sectors & !missing).count_ones();
         if missing != 0 {
-            self.stats.fabric_sectors.add(u64::from(missing.count_ones()));
+            self.stats
+                .fabric_sectors
+                .add(u64::from(missing.count_ones()));
             let (home, found) = self.look_up_home(line, missing, begin);
             self.stats.read_hits.add(u64::from(found));
             at = at.max(home + self.parameters.far);
@@ -405,6 +412,9 @@ impl L2Slice {
     fn strong_time(&mut self, request: &StrongRequest, sender: PartitionId, due: Time) -> Time {
         let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
         self.stats.strong_sectors.increment();
+        if request.action != StrongAction::Load && self.is_far(sender) {
+            self.stats.fabric_sectors.increment();
+        }
         match request.action {
             StrongAction::Load => {
                 let begin = self.occupy(due, 1);

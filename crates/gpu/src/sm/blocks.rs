@@ -86,7 +86,8 @@ impl Sm {
             let native = context.launch.module.native;
             for warp in &warps {
                 let of = &self.warps[usize::from(*warp)];
-                timing.start_warp(*warp, of, native, now.cycle);
+                let interval = self.parameters.warp_interval;
+                timing.start_warp(*warp, of, native, now.cycle, interval);
             }
         }
         self.contexts[slot] = Some(context);

@@ -8,7 +8,6 @@ use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Streng
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask, Operand, Row};
 
-use super::{Issue, Sm};
 use super::access::{self, Done};
 use super::barrier::{BARRIERS, Barrier, Reduced};
 use super::flow;
@@ -16,6 +15,7 @@ use super::order::Waiter;
 use super::port::{NOBODY, Now};
 use super::site::{Problem, Site};
 use super::warp::Warp;
+use super::{Issue, Sm};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
@@ -215,10 +215,14 @@ impl Sm {
         };
         // Threads of a block share an SM, which is coherent in itself. Only loads that follow a
         // sequential fence could overtake the commit of weak stores before it.
+        let block = usize::from(self.warps[usize::from(slot)].block);
+        // Stores of the block arrive first.
+        let stored = self.blocks[block].as_ref().map_or(0, |block| block.stored);
+        let begin = stored.max(now.cycle);
         let until = match fence.scope {
             _ if !self.parameters.timed => 0,
-            Scope::System => now.cycle + self.parameters.fence_system,
-            _ => now.cycle + self.parameters.fence_gpu,
+            Scope::System => begin + self.parameters.fence_system,
+            _ => begin + self.parameters.fence_gpu,
         };
         if fence.scope > Scope::Block && self.fence(waiter, fence.sequential, until) {
             self.held |= 1 << slot;

@@ -79,6 +79,9 @@ impl Sm {
             }
         }
         let later = self.fences.iter().map(|fence| fence.until);
-        self.fence_due = later.filter(|until| *until > now.cycle).min().unwrap_or(u64::MAX);
+        self.fence_due = later
+            .filter(|until| *until > now.cycle)
+            .min()
+            .unwrap_or(u64::MAX);
     }
 }

@@ -4,8 +4,21 @@ use lockstep_isa::Mask;
 use lockstep_isa::row::{LANES, lanes_of};
 
 /// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
-/// ask for the same words share them, however wide the access.
+/// ask for the same words share them; with 16 bytes a lane, only within a half of the warp.
 pub(super) fn bank_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
+    if bytes > 8 {
+        let halves = [execute & 0xffff, execute & 0xffff_0000];
+        return halves
+            .into_iter()
+            .filter(|half| *half != 0)
+            .map(|half| passes_of(addresses, half, bytes))
+            .sum::<u32>()
+            .max(1);
+    }
+    passes_of(addresses, execute, bytes)
+}
+
+fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
     let words = u64::from(bytes.div_ceil(4).clamp(1, 8));
     let mut seen = [u64::MAX; LANES];
     let mut count = 0;
@@ -79,6 +92,7 @@ mod tests {
         check(|lane| 16 * lane, 0xff, 16, 1);
         check(|lane| 256 * lane, FULL, 16, 32);
         check(|lane| lane / 16 * 8, FULL, 8, 1);
+        check(|lane| lane / 16 * 16, FULL, 16, 2);
         check(|lane| lane % 16 * 8, FULL, 8, 1);
         check(|lane| 16 * lane, FULL, 8, 4);
     }

@@ -4,9 +4,9 @@ use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
 
-use crate::sm::coalesce::{Coalesced, coalesce};
 use super::values::{deliver, emit, give_old, modify};
 use super::{Done, Traffic, access_bytes, illegal};
+use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::site::{Problem, Site};
 
 /// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie

@@ -11,8 +11,8 @@ mod two_level;
 use greedy_then_oldest::GreedyThenOldest;
 use greedy_then_youngest::GreedyThenYoungest;
 use loose_round_robin::LooseRoundRobin;
-use two_level::TwoLevel;
 use serde::{Deserialize, Serialize};
+use two_level::TwoLevel;
 
 /// Warp slots, one bit each.
 pub type WarpMask = u64;

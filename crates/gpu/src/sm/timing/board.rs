@@ -128,7 +128,11 @@ impl Board {
 
     /// The number of the group that copies belong to now.
     pub fn open_copies(&mut self) -> u32 {
-        if self.copies.last().is_none_or(|group| group.counter != NO_COUNTER) {
+        if self
+            .copies
+            .last()
+            .is_none_or(|group| group.counter != NO_COUNTER)
+        {
             self.copies.push(Copies {
                 counter: NO_COUNTER,
                 ..Copies::default()

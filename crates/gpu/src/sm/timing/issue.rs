@@ -263,7 +263,11 @@ impl Sm {
             timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;
             begin = begin.max(taken);
         }
-        let latency = if step.free { 0 } else { u64::from(step.latency) };
+        let latency = if step.free {
+            0
+        } else {
+            u64::from(step.latency)
+        };
         Cost {
             ready: begin + latency,
             long: false,
@@ -299,7 +303,9 @@ impl Sm {
             Traffic::Shared { passes, .. } => u64::from(passes),
             Traffic::Global { .. } | Traffic::Local { .. } => {
                 let lines = lines.as_ref().map_or(0, LineSet::len) + usize::from(done.strong_lines);
-                (lines as u64).div_ceil(parameters.l1_lines_per_cycle).max(1)
+                (lines as u64)
+                    .div_ceil(parameters.l1_lines_per_cycle)
+                    .max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };
@@ -321,7 +327,9 @@ impl Sm {
         let (ready, long) = match done.traffic {
             Traffic::None => (now.cycle + 2, false),
             Traffic::Constant => (last + parameters.constant_latency, false),
-            Traffic::Shared { conflicts, atomic, .. } => {
+            Traffic::Shared {
+                conflicts, atomic, ..
+            } => {
                 let latency = if atomic {
                     let conflict = parameters.shared_atomic_conflict;
                     (parameters.shared_atomic_latency + u64::from(conflicts) * conflict)

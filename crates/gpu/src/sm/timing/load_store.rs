@@ -14,14 +14,14 @@ use lockstep_engine::{Outbox, PartitionId};
 use lockstep_units::{Bytes, Cycle};
 use serde::{Deserialize, Serialize};
 
-use super::misses::{Misses, NO_MISS, Owner};
 use super::PENDING;
+use super::misses::{Misses, NO_MISS, Owner};
 use crate::cache::{self, SectorCache};
 use crate::memory::{LINE, SECTOR};
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::sm::{Issue, Sm};
 use crate::sm::port::{NOBODY, Now, Transaction};
+use crate::sm::{Issue, Sm};
 
 /// Sectors of a line.
 const SECTORS: u64 = LINE / SECTOR;
@@ -106,7 +106,10 @@ impl LoadStore {
         let fits = saved.addresses.len() == fresh.addresses.len()
             && saved.heads.len() == fresh.heads.len()
             && saved.queues.len() == fresh.queues.len()
-            && saved.queues.iter().all(|q| q.len() == fresh.queues[0].len());
+            && saved
+                .queues
+                .iter()
+                .all(|q| q.len() == fresh.queues[0].len());
         let l1 = SectorCache::from_saved(&saved.l1, parameters.l1_sets, 1 << 20)?;
         fits.then_some(Self {
             addresses: saved.addresses,
@@ -185,7 +188,10 @@ impl LineSet {
                 set.lines[set.count - 1].1 |= bit;
                 continue;
             }
-            match set.lines[..set.count].iter_mut().find(|known| known.0 == line) {
+            match set.lines[..set.count]
+                .iter_mut()
+                .find(|known| known.0 == line)
+            {
                 Some(known) => known.1 |= bit,
                 None => {
                     set.lines[set.count] = (line, bit);
@@ -341,7 +347,9 @@ impl Sm {
             };
         }
         let already = self.port.transactions.get(transaction).remaining;
-        self.port.transactions.expect(transaction, already + answers);
+        self.port
+            .transactions
+            .expect(transaction, already + answers);
         PENDING
     }
 
@@ -538,4 +546,3 @@ impl Sm {
         }
     }
 }
-

@@ -79,6 +79,8 @@ pub struct Timing {
     memory: LoadStore,
     /// When the next arrival at a barrier can be counted.
     barrier_free: u64,
+    /// When the next warp can be started.
+    warp_free: u64,
     /// The launch that came last.
     launch: u32,
 }
@@ -95,6 +97,7 @@ pub(super) struct Saved {
     fetch: Fetch,
     memory: load_store::Saved,
     barrier_free: u64,
+    warp_free: u64,
     launch: u32,
 }
 
@@ -122,6 +125,7 @@ impl Timing {
             fetch: Fetch::new(parameters),
             memory: LoadStore::new(parameters),
             barrier_free: 0,
+            warp_free: 0,
             launch: u32::MAX,
         }
     }
@@ -137,6 +141,7 @@ impl Timing {
             fetch: self.fetch.clone(),
             memory: self.memory.saved(),
             barrier_free: self.barrier_free,
+            warp_free: self.warp_free,
             launch: self.launch,
         }
     }
@@ -162,6 +167,7 @@ impl Timing {
             self.born = saved.born;
             (self.fetch, self.memory) = (saved.fetch, memory);
             (self.barrier_free, self.launch) = (saved.barrier_free, saved.launch);
+            self.warp_free = saved.warp_free;
         }
         lengths
     }
@@ -178,7 +184,17 @@ impl Timing {
         }
     }
 
-    pub(super) fn start_warp(&mut self, slot: u8, warp: &Warp, native: bool, cycle: u64) {
+    /// A warp starts as soon as those before it have; says when.
+    pub(super) fn start_warp(
+        &mut self,
+        slot: u8,
+        warp: &Warp,
+        native: bool,
+        cycle: u64,
+        interval: u64,
+    ) -> u64 {
+        let cycle = cycle.max(self.warp_free);
+        self.warp_free = cycle + interval;
         let (rows, predicates) = if native {
             (0, 0)
         } else {
@@ -187,6 +203,7 @@ impl Timing {
         self.boards[usize::from(slot)].start(rows, predicates, cycle);
         self.born += 1;
         self.ages[usize::from(slot)] = self.born;
+        cycle
     }
 
     /// Counts an arrival at a barrier, and says when those who wait could go on if it is the

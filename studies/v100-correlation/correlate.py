@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Vector addition, LU decomposition and hydrodynamics on the simulated V100 (table 3 of the SST-GPU report).
+
+    studies/v100-correlation/correlate.py LOCKSTEP FOLDER      FOLDER holds the built workloads (PTX or sm_70)
+
+Prints cycles on `v100-sst` and `v100` beside the report's V100 and its model, the share of time of each kernel of
+the LU decomposition, and the instruction mix of the three longest kernels of the mini-app. The report's figures were
+taken with nvprof, which empties no cache, so neither do we.
+"""
+import csv
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+
+# Program, arguments, cycles of the report's V100, of its model.
+PROGRAMS = [
+    ("vector_add", [], 5271, 5751),
+    ("lu_decomposition", ["256"], 494519, 605685),
+    ("hydrodynamics", ["22", "50"], 12454750, 11896477),
+]
+MIX = ["fp32", "fp64", "integer", "control", "load_store", "other", "inactive"]
+
+
+def run(lockstep, gpu, program, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [lockstep, "run", "--gpu", gpu, "--out", f"{folder}/run", "--", program, *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open(f"{folder}/run/kernels.csv", newline="") as table:
+            return list(csv.DictReader(table))
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    lockstep, folder, *only = sys.argv[1:]
+    print("program,gpu,cycles,V100 (published),its model (published),error in percent,published error in percent")
+    for name, arguments, hardware, model in PROGRAMS:
+        if only and name not in only:
+            continue
+        for gpu in ("v100-sst", "v100"):
+            rows = run(lockstep, gpu, f"{folder}/{name}", arguments)
+            cycles = sum(int(row["cycles"]) for row in rows)
+            error = 100 * abs(cycles - hardware) / hardware
+            print(f"{name},{gpu},{cycles},{hardware},{model},{error:.1f},{100 * abs(model - hardware) / hardware:.1f}")
+        times = defaultdict(float)
+        for row in rows:
+            times[row["kernel"]] += float(row["cycles"])
+        for kernel, time in sorted(times.items(), key=lambda item: -item[1])[:3]:
+            mix = next(row for row in rows if row["kernel"] == kernel)
+            shares = " ".join(f"{key} {float(mix[key]):.0f}" for key in MIX if mix.get(key))
+            print(f"  {kernel}: {100 * time / sum(times.values()):.0f} % of the time; {shares}")
+
+
+main()
