@@ -5,7 +5,7 @@ use crate::compare::Report;
 use crate::counters::COUNTERS;
 use crate::plot::{escape, svg};
 use crate::sets::Set;
-use crate::text::{WORST, count, headline_text, percent, timed_sets};
+use crate::text::{VOID, WORST, count, headline_text, is_void, percent, timed_sets};
 use std::fmt::Write;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}\
@@ -180,6 +180,9 @@ fn counters(page: &mut String, report: &Report) {
         left(page, counter.name);
         left(page, counter.sentence);
         match report.counter(&sets, counter) {
+            _ if is_void(report, counter.name) => {
+                let _ = write!(page, "<td class=\"l bad\" colspan=\"6\">{VOID}</td>");
+            }
             Some(summary) => {
                 number(page, summary.count as f64, &summary.count.to_string());
                 for value in [

@@ -182,6 +182,14 @@ fn figures(page: &mut String, report: &Report) {
     }
 }
 
+/// What stands where the mean over the programs that are left would be a headline by another name.
+pub const VOID: &str = "no figure while a program cannot be compared";
+
+/// Whether a counter has no figure because programs failed.
+pub fn is_void(report: &Report, counter: &str) -> bool {
+    counter == "cycles" && !report.failures().is_empty()
+}
+
 fn counters(page: &mut String, report: &Report) {
     let _ = writeln!(
         page,
@@ -189,9 +197,11 @@ fn counters(page: &mut String, report: &Report) {
     );
     let sets = timed_sets(report);
     for counter in COUNTERS {
-        let text = report
-            .counter(&sets, counter)
-            .map_or("not known on both sides".into(), |summary| line(&summary));
+        let text = match report.counter(&sets, counter) {
+            _ if is_void(report, counter.name) => VOID.into(),
+            Some(summary) => line(&summary),
+            None => "not known on both sides".into(),
+        };
         let _ = writeln!(page, "{:<22} {text}", counter.name);
     }
 }

@@ -144,6 +144,10 @@ fn one_program_that_fails_voids_the_headline() {
         );
         assert!(text.contains(&failure.to_string()), "{text}");
         assert!(!text.contains("\nheadline:"), "{text}");
+        assert!(
+            text.contains("cycles                 no figure while"),
+            "{text}"
+        );
     }
 }
 

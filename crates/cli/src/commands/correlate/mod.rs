@@ -51,6 +51,9 @@ pub struct Correlate {
     /// Compare the run folders that are under --out already, and simulate only what is not there
     #[arg(long)]
     reuse: bool,
+    /// A `lockstep` command of another build that simulates [default: this one]
+    #[arg(long, value_name = "FILE", conflicts_with = "history")]
+    simulator: Option<PathBuf>,
     /// Folder with one executable a program [default: .lockstep/bin/sm_<architecture>]
     #[arg(long, value_name = "DIR")]
     binaries: Option<PathBuf>,
@@ -126,6 +129,10 @@ impl Correlate {
         std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
 
         let runs = Programs {
+            simulator: match &self.simulator {
+                Some(path) => path.clone(),
+                None => std::env::current_exe().context("cannot find this command itself")?,
+            },
             gpu: &self.gpu,
             settings: &self.settings,
             binaries: self

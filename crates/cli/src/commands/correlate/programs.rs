@@ -65,6 +65,8 @@ pub fn load(path: &Path) -> anyhow::Result<BTreeMap<String, Workload>> {
 
 /// How programs are run.
 pub struct Programs<'options> {
+    /// The command that simulates.
+    pub simulator: PathBuf,
     /// The GPU.
     pub gpu: &'options str,
     /// Settings that differ from the catalogue's.
@@ -164,11 +166,7 @@ impl Programs<'_> {
             (Ok(out), Ok(err)) => (out, err),
             (Err(error), _) | (_, Err(error)) => return crashed(error),
         };
-        let itself = match std::env::current_exe() {
-            Ok(path) => path,
-            Err(error) => return crashed(error),
-        };
-        let mut command = Command::new(itself);
+        let mut command = Command::new(&self.simulator);
         let frontend = if workload.is_ptx() { "auto" } else { "sass" };
         command
             .args([
