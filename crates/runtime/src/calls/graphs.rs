@@ -82,6 +82,7 @@ impl<D: Device> Runtime<D> {
         };
         let nodes = graph.nodes.clone();
         let launch = self.fresh();
+        let launched = self.launches.len();
         // Everything of the graph begins here.
         let begin = (key, self.enqueue(context, key, Work::Instant(Effect::None)));
         let mut placing = Placing {
@@ -99,6 +100,7 @@ impl<D: Device> Runtime<D> {
             .try_for_each(|node| self.place_node(&mut placing, node));
         if let Err(failure) = placed {
             // Nothing of it has begun yet: no time has passed since it was put together.
+            self.launches.truncate(launched);
             self.timeline.abandon(&placing.chains);
             for chain in placing.chains {
                 self.timeline.remove(chain);

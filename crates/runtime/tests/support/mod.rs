@@ -1,5 +1,7 @@
 //! A device that knows nothing but time, and requests written as text.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use lockstep_isa::module::{Global, GlobalKind, Parameter};
 use lockstep_isa::{Kernel, Module};
 use lockstep_protocol::{
