@@ -18,7 +18,7 @@ def device_time(lockstep, gpu, core, memory, program):
         command = [lockstep, "run", "--gpu", gpu, "--frontend", "auto", "--out", f"{folder}/run"]
         command += ["--set", f"device.clock={core} MHz", "--set", f"l2.clock={core} MHz"]
         command += ["--set", f"dram.clock={memory} MHz", "--", *program]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(f"{folder}/run/kernels.csv", newline="") as table:
             return sum(float(row["duration_ns"]) for row in csv.DictReader(table))
 

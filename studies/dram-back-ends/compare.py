@@ -28,7 +28,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             command = [lockstep, "run", "--gpu", gpu, "--out", f"{folder}/run"]
             command += ["--set", f"dram.back-end={back_end}", "--", *program]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             with open(f"{folder}/run/kernels.csv", newline="") as table:
                 rows = list(csv.DictReader(table))
             with open(f"{folder}/run/stats.csv", newline="") as table:

@@ -301,6 +301,10 @@ pub struct L2Config {
     pub far_latency: Cycles,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
+    /// How long a slice is busy with a sector that is written.
+    pub write_sector: Duration,
+    /// How long it is busy with a sector of which only some bytes are written.
+    pub write_part: Duration,
     /// How long an atomic occupies the slice, for each sector it touches.
     pub atomic_sector: Duration,
     /// How long it does so for each lane, if lanes want the same word.

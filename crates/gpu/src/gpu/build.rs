@@ -133,6 +133,8 @@ pub(super) fn build(
         hit: cycles(l2.hit_latency),
         atomic: cycles(l2.atomic_latency),
         far: cycles(l2.far_latency),
+        write_sector: l2.write_sector,
+        write_part: l2.write_part,
         atomic_sector: l2.atomic_sector,
         atomic_lane: l2.atomic_lane,
         sets: (lines / u64::from(l2.ways)) as u32,

@@ -55,6 +55,10 @@ pub struct SliceParameters {
     pub far: Duration,
     /// How long the slice is busy with one sector.
     pub sector: Duration,
+    /// How long it is busy with a sector that is written.
+    pub write_sector: Duration,
+    /// How long it is busy with a sector that is written in part.
+    pub write_part: Duration,
     /// How long it is busy with a sector of an atomic.
     pub atomic_sector: Duration,
     /// How long it is busy with each lane that wants the same word.
@@ -335,7 +339,10 @@ impl L2Slice {
 
     fn write(&mut self, line: u64, sectors: u8, partial: u8, due: Time) {
         let count = sectors.count_ones();
-        let begin = self.occupy(due, count);
+        let in_part = u64::from((sectors & partial).count_ones());
+        let begin = due.max(self.free);
+        let p = &self.parameters;
+        self.free = begin + p.write_sector * (u64::from(count) - in_part) + p.write_part * in_part;
         self.stats.written_sectors.add(u64::from(count));
         self.mark_written(line, sectors, partial, begin);
     }
