@@ -29,10 +29,16 @@ pub struct SimulationOptions {
     /// Empty the caches before every kernel, as ncu does by default
     #[arg(long)]
     pub cold_caches: bool,
+    /// Where the program has no machine code for the GPU, make it from PTX with `ptxas`
+    #[arg(long)]
+    pub assemble: bool,
+    /// Stop at a register that is read before the compiler's control bits allow it (SASS only)
+    #[arg(long)]
+    pub check: bool,
     /// Refuse images that the real driver would refuse on this GPU
     #[arg(long)]
     pub strict_image: bool,
-    /// Folder for the results [default: lockstep-out/<program>-<n>]
+    /// Folder for the results [default: lockstep-out/PROGRAM-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -90,6 +96,8 @@ impl SimulationOptions {
             ScheduleName::Dynamic => Schedule::Dynamic,
         };
         description.cold_caches = self.cold_caches;
+        description.assemble = self.assemble;
+        description.check = self.check;
         description.strict_image = self.strict_image;
         description.out = self.out.clone();
         Ok(description)

@@ -75,6 +75,9 @@ pub enum FaultKind {
         /// Index of the instruction, or a code address.
         target: u64,
     },
+    /// A read that comes before the value, in the checking mode.
+    #[error("early read of {0}: the control bits, or what is known of them, are wrong")]
+    EarlyRead(String),
     /// `assert` failed.
     #[error("{0}")]
     Assert(String),

@@ -14,6 +14,13 @@ pub struct Span {
     pub count: u16,
 }
 
+impl Span {
+    /// Each of them.
+    pub fn all(&self) -> impl Iterator<Item = usize> + use<> {
+        usize::from(self.first)..usize::from(self.first) + usize::from(self.count)
+    }
+}
+
 /// Spans of one instruction in the common list.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slice {

@@ -31,6 +31,8 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of shared memory on top of what the kernel declares.
     pub dynamic_shared: u32,
+    /// Bytes of stack that a thread gets if the kernel calls functions.
+    pub stack: u32,
     /// The arguments as they lie from the parameter base.
     pub arguments: Vec<u8>,
     /// Launches of one queue run one after the other.
@@ -60,6 +62,7 @@ impl Launch {
             grid,
             block,
             dynamic_shared: 0,
+            stack: DEFAULT_STACK,
             arguments: Vec::new(),
             queue: 0,
             environment: [0; 4],
@@ -92,6 +95,17 @@ impl Launch {
         self.grid.iter().map(|size| u64::from(*size)).product()
     }
 
+    /// Local memory of a thread, stack included.
+    #[must_use]
+    pub fn local_bytes(&self) -> u32 {
+        let kernel = self.kernel();
+        let stack = if kernel.calls { self.stack } else { 0 };
+        kernel
+            .local_bytes
+            .saturating_add(stack)
+            .next_multiple_of(16)
+    }
+
     /// Shared memory of a block: the system's part, static and dynamic.
     #[must_use]
     pub fn shared(&self) -> u32 {
@@ -99,6 +113,9 @@ impl Launch {
         (kernel.shared_reserved + kernel.shared_bytes).next_multiple_of(16) + self.dynamic_shared
     }
 }
+
+/// Bytes of stack of a thread where nobody asked for more or less, as CUDA has it.
+pub const DEFAULT_STACK: u32 = 1 << 10;
 
 /// A launch as SMs see it.
 #[derive(Debug)]
@@ -176,6 +193,7 @@ impl LaunchContext {
             grid: u64::from(self.id.0) + 1,
             dynamic_shared: self.launch.dynamic_shared,
             total_shared: self.launch.shared(),
+            local_bytes: self.launch.local_bytes(),
             environment: self.launch.environment,
             ..Identity::default()
         }

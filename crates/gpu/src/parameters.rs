@@ -13,6 +13,8 @@ pub struct SmParameters {
     pub timed: bool,
     /// Whether kernels find empty caches.
     pub cold: bool,
+    /// Whether reads before the compiler's own account are reported.
+    pub checked: bool,
     /// SM clock.
     pub clock: Hertz,
     /// SMs of the GPU.
@@ -124,6 +126,7 @@ impl SmParameters {
         Ok(Self {
             timed,
             cold: false,
+            checked: false,
             clock: config.device.clock,
             sms: config.device.sms,
             warps: config.sm.warps,

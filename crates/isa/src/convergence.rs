@@ -189,14 +189,26 @@ impl Convergence {
         self.advance();
     }
 
-    /// Waits until every lane recorded in the barrier has come, then all go on together and the
-    /// barrier is empty.
+    /// Waits until every lane recorded in the barrier has come, then they go on together and the
+    /// barrier is empty. Lanes that are not recorded go on at once: a function that calls itself
+    /// keeps the lanes of outer calls in registers meanwhile, and they must not be waited for.
     pub fn converge_wait(&mut self, barrier: u16) {
-        if self.barriers[usize::from(barrier)] & !self.active == 0
-            && !self.anyone_waits(Waiting::Barrier(barrier))
-        {
+        let recorded = self.barriers[usize::from(barrier)];
+        if recorded & !self.active == 0 {
             self.barriers[usize::from(barrier)] = 0;
             return self.advance();
+        }
+        let strangers = self.active & !recorded;
+        if strangers == self.active {
+            return self.advance();
+        }
+        if strangers != 0 {
+            self.others.push(Split {
+                pc: self.pc + 1,
+                lanes: strangers,
+                waiting: Waiting::Ready,
+            });
+            self.active &= recorded;
         }
         self.park(Waiting::Barrier(barrier));
         self.release_barrier(barrier);
@@ -217,6 +229,14 @@ impl Convergence {
             .get(usize::from(barrier))
             .copied()
             .unwrap_or(0)
+    }
+
+    /// Forgets the lanes recorded in a barrier; those that wait there stay until they are recorded
+    /// again (SASS `BMOV.CLEAR` at the start of a function).
+    pub fn clear_barrier(&mut self, barrier: u16) {
+        if let Some(recorded) = self.barriers.get_mut(usize::from(barrier)) {
+            *recorded = 0;
+        }
     }
 
     /// Overwrites the lanes recorded in a barrier (SASS `BMOV`).
@@ -367,6 +387,15 @@ impl Convergence {
             (self.pc, self.active) = (split.pc, split.lanes);
             self.patience = PATIENCE;
             self.join_at_pc();
+        } else if self
+            .others
+            .iter()
+            .all(|split| matches!(split.waiting, Waiting::Barrier(_)))
+            && !self.others.is_empty()
+        {
+            // Nobody is left who could record these lanes again.
+            self.leave_barrier();
+            self.next_split();
         }
     }
 
@@ -412,23 +441,17 @@ impl Convergence {
         self.release_lanes();
     }
 
-    /// If everyone whom the barrier waits for is there, joins them into one ready split.
+    /// If everyone whom the barrier waits for is there, lets them go on, together where they wait at
+    /// one instruction.
     fn release_barrier(&mut self, barrier: u16) {
         let waits = Waiting::Barrier(barrier);
-        let arrived = self
-            .others
-            .iter()
-            .filter(|split| split.waiting == waits)
-            .fold(0, |lanes, split| lanes | split.lanes);
-        if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
+        let recorded = self.barriers[usize::from(barrier)];
+        let arrived = self.waiting_lanes(|split| split.waiting == waits);
+        if recorded == 0 || recorded & !arrived != 0 {
             return;
         }
         self.barriers[usize::from(barrier)] = 0;
-        self.release(|split| split.waiting == waits);
-    }
-
-    fn anyone_waits(&self, waits: Waiting) -> bool {
-        self.others.iter().any(|split| split.waiting == waits)
+        self.release(|split| if split.waiting == waits { recorded } else { 0 });
     }
 
     /// Lane syncs are released when all live lanes of their mask wait at one instruction.
@@ -445,7 +468,13 @@ impl Convergence {
                     .filter(|split| here(split))
                     .fold(0, |lanes, split| lanes | split.lanes);
                 if mask & self.live & !arrived == 0 {
-                    self.release(|split| here(split) && split.waiting == waiting);
+                    self.release(|split| {
+                        if here(split) && split.waiting == waiting {
+                            split.lanes
+                        } else {
+                            0
+                        }
+                    });
                     index = 0;
                     continue;
                 }
@@ -454,22 +483,28 @@ impl Convergence {
         }
     }
 
-    /// Joins the chosen splits into one that is ready at the next instruction.
-    fn release(&mut self, chosen: impl Fn(&Split) -> bool) {
-        let mut lanes = 0;
-        let mut pc = 0;
-        self.others.retain(|split| {
-            if chosen(split) {
-                lanes |= split.lanes;
-                pc = split.pc;
+    /// Makes the chosen lanes of each split ready at the instruction after theirs; those at one
+    /// instruction are one split from then on.
+    fn release(&mut self, chosen: impl Fn(&Split) -> Mask) {
+        let mut released: Vec<Split> = Vec::new();
+        for split in &mut self.others {
+            let lanes = chosen(split) & split.lanes;
+            if lanes == 0 {
+                continue;
             }
-            !chosen(split)
-        });
-        self.others.push(Split {
-            pc: pc + 1,
-            lanes,
-            waiting: Waiting::Ready,
-        });
+            split.lanes &= !lanes;
+            let pc = split.pc + 1;
+            match released.iter_mut().find(|other| other.pc == pc) {
+                Some(other) => other.lanes |= lanes,
+                None => released.push(Split {
+                    pc,
+                    lanes,
+                    waiting: Waiting::Ready,
+                }),
+            }
+        }
+        self.others.retain(|split| split.lanes != 0);
+        self.others.extend(released);
     }
 }
 

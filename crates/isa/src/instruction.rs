@@ -201,6 +201,8 @@ pub struct Shape {
     pub destination_rows: u8,
     /// The compiler's scheduling bits (SASS); `None` means a scoreboard decides.
     pub control: Option<Control>,
+    /// What the compiler counts on where no counter tells (SASS).
+    pub least: Least,
     /// Line of the source, as an index into [`crate::Module::lines`], 0 for none.
     pub line: u32,
     /// Counts as no instruction (inserted by a front end pass, free in time).
@@ -332,6 +334,20 @@ pub enum Mix {
 /// Number of [`Mix`] classes.
 pub const MIXES: usize = 6;
 
+/// Cycles that the compiler leaves at least between an instruction and one that needs its result; 0
+/// where it has no fixed latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Least {
+    /// Until a row can be read.
+    pub rows: u8,
+    /// Until a predicate can be an operand.
+    pub predicates: u8,
+    /// Until a predicate can guard.
+    pub guard: u8,
+    /// Cycles by which this instruction itself reads later than others do.
+    pub late: u8,
+}
+
 /// The scheduling bits that the compiler writes into SASS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Control {
@@ -347,6 +363,17 @@ pub struct Control {
     pub wait_mask: u8,
     /// Operand slots kept in the register cache.
     pub reuse: u8,
+    /// Counter that must have come down to a number that is not zero before issue (`DEPBAR.LE`).
+    pub drain: Option<Drain>,
+}
+
+/// A counter that may stay above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drain {
+    /// Which.
+    pub counter: u8,
+    /// How high it may be.
+    pub to: u8,
 }
 
 impl Instruction {

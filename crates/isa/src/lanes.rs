@@ -75,6 +75,8 @@ pub struct Identity {
     pub dynamic_shared: u32,
     /// All bytes of shared memory of the block.
     pub total_shared: u32,
+    /// Bytes of local memory of a thread, stack included.
+    pub local_bytes: u32,
     /// `%envreg0` to `%envreg3`: 1 and 2 hold the cooperative grid's work space address, high word first.
     pub environment: [u32; 4],
 }

@@ -276,6 +276,8 @@ pub enum AtomicOperation {
     Exchange,
     /// The new value if the old one equals the comparand.
     CompareAndSwap,
+    /// As [`AtomicOperation::CompareAndSwap`], but what is given back is whether it did (`CAST`).
+    CompareAndTest,
 }
 
 /// Types that atomics work on.

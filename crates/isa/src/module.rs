@@ -86,8 +86,11 @@ pub struct Kernel {
     /// Shared bytes at the start of the block's shared memory that the system keeps (sm_90: 1 KiB
     /// counts here when the code's addresses include it).
     pub shared_reserved: u32,
-    /// Local memory of a thread, stack included.
+    /// Local memory of a thread: what the code is known to need.
     pub local_bytes: u32,
+    /// Whether it calls functions, so that nobody but the program knows how deep the stack gets: a
+    /// launch adds the context's stack size.
+    pub calls: bool,
     /// Constant bytes that the profiler reports.
     pub constant_bytes: u32,
     /// `.maxntid` / `__launch_bounds__`: threads a block may have; 0 is unlimited.
@@ -203,7 +206,7 @@ impl Kernel {
             word(offset, 0, value as u32);
             word(offset, 1, (value >> 32) as u32);
         }
-        word(self.bank0.stack_pointer, 0, self.local_bytes);
+        word(self.bank0.stack_pointer, 0, identity.local_bytes);
         word(self.bank0.dynamic_shared, 0, identity.dynamic_shared);
         word(self.bank0.sms, 0, identity.sms);
         set(0, bank0);

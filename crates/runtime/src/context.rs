@@ -25,16 +25,27 @@ pub struct Context {
     pub peers: Vec<ContextHandle>,
 }
 
+impl Context {
+    /// Bytes of stack of a thread.
+    pub fn stack(&self) -> u32 {
+        let bytes = self.limits.get(&STACK_LIMIT).copied().unwrap_or(0);
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// `CU_LIMIT_STACK_SIZE`.
+const STACK_LIMIT: u32 = 0;
+
 /// Bytes that device code can `malloc` unless the program asks for more.
 pub const DEFAULT_HEAP: u64 = 8 << 20;
 
 /// `CUlimit`s that can be set, with the value that a new context has and the most that is kept.
 pub const LIMITS: &[(u32, u64, u64)] = &[
-    (0, 1 << 10, 512 << 10),     // stack size of a thread
-    (1, 1 << 20, 1 << 30),       // printf buffer
-    (2, DEFAULT_HEAP, 32 << 30), // malloc heap
-    (5, 64, 128),                // granularity of fetches from L2
-    (6, 0, 1 << 40),             // L2 set aside for persisting accesses
+    (STACK_LIMIT, 1 << 10, 512 << 10), // stack size of a thread
+    (1, 1 << 20, 1 << 30),             // printf buffer
+    (2, DEFAULT_HEAP, 32 << 30),       // malloc heap
+    (5, 64, 128),                      // granularity of fetches from L2
+    (6, 0, 1 << 40),                   // L2 set aside for persisting accesses
 ];
 
 /// Limits of a new context.

@@ -23,6 +23,8 @@ pub struct KernelLaunch {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub dynamic_shared: u32,
+    /// Bytes of stack that a thread gets if the kernel calls functions.
+    pub stack: u32,
     /// The packed arguments.
     pub arguments: Vec<u8>,
     /// Constant banks whose contents differ from the module's (bank, offset, bytes).

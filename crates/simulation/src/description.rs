@@ -74,12 +74,16 @@ pub struct Description {
     pub config: GpuConfig,
     /// Which instructions to run.
     pub frontend: FrontendChoice,
+    /// Make machine code of PTX where the program carries none for the GPU.
+    pub assemble: bool,
     /// Refuse images that the real driver would refuse.
     pub strict_image: bool,
     /// What is modelled.
     pub mode: Mode,
     /// Empty caches before every kernel.
     pub cold_caches: bool,
+    /// Report reads that come before the compiler's control bits allow them.
+    pub check: bool,
     /// How the simulator works.
     pub execution: Execution,
     /// Where results go; `lockstep-out/<program>-<n>` if it is not said.
@@ -97,9 +101,11 @@ impl Description {
             gpu: gpu.into(),
             config,
             frontend: FrontendChoice::default(),
+            assemble: false,
             strict_image: false,
             mode: Mode::default(),
             cold_caches: false,
+            check: false,
             execution: Execution::default(),
             out: None,
             recording: Recording::default(),

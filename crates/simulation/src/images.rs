@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`load`].
 
+use crate::assemble::Assembler;
 use lockstep_frontend::sass::fatbinary::{self, Entry, Kind};
 use lockstep_frontend::{ptx, sass};
 use lockstep_isa::Module;
@@ -17,14 +18,18 @@ use lockstep_runtime::{CallResult, FrontendChoice, LoadOptions, ModuleSource};
 ///
 /// # Errors
 /// No image fits the GPU, or the chosen one cannot be read.
-pub fn load(images: &[ModuleImage], options: &LoadOptions) -> CallResult<Box<dyn ModuleSource>> {
+pub fn load(
+    images: &[ModuleImage],
+    options: &LoadOptions,
+    assembler: Option<&Assembler>,
+) -> CallResult<Box<dyn ModuleSource>> {
     let main = entries(images, ImageRole::Main)?;
     let before_linking = entries(images, ImageRole::BeforeLinking)?;
     let code = || sass::select::cubin(&main, options.architecture);
     let chosen = match options.frontend {
-        FrontendChoice::Sass => code().map(Choice::Sass),
+        FrontendChoice::Sass if assembler.is_none() => code().map(Choice::Sass),
         FrontendChoice::Ptx => texts(&main, &before_linking, options.architecture),
-        FrontendChoice::Auto => code()
+        FrontendChoice::Auto | FrontendChoice::Sass => code()
             .map(Choice::Sass)
             .or_else(|| texts(&main, &before_linking, options.architecture)),
     };
@@ -37,12 +42,34 @@ pub fn load(images: &[ModuleImage], options: &LoadOptions) -> CallResult<Box<dyn
             };
             match text {
                 Some(Choice::Ptx { texts, newer }) => sass_or_ptx(image, &texts, newer, options),
-                _ => Ok(Box::new(SassSource(image))),
+                _ => Ok(Box::new(SassSource::new(image))),
             }
         }
-        Some(Choice::Ptx { texts, newer }) => read_ptx(&texts, newer, options).map(boxed),
+        Some(Choice::Ptx { texts, newer }) => match assembler {
+            Some(assembler) if options.frontend != FrontendChoice::Ptx => {
+                assembled(&texts, assembler, options)
+            }
+            _ => read_ptx(&texts, newer, options).map(boxed),
+        },
         None => Err(nothing_fits(&main, &before_linking, options)),
     }
+}
+
+/// PTX made into machine code for the simulated GPU.
+fn assembled(
+    texts: &[&Entry],
+    assembler: &Assembler,
+    options: &LoadOptions,
+) -> CallResult<Box<dyn ModuleSource>> {
+    let text = only_text(texts, options)?;
+    let assembled = assembler
+        .assemble(text, options.architecture)
+        .map_err(|error| invalid_ptx(format!("--assemble: {error}")))?;
+    let image = sass::Image::read(&assembled.cubin).map_err(invalid)?;
+    Ok(Box::new(SassSource {
+        image,
+        notes: assembled.notes,
+    }))
 }
 
 fn boxed(source: PtxSource) -> Box<dyn ModuleSource> {
@@ -59,7 +86,7 @@ fn sass_or_ptx(
 ) -> CallResult<Box<dyn ModuleSource>> {
     let addresses = made_up(image.globals().len());
     let Err(error) = image.link(&addresses) else {
-        return Ok(Box::new(SassSource(image)));
+        return Ok(Box::new(SassSource::new(image)));
     };
     let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;
     source.warning = Some(format!(
@@ -189,15 +216,32 @@ fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failu
     }
 }
 
-struct SassSource(sass::Image);
+struct SassSource {
+    image: sass::Image,
+    /// How it came to be.
+    notes: Vec<String>,
+}
+
+impl SassSource {
+    fn new(image: sass::Image) -> Self {
+        Self {
+            image,
+            notes: Vec::new(),
+        }
+    }
+}
 
 impl ModuleSource for SassSource {
     fn globals(&self) -> &[Global] {
-        self.0.globals()
+        self.image.globals()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
-        self.0.link(addresses).map_err(invalid)
+        self.image.link(addresses).map_err(invalid)
     }
 }
 
@@ -220,7 +264,8 @@ impl ModuleSource for PtxSource {
     }
 }
 
-fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
+/// The text of a program that was not linked on the device from several.
+fn only_text<'entry>(texts: &[&'entry Entry], options: &LoadOptions) -> CallResult<&'entry str> {
     let [entry] = texts else {
         return Err(invalid(format!(
             "the program was compiled in {} units that are linked on the device (-rdc=true), and PTX of several \
@@ -229,7 +274,13 @@ fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<
             options.architecture
         )));
     };
-    let target = entry.architecture;
+    std::str::from_utf8(&entry.bytes)
+        .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))
+}
+
+fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
+    let text = only_text(texts, options)?;
+    let target = texts[0].architecture;
     if newer && options.strict {
         return Err(Failure {
             code: CuResult::NO_BINARY_FOR_GPU,
@@ -246,8 +297,6 @@ fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<
             options.architecture
         )
     });
-    let text = std::str::from_utf8(&entry.bytes)
-        .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))?;
     let image = ptx::parse(text).map_err(invalid_ptx)?;
     Ok(PtxSource { image, warning })
 }
@@ -275,7 +324,7 @@ pub fn read_all(bytes: &[u8]) -> CallResult<Vec<(String, Module)>> {
         let (name, source): (_, Box<dyn ModuleSource>) = match entry.kind {
             Kind::Cubin => {
                 let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
-                ("machine code", Box::new(SassSource(image)))
+                ("machine code", Box::new(SassSource::new(image)))
             }
             Kind::Ptx => ("PTX", boxed(read_ptx(&[&entry], false, &options)?)),
             Kind::Other(_) => continue,

@@ -1,12 +1,13 @@
 //! One run, from description to results.
 //!
 //! A [`Description`] says what is simulated and how; [`run_program`] runs an unmodified CUDA
-//! program against it, [`run_kernel`] a single kernel, [`replay`] a record of calls, and
-//! [`verify`] one program in many ways that must agree. Every entry point calls one of these.
+//! program against it, [`run_kernel`] a single kernel, [`replay()`] a record of calls, and
+//! [`verify()`] one program in many ways that must agree. Every entry point calls one of these.
 //!
 //! Start reading at [`run_program`].
 
 mod arguments;
+mod assemble;
 mod description;
 mod disassemble;
 mod guardian;

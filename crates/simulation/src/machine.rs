@@ -1,6 +1,7 @@
 //! The simulated GPU as the runtime sees it, and what only a whole run needs of it: stopping,
 //! progress, fresh memory after a free, saving and loading, the digest.
 
+use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
 use crate::images;
 use crate::progress::Progress;
@@ -76,10 +77,11 @@ pub fn runtime(
         architecture: description.config.device.compute_capability.architecture(),
         strict: description.strict_image,
     };
+    let assembler = description.assemble.then(Assembler::find);
     Ok(Runtime::new(
         description.config.clone(),
         options,
-        Box::new(images::load),
+        Box::new(move |all, options| images::load(all, options, assembler.as_ref())),
         machine,
     ))
 }
@@ -142,6 +144,7 @@ fn options(description: &Description) -> Options {
             ..EngineOptions::default()
         },
         cold_caches: description.cold_caches,
+        check: description.check,
         watchdog: Some(description.config.launch.watchdog),
         ..Options::default()
     }
@@ -339,6 +342,7 @@ impl Device for Machine {
             grid: launch.grid,
             block: launch.block,
             dynamic_shared: launch.dynamic_shared,
+            stack: launch.stack,
             arguments: launch.arguments,
             queue: launch.queue as u32,
             environment: [0, (work_space >> 32) as u32, work_space as u32, 0],
@@ -480,7 +484,9 @@ fn code_of(kind: &FaultKind) -> CuResult {
         FaultKind::Unsupported(_) => CuResult::ILLEGAL_INSTRUCTION,
         FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
         FaultKind::Assert(_) => CuResult::ASSERT,
-        FaultKind::Trap | FaultKind::InvalidFree { .. } => CuResult::LAUNCH_FAILED,
+        FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
+            CuResult::LAUNCH_FAILED
+        }
         FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
         FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
     }

@@ -29,7 +29,7 @@ pub struct SampleArguments {
     /// Count every kernel exactly, at milliseconds per launch
     #[arg(long)]
     exact: bool,
-    /// Run folder; default lockstep-out/<program>-<n>
+    /// Run folder; default lockstep-out/PROGRAM-N
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show no live view

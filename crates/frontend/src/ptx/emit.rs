@@ -16,8 +16,9 @@ use super::{
     syntax::{Linkage, Program, VariableSpace},
 };
 
-/// Stack of a thread, for recursive functions.
-const STACK_BYTES: u64 = 4096;
+/// Stack of a recursive kernel's thread beyond the context's stack size: frames of PTX hold every
+/// register that is live, those of compiled code only what does not fit into the machine's.
+const STACK_BYTES: u64 = 3072;
 
 /// What a function and everything that it calls needs, or where it begins.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,8 @@ pub(super) struct Needs {
     pub(super) shared_bytes: u32,
     pub(super) local_bytes: u32,
     pub(super) stack_start: u32,
+    /// Whether it may call itself.
+    pub(super) calls: bool,
     pub(super) named_barriers: u32,
     pub(super) constants: Vec<ConstantBank>,
 }
@@ -197,6 +200,7 @@ impl Placed {
             shared_bytes,
             local_bytes: local.next_multiple_of(8) as u32,
             stack_start: stack_start as u32,
+            calls: stack,
             named_barriers: barriers,
             constants,
         })

@@ -27,8 +27,6 @@ const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
 /// Convergence barriers of a warp, `B0` to `B15`.
 const CONVERGENCE_BARRIERS: u16 = 16;
-/// Stack of a thread whose code calls itself.
-const RECURSION_STACK: u32 = 16 << 10;
 /// Shared memory that Hopper's code leaves to the system at the start of a block's.
 const HOPPER_RESERVED_SHARED: u32 = 0x400;
 
@@ -150,9 +148,15 @@ impl Image {
             let index = start + offset as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
-                module
-                    .kernels
-                    .push(self.kernel(symbol, index, uniform_rows, &sections));
+                let mut kernel = self.kernel(symbol, index, uniform_rows, &sections);
+                let code = *start as usize..*start as usize + words as usize;
+                kernel.calls = module.code[code].iter().any(|instruction| {
+                    matches!(
+                        instruction.operation,
+                        Operation::Flow(Flow::Call { .. } | Flow::CallIndirect { .. })
+                    )
+                });
+                module.kernels.push(kernel);
             }
         }
         module.functions.sort();
@@ -400,14 +404,9 @@ impl Image {
                 {
                     kernel.local_bytes = kernel.local_bytes.max(value)
                 }
-                // Recursion: nobody knows how deep.
-                info::MIN_STACK_SIZE | info::MAX_STACK_SIZE => {
-                    kernel.local_bytes = kernel.local_bytes.max(RECURSION_STACK)
-                }
                 _ => {}
             }
         }
-        // Calls push return addresses and saved registers below the frame.
         kernel.local_bytes = kernel.local_bytes.next_multiple_of(16);
     }
 }

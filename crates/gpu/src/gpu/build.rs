@@ -44,6 +44,7 @@ pub(super) fn build(
     let timed = options.mode == Mode::Timing;
     let parameters = Arc::new(SmParameters {
         cold: options.cold_caches,
+        checked: options.check,
         ..SmParameters::new(config, timed)?
     });
     let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {

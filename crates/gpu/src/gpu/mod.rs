@@ -52,6 +52,8 @@ pub enum Mode {
 pub struct Options {
     /// Whether instructions take their time.
     pub mode: Mode,
+    /// Report reads that come before the compiler's control bits allow them (SASS only).
+    pub check: bool,
     /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
     pub engine: EngineOptions,
     /// Empties all caches before every kernel.

@@ -95,6 +95,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.grid,
         launch.block,
         launch.dynamic_shared,
+        launch.stack,
         launch.environment,
     ));
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
@@ -106,7 +107,7 @@ fn load_launch(
     module: &dyn Fn(u64) -> Option<Arc<Module>>,
 ) -> Result<LaunchContext, GpuError> {
     let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
-    let (grid, block, dynamic_shared, environment) = reader.read()?;
+    let (grid, block, dynamic_shared, stack, environment) = reader.read()?;
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
     let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
@@ -124,6 +125,7 @@ fn load_launch(
             grid,
             block,
             dynamic_shared,
+            stack,
             arguments,
             queue,
             environment,

@@ -10,6 +10,7 @@ use lockstep_isa::{Instruction, Mask, Operand, Row};
 
 use super::access::{self, Done};
 use super::barrier::{BARRIERS, Barrier, Reduced};
+use super::check::check;
 use super::flow;
 use super::order::Waiter;
 use super::port::{NOBODY, Now};
@@ -96,6 +97,11 @@ impl Sm {
             counters.thread_inst_executed += u64::from(active.count_ones());
             counters.thread_inst_executed_pred_on += u64::from(execute.count_ones());
             counters.mix[instruction.shape.mix as usize] += 1;
+            if site.warp.ledger.is_some()
+                && let Some(problem) = check(site.warp, context, pc, active, execute)
+            {
+                return (self.failed(slot, problem, now), false);
+            }
         }
         let effect = match step {
             Step::Done(Effect::Memory(done)) => {

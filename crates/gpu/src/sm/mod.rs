@@ -11,6 +11,7 @@ mod access;
 mod answers;
 mod barrier;
 mod blocks;
+mod check;
 mod coalesce;
 mod execute;
 mod flow;
@@ -129,7 +130,13 @@ impl Sm {
         Self {
             number,
             launches,
-            warps: vec![Warp::default(); parameters.warps as usize],
+            warps: vec![
+                Warp {
+                    ledger: parameters.checked.then(Box::default),
+                    ..Warp::default()
+                };
+                parameters.warps as usize
+            ],
             blocks: (0..parameters.blocks).map(|_| None).collect(),
             contexts: vec![None; parameters.blocks as usize],
             resident: 0,

@@ -8,6 +8,7 @@ use super::barrier::{BARRIERS, Barrier};
 use super::local::LocalMemory;
 use crate::counters::Counters;
 use crate::launch::LaunchContext;
+use crate::ledger::Ledger;
 
 /// Everything that belongs to a warp. Its memory is kept when the slot is used again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ pub struct Warp {
     pub pending: u32,
     /// The ordering before a release is done, the access itself comes next.
     pub released: bool,
+    /// When its values are ready by the compiler's account, in the checking mode.
+    pub ledger: Option<Box<Ledger>>,
 }
 
 impl Default for Warp {
@@ -44,6 +47,7 @@ impl Default for Warp {
             block: 0,
             pending: 0,
             released: false,
+            ledger: None,
         }
     }
 }
@@ -65,10 +69,13 @@ impl Warp {
         self.uniform.words.fill(0);
         self.uniform.predicates = 0;
         self.identity = identity;
-        self.local.reset(kernel.local_bytes);
+        self.local.reset(identity.local_bytes);
         self.block = block;
         self.pending = 0;
         self.released = false;
+        if let Some(ledger) = &mut self.ledger {
+            ledger.reset(usize::from(kernel.rows), usize::from(kernel.predicates));
+        }
     }
 
     /// The warp at an instruction.

@@ -143,7 +143,8 @@ pub enum Value {
     Target(i64),
     /// A code address without a register: an absolute number.
     AbsoluteTarget(u64),
-    /// Register plus a constant, relative to the next instruction: `BRX R2 -0x10`.
+    /// Register plus a constant: counted from the section's start in `RET.REL R20 0x0`, from the next
+    /// instruction in `BRX R2 -0x10`.
     RegisterTarget {
         /// Holds the variable part.
         register: u8,

@@ -18,13 +18,8 @@ pub fn apply(
 ) -> Option<u64> {
     match operation {
         AtomicOperation::Exchange => Some(a),
-        AtomicOperation::CompareAndSwap => {
-            let mask = if kind.bytes() == 8 {
-                u64::MAX
-            } else {
-                (1 << (8 * kind.bytes())) - 1
-            };
-            Some(if old & mask == a & mask { b } else { old })
+        AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
+            Some(if equal(kind, old, a) { b } else { old })
         }
         _ => match kind {
             AtomicType::U32 => word(operation, old as u32, a as u32, false).map(u64::from),
@@ -45,6 +40,21 @@ pub fn apply(
             AtomicType::B16 => None,
         },
     }
+}
+
+/// What an operation gives back, where `a` is its operand or comparand.
+#[must_use]
+#[inline]
+pub fn answer(operation: AtomicOperation, kind: AtomicType, old: u64, a: u64) -> u64 {
+    match operation {
+        AtomicOperation::CompareAndTest => u64::from(equal(kind, old, a)),
+        _ => old,
+    }
+}
+
+fn equal(kind: AtomicType, old: u64, a: u64) -> bool {
+    let mask = u64::MAX >> (64 - 8 * kind.bytes());
+    old & mask == a & mask
 }
 
 fn word(operation: AtomicOperation, old: u32, a: u32, signed: bool) -> Option<u32> {
@@ -72,7 +82,7 @@ fn word(operation: AtomicOperation, old: u32, a: u32, signed: bool) -> Option<u3
         Is::And => old & a,
         Is::Or => old | a,
         Is::Xor => old ^ a,
-        Is::Exchange | Is::CompareAndSwap => return None,
+        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest => return None,
     })
 }
 
@@ -101,7 +111,7 @@ fn long(operation: AtomicOperation, old: u64, a: u64, signed: bool) -> Option<u6
         Is::And => old & a,
         Is::Or => old | a,
         Is::Xor => old ^ a,
-        Is::Exchange | Is::CompareAndSwap => return None,
+        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest => return None,
     })
 }
 
@@ -159,6 +169,7 @@ mod tests {
             (Is::CompareAndSwap, Of::U32, 4, 4, 9, Some(9)),
             (Is::CompareAndSwap, Of::U32, 5, 4, 9, Some(5)),
             (Is::CompareAndSwap, Of::B16, 0x1_0004, 4, 9, Some(9)),
+            (Is::CompareAndTest, Of::U64, 5, 4, 9, Some(5)),
             (Is::Exchange, Of::U64, 5, 6, 0, Some(6)),
             (Is::Max, Of::S64, u64::MAX, 1, 0, Some(1)),
             (

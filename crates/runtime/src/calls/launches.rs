@@ -90,6 +90,7 @@ impl<D: Device> Runtime<D> {
             shared: shape.shared,
             result: None,
         });
+        let stack = self.context(launch.context)?.stack();
         Ok(KernelWork {
             launch: KernelLaunch {
                 id,
@@ -98,6 +99,7 @@ impl<D: Device> Runtime<D> {
                 grid: launch.grid,
                 block: launch.block,
                 dynamic_shared: launch.dynamic_shared,
+                stack,
                 arguments: launch.parameters.clone(),
                 constants: Vec::new(),
                 cooperative,

@@ -3,8 +3,9 @@
 use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::semantics::atomic;
 
-use super::values::{deliver, emit, give_old, modify};
+use super::values::{deliver, emit, give_old, modify, operand_of};
 use super::{Done, Traffic, access_bytes, illegal};
 use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::site::{Problem, Site};
@@ -82,6 +83,8 @@ pub(super) fn local(
                 let old = u64::from_le_bytes(cell);
                 let new = modify(&site.port.values, function, kind, lane, 0, old)?;
                 memory.write(lane, addresses[lane] as u32, &new.to_le_bytes()[..bytes]);
+                let operand = operand_of(&site.port.values, kind, lane, 0);
+                let old = atomic::answer(function, kind, old, operand);
                 give_old(&mut warp.registers, operation, lane, 0, kind, old);
             }
         }

@@ -3,9 +3,10 @@
 use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::semantics::atomic;
 
 use super::banks::{bank_passes, same_word};
-use super::values::{deliver, emit, give_old, modify, word_of};
+use super::values::{deliver, emit, give_old, modify, operand_of, word_of};
 use super::{Done, Traffic, access_bytes, illegal};
 use crate::sm::site::{Problem, Site};
 
@@ -72,6 +73,8 @@ pub(super) fn shared(
                     let old = u64::from_le_bytes(cell);
                     let new = modify(&site.port.values, function, kind, lane, element, old)?;
                     memory[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+                    let operand = operand_of(&site.port.values, kind, lane, element);
+                    let old = atomic::answer(function, kind, old, operand);
                     give_old(
                         &mut site.warp.registers,
                         operation,

@@ -131,7 +131,9 @@ pub(super) fn modify(
 ) -> Result<u64, Problem> {
     let operand = operand_of(values, kind, lane, element);
     let second = match function {
-        AtomicOperation::CompareAndSwap => operand_of(values, kind, lane, 1),
+        AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
+            operand_of(values, kind, lane, 1)
+        }
         _ => 0,
     };
     atomic::apply(function, kind, old, operand, second).ok_or_else(|| no_such(function, kind, lane))

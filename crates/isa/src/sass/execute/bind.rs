@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{flow, memory, table};
+use super::{flow, least, memory, table};
 use crate::{
-    instruction::{Instruction, Operation, Shape},
+    instruction::{Control, Drain, Instruction, Operation, Shape},
     operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
     sass::decoded::{
         ConstantAddress, ConstantBank, Decoded, ImmediateFormat, Index, Operand as Spelled,
@@ -249,6 +249,30 @@ pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> 
         register: predicate_register(value).unwrap_or_default(),
         negate: guard.negate,
     };
-    instruction.shape.control = Some(decoded.control);
+    instruction.shape.control = Some(control(&spelling));
+    instruction.shape.least = least::least(name, spelling.has("WIDE"), frame.architecture);
     Ok(instruction)
+}
+
+/// The control bits, and what `DEPBAR` waits for as if they said it.
+fn control(spelling: &Spelling<'_>) -> Control {
+    let mut control = spelling.decoded.control;
+    if spelling.name != "DEPBAR" {
+        return control;
+    }
+    let (mut counter, mut to) = (None, 0);
+    for operand in spelling.operands() {
+        match operand.value {
+            Value::Counter(index) => counter = Some(index),
+            Value::Immediate(most) => to = most.bits as u8,
+            Value::CounterSet(set) => control.wait_mask |= set,
+            _ => {}
+        }
+    }
+    match counter {
+        Some(counter) if to > 0 => control.drain = Some(Drain { counter, to }),
+        Some(counter) => control.wait_mask |= 1u8.checked_shl(u32::from(counter)).unwrap_or(0),
+        None => {}
+    }
+    control
 }

@@ -21,6 +21,10 @@ pub const BRAIN: u64 = 1 << Modifiers::FREE;
 pub const SINGLE_RESULT: u64 = 1 << (Modifiers::FREE + 1);
 /// `HSETP2.H_AND` gives one predicate for both halves.
 pub const BOTH_HALVES: u64 = 1 << (Modifiers::FREE + 2);
+/// `DSETP.MIN`: the first operand is the smaller one.
+pub const SMALLER: u64 = 1 << (Modifiers::FREE + 8);
+/// `DSETP.MAX`: the first operand is the larger one.
+pub const LARGER: u64 = 1 << (Modifiers::FREE + 9);
 /// `FMUL.M8` and kin: the product is scaled by a power of two.
 pub const SCALE: u32 = Modifiers::FREE + 4;
 
@@ -205,11 +209,30 @@ fn double_three(lanes: &mut Lanes<'_>, i: &Instruction, nearest: impl Fn(u64, u6
     lanes.write64(i.destination, &values);
 }
 
-/// `DSETP`.
+/// `DSETP`. `MIN` and `MAX` say whether the first operand is the one to take, and in the second
+/// destination whether neither is a number.
 #[inline(always)]
 pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    let comparison = Modifiers(i.modifiers).comparison();
+    let modifiers = Modifiers(i.modifiers);
+    if modifiers.has(SMALLER) || modifiers.has(LARGER) {
+        let not_a_number = |bits: u64| f64::from_bits(bits).is_nan();
+        let first = mask_of(|n| {
+            let best = if modifiers.has(SMALLER) {
+                float64::min(a[n], b[n])
+            } else {
+                float64::max(a[n], b[n])
+            };
+            best == a[n] && !not_a_number(a[n])
+        });
+        let neither = mask_of(|n| not_a_number(a[n]) && not_a_number(b[n]));
+        let boolean = modifiers.boolean();
+        let other = lanes.predicate(i.predicates[0]);
+        lanes.set_predicate(i.predicate_destinations[0], boolean.join(first, other));
+        lanes.set_predicate(i.predicate_destinations[1], boolean.join(neither, other));
+        return;
+    }
+    let comparison = modifiers.comparison();
     let holds = compare_rows(
         comparison,
         |n| f64::from_bits(a[n]),

@@ -120,7 +120,9 @@ fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     Ok(instruction)
 }
 
-/// A register plus a constant, counted from the next instruction.
+/// A register plus a constant. `CALL.REL` and `RET.REL` come decoded with the place in the section
+/// that the register counts from, `BRX` with its distance from the next instruction; `RET.ABS` has
+/// the whole address in a pair of registers.
 fn indirect(
     spelling: &Spelling<'_>,
     make: fn(CodeAddress) -> Flow,
@@ -132,11 +134,24 @@ fn indirect(
                 uniform,
                 offset,
             } => {
-                let base = spelling.decoded.address as i64 + 16 + offset;
-                let base = i64::from(spelling.frame.section) + base / 16;
-                let base = u32::try_from(base)
-                    .map_err(|_| BindError::new("returns to before its module"))?;
-                (register, uniform, CodeAddress::Relative { base })
+                let address = if spelling.has("ABS") {
+                    if offset != 0 {
+                        return Ok(spelling.unsupported("adds a constant to a whole code address"));
+                    }
+                    CodeAddress::Absolute
+                } else {
+                    let next = spelling.decoded.address as i64 + 16;
+                    let start = if spelling.has("REL") {
+                        offset
+                    } else {
+                        next.saturating_add(offset)
+                    };
+                    let base = i64::from(spelling.frame.section) + start / 16;
+                    let base = u32::try_from(base)
+                        .map_err(|_| BindError::new("counts from before its module"))?;
+                    CodeAddress::Relative { base }
+                };
+                (register, uniform, address)
             }
             Value::Register(register) => (register, false, CodeAddress::Absolute),
             Value::UniformRegister(register) => (register, true, CodeAddress::Absolute),

@@ -310,7 +310,8 @@ fn atomic_kind(spelling: &Spelling<'_>) -> Option<(AtomicOperation, AtomicType)>
             "OR" => AtomicOperation::Or,
             "XOR" => AtomicOperation::Xor,
             "EXCH" => AtomicOperation::Exchange,
-            "CAS" | "CAST" => AtomicOperation::CompareAndSwap,
+            "CAS" => AtomicOperation::CompareAndSwap,
+            "CAST" => AtomicOperation::CompareAndTest,
             _ => return None,
         })
     })?;
@@ -335,6 +336,9 @@ fn atomic(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindErro
     let Some((operator, kind)) = atomic_kind(spelling) else {
         return Ok(spelling.unsupported("is an atomic that cannot be executed yet"));
     };
+    if operator == AtomicOperation::CompareAndTest && space != Space::Shared {
+        return Ok(spelling.unsupported("is a test and swap outside shared memory"));
+    }
     let destination = destination(spelling)?;
     finish_atomic(
         spelling,

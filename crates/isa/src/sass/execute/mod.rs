@@ -14,6 +14,7 @@ pub mod convert;
 pub mod float;
 pub mod flow;
 pub mod integer;
+mod least;
 pub mod logic;
 pub mod matrix;
 pub mod memory;

@@ -514,6 +514,8 @@ fn compare_floats(spelling: &Spelling<'_>) -> u64 {
     comparison(spelling)
         | spelling.bits("FTZ", Modifiers::FLUSH)
         | spelling.bits("BF", float::SINGLE_RESULT)
+        | spelling.bits("MIN", float::SMALLER)
+        | spelling.bits("MAX", float::LARGER)
 }
 
 fn compare_halves(spelling: &Spelling<'_>) -> u64 {

@@ -156,7 +156,7 @@ pub fn read_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
     let recorded = lanes.convergence.barrier(barrier as u16);
     lanes.write(i.destination, 0, &Row::splat(recorded));
     if i.modifiers & CLEAR != 0 {
-        lanes.convergence.set_barrier(barrier as u16, 0);
+        lanes.convergence.clear_barrier(barrier as u16);
     }
 }
 

@@ -1,0 +1,62 @@
+//! The checking mode: reads that come before the compiler's own account says that the value is there.
+
+use lockstep_isa::operand::PredicateRegister;
+use lockstep_isa::{Instruction, Mask};
+
+use super::site::Problem;
+use super::warp::Warp;
+use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
+use crate::ledger::{Dependence, File, Readiness};
+
+/// Enters an instruction that the warp has executed, and tells the first early read.
+pub fn check(
+    warp: &mut Warp,
+    context: &LaunchContext,
+    pc: u32,
+    active: Mask,
+    execute: Mask,
+) -> Option<Problem> {
+    let ledger = warp.ledger.as_mut()?;
+    let module = &context.launch.module;
+    let instruction = &module.code[pc as usize];
+    let hazard = context.hazards().get(pc);
+    let mut early = None;
+    ledger.issue(pc, instruction, &hazard, active, execute, &mut |found| {
+        if early.is_none() {
+            let writer = &module.code[found.writer as usize];
+            early = missing(instruction, writer, found).map(|why| (found.writer, why));
+        }
+    });
+    let (writer, why) = early?;
+    let unknown = String::new();
+    let text = module.listing.get(writer as usize).unwrap_or(&unknown);
+    Some(Problem {
+        lane: active.trailing_zeros() as usize,
+        kind: FaultKind::EarlyRead(format!("what instruction {writer} `{text}` writes, {why}")),
+    })
+}
+
+/// Why a value is not there yet; `None` if it is.
+fn missing(reader: &Instruction, writer: &Instruction, found: Dependence) -> Option<String> {
+    let distance = match found.readiness {
+        Readiness::Waited => return None,
+        Readiness::Outstanding(counter) => {
+            return Some(format!("without a wait for its counter SB{counter}"));
+        }
+        Readiness::After(distance) => distance,
+    };
+    let guard = PredicateRegister::Lanes(found.register) == reader.guard.register;
+    let least = writer.shape.least;
+    let needed = match found.file {
+        File::Row => least.rows,
+        File::Predicate if guard => least.guard,
+        File::Predicate => least.predicates,
+    };
+    let needed = u64::from(needed.saturating_sub(reader.shape.least.late));
+    (distance < needed).then(|| {
+        format!(
+            "{distance} cycles after it by the stall counts, where the compiler leaves {needed}"
+        )
+    })
+}
