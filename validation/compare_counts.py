@@ -32,6 +32,7 @@ def hardware(path):
 
 def simulated(arguments, program, folder):
     command = [arguments.lockstep, "run", "--gpu", arguments.gpu, "--frontend", "sass", "--mode", "functional"]
+    command += ["--assemble"]
     command += ["--out", str(folder), "--", str(pathlib.Path(arguments.binaries) / program)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=arguments.seconds)
     verdict = next((line for line in result.stdout.splitlines() if line.startswith(("PASS", "FAIL"))), "")

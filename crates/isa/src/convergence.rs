@@ -5,8 +5,14 @@
 //! PTX) join them. Splits that wait cost nothing; a split that spins gives way to the others
 //! after a while, so that a lane which holds a lock can always release it.
 //!
-//! Modelled: independent thread scheduling as programs can observe it.
-//! Left out: the order in which hardware picks splits, which no document gives.
+//! Modelled: independent thread scheduling as programs can observe it, and, for machine code, the
+//! order in which hardware picks splits, as instruction counts of an H200 show it (no document
+//! gives it; `validation/microbench/divergence.cu` has the kernels, decision 0005 the reasoning):
+//! - Of the two sides of a branch the smaller one runs first, at a tie the one that falls through.
+//! - The other side is kept beside it, with its lanes. When the running split waits or ends, that
+//!   side runs next. Only one is kept: another branch meanwhile drops the older one among the rest.
+//! - Of the rest, the lowest program counter runs next, with every lane that is there; lanes that
+//!   wait at a convergence barrier count as there if the others of this split complete it.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +20,10 @@ use crate::row::{LANES, Mask, lanes_of};
 
 /// Taken backward branches that a split may make while others could run.
 const PATIENCE: u32 = 8;
+/// The same for machine code, whose spinning loops say themselves when to let others run.
+const NATIVE_PATIENCE: u32 = 1 << 10;
+/// Times that a split lets its neighbour go first before all others have their turn.
+const TURNS: u32 = 16;
 /// Times that a split gives way in vain before lanes at a convergence barrier go on without it.
 const VAIN_TURNS: u32 = 32;
 
@@ -39,6 +49,19 @@ pub struct Split {
     pub lanes: Mask,
     /// Whether it can run.
     pub waiting: Waiting,
+    /// The other side of the last branch, which runs next.
+    near: bool,
+}
+
+impl Split {
+    fn ready(pc: u32, lanes: Mask) -> Self {
+        Self {
+            pc,
+            lanes,
+            waiting: Waiting::Ready,
+            near: false,
+        }
+    }
 }
 
 /// Control state of one warp.
@@ -55,6 +78,11 @@ pub struct Convergence {
     patience: u32,
     /// How often the running split gave way and nobody else could run.
     vain_turns: u32,
+    /// Times that the running split let others go first.
+    turns: u32,
+    /// Where the running split was picked up among the rest; a barrier is the only instruction that
+    /// asks, and only right after.
+    picked_at: u32,
     /// Splits that happen to reach one instruction join there (PTX; hardware does not).
     joins: bool,
 }
@@ -71,6 +99,8 @@ impl Convergence {
             live: lanes,
             patience: PATIENCE,
             vain_turns: 0,
+            turns: 0,
+            picked_at: u32::MAX,
             joins,
         }
     }
@@ -120,17 +150,19 @@ impl Convergence {
         }
         let backward = target <= self.pc;
         let fall = self.active & !taken;
+        let (next, here) = (self.pc + 1, self.active);
+        (self.pc, self.active) = (target, taken);
         if fall != 0 {
-            // The lanes that fall through wait; the hardware's order is unknown, so the one
-            // that keeps short paths short: the branch is usually over a body.
-            self.others.push(Split {
-                pc: self.pc + 1,
-                lanes: fall,
-                waiting: Waiting::Ready,
-            });
+            // Without knowledge of the hardware's order, the one that keeps short paths short: the
+            // branch is usually over a body.
+            let taken_first = self.joins || taken.count_ones() < fall.count_ones();
+            if taken_first {
+                self.keep(Split::ready(next, fall));
+            } else {
+                self.keep(Split::ready(target, taken));
+                (self.pc, self.active) = (next, here & fall);
+            }
         }
-        self.pc = target;
-        self.active = taken;
         if self.others.is_empty() {
             return;
         }
@@ -140,7 +172,19 @@ impl Convergence {
         }
     }
 
-    /// Each active lane goes to its own target.
+    /// Puts the other side of a branch beside the running one.
+    fn keep(&mut self, split: Split) {
+        for other in &mut self.others {
+            other.near = false;
+        }
+        self.others.push(Split {
+            near: !self.joins,
+            ..split
+        });
+    }
+
+    /// Each active lane goes to its own target. Machine code sends one group of lanes at a time: the
+    /// others stay at the instruction and execute it again.
     pub fn scatter(&mut self, targets: &[u32; LANES]) {
         let mut left = self.active;
         let mut first = None;
@@ -152,18 +196,24 @@ impl Convergence {
             left &= !lanes;
             if first.is_none() {
                 first = Some((pc, lanes));
+                if !self.joins {
+                    break;
+                }
             } else {
-                self.others.push(Split {
-                    pc,
-                    lanes,
-                    waiting: Waiting::Ready,
-                });
+                self.keep(Split::ready(pc, lanes));
             }
         }
-        if let Some((pc, lanes)) = first {
+        let Some((pc, lanes)) = first else { return };
+        if left == 0 {
             (self.pc, self.active) = (pc, lanes);
-            self.join_at_pc();
+        } else if lanes.count_ones() <= left.count_ones() {
+            self.keep(Split::ready(self.pc, left));
+            (self.pc, self.active) = (pc, lanes);
+        } else {
+            self.keep(Split::ready(pc, lanes));
+            self.active = left;
         }
+        self.join_at_pc();
     }
 
     /// The given active lanes end; the rest goes on to the next instruction.
@@ -192,27 +242,46 @@ impl Convergence {
     /// Waits until every lane recorded in the barrier has come, then they go on together and the
     /// barrier is empty. Lanes that are not recorded go on at once: a function that calls itself
     /// keeps the lanes of outer calls in registers meanwhile, and they must not be waited for.
-    pub fn converge_wait(&mut self, barrier: u16) {
+    /// Gives the lanes that had been waiting and are counted with the last ones.
+    pub fn converge_wait(&mut self, barrier: u16) -> Mask {
+        let picked = std::mem::replace(&mut self.picked_at, u32::MAX) == self.pc;
         let recorded = self.barriers[usize::from(barrier)];
-        if recorded & !self.active == 0 {
+        let members = self.active & recorded;
+        if recorded & !self.active == 0 || members == 0 {
+            self.barriers[usize::from(barrier)] &= !members;
+            self.advance();
+            return 0;
+        }
+        let waits = Waiting::Barrier(barrier);
+        let waiting = self.waiting_lanes(|split| split.waiting == waits) & recorded;
+        if recorded & !self.active & !waiting == 0 && !self.joins {
             self.barriers[usize::from(barrier)] = 0;
-            return self.advance();
-        }
-        let strangers = self.active & !recorded;
-        if strangers == self.active {
-            return self.advance();
-        }
-        if strangers != 0 {
-            self.others.push(Split {
-                pc: self.pc + 1,
-                lanes: strangers,
-                waiting: Waiting::Ready,
+            let (pc, before) = (self.pc, self.active);
+            self.release(|split| if split.waiting == waits { recorded } else { 0 });
+            self.pc += 1;
+            // Those that waited here go on with the last ones; calls may wait elsewhere.
+            let mut joined = 0;
+            self.others.retain(|split| {
+                let joins = split.waiting == Waiting::Ready
+                    && split.pc == pc + 1
+                    && split.lanes & waiting == split.lanes;
+                if joins {
+                    joined |= split.lanes;
+                }
+                !joins
             });
-            self.active &= recorded;
+            self.active = before | joined;
+            return if picked { waiting } else { 0 };
         }
-        self.park(Waiting::Barrier(barrier));
+        if members != self.active {
+            let strangers = self.active & !recorded;
+            self.keep(Split::ready(self.pc + 1, strangers));
+            self.active = members;
+        }
+        self.park(waits);
         self.release_barrier(barrier);
         self.next_split();
+        0
     }
 
     /// These lanes take no part in the barrier any more.
@@ -318,17 +387,29 @@ impl Convergence {
     pub fn give_way(&mut self) {
         self.pc += 1;
         self.join_at_pc();
-        if !self
-            .others
-            .iter()
-            .any(|split| split.waiting == Waiting::Ready)
-        {
+        if !self.anyone_ready() {
+            // The hardware does so at once (counts of a lock within a warp show it).
             self.vain_turns += 1;
-            if self.vain_turns >= VAIN_TURNS {
+            if !self.joins || self.vain_turns >= VAIN_TURNS {
                 self.leave_barrier();
             }
         }
-        self.rotate();
+        self.turns += 1;
+        if self.joins || self.turns.is_multiple_of(TURNS) {
+            return self.rotate();
+        }
+        if self.anyone_ready() {
+            let parked = Split::ready(self.pc, self.active);
+            self.active = 0;
+            self.next_split();
+            self.keep(parked);
+        }
+    }
+
+    fn anyone_ready(&self) -> bool {
+        self.others
+            .iter()
+            .any(|split| split.waiting == Waiting::Ready)
     }
 
     /// The oldest split that waits at a convergence barrier goes on alone.
@@ -351,15 +432,26 @@ impl Convergence {
         }
     }
 
+    /// Lets the oldest split that is ready run.
     fn rotate(&mut self) {
-        self.patience = PATIENCE;
-        if self
+        self.patience = self.full_patience();
+        let oldest = self
             .others
             .iter()
-            .any(|split| split.waiting == Waiting::Ready)
-        {
+            .position(|split| split.waiting == Waiting::Ready);
+        if let Some(index) = oldest {
+            let split = self.others.remove(index);
             self.park(Waiting::Ready);
-            self.next_split();
+            (self.pc, self.active) = (split.pc, split.lanes);
+            self.join_at_pc();
+        }
+    }
+
+    fn full_patience(&self) -> u32 {
+        if self.joins {
+            PATIENCE
+        } else {
+            NATIVE_PATIENCE
         }
     }
 
@@ -369,23 +461,40 @@ impl Convergence {
             pc: self.pc,
             lanes: self.active,
             waiting,
+            near: false,
         });
         self.active = 0;
     }
 
-    /// Runs the oldest split that is ready.
+    /// Runs a split that is ready: the other side of the last branch, else what has the lowest
+    /// program counter; for PTX the oldest.
     fn next_split(&mut self) {
         if self.active != 0 {
             return;
         }
-        if let Some(index) = self
-            .others
-            .iter()
-            .position(|split| split.waiting == Waiting::Ready)
-        {
+        let ready = |split: &Split| split.waiting == Waiting::Ready;
+        let index = if self.joins {
+            self.others.iter().position(ready)
+        } else {
+            let near = self
+                .others
+                .iter()
+                .position(|split| split.near && ready(split));
+            near.or_else(|| {
+                let all = self.others.iter().enumerate();
+                let all = all.filter(|(_, split)| ready(split));
+                all.min_by_key(|(_, split)| split.pc)
+                    .map(|(index, _)| index)
+            })
+        };
+        if let Some(index) = index {
             let split = self.others.remove(index);
             (self.pc, self.active) = (split.pc, split.lanes);
-            self.patience = PATIENCE;
+            self.patience = self.full_patience();
+            if !self.joins && !split.near {
+                self.picked_at = split.pc;
+                self.gather();
+            }
             self.join_at_pc();
         } else if self
             .others
@@ -397,6 +506,18 @@ impl Convergence {
             self.leave_barrier();
             self.next_split();
         }
+    }
+
+    /// Takes along the rest that is ready at the program counter.
+    fn gather(&mut self) {
+        let (pc, active) = (self.pc, &mut self.active);
+        self.others.retain(|split| {
+            let here = split.waiting == Waiting::Ready && split.pc == pc && !split.near;
+            if here {
+                *active |= split.lanes;
+            }
+            !here
+        });
     }
 
     fn join_at_pc(&mut self) {
@@ -496,11 +617,7 @@ impl Convergence {
             let pc = split.pc + 1;
             match released.iter_mut().find(|other| other.pc == pc) {
                 Some(other) => other.lanes |= lanes,
-                None => released.push(Split {
-                    pc,
-                    lanes,
-                    waiting: Waiting::Ready,
-                }),
+                None => released.push(Split::ready(pc, lanes)),
             }
         }
         self.others.retain(|split| split.lanes != 0);

@@ -46,7 +46,10 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         }
         Flow::Exit => site.warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => site.warp.convergence.converge_set(barrier),
-        Flow::ConvergeWait { barrier } => site.warp.convergence.converge_wait(barrier),
+        Flow::ConvergeWait { barrier } => {
+            let waited = site.warp.convergence.converge_wait(barrier);
+            site.block.counters.thread_inst_executed += u64::from(waited.count_ones());
+        }
         Flow::ConvergeBreak { barrier } => {
             site.warp.convergence.converge_break(barrier, execute);
         }

@@ -168,7 +168,8 @@ impl Spelling<'_> {
             Value::Register(index) => row(self.frame.register(index)),
             Value::UniformRegister(index) => row(self.frame.uniform(index)),
             Value::Immediate(immediate) => Operand::Immediate(match immediate.format {
-                ImmediateFormat::DoubleHigh => immediate.bits << 32,
+                // Functions of double precision see the upper word only.
+                ImmediateFormat::DoubleHigh if self.name != "MUFU" => immediate.bits << 32,
                 _ => immediate.bits,
             }),
             Value::Constant(ConstantAddress {

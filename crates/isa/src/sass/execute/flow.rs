@@ -115,8 +115,11 @@ fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
             Value::Register(_) | Value::UniformRegister(_) | Value::Immediate(_)
         )
     });
-    let mask = mask.ok_or_else(|| BindError::new("names no lanes"))?;
-    instruction.sources[0] = spelling.source(mask)?;
+    // Before sm_80 all lanes are meant.
+    instruction.sources[0] = match mask {
+        Some(mask) => spelling.source(mask)?,
+        None => Operand::Immediate(u64::from(u32::MAX)).into(),
+    };
     Ok(instruction)
 }
 

@@ -55,7 +55,7 @@ const ROWS: &[Row] = &[
     row("DADD DFMA DMUL", (90, u32::MAX), [6, 0, 0]),
     row("DSETP", (80, 89), [0, 12, 14]),
     row("DSETP", (90, u32::MAX), [0, 6, 14]),
-    row("VOTE", ALL, [4, 0, 0]),
+    row("VOTE", (75, u32::MAX), [4, 0, 0]),
     row("R2UR", (90, u32::MAX), [13, 8, 13]),
     row("UMOV ULDC", ALL, [2, 0, 0]),
     row("VOTEU", ALL, [2, 1, 5]),

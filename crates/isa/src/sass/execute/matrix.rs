@@ -1,6 +1,6 @@
 //! Matrix multiply-accumulate of SASS.
 
-use super::bind::Spelling;
+use super::{bind::Spelling, volta};
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
@@ -86,9 +86,8 @@ fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
 /// Why a matrix instruction cannot be executed, if it cannot.
 #[must_use]
 pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
-    let volta = spelling.name == "HMMA" && spelling.has("884");
-    if volta {
-        return Some("is Volta's matrix step, which cannot be executed yet");
+    if volta::is_step(spelling) {
+        return volta::refused(spelling);
     }
     if spelling.has("SP") {
         return Some("multiplies sparse matrices, which cannot be executed yet");
@@ -101,12 +100,18 @@ pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
 /// Modifier bits.
 #[must_use]
 pub fn bits(spelling: &Spelling<'_>) -> u64 {
+    if volta::is_step(spelling) {
+        return volta::bits(spelling);
+    }
     shape(spelling).map_or(0, Multiply::encode)
 }
 
 /// Rows written and read.
 #[must_use]
 pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
+    if volta::is_step(spelling) {
+        return (2, [2, 2, 2, 0]);
+    }
     let Some(shape) = shape(spelling) else {
         return (0, [0; 4]);
     };
@@ -116,6 +121,9 @@ pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
 
 /// `D = A × B + C` on the fragments that the sources start.
 pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & volta::STEP != 0 {
+        return volta::step(lanes, i);
+    }
     let shape = Multiply::decode(i.modifiers);
     let fragment = |operand: Operand, rows: usize| -> Vec<Row> {
         (0..rows as u16)

@@ -19,6 +19,7 @@ pub mod logic;
 pub mod matrix;
 pub mod memory;
 pub mod table;
+mod volta;
 pub mod warp;
 
 pub use bind::{BindError, Frame, bind};
