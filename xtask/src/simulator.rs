@@ -66,10 +66,10 @@ pub struct Run {
     pub summary: Option<Summary>,
 }
 
-/// Runs a program under `lockstep run --gpu h200` and reads its run folder, which is then removed.
+/// Runs a program under `lockstep run` and reads its run folder, which is then removed.
 pub fn run(options: &[&str], program: &Path, arguments: &[String], limit: Duration) -> Result<Run> {
     let folder = scratch_folder();
-    let mut command = lockstep(&["run", "--gpu", "h200", "--quiet"]);
+    let mut command = lockstep(&["run", "--quiet"]);
     command
         .args(options)
         .arg("--out")

@@ -629,8 +629,75 @@ impl Convergence {
 mod tests {
     use super::*;
 
+    /// As PTX runs.
     fn warp(lanes: Mask) -> Convergence {
+        Convergence::new(lanes, 0, 4, true)
+    }
+
+    /// As machine code runs.
+    fn native(lanes: Mask) -> Convergence {
         Convergence::new(lanes, 0, 4, false)
+    }
+
+    #[test]
+    fn the_smaller_side_of_a_branch_goes_first() {
+        for (taken, first, pc) in [(0x1, 0x1, 9), (0x7, 0x8, 1), (0x3, 0xc, 1)] {
+            let mut warp = native(0xf);
+            warp.branch(taken, 9);
+            assert_eq!((warp.pc(), warp.active()), (pc, first), "{taken:#x}");
+        }
+    }
+
+    #[test]
+    fn one_side_is_kept_and_the_rest_goes_by_its_place() {
+        let mut warp = native(0xff);
+        warp.converge_set(0); // 0
+        warp.branch(0xf8, 5); // 1: lanes 0 to 2 first, at 2; lanes 3 to 7 kept
+        warp.branch(0x6, 4); // 2: lane 0 first, at 3; lanes 1, 2 kept, 3 to 7 among the rest
+        assert_eq!((warp.pc(), warp.active()), (3, 0x1));
+        warp.branch(0x1, 5);
+        assert_eq!(warp.converge_wait(0), 0); // 5
+        assert_eq!((warp.pc(), warp.active()), (4, 0x6), "the other side");
+        warp.advance();
+        assert_eq!(warp.converge_wait(0), 0); // 5
+        assert_eq!((warp.pc(), warp.active()), (5, 0xf8), "the rest");
+        assert_eq!(warp.converge_wait(0), 0x7, "all are counted");
+        assert_eq!((warp.pc(), warp.active()), (6, 0xff));
+    }
+
+    #[test]
+    fn an_indirect_jump_goes_to_one_target_at_a_time() {
+        let mut warp = native(0xf);
+        let mut targets = [7; LANES];
+        targets[0] = 3;
+        warp.scatter(&targets);
+        assert_eq!((warp.pc(), warp.active()), (3, 0x1));
+        warp.exit(0x1);
+        assert_eq!((warp.pc(), warp.active()), (0, 0xe), "again");
+        warp.scatter(&targets);
+        assert_eq!((warp.pc(), warp.active()), (7, 0xe));
+    }
+
+    #[test]
+    fn lanes_of_an_outer_call_are_not_waited_for() {
+        let mut warp = native(0x7);
+        warp.converge_set(0); // 0
+        warp.branch(0x1, 8); // lane 0 waits at the outer barrier
+        assert_eq!(warp.converge_wait(0), 0);
+        assert_eq!((warp.pc(), warp.active()), (2, 0x6));
+        let outer = warp.barrier(0);
+        warp.clear_barrier(0);
+        warp.converge_set(0);
+        warp.converge_wait(0);
+        assert_eq!(
+            (warp.pc(), warp.active()),
+            (4, 0x6),
+            "the inner call's own lanes"
+        );
+        warp.set_barrier(0, outer);
+        warp.branch(0x6, 8);
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (9, 0x7));
     }
 
     #[test]
@@ -679,25 +746,25 @@ mod tests {
     #[test]
     fn two_splits_in_one_region_each_find_their_lanes() {
         let mut warp = warp(0xf);
-        warp.branch(0x3, 0); // lanes 0,1 at 0; lanes 2,3 at 1
+        warp.branch(0x3, 10); // lanes 0,1 at 10; lanes 2,3 at 1
         warp.converge_set(0);
-        warp.branch(0x1, 8); // lane 0 at 8, lane 1 at 2
+        warp.branch(0x1, 20); // lane 0 at 20, lane 1 at 12
         warp.converge_wait(0); // lane 0 waits; lanes 2,3 run next
         assert_eq!((warp.pc(), warp.active()), (1, 0xc));
         warp.converge_set(0);
-        warp.branch(0xc, 8);
+        warp.branch(0xc, 20);
         warp.converge_wait(0); // lanes 2,3 wait with lane 0; lane 1 is missing
-        assert_eq!((warp.pc(), warp.active()), (2, 0x2));
-        warp.branch(0x2, 8);
+        assert_eq!((warp.pc(), warp.active()), (12, 0x2));
+        warp.branch(0x2, 20);
         warp.converge_wait(0);
-        assert_eq!((warp.pc(), warp.active()), (9, 0xf));
+        assert_eq!((warp.pc(), warp.active()), (21, 0xf));
         assert_eq!(warp.barrier(0), 0, "an open barrier keeps nobody");
     }
 
     #[test]
     fn a_spinning_split_gives_way() {
         let mut warp = warp(0x3);
-        warp.branch(0x1, 1); // lane 0 at 1, lane 1 also at 1 but apart
+        warp.branch(0x1, 5); // lane 0 at 5, lane 1 at 1
         warp.branch(0x1, 0);
         let mut turns = 0;
         while warp.active() == 0x1 {

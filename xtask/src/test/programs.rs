@@ -80,55 +80,81 @@ pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
 
 /// A way to run a program; those of one group must agree on the digest.
 struct Way {
+    gpu: &'static str,
     runtime: Runtime,
     mode: &'static str,
     threads: &'static str,
     schedule: &'static str,
+    /// Machine code, with its control bits checked: plain nvcc makes it for sm_75.
+    native: bool,
 }
 
 const WAYS: &[Way] = &[
     Way {
+        gpu: "h200",
         runtime: Runtime::Static,
         mode: "functional",
         threads: "1",
         schedule: "static",
+        native: false,
     },
     Way {
+        gpu: "h200",
         runtime: Runtime::Static,
         mode: "functional",
         threads: "3",
         schedule: "dynamic",
+        native: false,
     },
     Way {
+        gpu: "h200",
         runtime: Runtime::Static,
         mode: "timing",
         threads: "1",
         schedule: "static",
+        native: false,
     },
     Way {
+        gpu: "h200",
         runtime: Runtime::Static,
         mode: "timing",
         threads: "2",
         schedule: "dynamic",
+        native: false,
     },
     Way {
+        gpu: "h200",
         runtime: Runtime::Shared,
         mode: "functional",
         threads: "2",
         schedule: "auto",
+        native: false,
+    },
+    Way {
+        gpu: "rtx2060",
+        runtime: Runtime::Static,
+        mode: "functional",
+        threads: "2",
+        schedule: "auto",
+        native: true,
     },
 ];
 
 fn check_program(toolkit: &Toolkit, program: &Program) -> Vec<Check> {
-    // Digests so far, by runtime and mode.
-    let mut digests: Vec<(Runtime, &str, String)> = Vec::new();
+    // Digests so far.
+    let mut digests: Vec<(&Way, String)> = Vec::new();
     let mut checks = Vec::new();
     for way in WAYS {
         // A program of the driver API has no runtime to share.
         if way.runtime == Runtime::Shared && (!program.links.is_empty() || program.is("litmus")) {
             continue;
         }
-        let what = format!("{:?} {} {} threads", way.runtime, way.mode, way.threads).to_lowercase();
+        let code = if way.native { " machine code" } else { "" };
+        let what = format!(
+            "{:?} {} {} threads{code}",
+            way.runtime, way.mode, way.threads
+        )
+        .to_lowercase();
         let begin = process::now();
         let trouble = match program.build(toolkit, way.runtime) {
             Ok(executable) => run_one_way(program, &executable, way, &mut digests),
@@ -147,10 +173,12 @@ fn check_program(toolkit: &Toolkit, program: &Program) -> Vec<Check> {
 fn run_one_way(
     program: &Program,
     executable: &PathBuf,
-    way: &Way,
-    digests: &mut Vec<(Runtime, &'static str, String)>,
+    way: &'static Way,
+    digests: &mut Vec<(&'static Way, String)>,
 ) -> String {
-    let options = [
+    let mut options = vec![
+        "--gpu",
+        way.gpu,
         "--mode",
         way.mode,
         "--threads",
@@ -158,6 +186,10 @@ fn run_one_way(
         "--schedule",
         way.schedule,
     ];
+    if way.native {
+        // The driver's own program brings PTX, which a driver assembles.
+        options.extend(["--frontend", "sass", "--assemble", "--check"]);
+    }
     // Every cycle costs more than a value: timing runs take the small size.
     let arguments: &[String] = if way.mode == "timing" {
         &program.small
@@ -175,12 +207,13 @@ fn run_one_way(
     let Some(digest) = run.summary.and_then(|summary| summary.digest) else {
         return "the run left no digest in summary.json".into();
     };
-    for (runtime, mode, other) in digests.iter() {
-        if *runtime == way.runtime && *mode == way.mode && *other != digest {
+    let kind = |way: &Way| (way.runtime, way.mode, way.native);
+    for (earlier, other) in digests.iter() {
+        if kind(earlier) == kind(way) && *other != digest {
             return format!("digest {digest}, but {other} with another number of threads");
         }
     }
-    digests.push((way.runtime, way.mode, digest));
+    digests.push((way, digest));
     String::new()
 }
 
