@@ -127,7 +127,7 @@ pub struct LaunchContext {
     /// Constant banks; the dispatcher fills them when the kernel starts, because kernels and
     /// copies before it may write what they are taken from.
     pub constants: OnceLock<ConstantBanks>,
-    /// What its instructions cost; empty in functional mode.
+    /// What its instructions cost; empty in functional mode without checks.
     pub plan: Arc<Plan>,
     /// Ways of L1 that its shared memory leaves.
     pub l1_ways: u32,

@@ -195,7 +195,7 @@ impl Gpu {
     }
 
     pub(super) fn plan_of(&mut self, module: &Arc<Module>) -> Arc<Plan> {
-        if self.options.mode == Mode::Functional {
+        if self.options.mode == Mode::Functional && !self.options.check {
             return Arc::default();
         }
         // A module that only this list holds is gone.

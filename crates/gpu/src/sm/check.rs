@@ -20,7 +20,7 @@ pub fn check(
     let ledger = warp.ledger.as_mut()?;
     let module = &context.launch.module;
     let instruction = &module.code[pc as usize];
-    let hazard = context.hazards().get(pc);
+    let hazard = context.plan().hazard(pc);
     let mut early = None;
     ledger.issue(pc, instruction, &hazard, active, execute, &mut |found| {
         if early.is_none() {
