@@ -7,7 +7,7 @@
 //!
 //! Modelled: independent thread scheduling as programs can observe it, and, for machine code, the
 //! order in which hardware picks splits, as instruction counts of an H200 show it (no document
-//! gives it; `validation/microbench/divergence.cu` has the kernels, decision 0005 the reasoning):
+//! gives it; `validation/microbench/divergence.cu` has the kernels, decision 0007 the reasoning):
 //! - Of the two sides of a branch the smaller one runs first, at a tie the one that falls through.
 //! - The other side is kept beside it, with its lanes. When the running split waits or ends, that
 //!   side runs next. Only one is kept: another branch meanwhile drops the older one among the rest.
