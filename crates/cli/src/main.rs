@@ -33,6 +33,7 @@ struct Cli {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     start_logging(cli.verbose);
+    end_on_panic();
     match cli.command.run() {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
         Err(error) => {
@@ -43,6 +44,19 @@ fn main() -> ExitCode {
             ExitCode::from(u8::try_from(code & 0xff).unwrap_or(2))
         }
     }
+}
+
+/// A fault of the simulator in any thread ends it, and with it the program that waits for an answer.
+fn end_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |fault| {
+        print(fault);
+        let _ = writeln!(
+            std::io::stderr(),
+            "lockstep: this is a fault of the simulator, not of the program; please report it with the lines above"
+        );
+        std::process::exit(101);
+    }));
 }
 
 fn start_logging(verbose: u8) {

@@ -225,7 +225,12 @@ impl Fetch {
             }
             return entry.2;
         }
-        let there = cycle + self.constant_miss;
+        // Who waits for code gets its constants meanwhile.
+        let there = if cycle == PENDING {
+            0
+        } else {
+            cycle + self.constant_miss
+        };
         self.constants.insert(0, (launch, key, there));
         self.constants.truncate(self.constant_lines);
         there
