@@ -24,7 +24,7 @@ pub struct Correlate {
     /// GPU of the catalogue whose measurements are compared
     #[arg(long, value_name = "NAME", default_value = lockstep_config::DEFAULT_GPU)]
     gpu: String,
-    /// Folder of measurements, or one table of cold cycles [default: validation/hardware/<gpu>]
+    /// Folder of measurements, or one table of cold cycles [default: validation/hardware/GPU]
     #[arg(long, value_name = "DIR|CSV")]
     hardware: Option<PathBuf>,
     /// The development set at the default size
@@ -54,7 +54,7 @@ pub struct Correlate {
     /// A `lockstep` command of another build that simulates [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     simulator: Option<PathBuf>,
-    /// Folder with one executable a program [default: .lockstep/bin/sm_<architecture>]
+    /// Folder with one executable a program [default: .lockstep/bin/sm_ARCHITECTURE]
     #[arg(long, value_name = "DIR")]
     binaries: Option<PathBuf>,
     /// The table of programs
@@ -63,7 +63,7 @@ pub struct Correlate {
     /// The split into sets
     #[arg(long, value_name = "FILE", default_value = "validation/sets.toml")]
     sets: PathBuf,
-    /// Folder for the results [default: lockstep-out/correlate-<gpu>]
+    /// Folder for the results [default: lockstep-out/correlate-GPU]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Add the figures to this table under the name given by --commit
