@@ -146,6 +146,8 @@ fn run_stage(stage: Stage) -> Result<()> {
         Stage::Lints => process::run(&mut process::cargo(&[
             "clippy",
             "--quiet",
+            // As the build: its build scripts and macros are used again.
+            "--release",
             "--workspace",
             "--all-targets",
             "--",
@@ -164,26 +166,24 @@ fn run_stage(stage: Stage) -> Result<()> {
             process::cargo(&[
                 "doc",
                 "--quiet",
+                "--release",
                 "--workspace",
                 "--no-deps",
                 "--document-private-items",
             ])
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
-        // Other flags for every crate: a target folder of its own keeps the rest built.
-        Stage::Loom => process::run(
-            process::cargo(&[
-                "test",
-                "--quiet",
-                "--release",
-                "--package",
-                "lockstep-engine",
-                "--lib",
-                "loom",
-            ])
-            .env("RUSTFLAGS", "--cfg loom")
-            .env("CARGO_TARGET_DIR", crate::project::target().join("loom")),
-        ),
+        Stage::Loom => process::run(process::cargo(&[
+            "test",
+            "--quiet",
+            "--release",
+            "--package",
+            "lockstep-engine",
+            "--features",
+            "loom",
+            "--lib",
+            "loom",
+        ])),
         Stage::Pages => docs::check(),
         Stage::Workloads => Ok(()),
     }

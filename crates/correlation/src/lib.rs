@@ -1,7 +1,7 @@
 //! Error of the simulator against measured hardware.
 //!
 //! Three inputs: tables of measurements ([`hardware`]), run folders of simulated programs
-//! ([`simulated`]) and the split of programs into sets ([`sets`]). [`compare`] joins them launch by
+//! ([`simulated`]) and the split of programs into sets ([`sets`]). [`compare()`] joins them launch by
 //! launch; [`figures`] is the arithmetic of the protocol, one function a figure; [`cause`] guesses
 //! why a kernel is wrong. Text, plot, page, history and model card are made from one [`Report`].
 //!

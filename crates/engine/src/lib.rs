@@ -86,7 +86,7 @@ mod exchange;
 mod gate;
 mod harness;
 mod inbox;
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "loom"))]
 mod loom_tests;
 mod options;
 mod outbox;

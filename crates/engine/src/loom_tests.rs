@@ -1,7 +1,6 @@
 //! Every interleaving of gate and exchange, explored by `loom`.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p lockstep-engine --release --lib loom`, in a
-//! target directory of its own. The models are small on purpose: they finish in seconds.
+//! Run with `cargo test -p lockstep-engine --features loom --release --lib loom`. The models are small on purpose: they finish in seconds.
 
 use lockstep_units::Time;
 use loom::sync::Arc;

@@ -1,6 +1,6 @@
 //! The few primitives that `loom` replaces when it explores every interleaving.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod chosen {
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ mod chosen {
     }
 }
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 mod chosen {
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::hint::spin_loop;

@@ -5,7 +5,7 @@
 //! waits for the driver, so that programs without CUDA pay nothing. Whatever fails is told in one
 //! sentence, and the program runs on.
 //!
-//! Start reading at [`InitializeInjection`], then [`session`] and [`sampler`].
+//! Start reading at [`InitializeInjection`], then `session` and `sampler`.
 
 mod activity;
 mod callbacks;

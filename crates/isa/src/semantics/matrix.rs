@@ -1,6 +1,6 @@
 //! Matrix multiply-accumulate of a warp: `D = A × B + C` on fragments. PTX ISA, `mma`.
 //!
-//! Every lane holds a few elements of each matrix; [`Layout`] says which. The operands are
+//! Every lane holds a few elements of each matrix; `Layout` says which. The operands are
 //! gathered into whole matrices, multiplied, and the result is spread over the lanes again.
 //!
 //! Order of operations, since NVIDIA documents none: for 16-bit, 8-bit and TF32 inputs each

@@ -3,7 +3,7 @@
 //! Values move at issue as in functional mode; here is decided when. Each sub-core issues one
 //! instruction a cycle from a warp that has its instruction, whose operands are ready and whose
 //! unit is free. With SASS the compiler's control bits say when operands are ready; without, a
-//! scoreboard by rows does. What instructions cost is read from the [`Plan`](crate::plan::Plan) of
+//! scoreboard by rows does. What instructions cost is read from the plan of
 //! their module.
 //!
 //! | file | what |
@@ -15,7 +15,7 @@
 //! | `misses.rs` | sectors on their way from L2 |
 //! | `stall.rs` | why warps wait |
 //!
-//! Start reading at [`Sm::run_timing`](super::Sm::run_timing).
+//! Start reading at `Sm::run_timing`.
 
 mod board;
 mod fetch;
