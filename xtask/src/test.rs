@@ -173,7 +173,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             ])
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
-        Stage::Loom => process::run(process::cargo(&[
+        Stage::Loom => process::run(&mut process::cargo(&[
             "test",
             "--quiet",
             "--release",
