@@ -1,10 +1,12 @@
 //! How close the compiler puts an instruction to one that needs its result.
 //!
 //! Instructions of fixed latency raise no counter; the compiler knows their latency and lets stall
-//! counts cover it. The figures here are the smallest distances in the kernels that cuBLAS, cuFFT,
-//! cuRAND and cuSPARSE carry for each architecture (`least_distance` in the crate `gpu` measures
-//! them; several million dependences, and no exception). An instruction without a row has no fixed
-//! latency: a counter, or another instruction of its pipe that raises one, tells when it is done.
+//! counts cover it. The figures here are the smallest distances in a sample of the kernels that
+//! cuBLAS, cuFFT, cuRAND and cuSPARSE carry for sm_75 to sm_90 (`least_distance` in the crate `gpu`
+//! measures them; several million dependences). Two of them, both in one kernel for sm_80, are a cycle
+//! closer than the table says. None for sm_70 could be read, so its rows are those of sm_75. An
+//! instruction without a row has no fixed latency that is known: a counter, or another instruction of
+//! its pipe that raises one, tells when it is done.
 
 use crate::instruction::Least;
 
