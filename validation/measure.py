@@ -7,6 +7,10 @@ DIR holds one shared library a program (`workloads/run_all.sh --libraries --bin 
 simulator runs; all of them run in one process (runner.cu), so that the profiler starts once a repetition. A table
 has a row for each launch; a cell holds one value a repetition, separated by blanks. Clocks are left as found.
 Needs Python 3.11, ncu, nvidia-smi and the runner, built by plain nvcc.
+
+With --ranges DIR (libranges.so and ranges_plan, built from ranges.cpp) questions are asked of CUPTI's range profiler
+instead of ncu: metrics are split into groups of one pass, and the programs run once for each group. Kernel names and
+shapes are then those of cold.csv (--shapes).
 """
 
 import argparse
@@ -157,7 +161,49 @@ def values_of(row, metrics):
     return {name: row[metric].replace(",", "") for name, metric in metrics.items()}
 
 
-def one_repetition(wanted, metrics, options, arguments, broken):
+def groups_of(metrics, arguments):
+    """The metrics in groups that take one pass each; what no pass can take is left out, with a word."""
+    result = run([f"{arguments.ranges}/ranges_plan", "GH100", *metrics.values()])
+    print(result.stderr, end="", file=sys.stderr)
+    names = {metric: name for name, metric in metrics.items()}
+    return [{names[metric]: metric for metric in line.split(",")} for line in result.stdout.split()]
+
+
+def ranged(target, metrics, options, arguments):
+    """What `profile` answers, from the range profiler: rows have no shapes, which come from another table."""
+    path = pathlib.Path(arguments.out) / "ranges.tsv"
+    path.unlink(missing_ok=True)
+    settings = {"LD_PRELOAD": f"{arguments.ranges}/libranges.so", "RANGES_METRICS": ",".join(metrics.values()), "RANGES_OUT": str(path)}
+    if options == COLD:
+        settings["RANGES_COLD"] = "1"
+    result = subprocess.run(target, capture_output=True, text=True, timeout=600, env={**os.environ, **settings})
+    print("".join(f"{line}\n" for line in result.stderr.splitlines() if line.startswith("ranges:")), end="", file=sys.stderr)
+    failed = set(re.findall(r"^RAN (\d+) \S+ 127", result.stdout, re.M))
+    begun = iter([number for number in re.findall(r"^BEGIN (\d+)", result.stdout, re.M) if number not in failed])
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        _, name, *values = line.split("\t")
+        if name == "flush":
+            continue
+        begins = "begin_program" in name
+        row = {"Kernel Name": "begin_program" if begins else name, "Grid Size": next(begun) if begins else "", "Block Size": ""}
+        rows.append(row | dict.fromkeys(LAUNCH.values(), "") | dict(zip(metrics.values(), values)))
+    return rows, result.stdout, 1
+
+
+def with_shapes(found, shapes):
+    """The launches with the names and shapes of `shapes`, which must have launched the same kernels."""
+    for key, (name, *_, values) in found.items():
+        about = shapes.get(key)
+        plain = re.sub(r"[<(].*", "", about[0]).split()[-1].split("::")[-1] if about else None
+        if plain is None or plain not in name:
+            print(f"{key[0]} launch {key[1]}: {name} is not what the table of shapes has: {about}", file=sys.stderr)
+            continue
+        found[key] = (*about, values)
+    return found
+
+
+def one_repetition(wanted, metrics, options, arguments, broken, profile=profile):
     """{(label, launch): (kernel, grid, block, registers, shared, values)}, and the most passes."""
     found, most = {}, 0
     left = [line for line in wanted if line[0] not in broken]
@@ -229,22 +275,40 @@ def read_table(path):
 def ask(question, arguments, deadline):
     metrics, options, single = QUESTIONS[question]
     metrics = chosen(metrics, arguments)
-    if single:
+    if arguments.ranges:
+        groups = groups_of(metrics, arguments)
+        metrics = {name: metric for group in groups for name, metric in group.items()}
+        shapes = {key: what for table in [read_table(pathlib.Path(arguments.shapes))] for key, (*what, _) in table[0].items()}
+    elif single:
         metrics = fitted(metrics, options, arguments)
     path = pathlib.Path(arguments.out) / f"{question}.csv"
     repetitions = read_table(path) if arguments.extend and path.exists() else []
+    asked_of = "ncu"
+    if arguments.ranges:
+        asked_of = f"range profiler, {len(groups)} groups of metrics, a run for each"
+        options_told = "256 MiB read before each launch" if options == COLD else "caches as the program left them"
+    else:
+        options_told = " ".join(options)
     wanted, broken, most, longest = list(lines(arguments)), set(), 0, 0
     for repetition in range(arguments.repetitions):
         begin = time.monotonic()
         if begin + longest > deadline:
             print(f"{question}: {len(repetitions)} repetitions, no time for more", file=sys.stderr)
             break
-        found, passes = one_repetition(wanted, metrics, options, arguments, broken)
+        if arguments.ranges:
+            found, passes = {}, 1
+            for group in groups:
+                part, _ = one_repetition(wanted, group, options, arguments, broken, ranged)
+                for key, (*about, values) in with_shapes(part, shapes).items():
+                    found.setdefault(key, (*about, {}))[-1].update(values)
+        else:
+            found, passes = one_repetition(wanted, metrics, options, arguments, broken)
         repetitions.append(found)
         most = max(most, passes)
         longest = max(longest, time.monotonic() - begin)
         notes = [
-            f"options: {' '.join(options)}; passes of a launch: at most {most}; repetitions: {len(repetitions)}",
+            f"{asked_of}; "
+            f"options: {options_told}; passes of a launch: at most {most}; repetitions: {len(repetitions)}",
             f"metrics: {' '.join(f'{name}={metric}' for name, metric in metrics.items())}",
             f"left out: {' '.join(sorted(broken)) or 'nothing'}",
         ]
@@ -313,6 +377,8 @@ def main():
     parser.add_argument("--runner", required=True, help="the runner, built from runner.cu")
     parser.add_argument("--floors", help="the executable of microbench/launch_floor.cu")
     parser.add_argument("--ncu", default=shutil.which("ncu") or "/usr/local/cuda/bin/ncu")
+    parser.add_argument("--ranges", help="folder of libranges.so and ranges_plan: use the range profiler, not ncu")
+    parser.add_argument("--shapes", default=ROOT / "validation" / "hardware" / "h200" / "cold.csv", help="table with the shapes of launches")
     parser.add_argument("--out", default=os.environ.get("OUT", "."))
     parser.add_argument("--sizes", nargs="+", default=["default", "medium"])
     parser.add_argument("--only", default=".", help="expression that `program/size` must match")
