@@ -602,7 +602,7 @@ mod tests {
             steady(4, "fourth", 528, 24_000, 46_000),
         ];
         let sums = share(&streams, true);
-        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
+        assert!(worst(&sums) < 0.03, "{} {sums:?}", worst(&sums));
     }
 
     #[test]
@@ -612,7 +612,7 @@ mod tests {
             steady(2, "fast", 500, 3_000, 46_000),
         ];
         let sums = share(&streams, true);
-        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
+        assert!(worst(&sums) < 0.03, "{} {sums:?}", worst(&sums));
     }
 
     #[test]
