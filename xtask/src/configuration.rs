@@ -13,7 +13,8 @@ pub fn page(notice: &str) -> Result<String> {
     let read = |path: &str| {
         std::fs::read_to_string(project::root().join(path)).with_context(|| path.to_string())
     };
-    let sections = sections(&read("crates/config/src/gpu.rs")?);
+    let mut sections = sections(&read("crates/config/src/gpu.rs")?);
+    sections.extend(self::sections(&read("crates/config/src/uvm.rs")?));
     let values = values(&read("configs/gpus/h200.toml")?);
     let mut page = format!(
         "{notice}# Configuration keys\n\nEvery key of a GPU file, with its value for `h200`. `--set KEY=VALUE` changes one for a run; an unknown key is refused with the nearest known one. `lockstep gpus show NAME` prints a file with the source of every number.\n"

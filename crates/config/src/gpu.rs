@@ -7,7 +7,7 @@
 //!
 //! Start reading at [`GpuConfig`]; [`GpuConfig::check`] refuses what cannot be built.
 
-use crate::{ComputeCapability, ConfigError};
+use crate::{ComputeCapability, ConfigError, UvmConfig};
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub struct GpuConfig {
     pub host: HostConfig,
     /// The engines and the bus that move data between host and device.
     pub copy: CopyConfig,
+    /// Managed memory: translation, faults, migration.
+    #[serde(default)]
+    pub uvm: UvmConfig,
 }
 
 /// The chip as a whole.
@@ -477,6 +480,7 @@ impl GpuConfig {
             }
         }
         self.check_sizes()?;
+        self.uvm.check()?;
         self.check_relations()
     }
 

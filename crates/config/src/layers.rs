@@ -7,7 +7,7 @@
 //! Start reading at [`load`].
 
 use crate::catalogue::{self, CATALOGUE, CatalogueEntry, DEFAULT_GPU};
-use crate::{ConfigError, GpuConfig};
+use crate::{ConfigError, GpuConfig, UvmConfig};
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -77,12 +77,15 @@ fn lowest_layers(gpu: &str) -> Result<(Table, GpuConfig), ConfigError> {
 /// A GPU of the catalogue; it may lie above another one, which lies above none.
 fn built_in(entry: &CatalogueEntry) -> Table {
     const TESTED: &str = "files of the catalogue are tested";
+    // What files need not name is named here, so that a layer above can change it.
+    let mut table = Table::new();
+    let uvm = Value::try_from(UvmConfig::default()).expect("a table of plain values");
+    table.insert("uvm".into(), uvm);
     let mut layer: Table = entry.text.parse().expect(TESTED);
-    let Some(Value::String(base)) = layer.remove("base") else {
-        return layer;
-    };
-    let base = catalogue::find(&base).expect(TESTED);
-    let mut table: Table = base.text.parse().expect(TESTED);
+    if let Some(Value::String(base)) = layer.remove("base") {
+        let base = catalogue::find(&base).expect(TESTED);
+        merge(&mut table, base.text.parse().expect(TESTED));
+    }
     merge(&mut table, layer);
     table
 }

@@ -11,6 +11,7 @@ mod error;
 pub mod gpu;
 mod import;
 mod layers;
+pub mod uvm;
 
 pub use capability::ComputeCapability;
 pub use catalogue::{CATALOGUE, CatalogueEntry, DEFAULT_GPU, find};
@@ -18,3 +19,4 @@ pub use error::ConfigError;
 pub use gpu::GpuConfig;
 pub use import::{Imported, import};
 pub use layers::{load, to_toml};
+pub use uvm::UvmConfig;

@@ -1,0 +1,88 @@
+//! One direction of the link: what waits, what is under way.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::log::Cause;
+use crate::page_set::PageSet;
+
+/// What moves together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// First page of the tree.
+    pub tree: u64,
+    /// Pages of it.
+    pub pages: PageSet,
+    /// Why.
+    pub cause: Cause,
+    /// When it was planned.
+    pub planned: u64,
+    /// The request of the program that it belongs to, or `NO_TICKET`.
+    pub ticket: u64,
+}
+
+/// Belongs to no request of the program.
+pub const NO_TICKET: u64 = u64::MAX;
+
+/// One direction. What faults want goes before what programs prefetch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Channel {
+    first: VecDeque<Load>,
+    later: VecDeque<Load>,
+    /// Pages of all that waits.
+    pages: u64,
+    /// Under way, and since when.
+    pub busy: Option<(Load, u64)>,
+    /// When the link carries nothing more: accesses over it count too.
+    pub free_at: u64,
+}
+
+impl Channel {
+    /// Lets something wait.
+    pub fn push(&mut self, load: Load) {
+        self.pages += u64::from(load.pages.count());
+        if load.cause == Cause::User {
+            self.later.push_back(load);
+        } else {
+            self.first.push_back(load);
+        }
+    }
+
+    /// What goes next.
+    #[must_use]
+    pub fn head(&self) -> Option<&Load> {
+        self.first.front().or_else(|| self.later.front())
+    }
+
+    /// Takes what goes next.
+    pub fn pop(&mut self) -> Option<Load> {
+        let load = self.first.pop_front().or_else(|| self.later.pop_front())?;
+        self.pages -= u64::from(load.pages.count());
+        Some(load)
+    }
+
+    /// Pages of all that waits.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Takes the pages out of the load that holds a page of a tree; the load stays, empty.
+    pub fn call_off(&mut self, tree: u64, page: u32) -> Option<PageSet> {
+        let load = self
+            .first
+            .iter_mut()
+            .chain(&mut self.later)
+            .find(|load| load.tree == tree && load.pages.contains(page))?;
+        let pages = std::mem::take(&mut load.pages);
+        self.pages -= u64::from(pages.count());
+        Some(pages)
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.first.len() + self.later.len()
+    }
+}

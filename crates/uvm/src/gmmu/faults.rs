@@ -1,0 +1,207 @@
+//! Pages that are not there.
+
+use lockstep_units::Bytes;
+
+use super::{Event, FarFault, Gmmu, Output, Pending};
+use crate::geometry::BLOCK_PAGES;
+use crate::zero_copy::Occupancy;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 32;
+
+impl Gmmu {
+    /// Looks at the page-table entry that was found.
+    pub(super) fn check(&mut self, pending: Pending, now: u64) {
+        let Some((tree, index)) = self.state.space.find(pending.page) else {
+            // Not managed: always there.
+            self.translated(pending, now);
+            return;
+        };
+        if tree.device.contains(index) {
+            if tree.staged.contains(index) {
+                let first = tree.first;
+                self.cancel_eviction(first, index);
+            }
+            self.translated(pending, now);
+            return;
+        }
+        if self.stays(pending, now) {
+            self.remote(pending, now);
+            return;
+        }
+        self.fault(pending, now);
+    }
+
+    /// Whether the page is used where it is.
+    fn stays(&mut self, pending: Pending, now: u64) -> bool {
+        let page = pending.page;
+        if self
+            .state
+            .kept_back
+            .get(&page)
+            .is_some_and(|until| now < *until)
+        {
+            return true;
+        }
+        self.state.kept_back.remove(&page);
+        let occupancy = self.occupancy();
+        let oversubscribed = self.state.oversubscribed;
+        let Some((tree, index)) = self.state.space.find(page) else {
+            return false;
+        };
+        if tree.remote.contains(index) {
+            return true;
+        }
+        if tree.incoming.contains(index) || tree.leaving.contains(index) {
+            return false;
+        }
+        let policy = self.settings.zero_copy;
+        let threshold = policy.threshold(oversubscribed, occupancy, tree.round_trips);
+        if threshold == 0 {
+            return false;
+        }
+        let counter = &mut tree.counters[(index / BLOCK_PAGES) as usize];
+        if pending.write || *counter >= threshold {
+            let counted = *counter > 0 && !pending.write;
+            *counter = 0;
+            self.state.stats.counter_migrations.add(u64::from(counted));
+            return false;
+        }
+        *counter = counter.saturating_add(1);
+        true
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let frames = self.frames();
+        let kept = frames * u64::from(self.settings.config.evict.free_buffer) / 100;
+        Occupancy {
+            taken: kept + self.state.used + self.queued(),
+            all: frames + self.leaving(),
+        }
+    }
+
+    /// Makes an access over the link.
+    fn remote(&mut self, pending: Pending, now: u64) {
+        let bytes = u64::from(pending.sectors.max(1)) * SECTOR;
+        let stats = &mut self.state.stats;
+        stats.zero_copy.add(bytes);
+        if pending.write {
+            stats.remote_writes.increment();
+        } else {
+            stats.remote_reads.increment();
+        }
+        let settings = &self.settings;
+        // What the link moves for a byte when it has much to move, and a header for each packet.
+        let mebibyte = settings.link.time(Bytes(1 << 20), !pending.write).0
+            - settings.link.time(Bytes(0), !pending.write).0;
+        let moved = bytes + 28 * bytes.div_ceil(256);
+        let carried = lockstep_units::Duration(mebibyte / (1 << 20) * moved);
+        let channel = if pending.write {
+            &self.state.to_host
+        } else {
+            &self.state.to_device
+        };
+        let begin = now.max(channel.free_at).max(self.state.remote_free);
+        let free = begin + settings.cycles(carried);
+        let done = free + settings.cycles(settings.config.link.remote_latency);
+        self.state.remote_free = free;
+        let Pending { sm, page, .. } = pending;
+        self.at(done, Event::RemoteDone { sm, page });
+    }
+
+    fn fault(&mut self, pending: Pending, now: u64) {
+        let Pending {
+            sm, page, write, ..
+        } = pending;
+        let batched = self.settings.is_batched();
+        let most = self.settings.config.fault.mshrs as usize;
+        let state = &mut *self.state;
+        if let Some(known) = state.faults.get_mut(&page) {
+            if known.prefetch {
+                state.stats.fault_pending.increment();
+            } else {
+                state.stats.fault_merged.increment();
+            }
+            known.write |= write;
+            if !known.sharers.contains(&sm) {
+                known.sharers.push(sm);
+            }
+        } else if most > 0 && state.faults.len() >= most {
+            self.state.shut_out.push_back(pending);
+            return;
+        } else {
+            state.faults.insert(
+                page,
+                FarFault {
+                    detected: now,
+                    sharers: vec![sm],
+                    prefetch: false,
+                    write,
+                },
+            );
+            if !batched {
+                self.count_fault(page, write);
+                if self.state.fresh.is_empty() {
+                    self.at(now, Event::Plan);
+                }
+                self.state.fresh.push(page);
+            }
+        }
+        self.say(now, Output::Nack { sm, page });
+        if batched {
+            self.buffer(pending, now);
+        }
+    }
+
+    /// Lets faults in that found no MSHR, as far as there are some now.
+    pub(super) fn let_in(&mut self, now: u64) {
+        let most = self.settings.config.fault.mshrs as usize;
+        while self.state.faults.len() < most
+            && let Some(pending) = self.state.shut_out.pop_front()
+        {
+            self.check(pending, now);
+        }
+    }
+
+    pub(super) fn count_fault(&mut self, page: u64, write: bool) {
+        let state = &mut *self.state;
+        state.stats.far_faults.increment();
+        state.stats.write_faults.add(u64::from(write));
+        if let Some((tree, index)) = state.space.find(page) {
+            state
+                .stats
+                .refaults
+                .add(u64::from(tree.evicted.contains(index)));
+        }
+    }
+
+    /// Puts a fault into the buffer that the host runtime reads.
+    fn buffer(&mut self, pending: Pending, now: u64) {
+        let config = &self.settings.config.fault;
+        if self.state.buffer.len() >= config.buffer as usize {
+            self.state.stats.dropped.increment();
+        } else {
+            self.state.buffer.push_back(pending);
+        }
+        if !self.state.picking_up && self.state.batch.is_none() {
+            self.state.picking_up = true;
+            let pickup = self.settings.cycles(config.pickup);
+            self.at(now + pickup, Event::PickUp);
+        }
+    }
+
+    /// Tells everybody who waits for a page to ask again, one a cycle for each SM.
+    pub(super) fn replay(&mut self, page: u64, sharers: &[u32], now: u64) {
+        for sm in sharers {
+            let at = match self.state.replay_free.get_mut(*sm as usize) {
+                Some(free) => {
+                    let at = now.max(*free);
+                    *free = at + 1;
+                    at
+                }
+                None => now,
+            };
+            self.say(at, Output::Replay { sm: *sm, page });
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The GMMU and the host runtime behind it, as one machine of events.
+//!
+//! | file | what |
+//! |---|---|
+//! | `walks.rs` | from a request to a page-table entry |
+//! | `faults.rs` | pages that are not there |
+//! | `service.rs` | what the host runtime plans, and when |
+//! | `movement.rs` | transfers both ways, mapping and unmapping |
+//! | `room.rs` | frames and evictions |
+//! | `program.rs` | what programs ask for: prefetches, advice, the host's own accesses |
+//!
+//! Start reading at [`Gmmu::run`].
+
+mod faults;
+mod movement;
+mod program;
+mod room;
+mod service;
+mod walks;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Channel;
+use crate::geometry::PageSize;
+use crate::log::{FaultRecord, MigrationRecord};
+use crate::prefetch::Memory;
+use crate::random::Random;
+use crate::settings::Settings;
+use crate::space::Space;
+use crate::statistics::GmmuStats;
+use crate::tlb::{Scope, Tlb};
+use crate::walk::{PageWalk, WalkCache};
+
+pub use program::Advice;
+
+/// What SMs say to the GMMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Translate a page.
+    Translate {
+        /// Who asks.
+        sm: u32,
+        /// Page.
+        page: u64,
+        /// Whether it is to be written.
+        write: bool,
+        /// Sectors that are wanted of it.
+        sectors: u32,
+    },
+    /// A page is in use.
+    Used {
+        /// Page.
+        page: u64,
+        /// Whether it was written.
+        write: bool,
+    },
+}
+
+/// What the GMMU says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    /// To an SM: the page is mapped.
+    Translated {
+        /// Who asked.
+        sm: u32,
+        /// Page.
+        page: u64,
+        /// What the entry covers.
+        size: PageSize,
+    },
+    /// To an SM: the access was made over the link.
+    Remote {
+        /// Who asked.
+        sm: u32,
+        /// Page.
+        page: u64,
+    },
+    /// To an SM: the page is on the host; ask again when told.
+    Nack {
+        /// Who asked.
+        sm: u32,
+        /// Page.
+        page: u64,
+    },
+    /// To an SM: ask again.
+    Replay {
+        /// Who asked.
+        sm: u32,
+        /// Page.
+        page: u64,
+    },
+    /// To every SM: forget translations.
+    ShootDown(Scope),
+    /// To every cache: forget what lies in these pages.
+    Unmapped {
+        /// First page.
+        first: u64,
+        /// Pages.
+        count: u32,
+    },
+    /// To the program: a prefetch or an access of the host is complete.
+    Done {
+        /// Its number.
+        ticket: u64,
+    },
+}
+
+/// A request under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Pending {
+    sm: u32,
+    page: u64,
+    write: bool,
+    sectors: u32,
+    since: u64,
+}
+
+/// A page that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FarFault {
+    detected: u64,
+    /// Who is to ask again.
+    sharers: Vec<u32>,
+    /// Nobody has asked for it: it is brought along.
+    prefetch: bool,
+    write: bool,
+}
+
+/// What comes at its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Event {
+    /// The shared TLB had the translation.
+    Found(Pending),
+    /// A walk has ended.
+    Walked(Pending),
+    /// The faults of this cycle are to be planned.
+    Plan,
+    /// The host runtime has served a fault.
+    Served(u64),
+    /// The host runtime looks at the fault buffer.
+    PickUp,
+    /// The host runtime has served a batch.
+    BatchServed,
+    /// A transfer to the device is complete.
+    Arrived,
+    /// A transfer to the host is complete.
+    Left,
+    /// An access over the link is complete.
+    RemoteDone { sm: u32, page: u64 },
+    /// The next part of a request of the program is ready to move.
+    Program(u64),
+}
+
+/// A batch that is being served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Batch {
+    loads: Vec<crate::channel::Load>,
+    /// Transfers that are not complete.
+    left: u32,
+}
+
+/// Everything that changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    now: u64,
+    events: BTreeMap<(u64, u64), Event>,
+    sequence: u64,
+    space: Space,
+    memory: Memory,
+    /// Frames in use.
+    used: u64,
+    oversubscribed: bool,
+    faults: BTreeMap<u64, FarFault>,
+    /// Pages that faulted in this cycle.
+    fresh: Vec<u64>,
+    /// Faults that wait for an MSHR.
+    shut_out: VecDeque<Pending>,
+    buffer: VecDeque<Pending>,
+    picking_up: bool,
+    batch: Option<Batch>,
+    server_free: u64,
+    jobs: BTreeMap<u64, Vec<crate::channel::Load>>,
+    next_job: u64,
+    to_device: Channel,
+    to_host: Channel,
+    /// Since when the transfer at the head waits for frames.
+    starved: Option<u64>,
+    remote_free: u64,
+    walks: u32,
+    walk_queue: VecDeque<Pending>,
+    shared: Option<Tlb>,
+    cache: WalkCache,
+    replay_free: Vec<u64>,
+    programs: BTreeMap<u64, program::ProgramRequest>,
+    /// Pages that stay on the host until a cycle.
+    kept_back: BTreeMap<u64, u64>,
+    warm: bool,
+    stats: GmmuStats,
+    fault_log: Vec<FaultRecord>,
+    migration_log: Vec<MigrationRecord>,
+}
+
+/// Records of each log that are kept; later ones are only counted.
+const MOST_RECORDS: usize = 1 << 22;
+
+/// The GMMU and the host runtime behind it.
+#[derive(Debug)]
+pub struct Gmmu {
+    settings: Arc<Settings>,
+    walk: PageWalk,
+    state: Box<State>,
+    outputs: Vec<(u64, Output)>,
+}
+
+impl Gmmu {
+    /// One without managed memory.
+    #[must_use]
+    pub fn new(settings: Arc<Settings>) -> Self {
+        let config = &settings.config;
+        let tlb = &config.tlb;
+        let state = State {
+            now: 0,
+            events: BTreeMap::new(),
+            sequence: 0,
+            space: Space::default(),
+            memory: Memory {
+                random: Random::new(config.seed),
+                cursor: 0,
+            },
+            used: 0,
+            oversubscribed: false,
+            faults: BTreeMap::new(),
+            fresh: Vec::new(),
+            shut_out: VecDeque::new(),
+            buffer: VecDeque::new(),
+            picking_up: false,
+            batch: None,
+            server_free: 0,
+            jobs: BTreeMap::new(),
+            next_job: 0,
+            to_device: Channel::default(),
+            to_host: Channel::default(),
+            starved: None,
+            remote_free: 0,
+            walks: 0,
+            walk_queue: VecDeque::new(),
+            shared: (tlb.shared_entries > 0).then(|| Tlb::new(tlb.shared_entries, tlb.shared_ways)),
+            cache: WalkCache::new(config.walk.cache_entries),
+            replay_free: vec![0; settings.sms as usize],
+            programs: BTreeMap::new(),
+            kept_back: BTreeMap::new(),
+            warm: false,
+            stats: GmmuStats::default(),
+            fault_log: Vec::new(),
+            migration_log: Vec::new(),
+        };
+        Self {
+            walk: PageWalk::new(&config.walk),
+            state: Box::new(state),
+            settings,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Managed memory and where its pages are.
+    #[must_use]
+    pub fn space(&self) -> &Space {
+        &self.state.space
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn stats(&self) -> &GmmuStats {
+        &self.state.stats
+    }
+
+    /// Far faults that were served, in the order in which their pages came.
+    #[must_use]
+    pub fn fault_log(&self) -> &[FaultRecord] {
+        &self.state.fault_log
+    }
+
+    /// Transfers, in the order in which they were complete.
+    #[must_use]
+    pub fn migration_log(&self) -> &[MigrationRecord] {
+        &self.state.migration_log
+    }
+
+    /// Frames that the device has for managed pages.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        let percent = u64::from(self.settings.config.oversubscription);
+        if percent <= 100 {
+            return self.settings.frames;
+        }
+        // Two of the largest transfers must find room.
+        let wanted = (self.state.space.pages() * 100).div_ceil(percent);
+        wanted
+            .max(2 * u64::from(crate::LARGE_PAGES))
+            .min(self.settings.frames)
+    }
+
+    /// When it next has work of its own.
+    #[must_use]
+    pub fn next(&self) -> Option<u64> {
+        self.state.events.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Takes a request at a cycle, not before those that were taken already.
+    pub fn take(&mut self, now: u64, request: Request) {
+        match request {
+            Request::Translate {
+                sm,
+                page,
+                write,
+                sectors,
+            } => self.translate(Pending {
+                sm,
+                page,
+                write,
+                sectors,
+                since: now,
+            }),
+            Request::Used { page, write } => {
+                if let Some((tree, index)) = self.state.space.find(page)
+                    && tree.device.contains(index)
+                {
+                    tree.touch(index, now, write);
+                }
+            }
+        }
+    }
+
+    /// Does everything up to and including a cycle.
+    pub fn run(&mut self, until: u64) {
+        while let Some(entry) = self.state.events.first_entry()
+            && entry.key().0 <= until
+        {
+            let ((now, _), event) = entry.remove_entry();
+            self.state.now = now;
+            match event {
+                Event::Found(pending) => self.check(pending, now),
+                Event::Walked(pending) => self.walked(pending, now),
+                Event::Plan => self.plan_fresh(now),
+                Event::Served(job) => self.served(job, now),
+                Event::PickUp => self.pick_up(now),
+                Event::BatchServed => self.batch_served(now),
+                Event::Arrived => self.arrived(now),
+                Event::Left => self.left(now),
+                Event::RemoteDone { sm, page } => self.say(now, Output::Remote { sm, page }),
+                Event::Program(ticket) => self.go_on_with(ticket, now),
+            }
+            if !self.state.shut_out.is_empty() {
+                self.let_in(now);
+            }
+            self.pump(now);
+        }
+    }
+
+    /// Takes what was said since the last call, in the order of cycles.
+    pub fn outputs(&mut self) -> impl Iterator<Item = (u64, Output)> + '_ {
+        // Replays to different SMs are spread out, so cycles may be out of order.
+        self.outputs.sort_by_key(|(at, _)| *at);
+        self.outputs.drain(..)
+    }
+
+    /// Whether something was said that was not taken.
+    #[must_use]
+    pub fn has_outputs(&self) -> bool {
+        !self.outputs.is_empty()
+    }
+
+    /// Everything that changes, to be saved. Outputs are taken before.
+    #[must_use]
+    pub fn saved(&self) -> impl Serialize + '_ {
+        &*self.state
+    }
+
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// What the reader says.
+    pub fn load<E>(&mut self, read: impl FnOnce() -> Result<SavedState, E>) -> Result<(), E> {
+        self.state = read()?.0;
+        self.outputs.clear();
+        Ok(())
+    }
+
+    fn at(&mut self, cycle: u64, event: Event) {
+        let state = &mut *self.state;
+        state.sequence += 1;
+        state.events.insert((cycle, state.sequence), event);
+    }
+
+    fn say(&mut self, cycle: u64, output: Output) {
+        self.outputs.push((cycle, output));
+    }
+}
+
+/// The state of a [`Gmmu`], as it is read back.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct SavedState(Box<State>);

@@ -1,0 +1,290 @@
+//! Transfers both ways, mapping and unmapping.
+
+use super::{Event, Gmmu, MOST_RECORDS, Output};
+use crate::PAGE;
+use crate::channel::{Load, NO_TICKET};
+use crate::log::{Cause, Direction, FaultRecord, MigrationRecord};
+use crate::page_set::PageSet;
+use crate::settings::Shootdown;
+use crate::tlb::Scope;
+
+impl Gmmu {
+    /// Starts whatever can start.
+    pub(super) fn pump(&mut self, now: u64) {
+        loop {
+            let left = self.start_to_host(now);
+            let came = self.start_to_device(now);
+            if !left && !came && !self.make_room(now) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the link is taken by the other direction.
+    fn is_taken(&self, other_busy: bool) -> bool {
+        !self.settings.config.link.duplex && other_busy
+    }
+
+    fn start_to_device(&mut self, now: u64) -> bool {
+        if self.state.to_device.busy.is_some() || self.is_taken(self.state.to_host.busy.is_some()) {
+            return false;
+        }
+        let frames = self.frames();
+        let state = &mut *self.state;
+        let Some(load) = state.to_device.head().copied() else {
+            return false;
+        };
+        let pages = load.pages.count();
+        let Some(tree) = state.space.tree_mut(load.tree) else {
+            state.to_device.pop();
+            return true;
+        };
+        let waits_for_itself = !(tree.leaving & load.pages).is_empty();
+        if waits_for_itself || state.used + u64::from(pages) > frames {
+            state.starved.get_or_insert(now);
+            return false;
+        }
+        let zero_fill = self.settings.config.first_touch == "zero-fill";
+        let carried = if zero_fill {
+            (load.pages & tree.populated).count()
+        } else {
+            pages
+        };
+        if let Some(since) = state.starved.take() {
+            state.stats.frame_wait.add(now - since);
+        }
+        state.to_device.pop();
+        state.used += u64::from(pages);
+        state.stats.channel_wait.add(now - load.planned.min(now));
+        state.stats.zero_filled.add(u64::from(pages - carried));
+        let time = self.settings.transfer(carried, true);
+        state.stats.to_device_busy.add(time);
+        if carried > 0 {
+            state.stats.transfers.increment();
+            state.stats.transfer_size.add(u64::from(carried) * PAGE);
+        }
+        state.to_device.busy = Some((load, now));
+        state.to_device.free_at = now + time;
+        self.at(now + time, Event::Arrived);
+        true
+    }
+
+    /// A transfer to the device is complete: its pages are mapped.
+    pub(super) fn arrived(&mut self, now: u64) {
+        let Some((load, since)) = self.state.to_device.busy.take() else {
+            return;
+        };
+        self.record(&load, since, now, Direction::ToDevice);
+        self.map(&load, now);
+        if self.settings.shootdown_on_map {
+            self.shoot_down(load.tree, load.pages, now);
+        }
+        if load.ticket != NO_TICKET {
+            self.part_done(load.ticket, now);
+        } else if self.settings.is_batched() {
+            self.batch_arrived(now);
+        }
+    }
+
+    fn map(&mut self, load: &Load, now: u64) {
+        let batched = self.settings.is_batched() && load.cause != Cause::User;
+        let (mut demand, mut prefetched, mut late) = (0, 0, 0);
+        let Some(tree) = self.state.space.tree_mut(load.tree) else {
+            return;
+        };
+        let pages = load.pages;
+        tree.incoming -= pages;
+        tree.device |= pages;
+        tree.touched -= pages;
+        tree.dirty -= pages;
+        tree.prefetched -= pages;
+        tree.populated |= pages;
+        tree.arrived = now;
+        let thrashed = (tree.evicted & pages).count();
+        for index in pages.iter() {
+            let leaf = (index / crate::BLOCK_PAGES) as usize;
+            tree.used[index as usize] = now;
+            tree.block_used[leaf] = now;
+        }
+        self.state.stats.thrashed.add(u64::from(thrashed));
+        for index in pages.iter() {
+            let page = load.tree + u64::from(index);
+            let Some(fault) = self.state.faults.get(&page) else {
+                continue;
+            };
+            let (prefetch, waited) = (fault.prefetch, !fault.sharers.is_empty());
+            if prefetch {
+                prefetched += 1;
+                late += u64::from(waited);
+            } else {
+                demand += 1;
+                self.state.stats.fault_latency.add(now - fault.detected);
+                if self.state.fault_log.len() < MOST_RECORDS {
+                    self.state.fault_log.push(FaultRecord {
+                        detected: fault.detected,
+                        mapped: now,
+                        page,
+                        sm: fault.sharers.first().copied().unwrap_or(0),
+                        write: fault.write,
+                    });
+                }
+            }
+            if let Some((tree, index)) = self.state.space.find(page) {
+                if prefetch {
+                    tree.prefetched.insert(index);
+                }
+                if waited {
+                    tree.pinned.insert(index);
+                }
+            }
+            // A batch tells everybody at its end.
+            if !batched && let Some(fault) = self.state.faults.remove(&page) {
+                self.replay(page, &fault.sharers, now);
+            }
+        }
+        let stats = &mut self.state.stats;
+        stats.demand.add(demand * PAGE);
+        stats.prefetch_late.add(late);
+        stats.prefetched.add(prefetched);
+        if load.cause == Cause::User {
+            stats.user_prefetch.add(prefetched * PAGE);
+        } else {
+            stats.prefetch.add(prefetched * PAGE);
+        }
+    }
+
+    fn start_to_host(&mut self, now: u64) -> bool {
+        if self.state.to_host.busy.is_some() || self.is_taken(self.state.to_device.busy.is_some()) {
+            return false;
+        }
+        let drop_clean = self.settings.config.evict.clean == "drop";
+        let state = &mut *self.state;
+        let Some(mut load) = state.to_host.pop() else {
+            return false;
+        };
+        let Some(tree) = state.space.tree_mut(load.tree) else {
+            return true;
+        };
+        // Evictions may have been called off, and pages may have left for another reason.
+        load.pages = if load.cause == Cause::Eviction {
+            load.pages & tree.staged
+        } else {
+            load.pages & tree.device
+        };
+        if load.pages.is_empty() {
+            if load.ticket != NO_TICKET {
+                self.part_done(load.ticket, now);
+            }
+            return true;
+        }
+        let dirty = load.pages & tree.dirty;
+        let may_drop = drop_clean && load.cause == Cause::Eviction;
+        let kept_there = load.pages & tree.duplicated - tree.dirty;
+        let moved = if may_drop {
+            dirty
+        } else {
+            load.pages - kept_there
+        };
+        tree.device -= load.pages;
+        tree.staged -= load.pages;
+        tree.pinned -= load.pages;
+        tree.leaving |= load.pages;
+        let runs = moved.runs();
+        let time: u64 = runs
+            .iter()
+            .map(|(_, count)| self.settings.transfer(*count, false))
+            .sum();
+        let stats = &mut self.state.stats;
+        let moved_bytes = u64::from(moved.count()) * PAGE;
+        let dirty_bytes = u64::from(dirty.count()) * PAGE;
+        match load.cause {
+            Cause::Eviction => {
+                stats.written_back.add(dirty_bytes);
+                stats
+                    .clean_back
+                    .add(moved_bytes - dirty_bytes.min(moved_bytes));
+            }
+            _ => stats.host_back.add(moved_bytes),
+        }
+        stats.to_host_busy.add(time);
+        self.state.to_host.busy = Some((load, now));
+        self.state.to_host.free_at = now + time;
+        self.shoot_down(load.tree, load.pages, now);
+        for (first, count) in load.pages.runs() {
+            let first = load.tree + u64::from(first);
+            self.say(now, Output::Unmapped { first, count });
+        }
+        self.at(now + time, Event::Left);
+        true
+    }
+
+    /// A transfer to the host is complete: its frames are free.
+    pub(super) fn left(&mut self, now: u64) {
+        let Some((load, since)) = self.state.to_host.busy.take() else {
+            return;
+        };
+        self.record(&load, since, now, Direction::ToHost);
+        let state = &mut *self.state;
+        state.used -= u64::from(load.pages.count()).min(state.used);
+        if let Some(tree) = state.space.tree_mut(load.tree) {
+            let unused = tree.prefetched & load.pages - tree.touched;
+            state.stats.prefetch_unused.add(u64::from(unused.count()));
+            tree.leaving -= load.pages;
+            tree.dirty -= load.pages;
+            tree.populated |= load.pages;
+            tree.evicted |= load.pages;
+            if load.cause == Cause::Eviction {
+                tree.round_trips = tree.round_trips.saturating_add(1).min(31);
+            }
+        }
+        if load.cause == Cause::HostFault {
+            self.note_thrashing(&load, now);
+        }
+        if load.ticket != NO_TICKET {
+            self.part_done(load.ticket, now);
+        }
+    }
+
+    /// Removes translations of some pages.
+    pub(super) fn shoot_down(&mut self, tree: u64, pages: PageSet, now: u64) {
+        let mut scopes = Vec::new();
+        match self.settings.shootdown {
+            Shootdown::Whole => scopes.push(Scope::Whole),
+            Shootdown::Range => {
+                scopes.extend(pages.runs().iter().map(|(first, count)| Scope::Pages {
+                    first: tree + u64::from(*first),
+                    count: *count,
+                }));
+            }
+            Shootdown::Entry => {
+                scopes.extend(pages.iter().map(|page| Scope::Pages {
+                    first: tree + u64::from(page),
+                    count: 1,
+                }));
+            }
+        }
+        for scope in scopes {
+            if let Some(shared) = &mut self.state.shared {
+                shared.shoot_down(scope);
+            }
+            self.state.stats.shootdowns.increment();
+            self.say(now, Output::ShootDown(scope));
+        }
+    }
+
+    fn record(&mut self, load: &Load, start: u64, end: u64, direction: Direction) {
+        if self.state.migration_log.len() >= MOST_RECORDS {
+            return;
+        }
+        for (first, pages) in load.pages.runs() {
+            self.state.migration_log.push(MigrationRecord {
+                start,
+                end,
+                page: load.tree + u64::from(first),
+                pages,
+                direction,
+                cause: load.cause,
+            });
+        }
+    }
+}

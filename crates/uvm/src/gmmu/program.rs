@@ -1,0 +1,393 @@
+//! What programs ask for: memory, prefetches, advice, the host's own accesses.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Event, FarFault, Gmmu, Output};
+use crate::channel::Load;
+use crate::geometry::PAGE;
+use crate::log::Cause;
+use crate::page_set::PageSet;
+use crate::prefetch::tree_driver::neighbours;
+use crate::split::{Split, split};
+use crate::tlb::Scope;
+
+/// What a program says about its use of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Advice {
+    /// Mostly read: the host keeps its copy.
+    ReadMostly(bool),
+    /// Better on the host: the device uses it over the link.
+    PreferredHost,
+    /// Better on the device.
+    PreferredDevice,
+    /// Nowhere in particular.
+    PreferredNone,
+    /// The device is to reach it without faults, wherever it is.
+    AccessedBy(bool),
+}
+
+/// A request of the program that takes time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ProgramRequest {
+    what: What,
+    /// The next page to look at.
+    cursor: u64,
+    end: u64,
+    /// Transfers that are not complete.
+    left: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum What {
+    ToDevice,
+    ToHost,
+    /// Pages of one tree that the host's fault moves.
+    HostFault {
+        tree: u64,
+        pages: PageSet,
+    },
+    Flush,
+}
+
+impl Gmmu {
+    /// Adds managed memory; its pages are on the host.
+    pub fn map_memory(&mut self, address: u64, bytes: u64) {
+        self.state.space.map(address, bytes);
+    }
+
+    /// Removes managed memory; nothing is written back. Nothing may use it any more.
+    pub fn unmap_memory(&mut self, address: u64) {
+        let now = self.state.now;
+        let trees = self.state.space.unmap(address);
+        let state = &mut *self.state;
+        for tree in &trees {
+            let held = tree.device | tree.leaving;
+            state.used -= u64::from(held.count()).min(state.used);
+            for index in tree.incoming.iter() {
+                state.faults.remove(&(tree.first + u64::from(index)));
+            }
+            if let Some((load, _)) = &mut state.to_device.busy
+                && load.tree == tree.first
+            {
+                state.used -= u64::from(load.pages.count()).min(state.used);
+                load.pages = PageSet::EMPTY;
+            }
+            if let Some((load, _)) = &mut state.to_host.busy
+                && load.tree == tree.first
+            {
+                load.pages = PageSet::EMPTY;
+            }
+        }
+        for tree in trees.iter().filter(|tree| !tree.device.is_empty()) {
+            let (first, count) = (tree.first, tree.pages);
+            if let Some(shared) = &mut self.state.shared {
+                shared.shoot_down(Scope::Pages { first, count });
+            }
+            self.say(now, Output::ShootDown(Scope::Pages { first, count }));
+        }
+    }
+
+    /// The host has written here: the pages hold something.
+    pub fn host_wrote(&mut self, address: u64, bytes: u64) {
+        self.each_tree(address, bytes, |tree, pages| tree.populated |= pages);
+    }
+
+    /// Takes advice.
+    pub fn advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        self.each_tree(address, bytes, |tree, pages| match advice {
+            Advice::ReadMostly(true) => tree.duplicated |= pages,
+            Advice::ReadMostly(false) => tree.duplicated -= pages,
+            Advice::PreferredHost | Advice::AccessedBy(true) => tree.remote |= pages,
+            Advice::PreferredDevice | Advice::PreferredNone | Advice::AccessedBy(false) => {
+                tree.remote -= pages;
+            }
+        });
+    }
+
+    fn each_tree(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        mut f: impl FnMut(&mut crate::tree::Tree, PageSet),
+    ) {
+        let (mut page, end) = page_range(address, bytes);
+        while page < end {
+            let Some((tree, index)) = self.state.space.find(page) else {
+                return;
+            };
+            let count = u64::from(tree.pages - index).min(end - page) as u32;
+            f(tree, PageSet::range(index, count));
+            page += u64::from(count);
+        }
+    }
+
+    /// Moves pages because the program asked for it; [`Output::Done`] says when they are there.
+    pub fn prefetch(&mut self, now: u64, ticket: u64, address: u64, bytes: u64, to_device: bool) {
+        let (cursor, end) = page_range(address, bytes);
+        let what = if to_device {
+            What::ToDevice
+        } else {
+            What::ToHost
+        };
+        if to_device {
+            self.each_tree(address, bytes, |tree, pages| tree.remote -= pages);
+        }
+        self.begin(
+            now,
+            0,
+            ticket,
+            ProgramRequest {
+                what,
+                cursor,
+                end,
+                left: 0,
+            },
+        );
+    }
+
+    /// The host touches a page: it moves back with its neighbours, if it is on the device.
+    pub fn host_access(&mut self, now: u64, ticket: u64, address: u64, write: bool) {
+        let page = address / PAGE;
+        let mut moves = None;
+        if let Some((tree, index)) = self.state.space.find(page) {
+            let here = tree.device | tree.incoming;
+            let reads_copy = tree.duplicated.contains(index) && !write;
+            if here.contains(index) && !reads_copy {
+                let valid = tree.all() - here;
+                let wanted = neighbours(tree.pages, valid, PageSet::one(index), tree.thrashing);
+                let pages = (wanted & here) | PageSet::one(index);
+                moves = Some((tree.first, pages));
+            } else {
+                tree.populated.insert(index);
+            }
+        }
+        let Some((tree, pages)) = moves else {
+            self.say(now, Output::Done { ticket });
+            return;
+        };
+        self.state.stats.host_faults.increment();
+        let cost = self.settings.cycles(self.settings.config.host_fault);
+        let what = What::HostFault { tree, pages };
+        self.begin(
+            now,
+            cost,
+            ticket,
+            ProgramRequest {
+                what,
+                cursor: page,
+                end: page + 1,
+                left: 0,
+            },
+        );
+    }
+
+    /// Brings back everything that was written; what was not stays.
+    pub fn flush(&mut self, now: u64, ticket: u64) {
+        self.begin(
+            now,
+            0,
+            ticket,
+            ProgramRequest {
+                what: What::Flush,
+                cursor: 0,
+                end: 1,
+                left: 0,
+            },
+        );
+    }
+
+    fn begin(&mut self, now: u64, cost: u64, ticket: u64, request: ProgramRequest) {
+        self.state.programs.insert(ticket, request);
+        self.at(now + cost, Event::Program(ticket));
+    }
+
+    /// The next part of a request.
+    pub(super) fn go_on_with(&mut self, ticket: u64, now: u64) {
+        let Some(request) = self.state.programs.get(&ticket).cloned() else {
+            return;
+        };
+        let loads = match request.what {
+            What::ToDevice | What::ToHost => self.next_chunk(ticket, &request, now),
+            What::HostFault { tree, pages } if request.cursor < request.end => {
+                self.advance(ticket, request.end);
+                self.host_loads(tree, pages, request.cursor, ticket, now)
+            }
+            What::Flush if request.cursor < request.end => {
+                self.advance(ticket, request.end);
+                self.dirty_loads(ticket, now)
+            }
+            What::HostFault { .. } | What::Flush => Vec::new(),
+        };
+        if loads.is_empty() {
+            self.state.programs.remove(&ticket);
+            if matches!(request.what, What::ToDevice | What::ToHost) {
+                self.state.stats.user_prefetches.increment();
+            }
+            self.say(now, Output::Done { ticket });
+            return;
+        }
+        if let Some(request) = self.state.programs.get_mut(&ticket) {
+            request.left = loads.len() as u32;
+        }
+        for load in loads {
+            if request.what == What::ToDevice {
+                self.enqueue(load);
+            } else {
+                self.state.to_host.push(load);
+            }
+        }
+    }
+
+    fn advance(&mut self, ticket: u64, to: u64) {
+        if let Some(request) = self.state.programs.get_mut(&ticket) {
+            request.cursor = to;
+        }
+    }
+
+    /// A transfer of a request is complete.
+    pub(super) fn part_done(&mut self, ticket: u64, now: u64) {
+        let Some(request) = self.state.programs.get_mut(&ticket) else {
+            return;
+        };
+        request.left = request.left.saturating_sub(1);
+        if request.left == 0 {
+            let cost = match request.what {
+                What::ToDevice => self
+                    .settings
+                    .cycles(self.settings.config.prefetch.block_cost),
+                _ => 0,
+            };
+            self.at(now + cost, Event::Program(ticket));
+        }
+    }
+
+    /// The next pages of a prefetch, at most those of one tree.
+    fn next_chunk(&mut self, ticket: u64, request: &ProgramRequest, now: u64) -> Vec<Load> {
+        let mut page = request.cursor;
+        while page < request.end {
+            let Some((tree, index)) = self.state.space.find(page) else {
+                break;
+            };
+            let count = u64::from(tree.pages - index).min(request.end - page) as u32;
+            let first = tree.first;
+            let range = PageSet::range(index, count);
+            page += u64::from(count);
+            let wanted = if request.what == What::ToDevice {
+                range - tree.device - tree.incoming
+            } else {
+                range & tree.device - tree.staged
+            };
+            for index in (range & tree.staged).iter() {
+                self.cancel_eviction(first, index);
+            }
+            if wanted.is_empty() {
+                continue;
+            }
+            if request.what == What::ToDevice {
+                self.expect(first, wanted, now);
+            }
+            self.advance(ticket, page);
+            return wanted
+                .runs()
+                .iter()
+                .map(|(start, count)| Load {
+                    tree: first,
+                    pages: PageSet::range(*start, *count),
+                    cause: Cause::User,
+                    planned: now,
+                    ticket,
+                })
+                .collect();
+        }
+        self.advance(ticket, request.end);
+        Vec::new()
+    }
+
+    /// Pages of a tree are on their way without having been asked for by an SM.
+    fn expect(&mut self, first: u64, pages: PageSet, now: u64) {
+        if let Some(tree) = self.state.space.tree_mut(first) {
+            tree.incoming |= pages;
+        }
+        for index in pages.iter() {
+            let entry = self.state.faults.entry(first + u64::from(index));
+            entry.or_insert_with(|| FarFault {
+                detected: now,
+                sharers: Vec::new(),
+                prefetch: true,
+                write: false,
+            });
+        }
+    }
+
+    fn host_loads(
+        &mut self,
+        tree: u64,
+        pages: PageSet,
+        page: u64,
+        ticket: u64,
+        now: u64,
+    ) -> Vec<Load> {
+        let faulted = PageSet::one((page - tree) as u32);
+        split(pages, faulted, Split::AtCause)
+            .iter()
+            .map(|transfer| Load {
+                tree,
+                pages: PageSet::range(transfer.first, transfer.pages),
+                cause: Cause::HostFault,
+                planned: now,
+                ticket,
+            })
+            .collect()
+    }
+
+    fn dirty_loads(&mut self, ticket: u64, now: u64) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for tree in self.state.space.trees() {
+            for (first, count) in (tree.device & tree.dirty - tree.staged).runs() {
+                loads.push(Load {
+                    tree: tree.first,
+                    pages: PageSet::range(first, count),
+                    cause: Cause::Flush,
+                    planned: now,
+                    ticket,
+                });
+            }
+        }
+        loads
+    }
+
+    /// The host took pages back; those that moved too often stay there for a while.
+    pub(super) fn note_thrashing(&mut self, load: &Load, now: u64) {
+        let config = &self.settings.config.thrash;
+        if config.policy != "driver" {
+            return;
+        }
+        let lapse = self.settings.cycles(config.lapse);
+        let until = now + self.settings.cycles(config.pin);
+        let threshold = config.threshold;
+        let state = &mut *self.state;
+        let Some(tree) = state.space.tree_mut(load.tree) else {
+            return;
+        };
+        if tree.taken_back.is_empty() {
+            tree.taken_back = vec![(0, 0); tree.pages as usize];
+        }
+        for index in load.pages.iter() {
+            let (last, count) = &mut tree.taken_back[index as usize];
+            let soon = *last != 0 && now - *last < lapse;
+            *count = if soon { count.saturating_add(1) } else { 1 };
+            *last = now;
+            if u32::from(*count) >= threshold {
+                tree.thrashing.insert(index);
+                state.kept_back.insert(load.tree + u64::from(index), until);
+                state.stats.thrash_pinned.increment();
+            }
+        }
+    }
+}
+
+/// The pages that some bytes lie in.
+fn page_range(address: u64, bytes: u64) -> (u64, u64) {
+    let end = address.saturating_add(bytes).div_ceil(PAGE);
+    (address / PAGE, end)
+}

@@ -1,0 +1,79 @@
+//! From a request to a page-table entry.
+
+use super::{Event, Gmmu, Output, Pending};
+use crate::geometry::PageSize;
+
+impl Gmmu {
+    /// Looks in the shared TLB, then walks.
+    pub(super) fn translate(&mut self, pending: Pending) {
+        self.state.stats.requests.increment();
+        let mut at = pending.since;
+        if let Some(shared) = &mut self.state.shared {
+            at += self.settings.config.tlb.shared_latency.0;
+            if shared.find(pending.page).is_some() {
+                self.state.stats.shared_hits.increment();
+                self.at(at, Event::Found(pending));
+                return;
+            }
+        }
+        let threads = self.settings.config.walk.threads;
+        if threads > 0 && self.state.walks >= threads {
+            self.state.walk_queue.push_back(pending);
+        } else {
+            self.start_walk(pending, at);
+        }
+    }
+
+    fn start_walk(&mut self, pending: Pending, at: u64) {
+        self.state.walks += 1;
+        self.state.stats.walks.increment();
+        let size = self.mapping(pending.page);
+        let cache = &mut self.state.cache;
+        let before = (cache.lookups, cache.hits);
+        let cycles = self.walk.cycles(pending.page, size, cache);
+        let stats = &mut self.state.stats;
+        stats.walk_cache_lookups.add(cache.lookups - before.0);
+        stats.walk_cache_hits.add(cache.hits - before.1);
+        self.at(at + cycles, Event::Walked(pending));
+    }
+
+    /// A walker is free again; what it found is looked at.
+    pub(super) fn walked(&mut self, pending: Pending, now: u64) {
+        self.state.walks -= 1;
+        if let Some(next) = self.state.walk_queue.pop_front() {
+            self.state.stats.walk_queue.add(now - next.since.min(now));
+            self.start_walk(next, now);
+        }
+        self.check(pending, now);
+    }
+
+    /// What an entry for a page covers.
+    fn mapping(&mut self, page: u64) -> PageSize {
+        if !self.settings.config.promotion {
+            return PageSize::Small;
+        }
+        match self.state.space.find(page) {
+            Some((tree, index)) => tree.mapping(index),
+            None => PageSize::Small,
+        }
+    }
+
+    /// A page is mapped: says so and notes the use.
+    pub(super) fn translated(&mut self, pending: Pending, now: u64) {
+        let Pending {
+            sm, page, write, ..
+        } = pending;
+        let size = self.mapping(page);
+        let mut prefetched = false;
+        if let Some((tree, index)) = self.state.space.find(page) {
+            prefetched = tree.prefetched.contains(index) && !tree.touched.contains(index);
+            tree.pinned -= crate::PageSet::one(index);
+            tree.touch(index, now, write);
+        }
+        self.state.stats.prefetch_used.add(u64::from(prefetched));
+        if let Some(shared) = &mut self.state.shared {
+            shared.insert(page, size, false, now);
+        }
+        self.say(now, Output::Translated { sm, page, size });
+    }
+}

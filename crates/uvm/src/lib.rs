@@ -1,0 +1,61 @@
+//! Unified memory: translation, far faults, migration, prefetching, eviction.
+//!
+//! Everything here is a pure machine that counts core cycles: requests go in, answers come out,
+//! and nothing depends on the host. The hardware crate makes partitions of it.
+//!
+//! ```text
+//!  SM ── Translator (TLB, misses under way) ──▶ Gmmu (L2 TLB, walkers, far-fault MSHRs)
+//!                 ▲  translated, nack, replay, shootdown │ fault buffer
+//!                 └──────────────────────────────────────┤
+//!                                       host runtime: service, prefetcher, evictor
+//!                                                        │ transfers
+//!                                       Link: one channel each way
+//! ```
+//!
+//! A policy is one file in `prefetch/` or `evict/` and one line in the registry there.
+//!
+//! Start reading at [`Gmmu::run`], then `gmmu/service.rs`.
+
+mod channel;
+mod geometry;
+mod gmmu;
+mod link;
+mod log;
+mod page_set;
+mod prefetch;
+mod random;
+mod settings;
+mod space;
+mod split;
+mod statistics;
+mod tlb;
+mod translator;
+mod tree;
+mod walk;
+mod zero_copy;
+
+mod evict;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
+mod vectors;
+
+pub use evict::{EVICTORS, Evictor, Oldest, Victim};
+pub use geometry::{BLOCK_PAGES, LARGE_PAGES, PAGE, PageSize, tree_pages};
+pub use gmmu::{Advice, Gmmu, Output, Request};
+pub use link::{LINK_PROFILES, Link, LinkProfile};
+pub use log::{Cause, Direction, FaultRecord, MigrationRecord};
+pub use page_set::PageSet;
+pub use prefetch::{Event, Memory, PREFETCHERS, Prefetcher};
+pub use random::Random;
+pub use settings::{Service, Settings};
+pub use space::Space;
+pub use split::{Split, Transfer, split};
+pub use statistics::{GmmuStats, TlbStats};
+pub use tlb::{Scope, Tlb};
+pub use translator::{Lookup, Translator};
+pub use tree::Tree;
+pub use walk::{PageWalk, WalkCache};
+pub use zero_copy::migration_threshold;

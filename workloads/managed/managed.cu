@@ -1,0 +1,504 @@
+// Seven programs that touch memory the way unified memory was studied with: graph search, a heat
+// stencil, dynamic programming over rows, a layer of a neural network, diffusion, sequence
+// alignment, finite differences. Each runs on managed memory or on plain copies; both print the
+// same checksum.
+//
+//   managed BENCHMARK managed|copy|prefetch [smart|seed|tiny] [repetitions]
+//
+// `smart` has the footprints of UVMSmart's runs, `seed` smaller ones. With repetitions, every
+// run prints the time of its kernels: allocations are fresh and written by the host each time.
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call)                                                                       \
+    do {                                                                                  \
+        cudaError_t error = (call);                                                       \
+        if (error != cudaSuccess) {                                                       \
+            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
+            std::exit(1);                                                                 \
+        }                                                                                 \
+    } while (0)
+
+enum Mode { MANAGED, COPY, PREFETCH };
+static Mode mode = MANAGED;
+static float kernel_milliseconds = 0;
+
+// An array that lives in managed memory, or twice.
+template <typename T> struct Array {
+    T *host = nullptr;
+    T *device = nullptr;
+    size_t count = 0;
+
+    explicit Array(size_t elements) : count(elements) {
+        if (mode == COPY) {
+            host = static_cast<T *>(std::malloc(bytes()));
+            CHECK(cudaMalloc(&device, bytes()));
+        } else {
+            CHECK(cudaMallocManaged(&host, bytes()));
+            device = host;
+        }
+        std::memset(host, 0, bytes());
+    }
+    ~Array() {
+        if (mode == COPY)
+            std::free(host);
+        CHECK(cudaFree(device));
+    }
+    size_t bytes() const { return count * sizeof(T); }
+    void to_device() {
+        if (mode == COPY)
+            CHECK(cudaMemcpy(device, host, bytes(), cudaMemcpyHostToDevice));
+        if (mode == PREFETCH) {
+            cudaMemLocation where = {cudaMemLocationTypeDevice, 0};
+            CHECK(cudaMemPrefetchAsync(host, bytes(), where, 0, 0));
+        }
+    }
+    void to_host() {
+        if (mode == COPY)
+            CHECK(cudaMemcpy(host, device, bytes(), cudaMemcpyDeviceToHost));
+    }
+};
+
+struct Timer {
+    cudaEvent_t begin, end;
+    Timer() {
+        CHECK(cudaEventCreate(&begin));
+        CHECK(cudaEventCreate(&end));
+        CHECK(cudaDeviceSynchronize());
+        CHECK(cudaEventRecord(begin));
+    }
+    ~Timer() {
+        float milliseconds = 0;
+        CHECK(cudaEventRecord(end));
+        CHECK(cudaEventSynchronize(end));
+        CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
+        kernel_milliseconds += milliseconds;
+        CHECK(cudaEventDestroy(begin));
+        CHECK(cudaEventDestroy(end));
+    }
+};
+
+static uint32_t random_state = 1;
+static uint32_t next_random() {
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+template <typename T> static uint64_t checksum(const T *values, size_t count) {
+    uint64_t sum = 1469598103934665603ull;
+    const uint8_t *bytes = reinterpret_cast<const uint8_t *>(values);
+    for (size_t i = 0; i < count * sizeof(T); i++)
+        sum = (sum ^ bytes[i]) * 1099511628211ull;
+    return sum;
+}
+
+// ---- bfs -------------------------------------------------------------------------------------
+
+struct Node {
+    int first, edges;
+};
+
+__global__ void bfs_visit(const Node *nodes, const int *edges, bool *frontier, bool *next,
+                          const bool *visited, int *cost, int count) {
+    int node = blockIdx.x * blockDim.x + threadIdx.x;
+    if (node >= count || !frontier[node])
+        return;
+    frontier[node] = false;
+    Node own = nodes[node];
+    for (int edge = own.first; edge < own.first + own.edges; edge++) {
+        int target = edges[edge];
+        if (!visited[target]) {
+            cost[target] = cost[node] + 1;
+            next[target] = true;
+        }
+    }
+}
+
+__global__ void bfs_advance(bool *frontier, bool *next, bool *visited, bool *again, int count) {
+    int node = blockIdx.x * blockDim.x + threadIdx.x;
+    if (node < count && next[node]) {
+        frontier[node] = true;
+        visited[node] = true;
+        next[node] = false;
+        *again = true;
+    }
+}
+
+static uint64_t bfs(int count, int edge_count) {
+    Array<Node> nodes(count);
+    Array<int> edges(edge_count);
+    Array<bool> frontier(count), next(count), visited(count), again(1);
+    Array<int> cost(count);
+    random_state = 7;
+    for (int node = 0; node < count; node++) {
+        int first = (int)((int64_t)node * edge_count / count);
+        int last = (int)((int64_t)(node + 1) * edge_count / count);
+        nodes.host[node] = {first, last - first};
+        cost.host[node] = -1;
+    }
+    for (int edge = 0; edge < edge_count; edge++)
+        edges.host[edge] = next_random() % count;
+    frontier.host[0] = visited.host[0] = true;
+    cost.host[0] = 0;
+    nodes.to_device(), edges.to_device(), frontier.to_device(), next.to_device();
+    visited.to_device(), cost.to_device();
+    int blocks = (count + 511) / 512;
+    bool more = true;
+    while (more) {
+        again.host[0] = false;
+        again.to_device();
+        {
+            Timer timer;
+            bfs_visit<<<blocks, 512>>>(nodes.device, edges.device, frontier.device, next.device,
+                                       visited.device, cost.device, count);
+            bfs_advance<<<blocks, 512>>>(frontier.device, next.device, visited.device,
+                                         again.device, count);
+        }
+        again.to_host();
+        more = again.host[0];
+    }
+    cost.to_host();
+    return checksum(cost.host, count);
+}
+
+// ---- hotspot ---------------------------------------------------------------------------------
+
+__global__ void hotspot_step(const float *power, const float *from, float *to, int size) {
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    if (x >= size || y >= size)
+        return;
+    int at = y * size + x;
+    float own = from[at];
+    float north = y > 0 ? from[at - size] : own, south = y < size - 1 ? from[at + size] : own;
+    float west = x > 0 ? from[at - 1] : own, east = x < size - 1 ? from[at + 1] : own;
+    to[at] = own + 0.125f * (power[at] + (north + south - 2.0f * own) * 0.1f +
+                             (west + east - 2.0f * own) * 0.1f + (80.0f - own) * 0.00005f);
+}
+
+static uint64_t hotspot(int size, int iterations) {
+    size_t cells = (size_t)size * size;
+    Array<float> power(cells), first(cells), second(cells);
+    random_state = 11;
+    for (size_t i = 0; i < cells; i++) {
+        power.host[i] = (next_random() & 255) * 0.001f;
+        first.host[i] = 320.0f + (next_random() & 255) * 0.1f;
+    }
+    power.to_device(), first.to_device(), second.to_device();
+    dim3 grid((size + 15) / 16, (size + 15) / 16), block(16, 16);
+    float *from = first.device, *to = second.device;
+    {
+        Timer timer;
+        for (int i = 0; i < iterations; i++) {
+            hotspot_step<<<grid, block>>>(power.device, from, to, size);
+            std::swap(from, to);
+        }
+    }
+    Array<float> &result = iterations % 2 ? second : first;
+    result.to_host();
+    return checksum(result.host, cells);
+}
+
+// ---- pathfinder ------------------------------------------------------------------------------
+
+__global__ void pathfinder_row(const int *wall, const int *from, int *to, int columns) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    if (column >= columns)
+        return;
+    int best = from[column];
+    if (column > 0)
+        best = min(best, from[column - 1]);
+    if (column < columns - 1)
+        best = min(best, from[column + 1]);
+    to[column] = wall[column] + best;
+}
+
+static uint64_t pathfinder(int columns, int rows) {
+    Array<int> wall((size_t)columns * (rows - 1));
+    Array<int> first(columns), second(columns);
+    random_state = 13;
+    for (size_t i = 0; i < wall.count; i++)
+        wall.host[i] = next_random() % 10;
+    for (int i = 0; i < columns; i++)
+        first.host[i] = next_random() % 10;
+    wall.to_device(), first.to_device(), second.to_device();
+    int *from = first.device, *to = second.device;
+    {
+        Timer timer;
+        for (int row = 0; row < rows - 1; row++) {
+            pathfinder_row<<<(columns + 255) / 256, 256>>>(wall.device + (size_t)row * columns,
+                                                          from, to, columns);
+            std::swap(from, to);
+        }
+    }
+    Array<int> &result = (rows - 1) % 2 ? second : first;
+    result.to_host();
+    return checksum(result.host, columns);
+}
+
+// ---- backprop --------------------------------------------------------------------------------
+
+const int HIDDEN = 16;
+
+__global__ void layer_forward(const float *input, const float *weights, float *product,
+                              float *partial, int inputs) {
+    __shared__ float sums[16][HIDDEN];
+    int tx = threadIdx.x, ty = threadIdx.y;
+    int row = blockIdx.x * 16 + ty;
+    size_t at = (size_t)(row + 1) * (HIDDEN + 1) + tx + 1;
+    float value = row < inputs ? input[row + 1] * weights[at] : 0.0f;
+    if (row < inputs)
+        product[at] = value;
+    sums[ty][tx] = value;
+    __syncthreads();
+    for (int half = 8; half > 0; half /= 2) {
+        if (ty < half)
+            sums[ty][tx] += sums[ty + half][tx];
+        __syncthreads();
+    }
+    if (ty == 0)
+        partial[blockIdx.x * HIDDEN + tx] = sums[0][tx];
+}
+
+__global__ void adjust_weights(const float *delta, const float *input, float *weights,
+                               float *previous, int inputs) {
+    int tx = threadIdx.x, row = blockIdx.x * 16 + threadIdx.y;
+    if (row >= inputs)
+        return;
+    size_t at = (size_t)(row + 1) * (HIDDEN + 1) + tx + 1;
+    float change = 0.3f * delta[tx + 1] * input[row + 1] + 0.3f * previous[at];
+    weights[at] += change;
+    previous[at] = change;
+}
+
+static uint64_t backprop(int inputs) {
+    size_t matrix = (size_t)(inputs + 1) * (HIDDEN + 1);
+    Array<float> input(inputs + 1), delta(HIDDEN + 1), weights(matrix), previous(matrix),
+        product(matrix);
+    int blocks = (inputs + 15) / 16;
+    Array<float> partial((size_t)blocks * HIDDEN);
+    random_state = 17;
+    for (size_t i = 0; i < input.count; i++)
+        input.host[i] = (next_random() & 1023) / 1024.0f;
+    for (size_t i = 0; i < matrix; i++)
+        weights.host[i] = (next_random() & 1023) / 1024.0f;
+    input.to_device(), weights.to_device(), previous.to_device(), product.to_device();
+    partial.to_device();
+    {
+        Timer timer;
+        layer_forward<<<blocks, dim3(HIDDEN, 16)>>>(input.device, weights.device, product.device,
+                                                    partial.device, inputs);
+    }
+    partial.to_host();
+    for (int unit = 0; unit < HIDDEN; unit++) {
+        float sum = 0;
+        for (int block = 0; block < blocks; block++)
+            sum += partial.host[block * HIDDEN + unit];
+        delta.host[unit + 1] = sum / (1.0f + sum * sum);
+    }
+    delta.to_device();
+    {
+        Timer timer;
+        adjust_weights<<<blocks, dim3(HIDDEN, 16)>>>(delta.device, input.device, weights.device,
+                                                     previous.device, inputs);
+    }
+    weights.to_host(), product.to_host();
+    return checksum(weights.host, matrix) ^ checksum(product.host, matrix);
+}
+
+// ---- srad ------------------------------------------------------------------------------------
+
+__global__ void srad_gradient(const float *image, float *coefficient, float *gradient, int size,
+                              float scale) {
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    if (x >= size || y >= size)
+        return;
+    int at = y * size + x;
+    float own = image[at];
+    float north = image[y > 0 ? at - size : at] - own;
+    float south = image[y < size - 1 ? at + size : at] - own;
+    float west = image[x > 0 ? at - 1 : at] - own, east = image[x < size - 1 ? at + 1 : at] - own;
+    float squares = (north * north + south * south + west * west + east * east) / (own * own);
+    float laplace = (north + south + west + east) / own;
+    float number = 0.5f * squares - 0.0625f * laplace * laplace;
+    float root = 1.0f + 0.25f * laplace;
+    float q = number / (root * root);
+    float value = 1.0f / (1.0f + (q - scale) / (scale * (1.0f + scale)));
+    coefficient[at] = fminf(fmaxf(value, 0.0f), 1.0f);
+    gradient[at] = north + south + west + east;
+}
+
+__global__ void srad_update(const float *image, float *result, const float *coefficient,
+                            const float *gradient, int size, float lambda) {
+    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+    if (x >= size || y >= size)
+        return;
+    int at = y * size + x;
+    float south = coefficient[y < size - 1 ? at + size : at];
+    float east = coefficient[x < size - 1 ? at + 1 : at];
+    result[at] = image[at] + 0.25f * lambda * (coefficient[at] + south + east) * gradient[at];
+}
+
+static uint64_t srad(int size, int iterations) {
+    size_t cells = (size_t)size * size;
+    Array<float> first(cells), second(cells), coefficient(cells), gradient(cells);
+    random_state = 19;
+    for (size_t i = 0; i < cells; i++)
+        first.host[i] = 1.0f + (next_random() & 255) / 256.0f;
+    first.to_device(), second.to_device(), coefficient.to_device(), gradient.to_device();
+    dim3 grid((size + 15) / 16, (size + 15) / 16), block(16, 16);
+    float *from = first.device, *to = second.device;
+    {
+        Timer timer;
+        for (int i = 0; i < iterations; i++) {
+            srad_gradient<<<grid, block>>>(from, coefficient.device, gradient.device, size, 0.05f);
+            srad_update<<<grid, block>>>(from, to, coefficient.device, gradient.device, size, 0.5f);
+            std::swap(from, to);
+        }
+    }
+    Array<float> &result = iterations % 2 ? second : first;
+    result.to_host();
+    return checksum(result.host, cells);
+}
+
+// ---- nw --------------------------------------------------------------------------------------
+
+__global__ void nw_tiles(const int *reference, int *scores, int size, int diagonal, int first,
+                         int penalty) {
+    int tile_x = first + blockIdx.x, tile_y = diagonal - tile_x;
+    int width = size + 1;
+    for (int step = 0; step < 31; step++) {
+        int x = threadIdx.x, y = step - x;
+        if (y >= 0 && y < 16) {
+            int column = tile_x * 16 + x + 1, row = tile_y * 16 + y + 1;
+            if (column <= size && row <= size) {
+                int at = row * width + column;
+                int best = scores[at - width - 1] + reference[at];
+                best = max(best, scores[at - 1] - penalty);
+                best = max(best, scores[at - width] - penalty);
+                scores[at] = best;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+static uint64_t nw(int size, int penalty) {
+    size_t cells = (size_t)(size + 1) * (size + 1);
+    Array<int> reference(cells), scores(cells);
+    random_state = 23;
+    for (size_t i = 0; i < cells; i++)
+        reference.host[i] = (int)(next_random() % 21) - 10;
+    for (int i = 0; i <= size; i++) {
+        scores.host[i] = -i * penalty;
+        scores.host[(size_t)i * (size + 1)] = -i * penalty;
+    }
+    reference.to_device(), scores.to_device();
+    int tiles = (size + 15) / 16;
+    {
+        Timer timer;
+        for (int diagonal = 0; diagonal < 2 * tiles - 1; diagonal++) {
+            int first = diagonal < tiles ? 0 : diagonal - tiles + 1;
+            int last = diagonal < tiles ? diagonal : tiles - 1;
+            nw_tiles<<<last - first + 1, 16>>>(reference.device, scores.device, size, diagonal,
+                                               first, penalty);
+        }
+    }
+    scores.to_host();
+    return checksum(scores.host, cells);
+}
+
+// ---- fdtd ------------------------------------------------------------------------------------
+
+__global__ void fdtd_y(const float *source, float *ey, const float *hz, int size, int step) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x >= size || y >= size)
+        return;
+    int at = y * size + x;
+    ey[at] = y == 0 ? source[step] : ey[at] - 0.5f * (hz[at] - hz[at - size]);
+}
+
+__global__ void fdtd_x(float *ex, const float *hz, int size) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x > 0 && x < size && y < size) {
+        int at = y * size + x;
+        ex[at] -= 0.5f * (hz[at] - hz[at - 1]);
+    }
+}
+
+__global__ void fdtd_h(const float *ex, const float *ey, float *hz, int size) {
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    if (x < size - 1 && y < size - 1) {
+        int at = y * size + x;
+        hz[at] -= 0.7f * (ex[at + 1] - ex[at] + ey[at + size] - ey[at]);
+    }
+}
+
+static uint64_t fdtd(int size, int iterations) {
+    size_t cells = (size_t)size * size;
+    Array<float> source(iterations), ex(cells), ey(cells), hz(cells);
+    random_state = 29;
+    for (int i = 0; i < iterations; i++)
+        source.host[i] = (float)i;
+    for (size_t i = 0; i < cells; i++) {
+        ex.host[i] = (next_random() & 255) / 256.0f;
+        ey.host[i] = (next_random() & 255) / 256.0f;
+        hz.host[i] = (next_random() & 255) / 256.0f;
+    }
+    source.to_device(), ex.to_device(), ey.to_device(), hz.to_device();
+    dim3 grid((size + 31) / 32, (size + 7) / 8), block(32, 8);
+    {
+        Timer timer;
+        for (int step = 0; step < iterations; step++) {
+            fdtd_y<<<grid, block>>>(source.device, ey.device, hz.device, size, step);
+            fdtd_x<<<grid, block>>>(ex.device, hz.device, size);
+            fdtd_h<<<grid, block>>>(ex.device, ey.device, hz.device, size);
+        }
+    }
+    hz.to_host();
+    return checksum(hz.host, cells);
+}
+
+// ----------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "hotspot";
+    const char *how = argc > 2 ? argv[2] : "managed";
+    const char *size = argc > 3 ? argv[3] : "tiny";
+    int repetitions = argc > 4 ? std::atoi(argv[4]) : 1;
+    mode = !std::strcmp(how, "copy") ? COPY : !std::strcmp(how, "prefetch") ? PREFETCH : MANAGED;
+    int which = !std::strcmp(size, "smart") ? 2 : !std::strcmp(size, "seed") ? 1 : 0;
+    for (int repetition = 0; repetition < repetitions; repetition++) {
+        kernel_milliseconds = 0;
+        uint64_t sum = 0;
+        if (!std::strcmp(name, "bfs"))
+            sum = which == 2 ? bfs(261444, 1568420) : which == 1 ? bfs(4096, 24576) : bfs(4096, 16384);
+        else if (!std::strcmp(name, "hotspot"))
+            sum = which == 2 ? hotspot(1024, 4) : which == 1 ? hotspot(512, 40) : hotspot(96, 4);
+        else if (!std::strcmp(name, "pathfinder"))
+            sum = which == 2 ? pathfinder(50000, 200) : which == 1 ? pathfinder(1000, 20) : pathfinder(8000, 10);
+        else if (!std::strcmp(name, "backprop"))
+            sum = which == 2 ? backprop(131056) : which == 1 ? backprop(65536) : backprop(1024);
+        else if (!std::strcmp(name, "srad"))
+            sum = which == 2 ? srad(1024, 2) : which == 1 ? srad(1024, 4) : srad(96, 2);
+        else if (!std::strcmp(name, "nw"))
+            sum = which == 2 ? nw(1024, 10) : which == 1 ? nw(512, 10) : nw(96, 10);
+        else if (!std::strcmp(name, "fdtd"))
+            sum = which == 2 ? fdtd(1200, 5) : which == 1 ? fdtd(512, 5) : fdtd(96, 2);
+        else {
+            std::fprintf(stderr, "no benchmark is called %s\n", name);
+            return 2;
+        }
+        std::printf("%s %s %s checksum %016llx", name, how, size, (unsigned long long)sum);
+        if (argc > 4)
+            std::printf(" kernels_us %.2f", kernel_milliseconds * 1000.0f);
+        std::printf("\n");
+    }
+    return 0;
+}
