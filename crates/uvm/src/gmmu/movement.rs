@@ -179,7 +179,7 @@ impl Gmmu {
         }
         let dirty = load.pages & tree.dirty;
         let may_drop = drop_clean && load.cause == Cause::Eviction;
-        let kept_there = load.pages & tree.duplicated - tree.dirty;
+        let kept_there = load.pages & (tree.duplicated - tree.dirty);
         let moved = if may_drop {
             dirty
         } else {
@@ -227,7 +227,7 @@ impl Gmmu {
         let state = &mut *self.state;
         state.used -= u64::from(load.pages.count()).min(state.used);
         if let Some(tree) = state.space.tree_mut(load.tree) {
-            let unused = tree.prefetched & load.pages - tree.touched;
+            let unused = tree.prefetched & (load.pages - tree.touched);
             state.stats.prefetch_unused.add(u64::from(unused.count()));
             tree.leaving -= load.pages;
             tree.dirty -= load.pages;

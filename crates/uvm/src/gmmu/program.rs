@@ -275,7 +275,7 @@ impl Gmmu {
             let wanted = if request.what == What::ToDevice {
                 range - tree.device - tree.incoming
             } else {
-                range & tree.device - tree.staged
+                range & (tree.device - tree.staged)
             };
             for index in (range & tree.staged).iter() {
                 self.cancel_eviction(first, index);
@@ -343,7 +343,7 @@ impl Gmmu {
     fn dirty_loads(&mut self, ticket: u64, now: u64) -> Vec<Load> {
         let mut loads = Vec::new();
         for tree in self.state.space.trees() {
-            for (first, count) in (tree.device & tree.dirty - tree.staged).runs() {
+            for (first, count) in (tree.device & (tree.dirty - tree.staged)).runs() {
                 loads.push(Load {
                     tree: tree.first,
                     pages: PageSet::range(first, count),

@@ -49,6 +49,6 @@ mod tests {
             space.tree_mut(first).unwrap().device |= pages[&first];
         }
         let share = faults as f64 / (trees * 512) as f64;
-        assert!((share - 0.6931).abs() < 0.005, "{share}");
+        assert!((share - std::f64::consts::LN_2).abs() < 0.005, "{share}");
     }
 }
