@@ -11,6 +11,8 @@
 #include <cuda_runtime.h>
 
 static int wrong_findings = 0;
+// Whole lines leave at once, so that the transcript of a program that hangs says where.
+static const int line_buffered = setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 
 inline const char* answer_name(cudaError_t error) { return cudaGetErrorName(error); }
 

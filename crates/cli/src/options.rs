@@ -2,7 +2,9 @@
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use lockstep_simulation::{Description, FrontendChoice, Mode, Schedule};
+use lockstep_simulation::{
+    Description, FrontendChoice, Launches, Mode, Regex, Schedule, Selection,
+};
 use std::path::PathBuf;
 
 /// Which GPU is simulated, and how.
@@ -20,6 +22,12 @@ pub struct SimulationOptions {
     /// Model every cycle, or only values
     #[arg(long, value_enum, default_value_t = ModeName::Timing)]
     pub mode: ModeName,
+    /// Model every cycle only of kernels in whose name this is found; the others run functionally
+    #[arg(long, value_name = "REGEX")]
+    pub kernels: Option<Regex>,
+    /// Model every cycle only of these launches, numbered from 0, for example 0,5-9,20-
+    #[arg(long, value_name = "RANGE")]
+    pub launches: Option<Launches>,
     /// Worker threads; 0 takes what the machine has
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub threads: u32,
@@ -89,6 +97,14 @@ impl SimulationOptions {
             ModeName::Timing => Mode::Timing,
             ModeName::Functional => Mode::Functional,
         };
+        description.selection = Selection {
+            kernels: self.kernels.clone(),
+            launches: self.launches.clone(),
+        };
+        anyhow::ensure!(
+            description.mode == Mode::Timing || description.selection.is_everything(),
+            "--kernels and --launches choose what runs in timing mode; leave --mode functional out"
+        );
         description.execution.threads = self.threads;
         description.execution.schedule = match self.schedule {
             ScheduleName::Auto => Schedule::Auto,

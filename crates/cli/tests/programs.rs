@@ -134,3 +134,116 @@ fn every_way_to_simulate_gives_one_answer() {
         assert!(said.out.contains("all 23 ways gave the digest"), "{said:?}");
     }
 }
+
+const SELECTED: &str = r#"
+#include <cstdio>
+#include <cuda_runtime.h>
+__device__ int* cell;
+__global__ void grow(int* words, int add) {
+    words[blockIdx.x * blockDim.x + threadIdx.x] += add;
+    if (threadIdx.x == 0 && blockIdx.x == 0 && cell == nullptr) cell = (int*)malloc(4);
+}
+__global__ void fold(const int* words, int* sum, int count) {
+    int own = 0;
+    for (int index = threadIdx.x; index < count; index += blockDim.x) own += words[index];
+    atomicAdd(sum, own);
+    if (threadIdx.x == 0) { *cell = 7; atomicAdd(sum, *cell); }
+}
+int main() {
+    const int count = 4096;
+    int *words, *sum, result = 0;
+    cudaMalloc(&words, count * 4); cudaMalloc(&sum, 4);
+    cudaMemset(words, 0, count * 4); cudaMemset(sum, 0, 4);
+    cudaStream_t one, two;
+    cudaStreamCreate(&one); cudaStreamCreate(&two);
+    for (int round = 0; round < 3; round++) {
+        grow<<<16, 256, 0, one>>>(words, round);
+        cudaStreamSynchronize(one);
+        fold<<<1, 256, 0, one>>>(words, sum, count);
+        fold<<<1, 256, 0, two>>>(words, sum, count);
+    }
+    cudaDeviceSynchronize();
+    cudaMemcpy(&result, sum, 4, cudaMemcpyDeviceToHost);
+    printf("sum %d\n", result);
+    return result != 2 * (0 + 1 + 3) * count + 6 * 7;
+}
+"#;
+
+/// The columns `launch`, `kernel`, `cycles` and `mode` of a run.
+fn modes(folder: &Folder, options: &[&str]) -> Vec<String> {
+    let _ = std::fs::remove_dir_all(folder.0.join("results"));
+    let options = [options, &["--quiet", "--out", "results"]].concat();
+    let said = run(folder, &options, &[]);
+    assert_eq!(said.code, Some(0), "{options:?}: {said:?}");
+    let text = std::fs::read_to_string(folder.0.join("results/kernels.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let column = |name| head.iter().position(|found| *found == name).unwrap();
+    let (kernel, cycles, mode) = (column("kernel"), column("cycles"), column("mode"));
+    lines
+        .map(|line| {
+            let timed = if line[cycles].is_empty() {
+                "-"
+            } else {
+                "cycles"
+            };
+            format!("{} {} {timed} {}", line[0], &line[kernel][2..7], line[mode])
+        })
+        .collect()
+}
+
+#[test]
+fn chosen_launches_take_their_time_and_the_others_only_their_values() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, SELECTED, &["-arch=sm_90"]) {
+        return;
+    }
+    let expected = |chosen: &[usize]| -> Vec<String> {
+        (0..9)
+            .map(|launch| {
+                let name = if launch % 3 == 0 { "4grow" } else { "4fold" };
+                let mode = if chosen.contains(&launch) {
+                    "cycles timing"
+                } else {
+                    "- functional"
+                };
+                format!("{launch} {name} {mode}")
+            })
+            .collect()
+    };
+    let all: Vec<usize> = (0..9).collect();
+    assert_eq!(modes(&folder, &[]), expected(&all));
+    assert_eq!(modes(&folder, &["--mode", "functional"]), expected(&[]));
+    assert_eq!(
+        modes(&folder, &["--kernels", "^grow"]),
+        expected(&[0, 3, 6])
+    );
+    assert_eq!(
+        modes(&folder, &["--kernels", "fold", "--launches", "2,4-5"]),
+        expected(&[2, 4, 5])
+    );
+    assert_eq!(modes(&folder, &["--launches", "8-"]), expected(&[8]));
+    for options in [
+        &["--kernels", "("][..],
+        &["--launches", "x"],
+        &["--kernels", "a", "--mode", "functional"],
+    ] {
+        let said = run(&folder, options, &[]);
+        assert_ne!(said.code, Some(0), "{options:?}: {said:?}");
+        assert!(said.err.contains("--"), "{said:?}");
+    }
+    // Modes alternate while kernels of both streams wait: still one answer, however it is run.
+    let said = folder.run(&[
+        "verify",
+        "--kernels",
+        "fold",
+        "--launches",
+        "1,5,7",
+        "--reloads",
+        "2",
+        "--",
+        "./program",
+    ]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("ways gave the digest"), "{said:?}");
+}

@@ -29,6 +29,9 @@ pub enum GpuError {
         /// Why not.
         because: String,
     },
+    /// A change that only a GPU without kernels can make.
+    #[error("a kernel still waits or runs on the GPU; wait for it first")]
+    Busy,
     /// A kernel failed.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),

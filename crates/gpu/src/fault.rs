@@ -45,7 +45,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 pub enum FaultKind {
     /// An address that no allocation holds.
-    #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.nearest))]
+    #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.what, .nearest))]
     IllegalAddress {
         /// "global load", "shared store", …
         what: String,
@@ -98,8 +98,19 @@ pub enum FaultKind {
     TooLarge(String),
 }
 
-fn near(nearest: &Option<Range<u64>>) -> String {
+fn near(what: &str, nearest: &Option<Range<u64>>) -> String {
     match nearest {
+        Some(range) if what.starts_with("local") => format!(
+            ", outside the {} bytes of local memory that a thread has for its stack; deep recursion \
+             needs more, see cudaDeviceSetLimit(cudaLimitStackSize, ...)",
+            range.end
+        ),
+        Some(range) if what.starts_with("shared") => {
+            format!(
+                ", outside the {} bytes of shared memory of the block",
+                range.end
+            )
+        }
         Some(range) => format!(
             "; the nearest allocation is {:#x} to {:#x} ({} bytes)",
             range.start,

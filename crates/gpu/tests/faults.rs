@@ -69,7 +69,7 @@ fn shared_and_local_accesses_stay_inside() {
             k.store(Space::Shared, 0, lane, lane, WEAK);
         },
         "kernel `test` (launch 0), block (0,0,0), thread (16,0,0), instruction 2, SM 0: illegal \
-         shared store of 4 bytes at 0x40; the nearest allocation is 0x0 to 0x40 (64 bytes)",
+         shared store of 4 bytes at 0x40, outside the 64 bytes of shared memory of the block",
     );
     check(
         |k| {
@@ -78,7 +78,8 @@ fn shared_and_local_accesses_stay_inside() {
             k.load(value, Space::Local, 0, imm(16), WEAK);
         },
         "kernel `test` (launch 0), block (0,0,0), thread (0,0,0), instruction 0, SM 0: illegal \
-         local load of 4 bytes at 0x10; the nearest allocation is 0x0 to 0x10 (16 bytes)",
+         local load of 4 bytes at 0x10, outside the 16 bytes of local memory that a thread has for its stack; deep \
+         recursion needs more, see cudaDeviceSetLimit(cudaLimitStackSize, ...)",
     );
 }
 

@@ -57,6 +57,9 @@ pub struct SourceLine {
     pub file: String,
     /// Line, from 1.
     pub line: u32,
+    /// `file:line` of the call that the compiler put this line in the place of; empty if there
+    /// is none.
+    pub inlined_at: String,
 }
 
 /// Something that can be launched.

@@ -1,6 +1,7 @@
 //! What is to be run, and how.
 
 use crate::progress::Progress;
+use crate::selection::Selection;
 use crate::server::Recording;
 use lockstep_config::GpuConfig;
 use lockstep_runtime::FrontendChoice;
@@ -80,6 +81,8 @@ pub struct Description {
     pub strict_image: bool,
     /// What is modelled.
     pub mode: Mode,
+    /// Launches that take their time; the others run in functional mode.
+    pub selection: Selection,
     /// Empty caches before every kernel.
     pub cold_caches: bool,
     /// Report reads that come before the compiler's control bits allow them.
@@ -95,6 +98,14 @@ pub struct Description {
 }
 
 impl Description {
+    /// The mode that a launch runs in.
+    pub fn mode_of(&self, kernel: &str, launch: u64) -> Mode {
+        match self.mode {
+            Mode::Timing if self.selection.chooses(kernel, launch) => Mode::Timing,
+            _ => Mode::Functional,
+        }
+    }
+
     /// A run on this GPU with nothing special about it.
     pub fn new(gpu: &str, config: GpuConfig) -> Self {
         Self {
@@ -104,6 +115,7 @@ impl Description {
             assemble: false,
             strict_image: false,
             mode: Mode::default(),
+            selection: Selection::default(),
             cold_caches: false,
             check: false,
             execution: Execution::default(),

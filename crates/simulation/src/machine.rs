@@ -5,6 +5,7 @@ use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
 use crate::images;
 use crate::progress::Progress;
+use crate::selection::Selection;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
     Contents, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options,
@@ -17,7 +18,7 @@ use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::StatisticRow;
 use lockstep_units::{Duration, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thiserror::Error;
@@ -43,9 +44,12 @@ pub struct Machine {
     config: lockstep_config::GpuConfig,
     options: Options,
     progress: Arc<Progress>,
-    timing: bool,
-    /// The runtime's number of each launch on the device.
-    launches: BTreeMap<LaunchId, u64>,
+    mode: Mode,
+    selection: Selection,
+    /// The runtime's number of each launch on the device, and whether it takes its time.
+    launches: BTreeMap<LaunchId, (u64, Mode)>,
+    /// Launches that wait until those of the other mode have ended, in their order.
+    held: VecDeque<KernelLaunch>,
     /// Modules by the number that saved state knows them by.
     modules: Vec<Arc<Module>>,
     output: Vec<u8>,
@@ -132,10 +136,7 @@ fn options(description: &Description) -> Options {
         (Schedule::Dynamic | Schedule::Auto, _) => lockstep_gpu::Schedule::Dynamic,
     };
     Options {
-        mode: match description.mode {
-            Mode::Timing => lockstep_gpu::Mode::Timing,
-            Mode::Functional => lockstep_gpu::Mode::Functional,
-        },
+        mode: hardware_mode(description.mode),
         engine: EngineOptions {
             threads,
             schedule,
@@ -147,6 +148,13 @@ fn options(description: &Description) -> Options {
         check: description.check,
         watchdog: Some(description.config.launch.watchdog),
         ..Options::default()
+    }
+}
+
+fn hardware_mode(mode: Mode) -> lockstep_gpu::Mode {
+    match mode {
+        Mode::Timing => lockstep_gpu::Mode::Timing,
+        Mode::Functional => lockstep_gpu::Mode::Functional,
     }
 }
 
@@ -163,8 +171,10 @@ impl Machine {
             config: description.config.clone(),
             options,
             progress: description.progress.clone(),
-            timing: description.mode == Mode::Timing,
+            mode: description.mode,
+            selection: description.selection.clone(),
             launches: BTreeMap::new(),
+            held: VecDeque::new(),
             modules: Vec::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
@@ -228,8 +238,8 @@ impl Machine {
         self.progress.ended(records.len());
         let mut results = Vec::with_capacity(records.len());
         for record in records {
-            if let Some(id) = self.launches.remove(&record.launch) {
-                results.push(result(id, &record, self.timing));
+            if let Some((id, mode)) = self.launches.remove(&record.launch) {
+                results.push(result(id, &record, mode == Mode::Timing));
             }
         }
         results
@@ -323,14 +333,17 @@ impl Machine {
         let address = layout::WINDOW_BASE + offset;
         (address < end).then_some(address)
     }
-}
 
-impl Device for Machine {
-    fn now(&self) -> Time {
-        self.gpu.now()
-    }
-
-    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+    /// Hands a launch to the hardware, in its mode.
+    fn begin(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        let (number, mode) = (launch.id, self.mode_of(&launch));
+        let refused = |error: GpuError| Fault {
+            code: CuResult::LAUNCH_OUT_OF_RESOURCES,
+            launch: Some(number),
+            message: error.to_string(),
+        };
+        self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
+        self.options.mode = hardware_mode(mode);
         let module_id = self.module_number(&launch.module);
         let work_space = launch.cooperative.unwrap_or(0);
         let name = launch.module.kernels[launch.kernel].name.clone();
@@ -349,17 +362,48 @@ impl Device for Machine {
             constants: launch.constants,
             at: launch.at,
         });
-        match handed {
-            Ok(id) => {
-                self.launches.insert(id, launch.id);
-                Ok(())
-            }
-            Err(error) => Err(Fault {
-                code: CuResult::LAUNCH_OUT_OF_RESOURCES,
-                launch: Some(launch.id),
-                message: error.to_string(),
-            }),
+        self.launches
+            .insert(handed.map_err(refused)?, (number, mode));
+        Ok(())
+    }
+
+    /// The mode that a launch runs in.
+    fn mode_of(&self, launch: &KernelLaunch) -> Mode {
+        let name = &launch.module.kernels[launch.kernel].name;
+        match self.mode {
+            Mode::Timing if self.selection.chooses(name, launch.id) => Mode::Timing,
+            _ => Mode::Functional,
         }
+    }
+
+    /// Whether no kernel of the other mode is in the way.
+    fn can_begin(&self, launch: &KernelLaunch) -> bool {
+        self.gpu.mode() == hardware_mode(self.mode_of(launch)) || self.gpu.is_idle()
+    }
+
+    /// Hands over the launches that waited for those of the other mode.
+    fn begin_held(&mut self) -> Result<(), Fault> {
+        while let Some(launch) = self.held.front()
+            && self.can_begin(launch)
+            && let Some(launch) = self.held.pop_front()
+        {
+            self.begin(launch)?;
+        }
+        Ok(())
+    }
+}
+
+impl Device for Machine {
+    fn now(&self) -> Time {
+        self.gpu.now()
+    }
+
+    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        if self.held.is_empty() && self.can_begin(&launch) {
+            return self.begin(launch);
+        }
+        self.held.push_back(launch);
+        Ok(())
     }
 
     fn advance(&mut self, limit: Time) -> Advance {
@@ -368,6 +412,9 @@ impl Device for Machine {
                 return Advance::Stopped;
             }
             self.reload_if_due();
+            if let Err(fault) = self.begin_held() {
+                return Advance::Faulted(fault);
+            }
             let idle = self.gpu.is_idle();
             let next = if idle {
                 limit
@@ -383,7 +430,10 @@ impl Device for Machine {
                 lockstep_gpu::Advance::Faulted(fault) => {
                     return Advance::Faulted(Fault {
                         code: code_of(&fault.kind),
-                        launch: self.launches.get(&LaunchId(fault.launch)).copied(),
+                        launch: self
+                            .launches
+                            .get(&LaunchId(fault.launch))
+                            .map(|(id, _)| *id),
                         message: fault.to_string(),
                     });
                 }
@@ -398,6 +448,7 @@ impl Device for Machine {
 
     fn abort(&mut self) {
         self.launches.clear();
+        self.held.clear();
         if let Err(error) = self.gpu.abort() {
             tracing::error!("the GPU could not be made anew: {error}");
         }

@@ -119,6 +119,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
         block: launch.block,
         registers: Some(launch.registers),
         shared_bytes: Some(launch.shared),
+        mode: description.mode_of(&launch.kernel, launch.id).name().into(),
         ..KernelRow::default()
     };
     let Some(result) = &launch.result else {
@@ -129,7 +130,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     row.thread_inst_executed = result.counter("thread_inst_executed");
     row.warps_launched = result.counter("warps_launched");
     row.mix = mix(result);
-    if description.mode == Mode::Functional {
+    if description.mode_of(&launch.kernel, launch.id) == Mode::Functional {
         return row;
     }
     let nanoseconds = |femtoseconds: u64| femtoseconds as f64 / 1e6;

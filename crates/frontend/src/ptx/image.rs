@@ -122,10 +122,13 @@ pub(super) struct Layout {
     pub(super) reserved_slot: u32,
 }
 
+/// File and line, and those of the call that the line was put in the place of.
+type SourcePlace = (u64, u32, Option<(u64, u32)>);
+
 /// Source lines, numbered from 1.
 pub(super) struct Lines {
     files: BTreeMap<u64, String>,
-    numbers: BTreeMap<(u64, u32), u32>,
+    numbers: BTreeMap<SourcePlace, u32>,
     pub(super) list: Vec<SourceLine>,
 }
 
@@ -141,13 +144,16 @@ impl Lines {
         }
     }
 
-    pub(super) fn number(&mut self, file: u64, line: u32) -> u32 {
+    pub(super) fn number(&mut self, file: u64, line: u32, call: Option<(u64, u32)>) -> u32 {
         let next = self.list.len() as u32;
-        let number = *self.numbers.entry((file, line)).or_insert(next);
+        let number = *self.numbers.entry((file, line, call)).or_insert(next);
         if number == next {
+            let name = |file| self.files.get(&file).cloned().unwrap_or_default();
+            let inlined_at = call.map(|(file, line)| format!("{}:{line}", name(file)));
             self.list.push(SourceLine {
-                file: self.files.get(&file).cloned().unwrap_or_default(),
+                file: name(file),
                 line,
+                inlined_at: inlined_at.unwrap_or_default(),
             });
         }
         number

@@ -49,11 +49,22 @@ pub fn save_around_calls<'a>(body: &mut Body<'a>, graph: &mut Graph<'a>) {
     let alive = allocate::alive_across_marks(body, graph);
     for block in 0..graph.blocks.len() {
         let mut filled = Vec::new();
+        // What is filled in belongs to the line of the call.
+        let mut line = 0;
         for code in std::mem::take(&mut graph.blocks[block].code) {
+            if code.instruction.shape.line != 0 {
+                line = code.instruction.shape.line;
+            }
+            let start = filled.len();
             match code.mark {
                 Some(Mark::Save(call)) => save(body, &alive[&call], &mut filled),
                 Some(Mark::Restore(call)) => restore(body, &alive[&call], &mut filled),
                 None => filled.push(code),
+            }
+            for new in &mut filled[start..] {
+                if new.instruction.shape.line == 0 {
+                    new.instruction.shape.line = line;
+                }
             }
         }
         graph.blocks[block].code = filled;

@@ -35,11 +35,9 @@ impl<'a> Parser<'a> {
                 self.take()?;
                 let (file, line) = (self.unsigned()?, self.unsigned()?);
                 self.unsigned()?;
-                list.push(Statement::Location(
-                    file,
-                    line.min(u64::from(u32::MAX)) as u32,
-                ));
-                self.location_details()?;
+                let line = line.min(u64::from(u32::MAX)) as u32;
+                let call = self.location_details()?;
+                list.push(Statement::Location(file, line, call));
             }
             Token::Dot("pragma") => {
                 self.take()?;
@@ -58,10 +56,17 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `, function_name label {+ offset}, inlined_at file line column` after `.loc`.
-    fn location_details(&mut self) -> Result<(), Error> {
+    /// `, function_name label {+ offset}, inlined_at file line column` after `.loc`: the file and
+    /// the line of the call, if there is one.
+    fn location_details(&mut self) -> Result<Option<(u64, u32)>, Error> {
+        let mut call = None;
         while self.accept(b',')? {
-            self.name("`function_name` or `inlined_at`")?;
+            if self.name("`function_name` or `inlined_at`")? == "inlined_at"
+                && let Token::Integer(_) = self.peek()
+            {
+                let (file, line) = (self.unsigned()?, self.unsigned()?);
+                call = Some((file, line.min(u64::from(u32::MAX)) as u32));
+            }
             while let Token::Name(_) | Token::Integer(_) | Token::Mark(b'+') = self.peek() {
                 // The next statement also begins with a name, but a comma or number comes first
                 // in every form of this directive.
@@ -73,7 +78,7 @@ impl<'a> Parser<'a> {
                 self.take()?;
             }
         }
-        Ok(())
+        Ok(call)
     }
 
     fn is_location_label(&self) -> bool {

@@ -211,7 +211,7 @@ pub enum Statement<'a> {
     /// `name: .callprototype …;`
     Prototype(&'a str, Box<Function<'a>>),
     /// `.loc`: file number and line.
-    Location(u64, u32),
+    Location(u64, u32, Option<(u64, u32)>),
 }
 
 /// A declaration of registers.

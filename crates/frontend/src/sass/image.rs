@@ -411,13 +411,11 @@ impl Image {
     }
 }
 
+/// Numbers of source lines: file, line, and the call that it was put in the place of.
+type KnownLines = BTreeMap<(String, u32, Option<(String, u32)>), u32>;
+
 /// Gives the instructions of a section, from `start` on, the lines that they come from.
-fn name_lines(
-    rows: &[lines::Row],
-    start: u32,
-    known: &mut BTreeMap<(String, u32), u32>,
-    module: &mut Module,
-) {
+fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &mut Module) {
     if rows.is_empty() {
         return;
     }
@@ -430,11 +428,14 @@ fn name_lines(
             continue;
         };
         let number = *known
-            .entry((row.file.clone(), row.line))
+            .entry((row.file.clone(), row.line, row.inlined_at.clone()))
             .or_insert_with(|| {
+                let call = row.inlined_at.as_ref();
+                let inlined_at = call.map(|(file, line)| format!("{file}:{line}"));
                 module.lines.push(SourceLine {
                     file: row.file.clone(),
                     line: row.line,
+                    inlined_at: inlined_at.unwrap_or_default(),
                 });
                 module.lines.len() as u32 - 1
             });

@@ -16,6 +16,8 @@ pub struct Row {
     pub file: String,
     /// Line, from 1.
     pub line: u32,
+    /// File and line of the call that it was put in the place of, the outermost one.
+    pub inlined_at: Option<(String, u32)>,
 }
 
 /// Rows in the order of addresses, by text section.
@@ -211,6 +213,10 @@ struct State {
     address: u64,
     file: usize,
     line: i64,
+    /// Rows of the sequence so far.
+    rows: Vec<(usize, u32, Option<usize>)>,
+    /// The row of the call that lines stand in the place of.
+    call: Option<usize>,
 }
 
 impl State {
@@ -220,24 +226,37 @@ impl State {
             address: 0,
             file: 1,
             line: 1,
+            rows: Vec::new(),
+            call: None,
         }
     }
 
-    fn row(&self, header: &Header, lines: &mut Lines) {
-        let (Some((section, start)), Some(file), Ok(line)) = (
-            self.target,
-            header.files.get(self.file),
-            u32::try_from(self.line),
-        ) else {
+    fn row(&mut self, header: &Header, lines: &mut Lines) {
+        let line = u32::try_from(self.line).unwrap_or(0);
+        // The outermost call of a call is that of the row that calls.
+        let outermost = self
+            .call
+            .and_then(|row| Some(self.rows.get(row)?.2.unwrap_or(row)));
+        self.rows.push((self.file, line, outermost));
+        let (Some((section, start)), Some(file)) = (self.target, header.files.get(self.file))
+        else {
             return;
         };
+        let inlined_at = outermost
+            .and_then(|row| self.rows.get(row))
+            .and_then(|(file, line, _)| Some((header.files.get(*file)?.clone(), *line)));
         lines.entry(section).or_default().push(Row {
             address: start.wrapping_add(self.address),
             file: file.clone(),
             line,
+            inlined_at,
         });
     }
 }
+
+/// NVIDIA's own opcode: the lines that follow stand in the place of a call, which is a row of
+/// this sequence by its number from 1; 0 ends that.
+const INLINED_CALL: u8 = 0x90;
 
 fn run(
     reader: &mut Reader<'_>,
@@ -268,6 +287,12 @@ fn run(
                     2 => {
                         state.target = targets.get(&(reader.at as u64)).copied();
                         state.address = 0;
+                        state.rows.clear();
+                        state.call = None;
+                    }
+                    INLINED_CALL => {
+                        let row = usize::try_from(reader.unsigned()?).ok()?;
+                        state.call = row.checked_sub(1);
                     }
                     _ => {}
                 }
@@ -370,6 +395,41 @@ mod tests {
         assert_eq!(at(16), ("/src/bad.cu", 6));
         assert_eq!(at(48), ("/src/bad.cu", 4));
         assert_eq!(at(1000), ("/src/bad.cu", 4));
+    }
+
+    #[test]
+    fn a_line_that_was_put_in_the_place_of_a_call_names_the_outermost_one() {
+        let mut header = vec![1, 1, (-5i8) as u8, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+        header.extend_from_slice(b"\0kernel.cu\0");
+        header.extend_from_slice(&[0, 0, 0]);
+        header.extend_from_slice(b"header.h\0");
+        header.extend_from_slice(&[0, 0, 0, 0]);
+        let mut code = vec![0, 9, 2];
+        let place = 10 + header.len() + code.len();
+        code.extend_from_slice(&[0; 8]);
+        // Line 5; line 6 of the header for it; line 7 of the header for that; a row that is lost.
+        code.extend_from_slice(&[3, 4, 1, 2, 16, 0, 3, 0x90, 1, 9, 4, 2, 3, 1, 1]);
+        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 2, 9, 3, 1, 1]);
+        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 99, 0, 3, 1, 1]);
+        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 0, 0, 4, 1, 3, 1, 1, 0, 1, 1]);
+        let mut bytes = ((6 + header.len() + code.len()) as u32)
+            .to_le_bytes()
+            .to_vec();
+        bytes.extend_from_slice(&[2, 0]);
+        bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
+        bytes.extend(header);
+        bytes.extend(code);
+        let lines = read(&cubin(bytes, place as u64));
+        let at = |address| {
+            let row = at(&lines[&0], address).unwrap();
+            (row.file.as_str(), row.line, row.inlined_at.clone())
+        };
+        let call = Some(("kernel.cu".to_string(), 5));
+        assert_eq!(at(0), ("kernel.cu", 5, None));
+        assert_eq!(at(16), ("header.h", 6, call.clone()));
+        assert_eq!(at(32), ("header.h", 7, call));
+        assert_eq!(at(48), ("header.h", 8, None));
+        assert_eq!(at(64), ("kernel.cu", 9, None));
     }
 
     #[test]

@@ -173,6 +173,14 @@ impl Dispatcher {
         self.state.heap = other.state.heap.emptied();
     }
 
+    /// Takes the place of a dispatcher that has nothing to do.
+    pub fn succeed(&mut self, other: &Self) {
+        self.state.stats = other.state.stats.clone();
+        self.state.heap = other.state.heap.clone();
+        self.state.next_send = other.state.next_send;
+        self.policy = other.policy.clone();
+    }
+
     /// What went wrong, and when.
     #[must_use]
     pub fn fault(&self) -> Option<&(Time, Box<Fault>)> {

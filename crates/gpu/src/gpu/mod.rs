@@ -10,6 +10,7 @@
 //! was written, and may be read and written from outside.
 
 mod build;
+mod mode;
 mod save;
 
 use std::collections::BTreeMap;
@@ -90,6 +91,8 @@ pub struct Gpu {
     parameters: SmParameters,
     /// What slices had counted when the last kernel ended.
     counted: SliceCounts,
+    /// What the caches of slices held when timing was left, until it is taken up again.
+    kept: Vec<Vec<u8>>,
 }
 
 /// What slices counted, summed up.
@@ -127,6 +130,7 @@ impl Gpu {
             plans: Vec::new(),
             parameters: SmParameters::new(config, timed)?,
             counted: SliceCounts::default(),
+            kept: Vec::new(),
         })
     }
 
@@ -448,6 +452,7 @@ impl Gpu {
         let launches = LaunchTable::default();
         let (mut engine, places) = build(&self.config, &self.contents, &launches, &self.options)?;
         self.launches = launches;
+        self.kept.clear();
         for index in 0..self.topology().partitions() {
             let id = PartitionId(index as u32);
             let old = self.engine.partition(id);

@@ -20,6 +20,7 @@ impl Gpu {
         writer.write(&self.next_launch);
         writer.write(&self.records);
         writer.write(&self.counted);
+        writer.write(&self.kept);
         let launches = self.launches.all();
         writer.write(&(launches.len() as u64));
         for context in launches {
@@ -54,6 +55,7 @@ impl Gpu {
         self.next_launch = reader.read()?;
         self.records = reader.read()?;
         self.counted = reader.read()?;
+        self.kept = reader.read()?;
         self.launches.clear();
         self.failed = None;
         for _ in 0..reader.read::<u64>()? {

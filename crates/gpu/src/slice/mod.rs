@@ -490,11 +490,16 @@ impl L2Slice {
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&(self.free, self.atomic_free, self.sequence));
         writer.write(&self.stats);
-        writer.write(&self.tags.saved());
-        writer.write(&self.dram);
+        self.save_cache(writer);
         let mut replies: Vec<&Reply> = self.replies.iter().map(|reply| &reply.0).collect();
         replies.sort_unstable();
         writer.write(&replies);
+    }
+
+    /// Writes what the cache and the channel behind it hold.
+    pub fn save_cache(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.tags.saved());
+        writer.write(&self.dram);
     }
 
     /// Takes on what was saved.
@@ -502,9 +507,21 @@ impl L2Slice {
     /// # Errors
     /// If the bytes are not what `save` wrote.
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
-        let malformed = |what| LoadError::Malformed { what };
         (self.free, self.atomic_free, self.sequence) = reader.read()?;
         self.stats = reader.read()?;
+        self.load_cache(reader)?;
+        let replies: Vec<Reply> = reader.read()?;
+        self.replies = replies.into_iter().map(Reverse).collect();
+        self.log.clear();
+        Ok(())
+    }
+
+    /// Takes on what `save_cache` wrote.
+    ///
+    /// # Errors
+    /// If the bytes are not what it wrote for a slice like this one.
+    pub fn load_cache(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        let malformed = |what| LoadError::Malformed { what };
         let (sets, ways) = if self.parameters.timed {
             (self.parameters.sets, self.parameters.ways)
         } else {
@@ -518,9 +535,6 @@ impl L2Slice {
             return Err(malformed("another number of DRAM banks"));
         }
         self.dram = dram;
-        let replies: Vec<Reply> = reader.read()?;
-        self.replies = replies.into_iter().map(Reverse).collect();
-        self.log.clear();
         Ok(())
     }
 }

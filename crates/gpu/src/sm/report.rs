@@ -1,5 +1,6 @@
 //! What an SM says of a kernel that cannot go on.
 
+use lockstep_isa::instruction::{Flow, Operation};
 use lockstep_isa::row::lanes_of;
 use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
@@ -110,11 +111,17 @@ impl Sm {
                 "spin"
             };
             let line = line_of(module, pc);
-            let place = if line.is_empty() {
+            let mut place = if line.is_empty() {
                 String::new()
             } else {
                 format!(" ({line})")
             };
+            if verb == "spin" {
+                let lines = loop_lines(module, pc);
+                if !lines.is_empty() {
+                    place.push_str(&format!(" in a loop with {}", lines.join(", ")));
+                }
+            }
             what.push_str(&format!(
                 "; {} threads of block ({x},{y},{z}) from thread ({tx},{ty},{tz}) on {verb} at instruction {pc} \
                  `{instruction}`{place}",
@@ -134,6 +141,32 @@ fn line_of(module: &Module, pc: u32) -> String {
         .get(pc as usize)
         .and_then(|instruction| module.lines.get(instruction.shape.line as usize))
         .filter(|line| line.line != 0)
-        .map(|line| format!("{}:{}", line.file, line.line))
+        .map(|line| match line.inlined_at.as_str() {
+            "" => format!("{}:{}", line.file, line.line),
+            call => format!("{}:{}, inlined at {call}", line.file, line.line),
+        })
         .unwrap_or_default()
+}
+
+/// The lines of the smallest loop around an instruction, beside its own.
+fn loop_lines(module: &Module, pc: u32) -> Vec<String> {
+    let around = module.code.iter().zip(0u32..).filter_map(|(found, at)| {
+        let target = match found.operation {
+            Operation::Flow(Flow::Branch { target }) => target,
+            _ => return None,
+        };
+        (target <= pc && pc <= at).then_some((at - target, target, at))
+    });
+    let Some((_, first, last)) = around.min() else {
+        return Vec::new();
+    };
+    let own = line_of(module, pc);
+    let mut lines = Vec::new();
+    for at in first..=last {
+        let line = line_of(module, at);
+        if !line.is_empty() && line != own && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }

@@ -55,6 +55,8 @@ pub struct KernelRow {
     pub registers: Option<u32>,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared_bytes: Option<u64>,
+    /// What was modelled: `timing` or `functional`.
+    pub mode: String,
 }
 
 /// Shares of the instructions executed, in percent.
@@ -109,6 +111,7 @@ pub const KERNEL_COLUMNS: &[&str] = &[
     "inactive",
     "registers",
     "shared_bytes",
+    "mode",
 ];
 
 pub(super) fn to_csv<'row>(rows: impl IntoIterator<Item = &'row KernelRow>) -> io::Result<Vec<u8>> {
@@ -157,6 +160,7 @@ fn fields(row: &KernelRow) -> Vec<String> {
         share(|mix| mix.inactive),
         count(row.registers.map(u64::from)),
         count(row.shared_bytes),
+        row.mode.clone(),
     ]
 }
 
@@ -182,7 +186,7 @@ mod tests {
         ));
         assert_eq!(
             line.trim_end(),
-            "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,,,,,,,,,,,,,,,,,,"
+            "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,,,,,,,,,,,,,,,,,,,"
         );
     }
 }

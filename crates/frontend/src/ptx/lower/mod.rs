@@ -197,7 +197,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 let symbol = Symbol::Prototype(signature);
                 self.scope().declare(name, symbol, prototype.position)?;
             }
-            Statement::Location(file, line) => self.line = lines.number(*file, *line),
+            Statement::Location(file, line, call) => {
+                self.line = lines.number(*file, *line, *call);
+            }
             Statement::Instruction(instruction) => {
                 self.statement = Some(instruction);
                 self.counted = false;
