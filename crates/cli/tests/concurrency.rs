@@ -245,4 +245,41 @@ fn eight_threads_and_four_processes_get_their_own_results() {
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.out.contains("ways gave the digest"), "{said:?}");
     }
+    crowds(&folder, 2);
+}
+
+/// Runs eight threads and four processes so many times each; every run replays to its digest.
+fn crowds(folder: &Folder, runs: u32) {
+    for (threads, processes) in [("8", "1"), ("1", "4")] {
+        for run in 0..runs {
+            let said = folder.run(&[
+                "verify",
+                "--quick",
+                "--mode",
+                "functional",
+                "--",
+                "./program",
+                threads,
+                processes,
+                "3",
+            ]);
+            assert!(
+                said.code == Some(0)
+                    && said.out.contains("wrong 0\n")
+                    && said.out.contains("all 3 ways gave the digest"),
+                "run {run} of {threads} threads, {processes} processes: {said:?}"
+            );
+            // Each run has a folder of its own.
+            let _ = std::fs::remove_dir_all(folder.0.join("lockstep-out"));
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes: 100 runs of each; `cargo test --release -p lockstep-cli -- --ignored`"]
+fn a_hundred_runs_of_threads_and_of_processes() {
+    let folder = Folder::new();
+    if build_cuda(&folder, CROWD, &["-arch=sm_90"]) {
+        crowds(&folder, 100);
+    }
 }

@@ -21,6 +21,7 @@ mod boundary;
 mod call;
 mod context;
 mod entries;
+mod fresh;
 mod graph;
 mod hook;
 mod image;

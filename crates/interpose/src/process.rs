@@ -1,6 +1,6 @@
 //! What belongs to the process: the simulator's welcome and the devices that are visible.
 
-use crate::{hook, report, thread, watch};
+use crate::{fresh, hook, report, thread, watch};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
     ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, SOCKET_VARIABLE,
@@ -119,6 +119,7 @@ fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
             )));
         }
         Window::map_fixed(&memory)?.leak();
+        fresh::keep(memory);
         watch::start(path);
         if let Some(warning) = hook::warning() {
             report::sentence(&warning);

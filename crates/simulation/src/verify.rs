@@ -103,6 +103,21 @@ pub fn variants(reloads: u64) -> Vec<Variant> {
     variants
 }
 
+/// A few of the ways: one thread, two that are delayed, and one run with saving and loading.
+pub fn quick_variants() -> Vec<Variant> {
+    let all = variants(1);
+    let chosen = |variant: &&Variant| {
+        let execution = &variant.execution;
+        match variant.name {
+            "threads" => execution.threads == 1 && execution.schedule == Schedule::Static,
+            "delays" => execution.threads == 2 && execution.schedule == Schedule::Dynamic,
+            "save and load" => true,
+            _ => false,
+        }
+    };
+    all.iter().filter(chosen).copied().collect()
+}
+
 /// Runs the program once, recording everything, then replays it in every way. `told` hears of
 /// each outcome as it comes.
 ///

@@ -3,7 +3,7 @@
 use crate::options::SimulationOptions;
 use crate::report;
 use clap::Args;
-use lockstep_simulation::{variants, verify};
+use lockstep_simulation::{quick_variants, variants, verify};
 
 /// Simulate a program in many ways and check that all answers are equal.
 ///
@@ -17,6 +17,9 @@ pub struct Verify {
     /// Runs with saving and loading at random epochs
     #[arg(long, value_name = "N", default_value_t = 4)]
     reloads: u64,
+    /// Only three ways: one thread, two that are delayed, saving and loading
+    #[arg(long, conflicts_with = "reloads")]
+    quick: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<String>,
@@ -26,7 +29,11 @@ impl Verify {
     /// Runs it; 1 if any answer differs.
     pub fn run(self) -> anyhow::Result<i32> {
         let description = self.options.describe()?;
-        let variants = variants(self.reloads);
+        let variants = if self.quick {
+            quick_variants()
+        } else {
+            variants(self.reloads)
+        };
         println!("{:<44} {:>10}  {:<16}  result", "way", "seconds", "digest");
         let (reference, outcomes) = verify(&description, &self.command, &variants, |outcome| {
             let verdict = if outcome.differences.is_empty() {

@@ -9,6 +9,7 @@ use super::memory::{Extent3, Pitched};
 use crate::boundary::{RuntimeError, runtime};
 use crate::call::done;
 use crate::context::current_for_runtime;
+use crate::fresh;
 use crate::graph::capture;
 use crate::graph::model::{CopyNode, NodeWork};
 use crate::streams::{Target, target};
@@ -164,11 +165,17 @@ pub fn describe(destination: Side, source: Side, extent: Extent) -> Parameters3 
 pub fn move_bytes(destination: Side, source: Side, extent: Extent) {
     for slice in 0..extent.depth as usize {
         for row in 0..extent.height as usize {
-            let to = destination.row(slice, row) as *mut u8;
-            let from = source.row(slice, row) as *const u8;
+            let (to, from) = (destination.row(slice, row), source.row(slice, row));
+            let bytes = extent.width as usize;
             // SAFETY: by CUDA's contract the program's side holds what it asked to copy, and
             // the simulator has accepted the range on the window's side.
-            unsafe { std::ptr::copy(from, to, extent.width as usize) };
+            unsafe {
+                if !fresh::write(to, from as *const u8, bytes)
+                    && !fresh::read(to as *mut u8, from, bytes)
+                {
+                    std::ptr::copy(from as *const u8, to as *mut u8, bytes);
+                }
+            }
         }
     }
 }
