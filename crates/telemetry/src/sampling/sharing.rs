@@ -42,6 +42,8 @@ pub(super) struct Group {
     pub waited: bool,
     /// Its warps.
     pub warps: f64,
+    /// The part of its time that lies in the intervals, if its end is known.
+    pub within: Option<f64>,
     /// Its warps start and run in the same interval, as those of short kernels do.
     pub short: bool,
 }
@@ -299,7 +301,7 @@ impl Problem<'_> {
             .collect();
         let mut solution = Solution { work, rates };
         for (group, work) in self.groups.iter().zip(&mut solution.work) {
-            scale_to(&mut work.warps, group.warps);
+            scale_to(&mut work.warps, group.warps * group.within.unwrap_or(1.0));
         }
         solution
     }
@@ -385,11 +387,12 @@ impl Problem<'_> {
         }
     }
 
-    /// A group that is over did all of its work, another at most that.
+    /// A group that is over did all of its work, one that ends later a part, another at most all.
     fn keep_whole(&self, solution: &mut Solution) {
         for (group, work) in self.groups.iter().zip(&mut solution.work) {
-            if group.end.is_some() || work.warps.iter().sum::<f64>() > group.warps {
-                scale_to(&mut work.warps, group.warps);
+            let done = group.warps * group.within.unwrap_or(1.0);
+            if group.within.is_some() || work.warps.iter().sum::<f64>() > done {
+                scale_to(&mut work.warps, done);
             }
         }
     }
@@ -486,6 +489,7 @@ mod tests {
             not_before: end,
             waited: false,
             warps: if lane == 0 { 100.0 } else { 300.0 },
+            within: Some(1.0),
             short: true,
         };
         let mut groups = Vec::new();

@@ -141,6 +141,21 @@ impl Attribution {
         }
     }
 
+    /// Whether a launch surely waited when its stream was looked at last, at `time` or later.
+    ///
+    /// A stream that is marked gets a mark about every half millisecond of its own work, so a launch
+    /// farther beyond its last mark than marks are apart had not begun; hundreds may wait like that.
+    fn waits_at(&self, one: &Queued, window: &Window, time: u64) -> bool {
+        let marks = self.marks.get(&lane(&one.row.key)).map(Vec::as_slice);
+        let apart = match marks {
+            Some([.., before, last]) => last.launch - before.launch,
+            _ => 1,
+        };
+        let last = marks.and_then(<[Mark]>::last);
+        let waits = |mark: &Mark| mark.end > time && one.row.launch > mark.launch + apart;
+        window.end.is_none() && last.is_some_and(waits)
+    }
+
     /// How many of the next intervals are a run that belongs to more than one stream.
     fn shared_run(&self, samples: &[DeviceSample]) -> usize {
         let running = self.running.as_ref().map(|(_, one)| lane(&one.row.key));
@@ -157,8 +172,12 @@ impl Attribution {
             if one.timed {
                 return 0;
             }
+            let window = self.window(one, place.0);
+            if self.waits_at(one, &window, samples.first().map_or(0, |one| one.begin)) {
+                continue;
+            }
             before += one.left;
-            launches.push((lane(&one.row.key), self.window(one, place.0), before));
+            launches.push((lane(&one.row.key), window, before));
         }
         let mut started = 0;
         let mut is_shared = |sample: &DeviceSample| {
@@ -209,7 +228,8 @@ impl Attribution {
                 over.push(*place);
             }
             let until = window.end.unwrap_or(u64::MAX).min(end);
-            if one.left == 0 || window.begin >= end || until <= begin {
+            let waits = self.waits_at(one, &window, begin);
+            if one.left == 0 || window.begin >= end || until <= begin || waits {
                 continue;
             }
             let kernel = *places.entry(one.row.key.clone()).or_insert_with(|| {
@@ -229,6 +249,10 @@ impl Attribution {
                         not_before: window.not_before,
                         waited: window.waited,
                         warps: 0.0,
+                        within: window.end.map(|until| {
+                            let length = until.saturating_sub(window.begin).max(1) as f64;
+                            end.min(until).saturating_sub(window.begin) as f64 / length
+                        }),
                         short: true,
                     };
                     (group, Vec::new())
@@ -483,6 +507,7 @@ mod tests {
             }
             time += step;
         }
+        let mut marks = Vec::new();
         for (s, stream) in streams.iter().enumerate() {
             for number in 0..stream.launches {
                 let (name, warps, rate, _) = stream.kernels[number as usize % stream.kernels.len()];
@@ -509,7 +534,7 @@ mod tests {
                 did.1 += u64::from(warps);
                 attribution.launched(row, false, &mut Vec::new());
             }
-            // A mark about every half millisecond, seen by somebody who looks every quarter.
+            // A mark about every half millisecond of its own time, seen by somebody who looks every quarter.
             let time = stream.kernels.iter().map(|kernel| kernel.3).max().unwrap();
             let every = match stream.waits {
                 true => 1,
@@ -523,9 +548,11 @@ mod tests {
                     begin: seen - 250_000,
                     end: seen,
                 };
-                attribution.progressed(stream.process, 1, 7, mark);
+                marks.push((stream.process, mark));
             }
         }
+        marks.sort_by_key(|(_, mark)| mark.end);
+        let mut marks = marks.into_iter().peekable();
         let samples: Vec<DeviceSample> = samples
             .iter()
             .enumerate()
@@ -541,6 +568,11 @@ mod tests {
         // As a reader comes by: half a second at a time.
         let mut done = Vec::new();
         for batch in samples.chunks(500) {
+            // What happened a little later is known when a batch is divided, and no more.
+            let known = batch.last().unwrap().end + 20 * MILLISECOND;
+            while let Some((process, mark)) = marks.next_if(|(_, mark)| mark.end <= known) {
+                attribution.progressed(process, 1, 7, mark);
+            }
             for (sample, parts) in batch.iter().zip(attribution.samples(batch, &mut done)) {
                 // Warps add up over a run of intervals.
                 for i in [0, 2] {
