@@ -1,7 +1,7 @@
 //! Asking the simulator.
 
 use crate::process::lock;
-use crate::{process, report, thread};
+use crate::{managed, process, report, thread};
 use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -30,7 +30,13 @@ pub fn call_with_message(request: &Request) -> Result<Reply, (CuResult, String)>
         Err(error) => report::simulator_gone(&error.to_string()),
     };
     drop(place);
-    let Response { output, result, .. } = response;
+    let Response {
+        output,
+        left_host,
+        result,
+        ..
+    } = response;
+    managed::close(&left_host);
     write_output(&output);
     result.map_err(|failure| (failure.code, failure.message))
 }

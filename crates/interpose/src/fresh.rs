@@ -4,6 +4,7 @@
 //! zeros that are then written over; even reading takes up memory. The file behind the window
 //! can be written and read past the mapping, which avoids all of that.
 
+use crate::managed;
 use lockstep_protocol::layout::{WINDOW_BASE, WINDOW_SIZE};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
@@ -57,15 +58,20 @@ pub unsafe fn read(to: *mut u8, from: usize, bytes: usize) -> bool {
     })
 }
 
-/// The file and the offset of a range that is large and holds pages that nobody has touched.
+/// The file and the offset of a range that is large and holds pages that nobody has touched, or
+/// whose pages must not be touched through the mapping.
 fn untouched(address: usize, bytes: usize) -> Option<(i32, i64)> {
+    let watched = managed::is_watched(address);
     let offset = (address as u64)
         .checked_sub(WINDOW_BASE)
-        .filter(|_| bytes >= LEAST)?;
+        .filter(|_| bytes >= LEAST || watched)?;
     if offset.checked_add(bytes as u64)? > WINDOW_SIZE {
         return None;
     }
     let file = FILE.get()?.as_raw_fd();
+    if watched {
+        return Some((file, offset as i64));
+    }
     // SAFETY: the call has no preconditions; nobody uses the position that it leaves.
     let hole = unsafe { libc::lseek(file, offset as i64, libc::SEEK_HOLE) };
     let end = (offset + bytes as u64) as i64;

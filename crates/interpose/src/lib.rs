@@ -25,6 +25,7 @@ mod fresh;
 mod graph;
 mod hook;
 mod image;
+mod managed;
 mod opaque;
 mod process;
 mod registry;

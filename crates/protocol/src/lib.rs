@@ -21,6 +21,7 @@ mod handle;
 pub mod layout;
 pub mod library;
 mod listener;
+pub mod pages;
 pub mod program;
 mod request;
 mod response;
@@ -38,7 +39,9 @@ pub use handle::{
     StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
-pub use request::{ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner};
+pub use request::{
+    HostAccessMeans, ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner,
+};
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};
 pub use work::{

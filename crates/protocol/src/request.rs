@@ -220,6 +220,18 @@ pub enum Request {
         /// Where to.
         location: MemoryLocation,
     },
+    /// The program touched a managed page that had left the host → `Pages`.
+    HostAccess {
+        /// What it touched.
+        address: u64,
+        /// Whether it writes.
+        write: bool,
+    },
+    /// What stops such accesses in this process → `Done`. Said once, when the first page leaves.
+    HostAccessMeans {
+        /// The means.
+        means: HostAccessMeans,
+    },
     /// Advise on the use of managed memory → `Done`.
     Advise {
         /// First byte.
@@ -497,4 +509,15 @@ pub enum MemoryLocation {
     Host,
     /// A NUMA node of the host.
     HostNuma(i32),
+}
+
+/// What stops the host's accesses to managed pages that have left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HostAccessMeans {
+    /// The kernel, for programs and for system calls.
+    Kernel,
+    /// Protection of pages, a signal, and wrappers of system calls.
+    Protection,
+    /// Nothing: pages move back when the host waits for the GPU.
+    None,
 }

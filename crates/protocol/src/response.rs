@@ -16,6 +16,9 @@ pub struct Response {
     /// The error that the context of the call has fallen into, if any: every later call
     /// fails with it, and reading the last error does not clear it.
     pub sticky: Option<CuResult>,
+    /// Managed pages, as (address, bytes), that have left the host: the program's next access to
+    /// them must come back as [`HostAccess`](crate::Request::HostAccess).
+    pub left_host: Vec<(u64, u64)>,
     /// What came of the call itself.
     pub result: Result<Reply, Failure>,
 }
@@ -26,6 +29,7 @@ impl Response {
         Self {
             output: Vec::new(),
             sticky: None,
+            left_host: Vec::new(),
             result: Ok(reply),
         }
     }
@@ -35,6 +39,7 @@ impl Response {
         Self {
             output: Vec::new(),
             sticky: None,
+            left_host: Vec::new(),
             result: Err(Failure {
                 code,
                 message: message.into(),
@@ -82,6 +87,8 @@ pub enum Reply {
     Step(Option<ProgramStep>),
     /// Physical memory.
     Physical(PhysicalHandle),
+    /// Managed pages, as (address, bytes), that the host may touch again.
+    Pages(Vec<(u64, u64)>),
     /// A number.
     Value(u64),
     /// Names.

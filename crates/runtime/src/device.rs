@@ -84,6 +84,21 @@ pub enum Advance {
     Stopped,
 }
 
+/// Advice on the use of managed pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// They are mostly read, or no longer: copies of them may be in several places.
+    ReadMostly(bool),
+    /// They belong on the host.
+    PreferredHost,
+    /// They belong on the device.
+    PreferredDevice,
+    /// They belong nowhere in particular.
+    PreferredNone,
+    /// The device will reach them wherever they are, or no longer.
+    AccessedBy(bool),
+}
+
 /// The simulated hardware.
 pub trait Device {
     /// The boundary at which it stands.
@@ -131,4 +146,57 @@ pub trait Device {
 
     /// Notes that the host wrote here, past the hardware.
     fn touched(&mut self, address: u64, bytes: u64);
+
+    /// Whether managed pages have places: without, they count as being everywhere, and nothing
+    /// below is asked but what is allocated and freed.
+    fn managed_is_paged(&self) -> bool {
+        false
+    }
+
+    /// Managed memory is there; its pages are on the host.
+    fn managed_map(&mut self, _address: u64, _bytes: u64) {}
+
+    /// Managed memory is gone, without being written back.
+    fn managed_unmap(&mut self, _address: u64) {}
+
+    /// Moves pages ahead of their use; [`Device::managed_done`] says when that is complete.
+    fn managed_prefetch(&mut self, _ticket: u64, _address: u64, _bytes: u64, _to: bool, _at: Time) {
+    }
+
+    /// The host touches pages: they come back, until [`Device::managed_done`].
+    fn managed_host_access(
+        &mut self,
+        _ticket: u64,
+        _address: u64,
+        _bytes: u64,
+        _write: bool,
+        _at: Time,
+    ) {
+    }
+
+    /// All pages come back, until [`Device::managed_done`]: the host may touch any of them.
+    fn managed_flush(&mut self, _ticket: u64, _at: Time) {}
+
+    /// When a prefetch or an access was complete, once it is; said once. An advance ends there.
+    fn managed_done(&mut self, _ticket: u64) -> Option<Time> {
+        Some(Time::ZERO)
+    }
+
+    /// Whether the page of an address is on the device and not on the host.
+    fn managed_resident(&self, _address: u64) -> bool {
+        false
+    }
+
+    /// The parts of a range that are on the device and not on the host: address and bytes.
+    fn managed_resident_pages(&self, _address: u64, _bytes: u64) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
+    /// Whether pages have moved since this was last asked.
+    fn managed_changed(&mut self) -> bool {
+        false
+    }
+
+    /// Advice on the use of pages, from now on.
+    fn managed_advise(&mut self, _address: u64, _bytes: u64, _advice: Advice) {}
 }

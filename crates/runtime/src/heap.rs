@@ -8,7 +8,7 @@ pub const LARGE_UNIT: u64 = 2 << 20;
 /// Small allocations start at multiples of this.
 pub const SMALL_UNIT: u64 = 512;
 /// From this size on an allocation is a large one.
-const LARGE_FROM: u64 = 1 << 20;
+pub const LARGE_FROM: u64 = 1 << 20;
 
 /// One region of addresses with a capacity below its extent.
 #[derive(Clone, Debug)]

@@ -69,19 +69,24 @@ impl Memory {
         if bytes == 0 {
             return fail(CuResult::INVALID_VALUE, "an allocation of 0 bytes");
         }
+        // Managed memory moves in pieces of a large unit, and so begins at one.
+        let least = match kind {
+            PointerKind::Managed => bytes.max(crate::heap::LARGE_FROM),
+            PointerKind::Device | PointerKind::Host => bytes,
+        };
         let heap = self.heap(kind);
         let available = heap.available();
-        let Some(base) = heap.allocate(bytes) else {
+        let Some(base) = heap.allocate(least) else {
             return fail(
                 CuResult::OUT_OF_MEMORY,
                 format!("{bytes} bytes asked for, {available} bytes left"),
             );
         };
         self.identities += 1;
-        let occupied = if bytes >= 1 << 20 {
-            bytes.next_multiple_of(crate::heap::LARGE_UNIT)
+        let occupied = if least >= crate::heap::LARGE_FROM {
+            least.next_multiple_of(crate::heap::LARGE_UNIT)
         } else {
-            bytes.next_multiple_of(crate::heap::SMALL_UNIT)
+            least.next_multiple_of(crate::heap::SMALL_UNIT)
         };
         let identity = self.identities;
         let info = PointerInfo {

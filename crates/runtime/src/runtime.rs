@@ -1,16 +1,16 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{Graph, GraphRun, VirtualMemory};
+use crate::calls::{Graph, GraphRun, HostViews, VirtualMemory};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelResult};
-use crate::memory::Memory;
+use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
 use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
 use crate::{CallResult, failure};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::{
     ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, GraphHandle,
-    ModuleHandle, Request, Response, StreamHandle, UnsupportedManner,
+    ModuleHandle, PointerKind, Request, Response, StreamHandle, UnsupportedManner,
 };
 use lockstep_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -71,6 +71,7 @@ pub struct Runtime<D> {
     pub(crate) now: Time,
     pub(crate) memory: Memory,
     pub(crate) virtual_memory: VirtualMemory,
+    pub(crate) host_views: HostViews,
     pub(crate) contexts: BTreeMap<ContextHandle, Context>,
     pub(crate) modules: BTreeMap<ModuleHandle, LoadedModule>,
     pub(crate) functions: BTreeMap<FunctionHandle, Function>,
@@ -96,6 +97,7 @@ impl<D: Device> Runtime<D> {
         Self {
             memory: Memory::new(&config, 0),
             virtual_memory: VirtualMemory::new(),
+            host_views: HostViews::default(),
             timeline: Timeline::new(config.copy.engines),
             config,
             options,
@@ -134,6 +136,10 @@ impl<D: Device> Runtime<D> {
             Some(failure) if !survives_a_fault(request) => Err(failure),
             _ => self.answer(client, request),
         };
+        let result = match result {
+            Ok(_) if waits(request) => self.flush_managed(client).and(result),
+            result => result,
+        };
         if result.is_err() {
             self.host_writes.clear();
         }
@@ -144,6 +150,7 @@ impl<D: Device> Runtime<D> {
         Response {
             output: self.device.take_output(),
             sticky,
+            left_host: self.left_host(client),
             result,
         }
     }
@@ -159,6 +166,17 @@ impl<D: Device> Runtime<D> {
         for handle in gone {
             self.destroy_context(handle);
         }
+        self.host_views.forget(process);
+    }
+
+    /// Makes freed memory illegal to touch.
+    pub(crate) fn vacate(&mut self, allocation: &Allocation) {
+        let (base, occupied) = (allocation.info.base, allocation.occupied);
+        if allocation.info.kind == PointerKind::Managed {
+            self.device.managed_unmap(base);
+            self.host_views.freed(base, occupied);
+        }
+        self.device.unmap(base, occupied);
     }
 
     /// Ranges that the program writes after the last answer, before it does anything else.
@@ -295,7 +313,7 @@ impl<D: Device> Runtime<D> {
         }
         for address in self.timeline.take_released() {
             if let Ok(allocation) = self.memory.free(address) {
-                self.device.unmap(allocation.info.base, allocation.occupied);
+                self.vacate(&allocation);
             }
         }
     }
@@ -329,6 +347,16 @@ impl<D: Device> Runtime<D> {
     }
 }
 
+/// Calls after which the host may look at what kernels wrote.
+fn waits(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::ContextSynchronize { .. }
+            | Request::StreamSynchronize { .. }
+            | Request::EventSynchronize { .. }
+    )
+}
+
 /// Calls that a dead context still answers.
 fn survives_a_fault(request: &Request) -> bool {
     matches!(
@@ -339,5 +367,7 @@ fn survives_a_fault(request: &Request) -> bool {
             | Request::Unsupported { .. }
             | Request::Profiler { .. }
             | Request::PointerInfo { .. }
+            | Request::HostAccess { .. }
+            | Request::HostAccessMeans { .. }
     )
 }

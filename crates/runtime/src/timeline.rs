@@ -48,6 +48,17 @@ pub enum Work {
     Value(ValueWork),
     /// Wait until the program has performed a step.
     Program(ProgramStep),
+    /// Move managed pages ahead of their use; the model of paging says when that is complete.
+    Prefetch {
+        /// Its number there.
+        ticket: u64,
+        /// First byte.
+        address: u64,
+        /// How much.
+        bytes: u64,
+        /// To the device, or back to the host.
+        to_device: bool,
+    },
     /// Remove streams whose work is complete: those of a graph, at its end.
     Join(Vec<StreamKey>),
 }
@@ -133,6 +144,10 @@ pub struct Timeline {
     results: Vec<KernelResult>,
     /// Allocations to release, not yet taken.
     released: Vec<u64>,
+    /// What the model of paging is at, by ticket, and the stream that waits for it, if one does.
+    tickets: BTreeMap<u64, Option<StreamKey>>,
+    /// Tickets that nobody's stream waited for, and when they were complete.
+    redeemed: BTreeMap<u64, Time>,
     /// Steps that the program is to perform now, and the streams that wait for them.
     steps: BTreeMap<(u64, u32), StreamKey>,
 }
@@ -144,6 +159,8 @@ pub enum Goal {
     Until(Time),
     /// Until this point of the stream is reached.
     Position(StreamKey, Position),
+    /// Until the model of paging has done what this ticket is for.
+    Ticket(u64),
     /// Until the program has something to do for this launch of a graph, or this point of the
     /// stream is reached.
     Step(u64, StreamKey, Position),
@@ -173,6 +190,8 @@ impl Timeline {
             clock: Time::ZERO,
             results: Vec::new(),
             released: Vec::new(),
+            tickets: BTreeMap::new(),
+            redeemed: BTreeMap::new(),
             steps: BTreeMap::new(),
         }
     }
@@ -262,6 +281,18 @@ impl Timeline {
         self.kernels.retain(|_, stream| !streams.contains(stream));
         self.transfers.retain(|_, stream| !streams.contains(stream));
         self.steps.retain(|_, stream| !streams.contains(stream));
+        self.tickets
+            .retain(|_, stream| stream.is_none_or(|stream| !streams.contains(&stream)));
+    }
+
+    /// Watches for a ticket that no stream waits for.
+    pub fn track(&mut self, ticket: u64) {
+        self.tickets.insert(ticket, None);
+    }
+
+    /// When what such a ticket is for was complete, once it is.
+    pub fn take_ticket(&mut self, ticket: u64) -> Option<Time> {
+        self.redeemed.remove(&ticket)
     }
 
     /// All streams.
@@ -299,6 +330,7 @@ impl Timeline {
             let met = match goal {
                 Goal::Until(time) => self.clock >= time,
                 Goal::Position(stream, position) => self.reached(stream, position),
+                Goal::Ticket(ticket) => !self.tickets.contains_key(&ticket),
                 Goal::Step(launch, stream, position) => {
                     self.due_step(launch).is_some() || self.reached(stream, position)
                 }
@@ -310,13 +342,14 @@ impl Timeline {
             if let Goal::Until(time) = goal {
                 next = next.min(time);
             }
-            if next == Time::NEVER && self.kernels.is_empty() {
+            let idle = self.kernels.is_empty() && self.tickets.is_empty();
+            if next == Time::NEVER && idle {
                 return Err(Interruption::Stuck);
             }
             match device.advance(next) {
                 Advance::Reached(results) => {
                     self.clock = self.clock.max(device.now());
-                    if self.kernels.is_empty() {
+                    if idle {
                         self.clock = self.clock.max(next);
                     }
                     for result in results {
@@ -362,6 +395,7 @@ impl Timeline {
     fn settle(&mut self, device: &mut dyn Device) -> Result<(), Fault> {
         loop {
             let mut changed = self.end_transfers(device);
+            changed |= self.redeem_tickets(device);
             let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
             for key in keys {
                 while self.start_head(key, device)? {
@@ -399,6 +433,32 @@ impl Timeline {
             }) = item
             {
                 self.apply(effect, device);
+            }
+        }
+        changed
+    }
+
+    /// Ends what the model of paging has done.
+    fn redeem_tickets(&mut self, device: &mut dyn Device) -> bool {
+        let tickets: Vec<u64> = self.tickets.keys().copied().collect();
+        let mut changed = false;
+        for ticket in tickets {
+            let Some(done) = device.managed_done(ticket) else {
+                continue;
+            };
+            changed = true;
+            match self.tickets.remove(&ticket).flatten() {
+                Some(key) => {
+                    if let Some(stream) = self.streams.get_mut(&key) {
+                        stream.queue.pop_front();
+                        stream.busy = false;
+                        stream.completed += 1;
+                        stream.finished = stream.finished.max(done);
+                    }
+                }
+                None => {
+                    self.redeemed.insert(ticket, done);
+                }
             }
         }
         changed
@@ -461,6 +521,17 @@ impl Timeline {
                 stream.busy = true;
                 self.transfers.insert((clock + *takes, begun), key);
                 self.transfers_begun += 1;
+            }
+            Work::Prefetch {
+                ticket,
+                address,
+                bytes,
+                to_device,
+            } => {
+                stream.busy = true;
+                stream.finished = start;
+                self.tickets.insert(*ticket, Some(key));
+                device.managed_prefetch(*ticket, *address, *bytes, *to_device, clock);
             }
             Work::Program(step) => {
                 stream.busy = true;

@@ -80,6 +80,8 @@ pub struct Knowledge {
     pub globals: Vec<(&'static str, u64, bool)>,
     /// A request that is never answered.
     pub never_answers: Option<&'static str>,
+    /// All managed pages leave the host at every synchronisation; an access brings eight back.
+    pub pages_leave: bool,
 }
 
 impl Simulator {
@@ -241,10 +243,23 @@ impl State {
     fn answer(&mut self, request: Request, memory: &Memory, knowledge: &Knowledge) -> Response {
         self.log.push(describe(&request));
         let mut output = String::new();
+        let leave = knowledge.pages_leave && matches!(request, Request::ContextSynchronize { .. });
         let result = self.perform(request, memory, knowledge, &mut output);
+        let managed = self
+            .allocations
+            .iter()
+            .filter(|(_, (_, kind))| leave && *kind == PointerKind::Managed)
+            .map(|(address, (bytes, _))| {
+                let start = address - address % pages::PAGE;
+                (
+                    start,
+                    (address + bytes - start).next_multiple_of(pages::PAGE),
+                )
+            });
         Response {
             output: output.into_bytes(),
             sticky: self.sticky,
+            left_host: managed.collect(),
             result: result.map_err(|code| Failure {
                 code,
                 message: "stand-in".into(),
@@ -393,6 +408,10 @@ impl State {
                 self.sticky = None;
                 Reply::Done
             }
+            Request::HostAccess { address, .. } => {
+                let unit = 8 * pages::PAGE;
+                Reply::Pages(vec![(address - address % unit, unit)])
+            }
             _ => Reply::Done,
         })
     }
@@ -430,6 +449,11 @@ fn describe(request: &Request) -> String {
                 ""
             }
         ),
+        Request::HostAccess { address, write } => {
+            let manner = if *write { "writing" } else { "reading" };
+            format!("HostAccess {address:#x} {manner}")
+        }
+        Request::HostAccessMeans { means } => format!("HostAccessMeans {means:?}"),
         Request::Unsupported { name, manner } => format!("Unsupported {name} {manner:?}"),
         other => {
             let text = format!("{other:?}");

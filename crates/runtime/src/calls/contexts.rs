@@ -151,7 +151,7 @@ impl<D: Device> Runtime<D> {
         self.drop_physicals_of(handle);
         for base in self.memory.owned_by(handle) {
             if let Ok(allocation) = self.memory.free(base) {
-                self.device.unmap(allocation.info.base, allocation.occupied);
+                self.vacate(&allocation);
             }
         }
         self.contexts.remove(&handle);

@@ -3,8 +3,7 @@
 use crate::device::Device;
 use crate::timeline::{Effect, Work};
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, MemoryLocation, PointerKind, Reply, StreamName};
-use lockstep_units::Bytes;
+use lockstep_protocol::{ContextHandle, CuResult, PointerKind, Reply, StreamName};
 
 /// Portable, mapped, write-combined.
 const KNOWN_HOST_FLAGS: u32 = 7;
@@ -64,7 +63,7 @@ impl<D: Device> Runtime<D> {
         self.context_synchronize(context)?;
         self.spend(self.config.host.allocate);
         let allocation = self.memory.free(address)?;
-        self.device.unmap(allocation.info.base, allocation.occupied);
+        self.vacate(&allocation);
         Ok(Reply::Done)
     }
 
@@ -102,40 +101,6 @@ impl<D: Device> Runtime<D> {
         ))
     }
 
-    pub(super) fn prefetch(
-        &mut self,
-        client: Client,
-        context: ContextHandle,
-        stream: StreamName,
-        address: u64,
-        bytes: u64,
-        location: MemoryLocation,
-    ) -> CallResult<Reply> {
-        self.check_managed(address, bytes)?;
-        if let MemoryLocation::Device(device) = location {
-            self.check_device(device)?;
-        }
-        let takes = self.config.copy.latency + self.config.copy.pinned.time_for(Bytes(bytes));
-        let key = self.stream_key(client, context, stream)?;
-        self.enqueue(
-            context,
-            key,
-            Work::Transfer {
-                takes,
-                effect: Effect::None,
-            },
-        );
-        Ok(Reply::Done)
-    }
-
-    pub(super) fn advise(&mut self, address: u64, bytes: u64, advice: u32) -> CallResult<Reply> {
-        self.check_managed(address, bytes)?;
-        if !(1..=6).contains(&advice) {
-            return fail(CuResult::INVALID_VALUE, format!("advice {advice}"));
-        }
-        Ok(Reply::Done)
-    }
-
     /// Allocates memory of any kind that a kernel may touch from now on.
     pub(super) fn allocate_kind(
         &mut self,
@@ -148,17 +113,9 @@ impl<D: Device> Runtime<D> {
         self.spend(self.config.host.allocate);
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
         self.device.map(allocation.info.base, allocation.occupied);
-        Ok(Reply::Address(allocation.info.base))
-    }
-
-    fn check_managed(&self, address: u64, bytes: u64) -> CallResult<()> {
-        let allocation = self.memory.covering(address, bytes)?;
-        if allocation.info.kind != PointerKind::Managed {
-            return fail(
-                CuResult::INVALID_VALUE,
-                format!("{address:#x} is not managed memory"),
-            );
+        if kind == PointerKind::Managed {
+            self.device.managed_map(allocation.info.base, bytes);
         }
-        Ok(())
+        Ok(Reply::Address(allocation.info.base))
     }
 }

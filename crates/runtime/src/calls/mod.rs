@@ -5,12 +5,14 @@ mod copies;
 mod events;
 mod graphs;
 mod launches;
+mod managed;
 mod memory;
 mod modules;
 mod streams;
 mod virtual_memory;
 
 pub use graphs::{Graph, GraphRun};
+pub use managed::HostViews;
 pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
@@ -89,8 +91,10 @@ impl<D: Device> Runtime<D> {
                 address,
                 bytes,
                 advice,
-                ..
-            } => self.advise(*address, *bytes, *advice),
+                location,
+            } => self.advise(*address, *bytes, *advice, *location),
+            R::HostAccess { address, write } => self.host_access(client, *address, *write),
+            R::HostAccessMeans { means } => self.host_access_means(client, *means),
             R::Copy(copy) => self.copy(client, copy),
             R::Fill(fill) => self.fill(client, fill),
             R::Launch(launch) => self.launch(client, launch),
@@ -219,6 +223,8 @@ impl<D: Device> Runtime<D> {
             | R::ContextCreate { .. }
             | R::PointerInfo { .. }
             | R::Advise { .. }
+            | R::HostAccess { .. }
+            | R::HostAccessMeans { .. }
             | R::AddressFree { .. }
             | R::PhysicalRelease { .. }
             | R::PhysicalMap { .. }

@@ -306,7 +306,7 @@ impl<D: Device> Runtime<D> {
     fn release(&mut self, allocations: &[u64]) {
         for base in allocations {
             if let Ok(allocation) = self.memory.free(*base) {
-                self.device.unmap(allocation.info.base, allocation.occupied);
+                self.vacate(&allocation);
             }
         }
     }

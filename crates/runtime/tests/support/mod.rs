@@ -9,10 +9,10 @@ use lockstep_protocol::{
     Launch, ModuleHandle, ModuleImage, Place, Reply, Request, Response, Rows, StreamHandle,
     StreamName,
 };
-use lockstep_runtime::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelLaunch, KernelResult};
 use lockstep_runtime::{CallResult, Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
 use lockstep_units::{Duration, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Boundaries are this far apart.
@@ -24,9 +24,105 @@ pub struct Fake {
     now: Time,
     running: BTreeMap<Time, Vec<(KernelLaunch, Time)>>,
     memory: BTreeMap<u64, u8>,
+    /// Whether managed pages have places.
+    pub pages: bool,
+    /// Managed pages on the device.
+    pub resident: BTreeSet<u64>,
+    changed: bool,
+    /// What the model of paging is at: when it is done, the pages, whether to the device.
+    moves: BTreeMap<u64, (Time, Vec<u64>, bool)>,
+    /// What it was told.
+    pub said: Vec<String>,
+    /// What it was advised.
+    pub advice: Vec<Advice>,
+}
+
+impl Fake {
+    /// Begins to move pages: a microsecond each.
+    fn begin(&mut self, ticket: u64, pages: Vec<u64>, to_device: bool, at: Time) {
+        let takes = Duration::microseconds(pages.len() as u64);
+        self.moves
+            .insert(ticket, (at.max(self.now) + takes, pages, to_device));
+    }
+}
+
+fn pages_of(address: u64, bytes: u64) -> Vec<u64> {
+    let first = address - address % 4096;
+    (first..address + bytes).step_by(4096).collect()
 }
 
 impl Device for Fake {
+    fn managed_is_paged(&self) -> bool {
+        self.pages
+    }
+
+    fn managed_map(&mut self, address: u64, bytes: u64) {
+        self.said.push(format!("map {address:#x} {bytes}"));
+    }
+
+    fn managed_unmap(&mut self, address: u64) {
+        self.said.push(format!("unmap {address:#x}"));
+    }
+
+    fn managed_prefetch(&mut self, ticket: u64, address: u64, bytes: u64, to: bool, at: Time) {
+        self.said
+            .push(format!("prefetch {address:#x} {bytes} {to}"));
+        self.begin(ticket, pages_of(address, bytes), to, at);
+    }
+
+    fn managed_host_access(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        at: Time,
+    ) {
+        self.said
+            .push(format!("host access {address:#x} {bytes} {write}"));
+        self.begin(ticket, pages_of(address, bytes), false, at);
+    }
+
+    fn managed_flush(&mut self, ticket: u64, at: Time) {
+        self.said.push("flush".into());
+        let all = self.resident.iter().copied().collect();
+        self.begin(ticket, all, false, at);
+    }
+
+    fn managed_done(&mut self, ticket: u64) -> Option<Time> {
+        let (done, ..) = self.moves.get(&ticket)?;
+        if *done > self.now {
+            return None;
+        }
+        let (done, pages, to_device) = self.moves.remove(&ticket)?;
+        self.changed = true;
+        for page in pages {
+            if to_device {
+                self.resident.insert(page);
+            } else {
+                self.resident.remove(&page);
+            }
+        }
+        Some(done)
+    }
+
+    fn managed_resident(&self, address: u64) -> bool {
+        self.resident.contains(&(address - address % 4096))
+    }
+
+    fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let pages = self.resident.range(address..address + bytes);
+        pages.map(|page| (*page, 4096)).collect()
+    }
+
+    fn managed_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    fn managed_advise(&mut self, _: u64, _: u64, advice: Advice) {
+        self.advice.push(advice);
+    }
+
     fn now(&self) -> Time {
         self.now
     }
@@ -41,7 +137,8 @@ impl Device for Fake {
 
     fn advance(&mut self, limit: Time) -> Advance {
         let first = self.running.keys().next().copied().unwrap_or(Time::NEVER);
-        let reached = first.min(limit);
+        let moved = self.moves.values().map(|(done, ..)| *done).min();
+        let reached = first.min(limit).min(moved.unwrap_or(Time::NEVER));
         self.now = self.now.max(Time(reached.0.next_multiple_of(EPOCH)));
         let mut results = Vec::new();
         while let Some(entry) = self.running.first_entry() {
@@ -184,6 +281,52 @@ pub fn runtime() -> Runtime<Fake> {
         Ok(source)
     });
     Runtime::new(config, options, loader, Fake::default())
+}
+
+/// Who asks in these tests.
+pub const CLIENT: Client = Client {
+    connection: 0,
+    process: 0,
+};
+
+/// A runtime over a fake device that pages, with a context.
+pub struct Paging {
+    runtime: Runtime<Fake>,
+    /// The context.
+    pub context: ContextHandle,
+}
+
+/// Such a runtime.
+pub fn paged() -> Paging {
+    let mut runtime = runtime();
+    runtime.device_mut().pages = true;
+    runtime.handle(CLIENT, &Request::PrimaryContextRetain { device: 0 });
+    Paging {
+        runtime,
+        context: CONTEXT,
+    }
+}
+
+impl Paging {
+    /// Asks it.
+    pub fn ask(&mut self, request: &Request) -> Response {
+        self.runtime.handle(CLIENT, request)
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Fake {
+        self.runtime.device()
+    }
+
+    /// Simulated time of the host.
+    pub fn now(&self) -> Time {
+        self.runtime.now()
+    }
+
+    /// What the user should know.
+    pub fn warnings(&self) -> &[String] {
+        self.runtime.warnings()
+    }
 }
 
 /// Handles that the fresh runtime gives: the context is 1, its default stream 2, the module 3.

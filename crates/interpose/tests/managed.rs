@@ -1,0 +1,69 @@
+//! The host's own accesses to managed memory, with every means to stop them.
+
+mod support;
+
+use support::programs::{check_status, command, compile, text};
+use support::{Knowledge, Simulator};
+
+/// Runs the program with a means; the simulator lets all pages leave at every synchronisation.
+fn check(means: &str) -> Vec<String> {
+    let name = format!("managed_access_{means}");
+    let Some(program) = compile("managed_access.cu", &name, &["-std=c++17"]) else {
+        return Vec::new();
+    };
+    let simulator = Simulator::start(Knowledge {
+        globals: vec![("word", 4, true)],
+        pages_leave: true,
+        ..Knowledge::default()
+    });
+    let output = command(&program, &simulator)
+        .env("LOCKSTEP_HOST_FAULTS", means)
+        .output()
+        .unwrap();
+    check_status(&output, 0);
+    assert_eq!(text(&output), "copies\nwrong 0\n", "{means}");
+    simulator.log()
+}
+
+fn accesses(log: &[String]) -> usize {
+    log.iter()
+        .filter(|line| line.starts_with("HostAccess "))
+        .count()
+}
+
+#[test]
+fn every_access_is_noticed_by_the_kernel() {
+    let log = check("kernel");
+    if log.is_empty() {
+        return;
+    }
+    if !log.contains(&"HostAccessMeans Kernel".to_string()) {
+        println!("skipped: userfaultfd is not allowed here");
+        return;
+    }
+    // The stand-in opens eight pages at a time.
+    let reads = 700 / 8;
+    assert!(accesses(&log) > 2 * reads, "{}", accesses(&log));
+    assert!(log.iter().any(|line| line.ends_with(" writing")));
+}
+
+#[test]
+fn every_access_is_noticed_by_protection() {
+    let log = check("protection");
+    if log.is_empty() {
+        return;
+    }
+    assert!(log.contains(&"HostAccessMeans Protection".to_string()));
+    assert!(accesses(&log) > 2 * 700 / 8, "{}", accesses(&log));
+    assert!(log.iter().any(|line| line.ends_with(" writing")));
+}
+
+#[test]
+fn without_means_the_simulator_knows() {
+    let log = check("none");
+    if log.is_empty() {
+        return;
+    }
+    assert!(log.contains(&"HostAccessMeans None".to_string()));
+    assert_eq!(accesses(&log), 0);
+}
