@@ -31,6 +31,11 @@ pub fn of_location(location: Location) -> Result<MemoryLocation, CuResult> {
     }
 }
 
+/// Where a location of advice points; a device that is not there is a wrong value, not a device.
+fn advised(location: Location) -> Result<MemoryLocation, CuResult> {
+    of_location(location).map_err(|_| CuResult::INVALID_VALUE)
+}
+
 /// Moves managed memory ahead of its use.
 pub fn prefetch(
     target: Target,
@@ -38,6 +43,9 @@ pub fn prefetch(
     bytes: usize,
     location: MemoryLocation,
 ) -> Result<(), CuResult> {
+    if bytes == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
     done(&Request::Prefetch {
         context: target.context,
         stream: target.stream,
@@ -86,7 +94,7 @@ runtime! {
 
     fn cudaMemAdvise_v2(address: Address, bytes: usize, advice: u32, location: Location) {
         current_for_runtime()?;
-        Ok(advise(address, bytes, advice, of_location(location)?)?)
+        Ok(advise(address, bytes, advice, advised(location)?)?)
     }
 
     /// All managed memory is visible to every stream, so there is nothing to attach.
@@ -118,7 +126,7 @@ driver! {
 
     fn cuMemAdvise_v2(address: Address, bytes: usize, advice: u32, location: Location) {
         check_initialized()?;
-        advise(address, bytes, advice, of_location(location)?)
+        advise(address, bytes, advice, advised(location)?)
     }
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [defaults] (stream: Address, address: Address, bytes: usize, flags: u32) {

@@ -74,7 +74,7 @@ fn kind_and_number(location: MemoryLocation) -> (i32, i32) {
     match location {
         MemoryLocation::None => (0, 0),
         MemoryLocation::Device(_) => (1, device_number(location)),
-        MemoryLocation::Host => (2, 0),
+        MemoryLocation::Host => (2, HOST),
         MemoryLocation::HostNuma(node) => (3, node),
     }
 }

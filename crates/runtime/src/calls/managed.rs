@@ -193,20 +193,22 @@ impl<D: Device> Runtime<D> {
                 .is_some_and(|context| context.process == client.process)
         };
         let closed = self.host_views.closed.entry(client.process).or_default();
-        let mut left = Vec::new();
+        let mut left = PageRanges::new();
         for allocation in self.memory.host_visible() {
             let info = &allocation.info;
             if info.kind != PointerKind::Managed || !own(&info.context) {
                 continue;
             }
             for (address, bytes) in self.device.managed_resident_pages(info.base, info.bytes) {
-                left.extend(closed.outside(address, bytes));
+                for (address, bytes) in closed.outside(address, bytes) {
+                    left.insert(address, bytes);
+                }
             }
         }
-        for (address, bytes) in &left {
-            closed.insert(*address, *bytes);
+        for (address, bytes) in left.iter() {
+            closed.insert(address, bytes);
         }
-        left
+        left.iter().collect()
     }
 
     /// Lets the device advance until the model of paging has done something.
