@@ -193,9 +193,28 @@ impl Machine {
 
     /// Digests of all parts.
     pub fn digests(&self) -> DigestTree {
+        self.note_host_memory();
         let mut tree = self.gpu.digest("gpu 0");
         tree.insert("gpu 0/freed", self.freed.finish());
         tree
+    }
+
+    /// Lets the digest cover memory that the host writes by itself, pinned and managed.
+    fn note_host_memory(&self) {
+        for range in self.gpu.contents().ranges().iter() {
+            let region = layout::region_of(range.start);
+            if !matches!(
+                region,
+                Some(layout::Region::Pinned | layout::Region::Managed)
+            ) {
+                continue;
+            }
+            let mut at = range.start;
+            while let Some(data) = self.next_data(at, range.end) {
+                at = self.next_hole(data).unwrap_or(range.end).min(range.end);
+                self.gpu.contents().note_host_write(data..at);
+            }
+        }
     }
 
     /// Every statistic of every part.
@@ -332,6 +351,13 @@ impl Machine {
         .ok()?;
         let address = layout::WINDOW_BASE + offset;
         (address < end).then_some(address)
+    }
+
+    /// The first address from `from` that the file has no page for.
+    fn next_hole(&self, from: u64) -> Option<u64> {
+        let place = rustix::fs::SeekFrom::Hole(from - layout::WINDOW_BASE);
+        let offset = rustix::fs::seek(&self.memory, place).ok()?;
+        Some(layout::WINDOW_BASE + offset)
     }
 
     /// Hands a launch to the hardware, in its mode.
