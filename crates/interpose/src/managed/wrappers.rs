@@ -36,9 +36,10 @@ macro_rules! wrap {
                     Err(_) => panic!("names have no zero inside"),
                 }
             };
+            type Function = unsafe extern "C" fn($($type),*) -> $result;
+            let place = next(name, &NEXT);
             // SAFETY: the C library's own function of this name has this signature.
-            let function: unsafe extern "C" fn($($type),*) -> $result =
-                unsafe { std::mem::transmute(next(name, &NEXT)) };
+            let function = unsafe { std::mem::transmute::<usize, Function>(place) };
             // SAFETY: the caller's contract is that of the function.
             unsafe { function($($argument),*) }
         }
