@@ -19,6 +19,8 @@
 //! of intervals. Every kernel gets the warps that were launched; warps beyond those were restored
 //! after a context switch (the hardware counts them again) and go to `(other)`.
 
+#[cfg(test)]
+mod recorded;
 mod shared;
 
 use std::collections::BTreeMap;

@@ -13,8 +13,6 @@ use super::{Attribution, DeviceSample, Lane, Mark, Part, Place, Queued, lane, sp
 const LONGEST_RUN: usize = 512;
 /// Intervals of more than one stream that make a run.
 const SHORTEST_RUN: usize = 3;
-/// Intervals of one stream alone in the middle of a run: they tell most.
-const LONGEST_GAP: usize = 5;
 /// Marks that are kept of a stream.
 const MOST_MARKS: usize = 1 << 16;
 
@@ -198,10 +196,11 @@ impl Attribution {
         };
         let (mut run, mut shared) = (0, 0);
         for (i, sample) in samples.iter().enumerate() {
+            // Intervals of one stream between shared ones belong to the run: they tell most, and the
+            // order of launches would work off too many there, since warps that come back after a
+            // context switch are counted again.
             if is_shared(sample) {
                 (run, shared) = (i + 1, shared + 1);
-            } else if i >= run + LONGEST_GAP {
-                break;
             }
         }
         // Fewer than these: one stream hands over to another, and their order says it all.
@@ -599,7 +598,7 @@ mod tests {
         sums
     }
 
-    /// The largest error of a process's instructions and warps.
+    /// The largest error of a process's instructions, in parts of the GPU's, and of its warps.
     fn worst(sums: &Sums) -> f64 {
         let mut by_process: BTreeMap<&str, [(u64, u64); 2]> = BTreeMap::new();
         for (name, (got, did)) in sums {
@@ -610,8 +609,10 @@ mod tests {
             }
         }
         by_process.remove("0");
-        let errors = by_process.values().flatten();
-        let errors = errors.map(|(got, did)| (*got as f64 / *did as f64 - 1.0).abs());
+        let whole: u64 = by_process.values().map(|sum| sum[0].1).sum();
+        let of = |(got, did): (u64, u64), base: u64| got.abs_diff(did) as f64 / base as f64;
+        let errors = by_process.values();
+        let errors = errors.flat_map(|sum| [of(sum[0], whole), of(sum[1], sum[1].1)]);
         errors.fold(0.0, f64::max)
     }
 
@@ -634,7 +635,7 @@ mod tests {
             steady(4, "fourth", 528, 24_000, 46_000),
         ];
         let sums = share(&streams, true);
-        assert!(worst(&sums) < 0.03, "{} {sums:?}", worst(&sums));
+        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
     }
 
     #[test]
@@ -644,7 +645,7 @@ mod tests {
             steady(2, "fast", 500, 3_000, 46_000),
         ];
         let sums = share(&streams, true);
-        assert!(worst(&sums) < 0.03, "{} {sums:?}", worst(&sums));
+        assert!(worst(&sums) < 0.02, "{} {sums:?}", worst(&sums));
     }
 
     #[test]

@@ -3,13 +3,13 @@
 //! Where a group ran inside its time is a guess; how much of each kernel ran within several turns of
 //! all contexts is not. So work and growth are summed over a window that slides over the run, longer
 //! than a rotation of turns, and the rates that explain the sums best are sought (least squares,
-//! none negative). Kernels that come in the same proportion everywhere are told apart by nothing;
-//! a small weight that draws all parts together keeps one of them from getting everything.
+//! none negative). Kernels that come in the same proportion everywhere, and turns that repeat without
+//! a change, tell nothing; a small weight draws the parts to a guess, which decides there.
 
 /// Turns take two milliseconds; a rotation of several contexts fits in this many nanoseconds.
-const ROTATION: u64 = 6_000_000;
-/// How much parts are drawn together, beside what was measured.
-const DRAWN_TOGETHER: f64 = 1e-3;
+const ROTATION: u64 = 8_000_000;
+/// How much parts are drawn to the guess, beside what was measured.
+const DRAWN: f64 = 3e-3;
 /// Sweeps of the descent, and the change of a part that ends it.
 const SWEEPS: usize = 2_000;
 const SETTLED: f64 = 1e-9;
@@ -17,8 +17,8 @@ const SETTLED: f64 = 1e-9;
 /// The part of each kernel in all growth of one counter; parts add up to about one.
 ///
 /// `work` has the warps by kernel and interval, `growth` the counter by interval; an interval lasts
-/// `length` nanoseconds. Nothing if the counter did not grow.
-pub fn parts(work: &[Vec<f64>], growth: &[f64], length: u64) -> Option<Vec<f64>> {
+/// `length` nanoseconds; `guess` has a part for each kernel. Nothing if the counter did not grow.
+pub fn parts(work: &[Vec<f64>], growth: &[f64], guess: &[f64], length: u64) -> Option<Vec<f64>> {
     let whole: f64 = growth.iter().sum();
     if whole <= 0.0 {
         return None;
@@ -39,12 +39,12 @@ pub fn parts(work: &[Vec<f64>], growth: &[f64], length: u64) -> Option<Vec<f64>>
         .collect();
     let mut sought: Vec<f64> = columns.iter().map(|one| product(one, &measured)).collect();
     let norms: f64 = (0..kernels).map(|k| products[k][k].sqrt()).sum();
-    let drawn = DRAWN_TOGETHER * (norms / kernels as f64).powi(2);
+    let drawn = DRAWN * (norms / kernels as f64).powi(2);
     for (kernel, (products, sought)) in products.iter_mut().zip(&mut sought).enumerate() {
         products[kernel] += drawn;
-        *sought += drawn / kernels as f64;
+        *sought += drawn * guess[kernel];
     }
-    let mut parts = vec![1.0 / kernels as f64; kernels];
+    let mut parts = guess.to_vec();
     for _ in 0..SWEEPS {
         let mut change: f64 = 0.0;
         for kernel in 0..kernels {
@@ -105,20 +105,20 @@ mod tests {
             })
             .collect();
         let whole: f64 = growth.iter().sum();
-        let parts = parts(&work, &growth, length).unwrap();
+        let parts = parts(&work, &growth, &[0.5, 0.5], length).unwrap();
         assert!((parts[1] - 600_000.0 / whole).abs() < 0.01, "{parts:?}");
         assert!(parts[0] < 0.01, "{parts:?}");
     }
 
     #[test]
-    fn kernels_in_the_same_proportion_share() {
+    fn kernels_in_the_same_proportion_share_as_guessed() {
         let work = vec![vec![3.0; 50], vec![1.0; 50]];
-        let parts = parts(&work, &[8.0; 50], 1_000_000).unwrap();
+        let parts = parts(&work, &[8.0; 50], &[0.5, 0.5], 1_000_000).unwrap();
         assert!((parts[0] - 0.5).abs() < 1e-3 && (parts[1] - 0.5).abs() < 1e-3);
     }
 
     #[test]
     fn a_counter_that_stands_still_says_nothing() {
-        assert_eq!(parts(&[vec![1.0; 4]], &[0.0; 4], 1_000_000), None);
+        assert_eq!(parts(&[vec![1.0; 4]], &[0.0; 4], &[1.0], 1_000_000), None);
     }
 }

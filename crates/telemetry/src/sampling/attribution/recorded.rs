@@ -1,0 +1,141 @@
+//! Divides what was recorded on a real GPU while several contexts or processes shared it.
+//!
+//! A recording has a line for each thing that a reader learned, in order: `L` a launch (process,
+//! context, stream, kernel, number, grid, block, begin and end on the host), `M` a mark (process,
+//! context, stream, launch, begin, end), `B` samples that are divided together (begin, end and growth
+//! of each). Times are nanoseconds from the first; NVIDIA H200, driver 580.159.04, one sample a
+//! millisecond, programs of studies/counter-parity, 2026-11-15.
+
+use super::*;
+
+/// What a warp of each kernel of the recorded programs executes, counted alone (studies/counter-parity).
+const INSTRUCTIONS: [(&str, f64); 9] = [
+    ("fill", 59.0),
+    ("vectorAdd", 20.0),
+    ("expand", 87.1),
+    ("advance", 20.83),
+    ("steady", 23_783.0),
+    ("first", 5_972.0),
+    ("second", 11_908.0),
+    ("third", 17_847.0),
+    ("fourth", 23_783.0),
+];
+
+fn numbers(text: &str) -> Vec<u64> {
+    text.split(|c: char| !c.is_ascii_digit())
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+/// Error of each process and context's instructions, in parts of the whole, and of its warps.
+fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
+    let mut attribution = Attribution::new("GPU-1".into(), 5, Some(4));
+    let mut got: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut did: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut done = Vec::new();
+    let name = |key: &Key| format!("{} {}", key.process, key.context);
+    let mut whole = 0.0;
+    for line in recording.lines() {
+        let words: Vec<&str> = line.splitn(7, ' ').collect();
+        match words[0] {
+            "L" => {
+                let rest = numbers(words[6]);
+                let key = Key {
+                    gpu: "GPU-1".into(),
+                    process: words[1].parse().unwrap(),
+                    context: words[2].parse().unwrap(),
+                    stream: words[3].parse().unwrap(),
+                    kernel: words[4].into(),
+                };
+                let grid = [rest[0] as u32, rest[1] as u32, rest[2] as u32];
+                let block = [rest[3] as u32, rest[4] as u32, rest[5] as u32];
+                let warps = f64::from(grid.iter().product::<u32>())
+                    * f64::from(block.iter().product::<u32>().div_ceil(32));
+                let (_, rate) = INSTRUCTIONS
+                    .iter()
+                    .find(|(name, _)| words[4].contains(name))
+                    .unwrap();
+                let sum = did.entry(name(&key)).or_default();
+                *sum = (sum.0 + rate * warps, sum.1 + warps);
+                whole += rate * warps;
+                let row = LaunchRow {
+                    launch: words[5].parse().unwrap(),
+                    key,
+                    grid,
+                    block,
+                    begin: rest[6],
+                    end: rest[7],
+                    exact: false,
+                    counters: vec![None; 5],
+                };
+                attribution.launched(row, false, &mut done);
+            }
+            "M" => {
+                let mark = numbers(line);
+                let place = |i: usize| mark[i] as u32;
+                let (launch, begin, end) = (mark[3], mark[4], mark[5]);
+                attribution.progressed(place(0), place(1), place(2), Mark { launch, begin, end });
+            }
+            "B" => {
+                let samples: Vec<DeviceSample> = line[2..]
+                    .split(';')
+                    .map(|one| {
+                        let all = numbers(one);
+                        DeviceSample {
+                            begin: all[0],
+                            end: all[1],
+                            growth: all[2..].iter().map(|growth| Some(*growth)).collect(),
+                        }
+                    })
+                    .collect();
+                for part in attribution
+                    .samples(&samples, &mut done)
+                    .into_iter()
+                    .flatten()
+                {
+                    let sum = got.entry(name(&part.key)).or_default();
+                    *sum = (
+                        sum.0 + part.growth[0].unwrap() as f64,
+                        sum.1 + part.growth[4].unwrap() as f64,
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    did.into_iter()
+        .map(|(name, did)| {
+            let got = got.get(&name).copied().unwrap_or_default();
+            let error = ((got.0 - did.0) / whole, got.1 / did.1 - 1.0);
+            (name, error)
+        })
+        .collect()
+}
+
+/// One program with four contexts; three programs at once: an addition, a search and a loop.
+#[test]
+fn what_shared_an_h200_is_told_apart() {
+    let recordings: [(&str, &[u8]); 2] = [
+        (
+            "contexts",
+            include_bytes!("../../../tests/data/contexts.recording.zst"),
+        ),
+        (
+            "processes",
+            include_bytes!("../../../tests/data/processes.recording.zst"),
+        ),
+    ];
+    for (recording, bytes) in recordings {
+        let text = String::from_utf8(zstd::decode_all(bytes).unwrap()).unwrap();
+        for (name, (instructions, warps)) in errors(&text) {
+            assert!(
+                instructions.abs() < 0.03,
+                "{recording} {name}: {instructions}"
+            );
+            assert!(
+                warps.abs() < 0.02,
+                "{recording} {name}: {warps} of its warps"
+            );
+        }
+    }
+}
