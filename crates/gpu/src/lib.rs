@@ -23,6 +23,7 @@ mod plan;
 mod slice;
 pub mod sm;
 mod statistics;
+mod uvm;
 
 pub use counters::Counters;
 pub use dispatch::{DISPATCH_POLICIES, DispatchPolicy};
@@ -35,4 +36,5 @@ pub use memory::Contents;
 pub use slice::DRAM_BACK_ENDS;
 pub use sm::Printed;
 pub use sm::scheduler::WARP_SCHEDULERS;
+pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
 pub use statistics::{DispatchStats, SliceStats, SmStats};

@@ -1,6 +1,7 @@
 //! What the parts of a GPU say to each other.
 
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
+use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
@@ -53,6 +54,89 @@ pub enum Message {
     },
     /// Dispatcher to slice: forget what is cached.
     Empty,
+    /// SM to GMMU: translate a managed page.
+    Translate {
+        /// Page.
+        page: u64,
+        /// Whether it is to be written.
+        write: bool,
+        /// Sectors that are wanted of it.
+        sectors: u8,
+    },
+    /// SM to GMMU: a managed page is in use.
+    Used {
+        /// Page.
+        page: u64,
+        /// Whether it was written.
+        write: bool,
+    },
+    /// GMMU to SM: the page is mapped.
+    Translated {
+        /// Page.
+        page: u64,
+        /// What the entry covers.
+        size: PageSize,
+    },
+    /// GMMU to SM: the access was made over the link to the host.
+    Remote {
+        /// Page.
+        page: u64,
+    },
+    /// GMMU to SM: the page is on the host.
+    Nack {
+        /// Page.
+        page: u64,
+    },
+    /// GMMU to SM: the page is there, ask again.
+    Replay {
+        /// Page.
+        page: u64,
+    },
+    /// GMMU to SM: forget translations.
+    ShootDown(Scope),
+    /// GMMU to SM and slice: forget what is cached of some pages.
+    Forget {
+        /// First page.
+        first: u64,
+        /// Pages.
+        count: u32,
+    },
+    /// Outside to GMMU: the program moves managed memory.
+    Managed(Box<ManagedRequest>),
+}
+
+/// What a program asks of managed memory, to be done in simulated time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagedRequest {
+    /// Number by which it is asked for later.
+    pub ticket: u64,
+    /// What is to be done.
+    pub action: ManagedAction,
+}
+
+/// What is to be done with managed memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ManagedAction {
+    /// Move pages.
+    Prefetch {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Towards the device or the host.
+        to_device: bool,
+    },
+    /// The host touches a page.
+    HostAccess {
+        /// Address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Whether it writes.
+        write: bool,
+    },
+    /// Bring back everything that was written.
+    Flush,
 }
 
 /// A block has ended.

@@ -14,6 +14,7 @@ use crate::memory::{BUCKETS, Contents, Log};
 use crate::message::Message;
 use crate::slice::L2Slice;
 use crate::sm::Sm;
+use crate::uvm::Pager;
 
 /// A part of a GPU.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub enum GpuPartition {
     Sm(Box<Sm>),
     /// An L2 slice with its memory.
     Slice(Box<L2Slice>),
+    /// The GMMU and the host runtime behind it.
+    Pager(Box<Pager>),
 }
 
 impl GpuPartition {
@@ -33,7 +36,7 @@ impl GpuPartition {
         let fault = match self {
             Self::Sm(sm) => sm.fault(),
             Self::Dispatcher(dispatcher) => dispatcher.fault(),
-            Self::Slice(_) => None,
+            Self::Slice(_) | Self::Pager(_) => None,
         };
         fault.map(|(_, fault)| &**fault)
     }
@@ -42,7 +45,7 @@ impl GpuPartition {
         match self {
             Self::Sm(sm) => Some(sm.log()),
             Self::Slice(slice) => Some(slice.log()),
-            Self::Dispatcher(_) => None,
+            Self::Dispatcher(_) | Self::Pager(_) => None,
         }
     }
 }
@@ -60,6 +63,7 @@ impl Partition for GpuPartition {
             Self::Sm(sm) => sm.run(window, inbox, outbox),
             Self::Slice(slice) => slice.run(window, inbox, outbox),
             Self::Dispatcher(dispatcher) => dispatcher.run(window, inbox, outbox),
+            Self::Pager(pager) => pager.run(window, inbox, outbox),
         }
     }
 
@@ -71,7 +75,7 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.clear_log(),
             Self::Slice(slice) => slice.clear_log(),
-            Self::Dispatcher(_) => {}
+            Self::Dispatcher(_) | Self::Pager(_) => {}
         }
     }
 
@@ -79,7 +83,7 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.fault().map(|(at, _)| *at),
             Self::Dispatcher(dispatcher) => dispatcher.fault().map(|(at, _)| *at),
-            Self::Slice(_) => None,
+            Self::Slice(_) | Self::Pager(_) => None,
         }
     }
 
@@ -88,6 +92,7 @@ impl Partition for GpuPartition {
             Self::Sm(sm) => sm.save(writer),
             Self::Slice(slice) => slice.save(writer),
             Self::Dispatcher(dispatcher) => dispatcher.save(writer),
+            Self::Pager(pager) => pager.save(writer),
         }
     }
 
@@ -96,6 +101,7 @@ impl Partition for GpuPartition {
             Self::Sm(sm) => sm.load(reader),
             Self::Slice(slice) => slice.load(reader),
             Self::Dispatcher(dispatcher) => dispatcher.load(reader),
+            Self::Pager(pager) => pager.load(reader),
         }
     }
 }

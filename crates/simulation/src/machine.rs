@@ -13,7 +13,7 @@ use lockstep_gpu::{
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
-use lockstep_runtime::device::{Advance, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::StatisticRow;
@@ -147,6 +147,7 @@ fn options(description: &Description) -> Options {
         cold_caches: description.cold_caches,
         check: description.check,
         watchdog: Some(description.config.launch.watchdog),
+        managed: Some(layout::Region::Managed.range()),
         ..Options::default()
     }
 }
@@ -464,7 +465,8 @@ impl Device for Machine {
                     });
                 }
                 lockstep_gpu::Advance::Reached(records) => {
-                    if !records.is_empty() || self.gpu.now() >= limit {
+                    let moved = self.gpu.has_managed_done();
+                    if !records.is_empty() || moved || self.gpu.now() >= limit {
                         return Advance::Reached(self.results(records));
                     }
                 }
@@ -494,6 +496,9 @@ impl Device for Machine {
     }
 
     fn unmap(&mut self, address: u64, bytes: u64) {
+        if layout::region_of(address) == Some(layout::Region::Managed) {
+            self.gpu.managed_unmap(address);
+        }
         self.gpu.contents().unmap(address);
         self.forget(address, bytes);
     }
@@ -545,6 +550,85 @@ impl Device for Machine {
         self.gpu
             .contents()
             .note_host_write(address..address + bytes);
+    }
+
+    fn managed_map(&mut self, address: u64, bytes: u64) {
+        self.gpu.managed_map(address, bytes);
+    }
+
+    fn managed_unmap(&mut self, address: u64) {
+        self.gpu.managed_unmap(address);
+    }
+
+    fn managed_prefetch(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        to_device: bool,
+        at: Time,
+    ) {
+        let asked = self
+            .gpu
+            .managed_prefetch(ticket, address, bytes, to_device, at);
+        refused(asked);
+    }
+
+    fn managed_host_access(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        at: Time,
+    ) {
+        let asked = self
+            .gpu
+            .managed_host_access(ticket, address, bytes, write, at);
+        refused(asked);
+    }
+
+    fn managed_flush(&mut self, ticket: u64, at: Time) {
+        refused(self.gpu.managed_flush(ticket, at));
+    }
+
+    fn managed_done(&mut self, ticket: u64) -> Option<Time> {
+        self.gpu.managed_done(ticket)
+    }
+
+    fn managed_resident(&self, address: u64) -> bool {
+        self.gpu.managed_resident(address)
+    }
+
+    fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
+        self.gpu.managed_resident_pages(address, bytes)
+    }
+
+    fn managed_changed(&mut self) -> bool {
+        self.gpu.managed_changed()
+    }
+
+    fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        let advice = match advice {
+            Advice::ReadMostly(yes) => lockstep_gpu::Advice::ReadMostly(yes),
+            Advice::PreferredHost => lockstep_gpu::Advice::PreferredHost,
+            Advice::PreferredDevice => lockstep_gpu::Advice::PreferredDevice,
+            Advice::PreferredNone => lockstep_gpu::Advice::PreferredNone,
+            Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
+        };
+        self.gpu.managed_advise(address, bytes, advice);
+    }
+
+    fn managed_host_wrote(&mut self, address: u64, bytes: u64) {
+        self.gpu.managed_host_wrote(address, bytes);
+    }
+}
+
+/// A request for managed memory that the engine refused: its time had passed, which is a mistake
+/// of ours.
+fn refused(asked: Result<(), GpuError>) {
+    if let Err(error) = asked {
+        tracing::error!("managed memory: {error}");
     }
 }
 

@@ -228,7 +228,7 @@ fn pages_that_the_host_takes_back_too_often_stay_there() {
         bench.touch(now, 0, 0, true);
         bench.run_until(u64::MAX);
         now = bench.accesses.last().unwrap().at + 10;
-        bench.gmmu.host_access(now, round, 0, true);
+        bench.gmmu.host_access(now, round, 0, PAGE, true);
         bench.run_until(u64::MAX);
         now = bench.done.last().unwrap().0 + 10;
     }

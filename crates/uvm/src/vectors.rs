@@ -217,7 +217,7 @@ fn the_hosts_faults_move_what_the_hardware_traces_show() {
         for (number, step) in vector["steps"].as_array().unwrap().iter().enumerate() {
             let before = gmmu.migration_log().len();
             let page = u64::from(numbers(&step["fault_leaves"])[0] * BLOCK_PAGES);
-            gmmu.host_access(1_000_000, number as u64 + 1, page * PAGE, true);
+            gmmu.host_access(1_000_000, number as u64 + 1, page * PAGE, PAGE, true);
             gmmu.run(u64::MAX);
             let moved: Vec<Vec<u32>> = gmmu.migration_log()[before..]
                 .iter()

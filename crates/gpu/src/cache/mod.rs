@@ -171,6 +171,15 @@ impl SectorCache {
         Some((Place(self.last), evicted))
     }
 
+    /// Forgets a line, written or not.
+    pub fn remove(&mut self, key: u64) {
+        if let Some(place) = self.find(key) {
+            let place = place.0 as usize;
+            self.keys[place] = EMPTY;
+            self.used[place] = 0;
+        }
+    }
+
     /// For saving.
     #[must_use]
     pub fn saved(&self) -> Saved {

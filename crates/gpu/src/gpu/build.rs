@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::{Engine, KindId, LinkKind, PartitionId, Topology};
+use lockstep_uvm::{Settings, Translator};
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
 
 use super::{Mode, Options};
@@ -16,7 +17,8 @@ use crate::memory::{Contents, Home, LINE, SECTOR};
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::slice::{DramParameters, L2Slice, SliceParameters};
-use crate::sm::{Sm, Wiring};
+use crate::sm::{Sm, TranslationWiring, Wiring};
+use crate::uvm::{Pager, PagerWiring};
 
 /// Where the partitions are.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Places {
     pub first_sm: u32,
     pub slices: u32,
     pub first_slice: u32,
+    /// The GMMU, if there is one.
+    pub pager: Option<PartitionId>,
 }
 
 /// Bytes per second of so many bytes per cycle.
@@ -66,6 +70,9 @@ pub(super) fn build(
     let dispatcher = builder.partitions("dispatcher", 1);
     let sms = builder.partitions("sm", config.device.sms);
     let slices = builder.partitions("slice", config.l2.slices);
+    // Both modes have the same parts; only timing asks the GMMU.
+    let managed = options.managed.clone().filter(|_| timed);
+    let gmmu = options.managed.is_some().then(|| builder.partitions("gmmu", 1));
     let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
         builder.link(LinkKind {
             name: name.into(),
@@ -94,6 +101,17 @@ pub(super) fn build(
         network.reply_latency,
         timed.then(|| bandwidth(config.l2.bytes_per_cycle, config.l2.clock)),
     );
+    let hop = match config.uvm.walk.hop_latency {
+        Cycles(0) => network.request_latency.min(network.reply_latency),
+        given => given,
+    };
+    let hops = gmmu.map(|gmmu| {
+        [
+            link("translate", sms, gmmu, hop, None),
+            link("answer", gmmu, sms, hop, None),
+            link("forget", gmmu, slices, hop, None),
+        ]
+    });
     let topology = builder.build()?;
     if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
         return Err(GpuError::Config(ConfigError::impossible(
@@ -108,6 +126,7 @@ pub(super) fn build(
         first_sm: topology.id(sms, 0).0,
         slices: config.l2.slices,
         first_slice: topology.id(slices, 0).0,
+        pager: gmmu.map(|gmmu| topology.id(gmmu, 0)),
     };
     let home = Home::new(config.l2.slices);
     let header = network.header.0;
@@ -117,6 +136,23 @@ pub(super) fn build(
         slices: places.first_slice,
         dispatcher: places.dispatcher,
         header,
+    };
+    let uvm = &config.uvm;
+    let translation = match (managed, hops, places.pager) {
+        (Some(managed), Some([link, ..]), Some(gmmu)) => Some(TranslationWiring {
+            link,
+            gmmu,
+            managed,
+            translator: Translator::new(
+                uvm.tlb.entries,
+                uvm.tlb.ways,
+                uvm.tlb.misses,
+                uvm.touch_interval.0,
+                uvm.fault.mode == "stall-sm",
+            ),
+            flush_on_launch: uvm.tlb.flush_on_launch,
+        }),
+        _ => None,
     };
     let cycles = |cycles: Cycles| {
         if timed {
@@ -180,11 +216,25 @@ pub(super) fn build(
             launches.clone(),
             home,
             wiring,
+            translation.clone(),
         ))));
     }
     for number in 0..config.l2.slices {
         let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone());
         partitions.push(GpuPartition::Slice(Box::new(slice)));
+    }
+    let memory = Bytes(config.device.memory.0 - config.device.reserved_memory.0);
+    let settings = Arc::new(Settings::new(uvm, clock, config.device.sms, memory)?);
+    if let Some([_, answer, forget]) = hops {
+        let wiring = PagerWiring {
+            answer,
+            forget,
+            first_sm: places.first_sm,
+            first_slice: places.first_slice,
+            slices: config.l2.slices,
+            header,
+        };
+        partitions.push(GpuPartition::Pager(Box::new(Pager::new(settings, wiring))));
     }
     let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));
     let boundary = GpuBoundary::new(contents.clone(), places.dispatcher, watchdog);

@@ -10,6 +10,7 @@
 //! was written, and may be read and written from outside.
 
 mod build;
+mod managed;
 mod mode;
 mod save;
 
@@ -36,6 +37,7 @@ use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::plan::Plan;
 use crate::sm::{Printed, Sm};
+use crate::uvm::Pager;
 use build::{Places, build};
 
 /// Whether instructions take their time.
@@ -63,6 +65,8 @@ pub struct Options {
     pub watchdog: Option<Cycles>,
     /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
     pub force_short_epoch: bool,
+    /// Addresses of managed memory; none without it.
+    pub managed: Option<Range<u64>>,
 }
 
 /// How an advance ended.
@@ -93,6 +97,8 @@ pub struct Gpu {
     counted: SliceCounts,
     /// What the caches of slices held when timing was left, until it is taken up again.
     kept: Vec<Vec<u8>>,
+    /// Changes of residence that were told.
+    managed_changes: u64,
 }
 
 /// What slices counted, summed up.
@@ -131,6 +137,7 @@ impl Gpu {
             parameters: SmParameters::new(config, timed)?,
             counted: SliceCounts::default(),
             kept: Vec::new(),
+            managed_changes: 0,
         })
     }
 
@@ -325,9 +332,15 @@ impl Gpu {
             return Advance::Faulted(fault.clone());
         }
         let dispatcher = self.places.dispatcher;
+        let pager = self.places.pager;
         let outcome = self.engine.run(limit, |partitions| {
-            matches!(partitions.get(dispatcher),
-                GpuPartition::Dispatcher(dispatcher) if !dispatcher.records().is_empty())
+            let ended = matches!(partitions.get(dispatcher),
+                GpuPartition::Dispatcher(dispatcher) if !dispatcher.records().is_empty());
+            ended
+                || pager.is_some_and(|pager| {
+                    matches!(partitions.get(pager),
+                        GpuPartition::Pager(pager) if pager.has_done())
+                })
         });
         match outcome {
             Outcome::Fault { partition, .. } => {
@@ -439,7 +452,9 @@ impl Gpu {
     /// Whether no kernel waits or runs.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.dispatcher().is_idle() && self.engine.waiting(self.places.dispatcher) == 0
+        self.dispatcher().is_idle()
+            && self.engine.waiting(self.places.dispatcher) == 0
+            && self.pager().is_none_or(Pager::is_idle)
     }
 
     /// Gives up all kernels, after a fault or because nobody wants them. Time, memory and
@@ -464,8 +479,15 @@ impl Gpu {
                     new.set_stats(old.stats().clone());
                 }
                 (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => new.inherit(old),
+                // The GMMU follows below: it is taken over, not copied.
                 _ => {}
             }
+        }
+        if let Some(id) = self.places.pager
+            && let (GpuPartition::Pager(new), GpuPartition::Pager(old)) =
+                (engine.partition_mut(id), self.engine.partition_mut(id))
+        {
+            new.inherit(old, now);
         }
         engine.run(now, |_| false);
         self.engine = engine;
@@ -524,6 +546,14 @@ impl Gpu {
             let id = PartitionId(self.places.first_slice + number);
             if let GpuPartition::Slice(slice) = self.engine.partition(id) {
                 table.add(&format!("{prefix}/slice/{number}"), slice.stats());
+            }
+        }
+        if let Some(pager) = self.pager().filter(|pager| pager.is_used()) {
+            table.add(&format!("{prefix}/gmmu"), pager.gmmu.stats());
+            for number in 0..self.places.sms {
+                if let Some(stats) = self.sm(number).tlb_stats() {
+                    table.add(&format!("{prefix}/tlb/{number}"), stats);
+                }
             }
         }
     }

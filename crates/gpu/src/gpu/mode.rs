@@ -66,6 +66,12 @@ impl Gpu {
         if mode == Mode::Timing {
             self.kept.clear();
         }
+        if let Some(id) = self.places.pager
+            && let (GpuPartition::Pager(new), GpuPartition::Pager(old)) =
+                (engine.partition_mut(id), self.engine.partition_mut(id))
+        {
+            new.inherit(old, now);
+        }
         engine.run(now, |_| false);
         self.launches = launches;
         self.engine = engine;

@@ -30,7 +30,7 @@ use dram::Dram;
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
 
 use crate::cache::{Evicted, SectorCache};
-use crate::memory::{Contents, Log, SECTOR, SectorBytes};
+use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
 use crate::sm::timing::CODE_LINES;
 use crate::statistics::SliceStats;
@@ -109,6 +109,7 @@ pub struct L2Slice {
     parameters: Arc<SliceParameters>,
     contents: Arc<Contents>,
     log: Log,
+    number: u32,
     /// Which half it is in.
     half: u32,
     tags: SectorCache,
@@ -132,6 +133,7 @@ impl L2Slice {
             (0, 0)
         };
         Self {
+            number,
             half: number * parameters.halves / parameters.slices.max(1),
             tags: SectorCache::new(sets, ways),
             dram: Dram::new(&parameters.dram),
@@ -200,6 +202,7 @@ impl L2Slice {
                     self.write(line, sectors, partial, due);
                 }
                 Message::Empty => self.tags.clear(),
+                Message::Forget { first, count } => self.forget(first, count),
                 other => panic!("a slice was sent {other:?}"),
             }
         }
@@ -216,6 +219,19 @@ impl L2Slice {
         match self.replies.peek() {
             Some(Reverse(first)) => Wake::At(first.at),
             None => Wake::OnMessage,
+        }
+    }
+
+    /// Pages have left the device: nothing of them is cached here any more. What was written went
+    /// along with them.
+    fn forget(&mut self, first: u64, count: u32) {
+        let home = Home::new(self.parameters.slices);
+        let lines = PAGE / LINE;
+        for line in first * lines..(first + u64::from(count)) * lines {
+            if home.slice(line * LINE) == self.number {
+                self.tags.remove(line);
+                self.tags.remove(line | COPY);
+            }
         }
     }
 

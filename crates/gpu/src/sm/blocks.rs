@@ -58,11 +58,16 @@ impl Sm {
             .find(|present| present.launch == launch)
         {
             Some(present) => present.blocks += 1,
-            None => self.present.push(Present {
-                launch,
-                blocks: 1,
-                since: now.cycle,
-            }),
+            None => {
+                self.present.push(Present {
+                    launch,
+                    blocks: 1,
+                    since: now.cycle,
+                });
+                if let Some(translation) = &mut self.port.translation {
+                    translation.start_launch();
+                }
+            }
         }
         self.stats.blocks.increment();
         self.stats.warps.add(warps.len() as u64);

@@ -27,6 +27,7 @@ pub mod scheduler;
 mod site;
 mod system;
 pub mod timing;
+mod translation;
 mod warp;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use blocks::Present;
 use order::FenceWait;
 pub use port::Wiring;
+pub use translation::TranslationWiring;
 use port::{Now, Port};
 use timing::Timing;
 use warp::{Block, Warp};
@@ -121,6 +123,7 @@ impl Sm {
         launches: LaunchTable,
         home: Home,
         wiring: Wiring,
+        translation: Option<TranslationWiring>,
     ) -> Self {
         let issue = if parameters.timed {
             Issue::Timing(Box::new(Timing::new(&parameters)))
@@ -147,7 +150,7 @@ impl Sm {
             fence_due: u64::MAX,
             sleepers: Vec::new(),
             present: Vec::new(),
-            port: Port::new(contents, home, wiring),
+            port: Port::new(contents, home, wiring, translation),
             issue,
             barrier_release: 0,
             // The first turn is that of slot 0.
@@ -194,6 +197,13 @@ impl Sm {
     #[must_use]
     pub fn fault(&self) -> Option<&(Time, Box<Fault>)> {
         self.fault.as_ref()
+    }
+
+    /// What its TLB counted, if there is managed memory.
+    #[must_use]
+    pub fn tlb_stats(&self) -> Option<&lockstep_uvm::TlbStats> {
+        let translation = self.port.translation.as_ref();
+        translation.map(|translation| &translation.translator.stats)
     }
 
     /// What it counted.
@@ -283,7 +293,7 @@ impl Sm {
                     }
                 }
                 Message::HeapDone(request) => self.heap_done(*request, now),
-                other => panic!("an SM was sent {other:?}"),
+                other => self.translation_message(other, now, outbox),
             }
         }
         if self.fence_due <= now.cycle {

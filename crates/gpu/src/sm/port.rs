@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::coalesce::{Coalesced, coalesce};
 use super::in_flight::InFlight;
+use super::translation::{Translation, TranslationWiring};
 use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
 
@@ -127,6 +128,8 @@ pub struct Port {
     pub home: Home,
     /// Where messages go.
     pub wiring: Wiring,
+    /// The translation of managed pages.
+    pub(super) translation: Option<Box<Translation>>,
     ranges: RangeCache,
     /// Sector bytes of the access being carried out.
     pub buffer: Box<[SectorBytes; LANES]>,
@@ -145,7 +148,12 @@ pub struct Port {
 
 impl Port {
     /// A port with nothing under way.
-    pub fn new(contents: Arc<Contents>, home: Home, wiring: Wiring) -> Self {
+    pub fn new(
+        contents: Arc<Contents>,
+        home: Home,
+        wiring: Wiring,
+        translation: Option<TranslationWiring>,
+    ) -> Self {
         Self {
             contents,
             log: Log::default(),
@@ -153,6 +161,7 @@ impl Port {
             transactions: Transactions::default(),
             home,
             wiring,
+            translation: translation.map(|wiring| Box::new(Translation::new(wiring))),
             ranges: RangeCache::default(),
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],
@@ -263,6 +272,18 @@ impl Port {
         outbox: &mut Outbox<'_, Message>,
     ) {
         request.generation = self.in_flight.start(request.sector);
+        if let Some(request) = self.defer_strong(request, now, outbox) {
+            self.dispatch_strong(request, now, outbox);
+        }
+    }
+
+    /// Sends a strong access whose page is there.
+    pub(super) fn dispatch_strong(
+        &mut self,
+        request: Box<StrongRequest>,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
         let payload = match request.action {
             StrongAction::Load => 0,
             StrongAction::Store => u64::from(request.mask.count_ones()),

@@ -24,6 +24,8 @@ impl Sm {
         writer.write(&(self.printed_bytes as u64, self.prints, self.progress));
         writer.write(&(self.barrier_release, self.fence_due));
         writer.write(&self.stats);
+        let translation = self.port.translation.as_ref();
+        writer.write(&translation.map(|translation| translation.saved()));
         if let Issue::Timing(timing) = &self.issue {
             writer.write(&timing.saved());
         }
@@ -76,6 +78,10 @@ impl Sm {
         (self.prints, self.progress) = (prints, progress);
         (self.barrier_release, self.fence_due) = reader.read()?;
         self.stats = reader.read()?;
+        let translation: Option<super::translation::Saved> = reader.read()?;
+        if let (Some(own), Some(saved)) = (&mut self.port.translation, translation) {
+            own.restore(saved);
+        }
         self.port.log.clear();
         self.fault = None;
         if let Issue::Timing(timing) = &mut self.issue {
@@ -84,6 +90,7 @@ impl Sm {
                 return Err(malformed("another number of sub-cores or warps"));
             }
         }
+        self.restore_blocked();
         Ok(())
     }
 }

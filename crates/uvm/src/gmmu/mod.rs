@@ -198,6 +198,8 @@ struct State {
     /// Pages that stay on the host until a cycle.
     kept_back: BTreeMap<u64, u64>,
     warm: bool,
+    /// How often residence changed.
+    changes: u64,
     stats: GmmuStats,
     fault_log: Vec<FaultRecord>,
     migration_log: Vec<MigrationRecord>,
@@ -253,6 +255,7 @@ impl Gmmu {
             programs: BTreeMap::new(),
             kept_back: BTreeMap::new(),
             warm: false,
+            changes: 0,
             stats: GmmuStats::default(),
             fault_log: Vec::new(),
             migration_log: Vec::new(),
@@ -293,6 +296,12 @@ impl Gmmu {
     #[must_use]
     pub fn migration_log(&self) -> &[MigrationRecord] {
         &self.state.migration_log
+    }
+
+    /// How often residence changed so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.state.changes
     }
 
     /// Frames that the device has for managed pages.

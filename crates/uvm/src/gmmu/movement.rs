@@ -75,6 +75,7 @@ impl Gmmu {
             return;
         };
         self.record(&load, since, now, Direction::ToDevice);
+        self.state.changes += 1;
         self.map(&load, now);
         if self.settings.shootdown_on_map {
             self.shoot_down(load.tree, load.pages, now);
@@ -208,6 +209,7 @@ impl Gmmu {
         }
         stats.to_host_busy.add(time);
         self.state.to_host.busy = Some((load, now));
+        self.state.changes += 1;
         self.state.to_host.free_at = now + time;
         self.shoot_down(load.tree, load.pages, now);
         for (first, count) in load.pages.runs() {
@@ -247,27 +249,27 @@ impl Gmmu {
 
     /// Removes translations of some pages.
     pub(super) fn shoot_down(&mut self, tree: u64, pages: PageSet, now: u64) {
+        let runs = pages.runs();
+        let operations = match self.settings.shootdown {
+            Shootdown::Whole => 1,
+            Shootdown::Range => runs.len() as u64,
+            Shootdown::Entry => u64::from(pages.count()),
+        };
+        self.state.stats.shootdowns.add(operations);
         let mut scopes = Vec::new();
-        match self.settings.shootdown {
-            Shootdown::Whole => scopes.push(Scope::Whole),
-            Shootdown::Range => {
-                scopes.extend(pages.runs().iter().map(|(first, count)| Scope::Pages {
-                    first: tree + u64::from(*first),
-                    count: *count,
-                }));
-            }
-            Shootdown::Entry => {
-                scopes.extend(pages.iter().map(|page| Scope::Pages {
-                    first: tree + u64::from(page),
-                    count: 1,
-                }));
-            }
+        if self.settings.shootdown == Shootdown::Whole {
+            scopes.push(Scope::Whole);
+        } else {
+            // Entry by entry or by range, the same entries go.
+            scopes.extend(runs.iter().map(|(first, count)| Scope::Pages {
+                first: tree + u64::from(*first),
+                count: *count,
+            }));
         }
         for scope in scopes {
             if let Some(shared) = &mut self.state.shared {
                 shared.shoot_down(scope);
             }
-            self.state.stats.shootdowns.increment();
             self.say(now, Output::ShootDown(scope));
         }
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Event, FarFault, Gmmu, Output};
-use crate::channel::Load;
+use crate::channel::{Channel, Load};
 use crate::geometry::PAGE;
 use crate::log::Cause;
 use crate::page_set::PageSet;
@@ -87,6 +87,38 @@ impl Gmmu {
         }
     }
 
+    /// Gives up everything that is under way, because the kernels that wanted it are gone. Pages
+    /// that were moving stay where they came from. Says which requests of the program that ends.
+    pub fn give_up(&mut self) -> Vec<u64> {
+        let state = &mut *self.state;
+        state.events.clear();
+        state.faults.clear();
+        state.fresh.clear();
+        state.shut_out.clear();
+        state.buffer.clear();
+        state.batch = None;
+        state.picking_up = false;
+        state.jobs.clear();
+        state.to_device = Channel::default();
+        state.to_host = Channel::default();
+        state.starved = None;
+        state.walks = 0;
+        state.walk_queue.clear();
+        let firsts: Vec<u64> = state.space.trees().map(|tree| tree.first).collect();
+        state.used = 0;
+        for first in firsts {
+            if let Some(tree) = state.space.tree_mut(first) {
+                tree.incoming = PageSet::EMPTY;
+                tree.leaving = PageSet::EMPTY;
+                tree.staged = PageSet::EMPTY;
+                tree.pinned = PageSet::EMPTY;
+                state.used += u64::from(tree.device.count());
+            }
+        }
+        self.outputs.clear();
+        std::mem::take(&mut self.state.programs).into_keys().collect()
+    }
+
     /// The host has written here: the pages hold something.
     pub fn host_wrote(&mut self, address: u64, bytes: u64) {
         self.each_tree(address, bytes, |tree, pages| tree.populated |= pages);
@@ -145,9 +177,23 @@ impl Gmmu {
         );
     }
 
-    /// The host touches a page: it moves back with its neighbours, if it is on the device.
-    pub fn host_access(&mut self, now: u64, ticket: u64, address: u64, write: bool) {
+    /// The host touches memory: its pages move back, a single one with its neighbours.
+    pub fn host_access(&mut self, now: u64, ticket: u64, address: u64, bytes: u64, write: bool) {
         let page = address / PAGE;
+        let (first, end) = page_range(address, bytes.max(1));
+        let cost = self.settings.cycles(self.settings.config.host_fault);
+        if end - first > 1 {
+            // More than one fault brings is asked for by range.
+            self.state.stats.host_faults.increment();
+            let request = ProgramRequest {
+                what: What::ToHost,
+                cursor: first,
+                end,
+                left: 0,
+            };
+            self.begin(now, cost, ticket, request);
+            return;
+        }
         let mut moves = None;
         if let Some((tree, index)) = self.state.space.find(page) {
             let here = tree.device | tree.incoming;
@@ -166,7 +212,6 @@ impl Gmmu {
             return;
         };
         self.state.stats.host_faults.increment();
-        let cost = self.settings.cycles(self.settings.config.host_fault);
         let what = What::HostFault { tree, pages };
         self.begin(
             now,

@@ -347,7 +347,7 @@ impl Sm {
                 } else {
                     NO_GROUP
                 };
-                let access = Access {
+                let mut access = Access {
                     slot,
                     block,
                     pc,
@@ -364,9 +364,16 @@ impl Sm {
                     fill: wide,
                     partial: self.port.partial,
                 };
+                let mut lines = lines;
+                if self.port.translation.is_some()
+                    && let Some(set) = &lines
+                    && let Some(left) = self.translate_lines(set, &mut access, outbox)
+                {
+                    lines = Some(left);
+                }
                 let ready = match lines {
                     Some(set) if set.len() > 0 => self.access_lines(&set, &access, outbox),
-                    _ if done.transaction != NOBODY => PENDING,
+                    _ if access.transaction != NOBODY && access.manner != Manner::Store => PENDING,
                     _ => access.hit,
                 };
                 if access.manner == Manner::Store

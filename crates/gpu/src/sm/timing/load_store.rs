@@ -45,6 +45,8 @@ pub(in crate::sm) struct LoadStore {
     ingress: u64,
     l1: SectorCache,
     misses: Misses,
+    /// Translation lets no memory instruction issue.
+    pub(super) blocked: bool,
     /// Sectors that may be on their way.
     most: u32,
     /// Parts of a cycle for 64 arriving bytes.
@@ -66,7 +68,7 @@ pub(in crate::sm) struct Saved {
 
 /// The lines of an access.
 #[derive(Clone, Copy)]
-pub(super) struct LineSet {
+pub(in crate::sm) struct LineSet {
     lines: [(u64, u8); 32],
     count: usize,
 }
@@ -83,6 +85,7 @@ impl LoadStore {
             ingress: 0,
             l1: SectorCache::new(parameters.l1_sets, 0),
             misses: Misses::default(),
+            blocked: false,
             most: parameters.l1_outstanding,
             fine_per_64: 64 * FINE / parameters.ingress_bytes.max(1),
         }
@@ -127,7 +130,16 @@ impl LoadStore {
     /// Whether no further miss may begin.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.misses.sectors >= self.most
+        self.misses.sectors >= self.most || self.blocked
+    }
+
+    /// Forgets lines, or all of L1.
+    pub fn forget(&mut self, lines: std::ops::Range<u64>, all: bool) {
+        if all {
+            self.l1.clear();
+        } else {
+            lines.for_each(|line| self.l1.remove(line));
+        }
     }
 
     /// A launch has come: L1 has the size that its shared memory leaves, and is empty.
@@ -207,14 +219,20 @@ impl LineSet {
         self.count
     }
 
-    fn iter(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
+    /// Adds a line that is not there.
+    pub fn push(&mut self, line: u64, sectors: u8) {
+        self.lines[self.count] = (line, sectors);
+        self.count += 1;
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
         self.lines[..self.count].iter().copied()
     }
 }
 
 /// What an access asks of L1.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(in crate::sm) enum Manner {
     /// A load through L1.
     Load,
     /// A load past L1.
@@ -226,7 +244,7 @@ pub(super) enum Manner {
 }
 
 /// One access, for `access_lines`.
-pub(super) struct Access {
+pub(in crate::sm) struct Access {
     pub slot: u8,
     pub block: usize,
     pub pc: u32,
@@ -248,7 +266,7 @@ pub(super) struct Access {
 impl Sm {
     /// Looks up the lines of an access and sends for what is not there. Says when it is done,
     /// or [`PENDING`].
-    pub(super) fn access_lines(
+    pub(in crate::sm) fn access_lines(
         &mut self,
         set: &LineSet,
         access: &Access,
@@ -354,7 +372,7 @@ impl Sm {
     }
 
     /// Opens the transaction of a load, if it is not open.
-    fn expect(&mut self, transaction: u32, access: &Access) -> u32 {
+    pub(in crate::sm) fn expect(&mut self, transaction: u32, access: &Access) -> u32 {
         if transaction != NOBODY {
             return transaction;
         }
@@ -444,7 +462,7 @@ impl Sm {
         outbox.send(wiring.request, slice, at, Bytes(wiring.header), message);
     }
 
-    fn send_write(
+    pub(in crate::sm) fn send_write(
         &mut self,
         line: u64,
         sectors: u8,

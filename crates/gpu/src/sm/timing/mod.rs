@@ -20,7 +20,7 @@
 mod board;
 mod fetch;
 mod issue;
-mod load_store;
+pub(super) mod load_store;
 mod misses;
 pub mod stall;
 
@@ -309,6 +309,21 @@ impl Timing {
             next = next.min(self.issue_at[slot].max(core.pipes[pipe]));
         }
         (next != PENDING).then_some(next)
+    }
+
+    /// Lets every sub-core look again.
+    pub(super) fn wake_all(&mut self) {
+        self.sub_cores.iter_mut().for_each(|core| core.asleep = 0);
+    }
+
+    /// Whether translation lets no memory instruction issue.
+    pub(super) fn set_blocked(&mut self, blocked: bool) {
+        self.memory.blocked = blocked;
+    }
+
+    /// Pages have left the device: nothing of them is in L1 any more.
+    pub(super) fn forget_lines(&mut self, lines: std::ops::Range<u64>, all: bool) {
+        self.memory.forget(lines, all);
     }
 
     /// What memory owed a warp has come.

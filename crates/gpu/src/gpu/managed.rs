@@ -1,0 +1,199 @@
+//! Managed memory, from outside.
+//!
+//! Contents are in one file and never move: everything here is about residence and time. For a
+//! GPU that was made without managed addresses, requests are complete at once.
+
+use lockstep_engine::EngineError;
+use lockstep_units::Time;
+use lockstep_uvm::{Advice, FaultRecord, GmmuStats, MigrationRecord};
+
+use super::Gpu;
+use crate::error::GpuError;
+use crate::message::{ManagedAction, ManagedRequest, Message};
+use crate::partition::GpuPartition;
+use crate::uvm::Pager;
+
+impl Gpu {
+    pub(super) fn pager(&self) -> Option<&Pager> {
+        match self.engine.partition(self.places.pager?) {
+            GpuPartition::Pager(pager) => Some(pager),
+            other => panic!("the GMMU is {other:?}"),
+        }
+    }
+
+    fn pager_mut(&mut self) -> Option<&mut Pager> {
+        match self.engine.partition_mut(self.places.pager?) {
+            GpuPartition::Pager(pager) => Some(pager),
+            other => panic!("the GMMU is {other:?}"),
+        }
+    }
+
+    /// Makes mapped addresses managed: their pages are on the host.
+    pub fn managed_map(&mut self, address: u64, bytes: u64) {
+        if let Some(pager) = self.pager_mut() {
+            pager.map(address, bytes);
+        }
+    }
+
+    /// Forgets a managed allocation; nothing is written back, and no kernel may use it any more.
+    pub fn managed_unmap(&mut self, address: u64) {
+        if let Some(pager) = self.pager_mut() {
+            pager.gmmu.unmap_memory(address);
+        }
+    }
+
+    /// Moves pages from `at` on; [`Gpu::managed_done`] says when they are there.
+    ///
+    /// # Errors
+    /// Never for a time that has not passed.
+    pub fn managed_prefetch(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        to_device: bool,
+        at: Time,
+    ) -> Result<(), GpuError> {
+        let action = ManagedAction::Prefetch {
+            address,
+            bytes,
+            to_device,
+        };
+        self.post_managed(ticket, action, at)
+    }
+
+    /// The host touches memory at `at`: its pages move back, a single one with its neighbours.
+    ///
+    /// # Errors
+    /// Never for a time that has not passed.
+    pub fn managed_host_access(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        at: Time,
+    ) -> Result<(), GpuError> {
+        let action = ManagedAction::HostAccess {
+            address,
+            bytes,
+            write,
+        };
+        self.post_managed(ticket, action, at)
+    }
+
+    /// Brings back everything that the device wrote.
+    ///
+    /// # Errors
+    /// Never for a time that has not passed.
+    pub fn managed_flush(&mut self, ticket: u64, at: Time) -> Result<(), GpuError> {
+        self.post_managed(ticket, ManagedAction::Flush, at)
+    }
+
+    fn post_managed(
+        &mut self,
+        ticket: u64,
+        action: ManagedAction,
+        at: Time,
+    ) -> Result<(), GpuError> {
+        let Some(id) = self.places.pager else {
+            return Ok(());
+        };
+        if let Some(pager) = self.pager_mut() {
+            pager.posted();
+        }
+        let due = at.max(self.now());
+        let message = Message::Managed(Box::new(ManagedRequest { ticket, action }));
+        self.engine
+            .post(id, due, message)
+            .map_err(|error: EngineError| error.into())
+    }
+
+    /// When a request was complete, told once; at once if there is nothing to wait for.
+    pub fn managed_done(&mut self, ticket: u64) -> Option<Time> {
+        let now = self.now();
+        match self.places.pager {
+            Some(_) => {
+                // Looking first keeps an idle GMMU asleep.
+                self.pager().filter(|pager| pager.has_done())?;
+                self.pager_mut()?.take_done(ticket)
+            }
+            None => Some(now),
+        }
+    }
+
+    /// Whether requests are complete that nobody asked about.
+    #[must_use]
+    pub fn has_managed_done(&self) -> bool {
+        self.pager().is_some_and(Pager::has_done)
+    }
+
+    /// Whether a page is on the device.
+    #[must_use]
+    pub fn managed_resident(&self, address: u64) -> bool {
+        let page = address / lockstep_uvm::PAGE;
+        self.pager()
+            .is_some_and(|pager| pager.gmmu.space().is_resident(page))
+    }
+
+    /// Runs of pages of a range that are on the device: address and bytes.
+    #[must_use]
+    pub fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let page_bytes = lockstep_uvm::PAGE;
+        let end = address.saturating_add(bytes);
+        let Some(pager) = self.pager() else {
+            return Vec::new();
+        };
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for tree in pager.gmmu.space().trees() {
+            for (first, count) in tree.device.runs() {
+                let start = ((tree.first + u64::from(first)) * page_bytes).max(address);
+                let stop = ((tree.first + u64::from(first + count)) * page_bytes).min(end);
+                if start >= stop {
+                    continue;
+                }
+                match runs.last_mut() {
+                    Some((at, length)) if *at + *length == start => *length += stop - start,
+                    _ => runs.push((start, stop - start)),
+                }
+            }
+        }
+        runs
+    }
+
+    /// Whether residence changed since the last call.
+    pub fn managed_changed(&mut self) -> bool {
+        let changes = self.pager().map_or(0, |pager| pager.gmmu.changes());
+        std::mem::replace(&mut self.managed_changes, changes) != changes
+    }
+
+    /// Takes advice about managed memory.
+    pub fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        if let Some(pager) = self.pager_mut() {
+            pager.gmmu.advise(address, bytes, advice);
+        }
+    }
+
+    /// The host wrote to managed memory: its pages hold something that has to move.
+    pub fn managed_host_wrote(&mut self, address: u64, bytes: u64) {
+        if let Some(pager) = self.pager_mut() {
+            pager.gmmu.host_wrote(address, bytes);
+        }
+    }
+
+    /// What GMMU, host runtime and link counted, if there ever was managed memory.
+    #[must_use]
+    pub fn managed_stats(&self) -> Option<&GmmuStats> {
+        let pager = self.pager().filter(|pager| pager.is_used())?;
+        Some(pager.gmmu.stats())
+    }
+
+    /// Far faults and transfers so far, in cycles of the SM clock.
+    #[must_use]
+    pub fn managed_logs(&self) -> (&[FaultRecord], &[MigrationRecord]) {
+        match self.pager() {
+            Some(pager) => (pager.gmmu.fault_log(), pager.gmmu.migration_log()),
+            None => (&[], &[]),
+        }
+    }
+}
