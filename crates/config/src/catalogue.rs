@@ -52,6 +52,10 @@ pub const CATALOGUE: &[CatalogueEntry] = &[
         text: include_str!("../../../configs/gpus/v100.toml"),
     },
     CatalogueEntry {
+        name: "gtx1080ti-uvmsmart",
+        text: include_str!("../../../configs/gpus/gtx1080ti-uvmsmart.toml"),
+    },
+    CatalogueEntry {
         name: "v100-sst",
         text: include_str!("../../../configs/gpus/v100-sst.toml"),
     },

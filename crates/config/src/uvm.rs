@@ -119,6 +119,8 @@ pub struct FaultConfig {
     pub page_cost: Duration,
     /// `calibrated`: each KiB that moves.
     pub kib_cost: Duration,
+    /// `calibrated`: each run of pages without gap that moves.
+    pub run_cost: Duration,
     /// `calibrated`: each 2 MiB in it.
     pub block_cost: Duration,
     /// `calibrated`: each 2 MiB that is touched for the first time.
@@ -264,6 +266,7 @@ impl Default for FaultConfig {
             batch_cost: Duration::nanoseconds(12_400),
             page_cost: Duration::ZERO,
             kib_cost: Duration::nanoseconds(54),
+            run_cost: Duration::ZERO,
             block_cost: Duration::ZERO,
             new_block_cost: Duration::microseconds(31),
             cold_cost: Duration::microseconds(130),

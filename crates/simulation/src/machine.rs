@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::selection::Selection;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
-    Contents, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options,
+    Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options,
     Perturbation,
 };
 use lockstep_isa::Module;
@@ -16,8 +16,8 @@ use lockstep_protocol::{CuResult, layout, window};
 use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
-use lockstep_telemetry::run_folder::StatisticRow;
-use lockstep_units::{Duration, Time};
+use lockstep_telemetry::run_folder::{FaultRow, ManagedTrace, MigrationRow, StatisticRow};
+use lockstep_units::{Cycle, Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -230,6 +230,37 @@ impl Machine {
             description: row.help.into(),
         };
         table.rows().iter().map(row).collect()
+    }
+
+    /// What happened to managed memory, in simulated time; nothing without it.
+    pub fn managed_trace(&self) -> Option<ManagedTrace> {
+        self.gpu.managed_stats()?;
+        let clock = self.config.device.clock;
+        let nanoseconds = |cycle| clock.edge(Cycle(cycle)).nanoseconds();
+        let (faults, migrations) = self.gpu.managed_logs();
+        Some(ManagedTrace {
+            migrations: migrations
+                .iter()
+                .map(|record| MigrationRow {
+                    start: nanoseconds(record.start),
+                    end: nanoseconds(record.end),
+                    address: record.page * PAGE,
+                    bytes: u64::from(record.pages) * PAGE,
+                    to_device: record.direction == Direction::ToDevice,
+                    cause: record.cause.name(),
+                })
+                .collect(),
+            faults: faults
+                .iter()
+                .map(|record| FaultRow {
+                    start: nanoseconds(record.detected),
+                    end: nanoseconds(record.mapped),
+                    address: record.page * PAGE,
+                    sm: record.sm,
+                    write: record.write,
+                })
+                .collect(),
+        })
     }
 
     /// Whether the same calls give the same digest. So far, nothing here could prevent it.

@@ -7,7 +7,7 @@ use lockstep_protocol::UnsupportedManner;
 use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
-    Ending, HostSpeed, InstructionMix, KernelRow, RunFolder, RunFolderError, StatisticRow, Summary,
+    Ending, HostSpeed, InstructionMix, KernelRow, ManagedTrace, RunFolder, RunFolderError, StatisticRow, Summary,
     Totals, UnsupportedRow,
 };
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ pub struct Results {
     pub kernels: Vec<KernelRow>,
     /// Every statistic of every component.
     pub statistics: Vec<StatisticRow>,
+    /// What happened to managed memory, if there was any.
+    pub managed: Option<ManagedTrace>,
     /// Where it was written.
     pub folder: Option<PathBuf>,
     /// Times that the state was saved and loaded.
@@ -56,6 +58,7 @@ impl Results {
         let machine = runtime.device_mut();
         let digest = machine.digest();
         let statistics = machine.statistics();
+        let managed = machine.managed_trace();
         let reproducible = machine.is_reproducible();
         let reloads = machine.reloads();
         let host = host_speed(description, &totals, figures, wall, &launches);
@@ -78,6 +81,7 @@ impl Results {
             summary,
             kernels,
             statistics,
+            managed,
             folder: None,
             reloads,
             notices: Vec::new(),
@@ -92,6 +96,9 @@ impl Results {
         self.folder = Some(folder.path().to_path_buf());
         folder.write_kernels(&self.kernels)?;
         folder.write_statistics(&self.statistics)?;
+        if let Some(trace) = &self.managed {
+            folder.write_managed(trace)?;
+        }
         folder.write_summary(&self.summary)
     }
 }

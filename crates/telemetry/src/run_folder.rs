@@ -5,16 +5,19 @@
 //! | `summary.json` | versions, command, configuration, totals, digest, speed, how it ended |
 //! | `kernels.csv` | a row a launch |
 //! | `stats.csv` | every statistic of every component |
+//! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
 //!
 //! The folder is made before the run, so that a run that fails leaves what it has.
 //!
 //! Start reading at [`RunFolder::create`].
 
 mod kernels;
+mod managed;
 mod statistics;
 mod summary;
 
 pub use kernels::{InstructionMix, KERNEL_COLUMNS, KernelRow};
+pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use statistics::StatisticRow;
 pub use summary::{Ending, HostSpeed, Summary, Totals, UnsupportedRow};
 
@@ -109,6 +112,17 @@ impl RunFolder {
     pub fn write_statistics(&self, rows: &[StatisticRow]) -> Result<(), RunFolderError> {
         let bytes = statistics::to_csv(rows).map_err(|error| at(&self.file("stats.csv"), error))?;
         self.replace("stats.csv", &bytes)
+    }
+
+    /// Writes what happened to managed memory: tables, time line, heat map.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_managed(&self, trace: &ManagedTrace) -> Result<(), RunFolderError> {
+        self.replace("migrations.csv", managed::migrations(trace).as_bytes())?;
+        self.replace("faults.csv", managed::faults(trace).as_bytes())?;
+        self.replace("managed.trace.json", managed::time_line(trace).as_bytes())?;
+        self.replace("heat_map.svg", managed::heat_map(trace).as_bytes())
     }
 
     /// Writes a file whole or not at all: readers never see half of it.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::{Engine, KindId, LinkKind, PartitionId, Topology};
-use lockstep_uvm::{Settings, Translator};
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
+use lockstep_uvm::{Settings, Translator};
 
 use super::{Mode, Options};
 use crate::dispatch::{
@@ -72,7 +72,10 @@ pub(super) fn build(
     let slices = builder.partitions("slice", config.l2.slices);
     // Both modes have the same parts; only timing asks the GMMU.
     let managed = options.managed.clone().filter(|_| timed);
-    let gmmu = options.managed.is_some().then(|| builder.partitions("gmmu", 1));
+    let gmmu = options
+        .managed
+        .is_some()
+        .then(|| builder.partitions("gmmu", 1));
     let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
         builder.link(LinkKind {
             name: name.into(),

@@ -39,9 +39,9 @@ use serde::{Deserialize, Serialize};
 use blocks::Present;
 use order::FenceWait;
 pub use port::Wiring;
-pub use translation::TranslationWiring;
 use port::{Now, Port};
 use timing::Timing;
+pub use translation::TranslationWiring;
 use warp::{Block, Warp};
 
 use crate::fault::Fault;

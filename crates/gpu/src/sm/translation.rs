@@ -174,7 +174,10 @@ impl Sm {
         outbox: &mut Outbox<'_, Message>,
     ) -> Option<LineSet> {
         let translation = self.port.translation.as_ref()?;
-        if !set.iter().any(|(line, _)| translation.is_managed(line * LINE)) {
+        if !set
+            .iter()
+            .any(|(line, _)| translation.is_managed(line * LINE))
+        {
             return None;
         }
         let header = self.port.wiring.header;

@@ -116,7 +116,9 @@ impl Gmmu {
             }
         }
         self.outputs.clear();
-        std::mem::take(&mut self.state.programs).into_keys().collect()
+        std::mem::take(&mut self.state.programs)
+            .into_keys()
+            .collect()
     }
 
     /// The host has written here: the pages hold something.

@@ -4,7 +4,7 @@
 //! on their way catch later faults. `batch` and `calibrated` plan when the host looks at the fault
 //! buffer, as the real driver does: what faults meanwhile has to fault again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Batch, Event, FarFault, Gmmu};
 use crate::channel::{Load, NO_TICKET};
@@ -209,10 +209,15 @@ impl Gmmu {
             return self.settings.cycles(fault.latency);
         }
         let pages: u64 = loads.iter().map(|load| u64::from(load.pages.count())).sum();
-        let blocks: BTreeSet<u64> = loads.iter().map(|load| load.tree).collect();
+        let mut blocks: BTreeMap<u64, PageSet> = BTreeMap::new();
+        for load in loads {
+            *blocks.entry(load.tree).or_default() |= load.pages;
+        }
+        let runs: usize = blocks.values().map(|pages| pages.runs().len()).sum();
         let mut cost = fault.batch_cost
             + fault.page_cost * faults.len() as u64
             + fault.kib_cost * (pages * PAGE / 1024)
+            + fault.run_cost * runs as u64
             + fault.block_cost * blocks.len() as u64
             + fault.new_block_cost * new_blocks;
         if !self.state.warm {
