@@ -306,3 +306,22 @@ fn a_fault_leaves_pages_where_they_are() {
     finish(&mut gpu);
     assert!(gpu.managed_resident(BASE));
 }
+
+/// A run that mostly waits for faults costs a tenth with jumps, and nobody can tell.
+#[test]
+fn jumping_over_faults_saves_nine_tenths_of_the_work() {
+    let run = |jumping: bool| {
+        let engine = EngineOptions {
+            jumping,
+            ..EngineOptions::default()
+        };
+        let mut gpu = new_gpu(&["uvm.prefetch.policy=\"none\""], true, engine);
+        let module = toucher();
+        gpu.launch(launch(&module, 4, THREADS, &[])).unwrap();
+        finish(&mut gpu);
+        (gpu.digest("gpu").root(), gpu.figures().runs)
+    };
+    let ((with, few), (without, many)) = (run(true), run(false));
+    assert_eq!(with, without);
+    assert!(many >= 10 * few, "{many} runs of partitions against {few}");
+}

@@ -388,10 +388,10 @@ impl Gmmu {
         !self.outputs.is_empty()
     }
 
-    /// Everything that changes, to be saved. Outputs are taken before.
+    /// Everything that changes, to be saved.
     #[must_use]
     pub fn saved(&self) -> impl Serialize + '_ {
-        &*self.state
+        (&*self.state, &self.outputs)
     }
 
     /// Takes on what was saved.
@@ -399,8 +399,7 @@ impl Gmmu {
     /// # Errors
     /// What the reader says.
     pub fn load<E>(&mut self, read: impl FnOnce() -> Result<SavedState, E>) -> Result<(), E> {
-        self.state = read()?.0;
-        self.outputs.clear();
+        SavedState(self.state, self.outputs) = read()?;
         Ok(())
     }
 
@@ -417,5 +416,4 @@ impl Gmmu {
 
 /// The state of a [`Gmmu`], as it is read back.
 #[derive(Debug, Deserialize)]
-#[serde(transparent)]
-pub struct SavedState(Box<State>);
+pub struct SavedState(Box<State>, Vec<(u64, Output)>);
