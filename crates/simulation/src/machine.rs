@@ -8,8 +8,8 @@ use crate::progress::Progress;
 use crate::selection::Selection;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
-    Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId, Options,
-    Perturbation,
+    Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId,
+    Options, Perturbation,
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
@@ -583,6 +583,10 @@ impl Device for Machine {
             .note_host_write(address..address + bytes);
     }
 
+    fn managed_is_paged(&self) -> bool {
+        self.options.mode == lockstep_gpu::Mode::Timing
+    }
+
     fn managed_map(&mut self, address: u64, bytes: u64) {
         self.gpu.managed_map(address, bytes);
     }
@@ -648,10 +652,6 @@ impl Device for Machine {
             Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
         };
         self.gpu.managed_advise(address, bytes, advice);
-    }
-
-    fn managed_host_wrote(&mut self, address: u64, bytes: u64) {
-        self.gpu.managed_host_wrote(address, bytes);
     }
 }
 

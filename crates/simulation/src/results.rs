@@ -7,8 +7,8 @@ use lockstep_protocol::UnsupportedManner;
 use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
-    Ending, HostSpeed, InstructionMix, KernelRow, ManagedTrace, RunFolder, RunFolderError, StatisticRow, Summary,
-    Totals, UnsupportedRow,
+    Ending, HostSpeed, InstructionMix, KernelRow, ManagedTrace, RunFolder, RunFolderError,
+    StatisticRow, Summary, Totals, UnsupportedRow,
 };
 use std::path::PathBuf;
 use std::time::Duration;

@@ -117,7 +117,10 @@ impl Pager {
         outbox: &mut Outbox<'_, Message>,
     ) -> Wake {
         while let Some(delivery) = inbox.take_in_window() {
-            let now = self.clock.cycle_at_or_after(delivery.due).0;
+            // Edges and latencies are rounded to femtoseconds; what was sent a cycle apart arrives
+            // a cycle apart.
+            let due = Time(delivery.due.0.saturating_sub(2));
+            let now = self.clock.cycle_at_or_after(due).0;
             // What happens in the same cycle is after what arrives in it.
             self.gmmu.run(now.saturating_sub(1));
             self.take(delivery.message, delivery.sender, now);

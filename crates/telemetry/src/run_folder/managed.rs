@@ -53,7 +53,11 @@ const MAP: (usize, usize) = (200, 128);
 pub(super) fn migrations(trace: &ManagedTrace) -> String {
     let mut text = String::from("start_ns,end_ns,address,bytes,direction,cause\n");
     for row in &trace.migrations {
-        let direction = if row.to_device { "to device" } else { "to host" };
+        let direction = if row.to_device {
+            "to device"
+        } else {
+            "to host"
+        };
         let MigrationRow {
             start,
             end,
@@ -62,7 +66,10 @@ pub(super) fn migrations(trace: &ManagedTrace) -> String {
             cause,
             ..
         } = row;
-        let _ = writeln!(text, "{start},{end},{address:#x},{bytes},{direction},{cause}");
+        let _ = writeln!(
+            text,
+            "{start},{end},{address:#x},{bytes},{direction},{cause}"
+        );
     }
     text
 }
@@ -130,8 +137,18 @@ pub(super) fn heat_map(trace: &ManagedTrace) -> String {
     for (number, (_, place)) in parts.iter_mut().enumerate() {
         *place = number * rows / count;
     }
-    let begin = trace.migrations.iter().map(|row| row.start).min().unwrap_or(0);
-    let end = trace.migrations.iter().map(|row| row.end).max().unwrap_or(0);
+    let begin = trace
+        .migrations
+        .iter()
+        .map(|row| row.start)
+        .min()
+        .unwrap_or(0);
+    let end = trace
+        .migrations
+        .iter()
+        .map(|row| row.end)
+        .max()
+        .unwrap_or(0);
     let length = (end - begin).max(1);
     let mut cells = vec![[0u64; 2]; columns * rows];
     for row in &trace.migrations {
@@ -228,7 +245,10 @@ mod tests {
         let events = value["traceEvents"].as_array().unwrap();
         let first = events.iter().find(|event| event["ph"] == "X").unwrap();
         assert_eq!(first["name"], "fault 64 KiB");
-        assert_eq!((first["ts"].as_f64(), first["dur"].as_f64()), (Some(1.5), Some(1.25)));
+        assert_eq!(
+            (first["ts"].as_f64(), first["dur"].as_f64()),
+            (Some(1.5), Some(1.25))
+        );
     }
 
     #[test]

@@ -339,13 +339,7 @@ impl Gmmu {
                 sectors,
                 since: now,
             }),
-            Request::Used { page, write } => {
-                if let Some((tree, index)) = self.state.space.find(page)
-                    && tree.device.contains(index)
-                {
-                    tree.touch(index, now, write);
-                }
-            }
+            Request::Used { page, write } => self.touch(page, now, write),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Event, Gmmu, Output, Pending};
 use crate::geometry::PageSize;
+use crate::page_set::PageSet;
 
 impl Gmmu {
     /// Looks in the shared TLB, then walks.
@@ -58,19 +59,40 @@ impl Gmmu {
         }
     }
 
+    /// Notes a use. Bits belong to entries: an entry for more than a page is used and written as
+    /// a whole.
+    pub(super) fn touch(&mut self, page: u64, now: u64, write: bool) {
+        let size = self.mapping(page);
+        let state = &mut *self.state;
+        let Some((tree, index)) = state.space.find(page) else {
+            return;
+        };
+        if !tree.device.contains(index) {
+            return;
+        }
+        let count = size.pages() as u32;
+        let pages = PageSet::range(index / count * count, count);
+        let fresh = (tree.prefetched & pages) - tree.touched;
+        state.stats.prefetch_used.add(u64::from(fresh.count()));
+        tree.touch(index, now, write);
+        if count > 1 {
+            tree.touched |= pages;
+            if write {
+                tree.dirty |= pages;
+            }
+        }
+    }
+
     /// A page is mapped: says so and notes the use.
     pub(super) fn translated(&mut self, pending: Pending, now: u64) {
         let Pending {
             sm, page, write, ..
         } = pending;
         let size = self.mapping(page);
-        let mut prefetched = false;
         if let Some((tree, index)) = self.state.space.find(page) {
-            prefetched = tree.prefetched.contains(index) && !tree.touched.contains(index);
-            tree.pinned -= crate::PageSet::one(index);
-            tree.touch(index, now, write);
+            tree.pinned -= PageSet::one(index);
         }
-        self.state.stats.prefetch_used.add(u64::from(prefetched));
+        self.touch(page, now, write);
         if let Some(shared) = &mut self.state.shared {
             shared.insert(page, size, false, now);
         }
