@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Unified memory: the experiments of the UVM report and of UVMSmart.
 
-    studies/unified-memory/study.py STUDY LOCKSTEP PROGRAM [--only a,b] [--size smart]
+    studies/unified-memory/study.py STUDY LOCKSTEP PROGRAM [--only a,b] [--size published]
 
 PROGRAM is workloads/managed, built with nvcc. STUDY is one of
 
@@ -182,7 +182,7 @@ STUDIES = {
 
 def main():
     words = sys.argv[1:]
-    chosen = {"--only": ",".join(BENCHMARKS), "--size": "smart"}
+    chosen = {"--only": ",".join(BENCHMARKS), "--size": "published"}
     for option in chosen:
         if option in words:
             at = words.index(option)

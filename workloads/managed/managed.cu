@@ -3,9 +3,10 @@
 // alignment, finite differences. Each runs on managed memory or on plain copies; both print the
 // same checksum.
 //
-//   managed BENCHMARK managed|copy|prefetch [smart|seed|tiny] [repetitions]
+//   managed BENCHMARK managed|copy|prefetch [published|smart|seed|tiny] [repetitions]
 //
-// `smart` has the footprints of UVMSmart's runs, `seed` smaller ones. With repetitions, every
+// `published` has the inputs of UVMSmart's runs, `smart` their footprints with half the steps of
+// hotspot, `seed` smaller ones. With repetitions, every
 // run prints the time of its kernels: allocations are fresh and written by the host each time.
 
 #include <cmath>
@@ -473,14 +474,15 @@ int main(int argc, char **argv) {
     const char *size = argc > 3 ? argv[3] : "tiny";
     int repetitions = argc > 4 ? std::atoi(argv[4]) : 1;
     mode = !std::strcmp(how, "copy") ? COPY : !std::strcmp(how, "prefetch") ? PREFETCH : MANAGED;
-    int which = !std::strcmp(size, "smart") ? 2 : !std::strcmp(size, "seed") ? 1 : 0;
+    bool published = !std::strcmp(size, "published");
+    int which = published || !std::strcmp(size, "smart") ? 2 : !std::strcmp(size, "seed") ? 1 : 0;
     for (int repetition = 0; repetition < repetitions; repetition++) {
         kernel_milliseconds = 0;
         uint64_t sum = 0;
         if (!std::strcmp(name, "bfs"))
             sum = which == 2 ? bfs(261444, 1568420) : which == 1 ? bfs(4096, 24576) : bfs(4096, 16384);
         else if (!std::strcmp(name, "hotspot"))
-            sum = which == 2 ? hotspot(1024, 4) : which == 1 ? hotspot(512, 40) : hotspot(96, 4);
+            sum = which == 2 ? hotspot(1024, published ? 8 : 4) : which == 1 ? hotspot(512, 40) : hotspot(96, 4);
         else if (!std::strcmp(name, "pathfinder"))
             sum = which == 2 ? pathfinder(50000, 200) : which == 1 ? pathfinder(1000, 20) : pathfinder(8000, 10);
         else if (!std::strcmp(name, "backprop"))
