@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn an_unknown_gpu_lists_the_known() {
         let error = load::<&str>(Some("h20"), &[]).unwrap_err().to_string();
-        expect!["no GPU is called `h20`; did you mean `h200`?; known: h200, h100, rtx3080ti, a100, rtx2060, v100, v100-sst, sst-listing1, p100; or give the path of a .toml file"]
+        expect!["no GPU is called `h20`; did you mean `h200`?; known: h200, h100, rtx3080ti, a100, rtx2060, v100, gtx1080ti-uvmsmart, v100-sst, sst-listing1, p100; or give the path of a .toml file"]
             .assert_eq(&error);
     }
 
