@@ -37,6 +37,11 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether this is the child of a process that used CUDA; threads of ours did not come along.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// The process, connected if need be.
 pub fn process() -> Result<&'static Process, CuResult> {
     if FORKED.load(Ordering::Relaxed) {

@@ -5,8 +5,10 @@
 //! (`wrappers.rs`). A fault that is not ours goes to the handler that was there before.
 
 use super::{access, check, spawn};
+use crate::process;
 use lockstep_protocol::ClientConnection;
 use lockstep_protocol::layout::{Region, region_of};
+use lockstep_protocol::pages::PAGE;
 use std::ffi::c_void;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -69,6 +71,11 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut c_vo
     let requests = REQUESTS.get();
     if region_of(address) != Some(Region::Managed) || requests.is_none() {
         pass_on(signal, info, context);
+        return;
+    }
+    if process::is_forked() {
+        // Nobody serves faults here, and nothing is simulated: the page may be touched.
+        open(address - address % PAGE, PAGE);
         return;
     }
     let waiting = Waiting {

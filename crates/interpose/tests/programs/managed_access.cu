@@ -5,6 +5,7 @@
 #include <cstring>
 #include <cuda_runtime.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -62,6 +63,12 @@ int main() {
     other.join();
     expect(one == two && one != 0, "two threads");
     cudaDeviceSynchronize();
+    // A child may look at what has left, although it cannot call CUDA.
+    pid_t child = fork();
+    if (child == 0) _exit(memory[6 * page] == value(6 * page) ? 0 : 1);
+    int status = 1;
+    waitpid(child, &status, 0);
+    expect(status == 0, "a child");
     // Copies by CUDA are no accesses of the program.
     unsigned char* plain = (unsigned char*)malloc(bytes);
     printf("copies\n");
