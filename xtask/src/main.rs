@@ -12,6 +12,7 @@ mod cuda;
 mod demo;
 mod docs;
 mod map;
+mod microbench;
 mod packages;
 mod process;
 mod project;

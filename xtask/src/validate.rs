@@ -4,7 +4,7 @@
 //! runs `lockstep correlate`. With `--record` the figures join `validation/history.csv`.
 
 use crate::cuda::{self, Missing};
-use crate::{process, project, simulator, workloads};
+use crate::{microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::time::Duration;
@@ -24,6 +24,10 @@ pub struct Validate {
     /// Build the programs and stop
     #[arg(long)]
     build: bool,
+    /// The microbenchmarks beside the hardware's figures, into validation/microbench-GPU.csv;
+    /// options after `--` are parts of it by name
+    #[arg(long, conflicts_with_all = ["quick", "record"])]
+    microbench: bool,
     /// More options for `lockstep correlate`
     #[arg(last = true)]
     options: Vec<String>,
@@ -35,6 +39,9 @@ const ARCHITECTURE: &str = "sm_90";
 impl Validate {
     /// Runs it.
     pub fn run(self) -> Result<()> {
+        if self.microbench {
+            return microbench::run(&self.gpu, &self.options);
+        }
         simulator::build()?;
         build_programs()?;
         if self.build {

@@ -127,6 +127,11 @@ pub struct FrontEndConfig {
     pub l1_latency: Cycles,
     /// Lines that a stream buffer runs ahead of the last miss.
     pub prefetch: u32,
+    /// From the first block of a launch on an SM to the first line of its code, if no launch
+    /// brought it before.
+    pub launch_code: Cycles,
+    /// Between two lines of it.
+    pub launch_line: Cycles,
     /// Constants that an SM keeps close; 0 makes reading them free.
     pub constants: Bytes,
     /// Bytes of a line of constants.
@@ -176,6 +181,9 @@ pub struct LatencyConfig {
     pub float: Cycles,
     /// Multiply-add of 32 x 32 to 64 bits.
     pub wide_multiply: Cycles,
+    /// For how long an integer multiplication with a result of 64 bits holds up its warp, if the
+    /// compiler's stall count is less.
+    pub wide_multiply_stall: Cycles,
     /// Double precision.
     pub double: Cycles,
     /// Pairs of half precision.
@@ -207,6 +215,8 @@ pub struct LatencyConfig {
     pub matrix_double: Cycles,
     /// Branches and calls that are taken, until the next instruction of the warp.
     pub branch: Cycles,
+    /// The same if the target is in a register: returns and calls of pointers.
+    pub indirect: Cycles,
     /// A fence for the GPU with nothing to wait for.
     pub fence_gpu: Cycles,
     /// A fence for the system with nothing to wait for.
@@ -244,8 +254,10 @@ pub struct IntervalConfig {
     pub population: Cycles,
     /// The uniform datapath.
     pub uniform: Cycles,
-    /// Matrix multiply of 16 x 8 x 16 half-precision elements; other shapes in proportion.
+    /// Matrix multiply of 16 x 8 x 16 half-precision elements; larger ones in proportion.
     pub tensor: Cycles,
+    /// Matrix multiply of 16 x 8 x 8 half-precision elements, and smaller ones.
+    pub tensor_short: Cycles,
     /// Double-precision matrix multiply of 8 x 8 x 4.
     pub tensor_double: Cycles,
     /// Branches.
@@ -274,8 +286,12 @@ pub struct L1Config {
     pub lines_per_cycle: u32,
     /// Bytes that hits deliver in a cycle.
     pub bytes_per_cycle: BytesPerCycle,
+    /// Bytes that stores pass on in a cycle.
+    pub store_bytes_per_cycle: BytesPerCycle,
     /// Misses that can be outstanding, in sectors.
     pub outstanding: u32,
+    /// How long a store joins one before it that went to the same sectors.
+    pub join: Cycles,
 }
 
 /// The cache shared by all SMs.
@@ -286,6 +302,12 @@ pub struct L2Config {
     pub capacity: Bytes,
     /// Slices; a line belongs to one by the hash of its address.
     pub slices: u32,
+    /// Neighbouring bytes that lie on the same few slices; a power of two, a line at least.
+    pub region: Bytes,
+    /// On how many slices they lie; the number of slices is a multiple.
+    pub region_slices: u32,
+    /// Bytes after which the next of these slices has its turn; a power of two, a line at least.
+    pub piece: Bytes,
     /// Halves of the cache; a slice in the other half is farther away.
     pub partitions: u32,
     /// Bytes of a tag.
@@ -304,9 +326,9 @@ pub struct L2Config {
     pub far_latency: Cycles,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
-    /// How long a slice is busy with a sector that is written.
+    /// How long a slice takes to write a sector that comes from an SM or from DRAM.
     pub write_sector: Duration,
-    /// How long it is busy with a sector of which only some bytes are written.
+    /// How much longer it is busy with a request if some of its sectors are written in part.
     pub write_part: Duration,
     /// How long an atomic occupies the slice, for each sector it touches.
     pub atomic_sector: Duration,
@@ -314,6 +336,9 @@ pub struct L2Config {
     pub atomic_lane: Duration,
     /// Misses that a slice can have outstanding, in sectors.
     pub outstanding: u32,
+    /// How long after a read SMs of the same GPC that want the same sectors are answered with it,
+    /// in SM cycles; 0 for never.
+    pub merge: Cycles,
 }
 
 /// The network between SMs and L2 slices.
@@ -324,12 +349,19 @@ pub struct InterconnectConfig {
     pub request_latency: Cycles,
     /// From a slice to an SM without contention, in SM cycles.
     pub reply_latency: Cycles,
+    /// How much longer the way between the SMs of a GPC and the slice farthest from them is than
+    /// to the nearest, in SM cycles; it comes on top of the latencies.
+    pub spread: Cycles,
     /// Bytes that an SM sends in a cycle.
     pub request_bytes_per_cycle: BytesPerCycle,
     /// Bytes that an SM receives in a cycle.
     pub reply_bytes_per_cycle: BytesPerCycle,
     /// Bytes around the payload of every packet.
     pub header: Bytes,
+    /// What an atomic takes of the way from an SM for each sector, as bytes.
+    pub atomic: Bytes,
+    /// What it takes for each lane.
+    pub atomic_lane: Bytes,
 }
 
 /// The memory behind the L2 slices.
@@ -355,6 +387,12 @@ pub struct DramConfig {
     pub efficiency: u32,
     /// What turning the channel from reads to writes or back costs a burst, on average.
     pub turnaround: Duration,
+    /// How long a refresh of a channel takes in the back end `simple`.
+    pub refresh: Duration,
+    /// Between the beginnings of two of them; 0 for none.
+    pub refresh_interval: Duration,
+    /// Between two rows that are opened in a channel, whatever their banks.
+    pub row_interval: Duration,
     /// Banks of a channel.
     pub banks: u32,
     /// Bytes of an open row.
@@ -391,8 +429,12 @@ pub struct LaunchConfig {
     pub start: Cycles,
     /// From the end of the last block to the kernel being complete, in SM cycles.
     pub finish: Cycles,
+    /// How much longer that takes for each SM on which blocks used memory.
+    pub finish_sm: Duration,
     /// Sectors of L2 that launching a kernel itself looks up.
     pub l2_sectors: u32,
+    /// Bytes that a launch reads from DRAM if it finds caches empty, besides its code.
+    pub dram_bytes: Bytes,
     /// Most bytes of parameters.
     pub parameters: Bytes,
     /// A kernel that runs for longer is taken to hang, in SM cycles.

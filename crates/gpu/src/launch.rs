@@ -1,6 +1,7 @@
 //! A grid on its way through the GPU.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use lockstep_isa::lanes::{ConstantBanks, Identity};
@@ -31,6 +32,8 @@ pub struct Launch {
     pub block: [u32; 3],
     /// Bytes of shared memory on top of what the kernel declares.
     pub dynamic_shared: u32,
+    /// Shared memory that the kernel wants an SM to set aside, if it says so.
+    pub carveout: Option<u64>,
     /// Bytes of stack that a thread gets if the kernel calls functions.
     pub stack: u32,
     /// The arguments as they lie from the parameter base.
@@ -62,6 +65,7 @@ impl Launch {
             grid,
             block,
             dynamic_shared: 0,
+            carveout: None,
             stack: DEFAULT_STACK,
             arguments: Vec::new(),
             queue: 0,
@@ -75,6 +79,16 @@ impl Launch {
     #[must_use]
     pub fn kernel(&self) -> &Kernel {
         &self.module.kernels[self.kernel]
+    }
+
+    /// Instructions of the kernel itself, without functions that it calls.
+    #[must_use]
+    pub fn code(&self) -> Range<u32> {
+        let entry = self.kernel().entry;
+        let functions = &self.module.functions;
+        let after = functions.partition_point(|(start, _)| *start <= entry);
+        let end = functions.get(after).map(|(start, _)| *start);
+        entry..end.unwrap_or(self.module.code.len() as u32).max(entry)
     }
 
     /// Threads of a block.

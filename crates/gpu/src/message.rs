@@ -52,6 +52,16 @@ pub enum Message {
         /// Those of them of which only some bytes were written.
         partial: u8,
     },
+    /// Dispatcher to slice: say when all writes of this launch are in.
+    Drain {
+        /// Launch.
+        launch: u32,
+    },
+    /// Slice to dispatcher: they are.
+    Drained {
+        /// Launch.
+        launch: u32,
+    },
     /// Dispatcher to slice: forget what is cached.
     Empty,
     /// SM to GMMU: translate a managed page.

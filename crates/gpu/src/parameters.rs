@@ -47,12 +47,18 @@ pub struct SmParameters {
     pub barrier_interval: u64,
     /// Cycles until the next instruction of a warp after a branch that is taken.
     pub branch_latency: u64,
+    /// The same after a jump to an address in a register: returns and calls of pointers.
+    pub indirect_latency: u64,
     /// Cycles that an integer multiplication occupies its half of the multiply-add unit.
     pub multiply_interval: u64,
+    /// Cycles for which an integer multiplication with a result of 64 bits holds up its warp.
+    pub wide_multiply_stall: u64,
     /// Whether the multiply-add unit has two halves of which one multiplies integers.
     pub split_multiply: bool,
     /// Cycles that population counts occupy their unit.
     pub population_interval: u64,
+    /// Cycles that a matrix multiply of half the size occupies its unit.
+    pub tensor_short_interval: u64,
     /// Cycles that a double-precision matrix multiply occupies its unit.
     pub tensor_double_interval: u64,
     /// Register banks of a sub-core.
@@ -75,6 +81,10 @@ pub struct SmParameters {
     pub fence_gpu: u64,
     /// Cycles of a fence for the system.
     pub fence_system: u64,
+    /// Bytes that stores pass on in a cycle.
+    pub store_bytes: u64,
+    /// Cycles in which a store joins one before it to the same sectors.
+    pub store_window: u64,
     /// Cycles until a store is known to have arrived.
     pub store_latency: u64,
     /// Cycles for which a fence holds up the memory pipe.
@@ -99,6 +109,10 @@ pub struct SmParameters {
     pub l1i_latency: u64,
     /// Lines that a stream buffer runs ahead.
     pub prefetch: u32,
+    /// Cycles from the first block of a launch to the first line of its code.
+    pub launch_code: u64,
+    /// Cycles between two lines of it.
+    pub launch_line: u64,
     /// Lines of constants.
     pub constant_lines: usize,
     /// Cycles that a load of a constant takes longer the first time.
@@ -147,10 +161,13 @@ impl SmParameters {
             },
             barrier_interval: config.sm.latency.barrier_per_warp.0,
             branch_latency: config.sm.latency.branch.0,
+            indirect_latency: config.sm.latency.indirect.0,
             multiply_interval: config.sm.interval.integer_multiply.0.max(1),
+            wide_multiply_stall: config.sm.latency.wide_multiply_stall.0.min(15),
             split_multiply: config.sm.interval.fma.0 == 1
                 && config.sm.interval.integer_multiply.0 > 1,
             population_interval: config.sm.interval.population.0.max(1),
+            tensor_short_interval: config.sm.interval.tensor_short.0.max(1),
             tensor_double_interval: config.sm.interval.tensor_double.0.max(1),
             register_banks: config.sm.register_file.banks,
             read_window: config.sm.register_file.read_window.0,
@@ -162,8 +179,11 @@ impl SmParameters {
             shared_atomic_conflict: config.sm.load_store.shared_atomic_conflict.0,
             fence_gpu: config.sm.latency.fence_gpu.0,
             fence_system: config.sm.latency.fence_system.0,
+            store_bytes: config.l1.store_bytes_per_cycle.get().max(1),
+            store_window: config.l1.join.0,
             store_latency: config.interconnect.request_latency.0
                 + config.l2.hit_latency.0
+                + config.interconnect.spread.0 / 2
                 + config.interconnect.reply_latency.0,
             fence_passes: config.sm.load_store.fence.0,
             l1_latency: config.l1.hit_latency.0,
@@ -176,6 +196,8 @@ impl SmParameters {
             instructions_per_line: (config.sm.front_end.line.0 / 16).max(1) as u32,
             l1i_latency: config.sm.front_end.l1_latency.0,
             prefetch: config.sm.front_end.prefetch,
+            launch_code: config.sm.front_end.launch_code.0,
+            launch_line: config.sm.front_end.launch_line.0,
             constant_lines: (config.sm.front_end.constants.0 / config.sm.front_end.constant_line.0)
                 as usize,
             constant_miss: config.sm.front_end.constant_miss.0,

@@ -1,7 +1,7 @@
 //! What every instruction of a module costs, found once: the issue model reads a row of this
 //! instead of looking at instructions.
 
-use lockstep_isa::instruction::{BlockBarrierMode, Group, Latency, Mix, Unit};
+use lockstep_isa::instruction::{BlockBarrierMode, Flow, Group, Latency, Mix, Shape, Unit};
 use lockstep_isa::memory::{Action, CachePolicy};
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
@@ -159,6 +159,8 @@ fn step(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
     let (pipe, interval) = pipe(instruction, p);
     // A stall of one with the wish to yield keeps the warp away for the next cycle too.
     let stall = match (control.stall, control.yields) {
+        // Products of 64 bits hold up their warp.
+        (stall, _) if is_wide_product(shape) => stall.max(p.wide_multiply_stall as u8),
         (0, _) => 1,
         (1, true) => 2,
         (stall, _) => stall,
@@ -190,6 +192,10 @@ fn step(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
             if operation.action == Action::CopyToShared),
         constant: constant(instruction, p),
     }
+}
+
+fn is_wide_product(shape: &Shape) -> bool {
+    shape.unit == Unit::Fma && shape.mix == Mix::Integer && shape.destination_rows == 2
 }
 
 fn kind(instruction: &Instruction) -> Kind {
@@ -243,7 +249,11 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
         Unit::Tensor => {
             // A 16 x 8 x 16 product of halves has four rows of A.
             let rows = u64::from(shape.source_rows[0]).max(1);
-            (Pipe::Tensor, (interval * rows).div_ceil(4))
+            if rows <= 2 {
+                (Pipe::Tensor, p.tensor_short_interval)
+            } else {
+                (Pipe::Tensor, (interval * rows).div_ceil(4))
+            }
         }
         Unit::Branch => (Pipe::Branch, interval),
         Unit::LoadStore => (Pipe::LoadStore, interval),
@@ -255,6 +265,13 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
 
 fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
     let shape = &instruction.shape;
+    if let Operation::Flow(flow) = &instruction.operation {
+        let cycles = match flow {
+            Flow::CallIndirect { .. } | Flow::Return { .. } => p.indirect_latency,
+            _ => p.branch_latency,
+        };
+        return cycles.min(u64::from(u16::MAX)) as u16;
+    }
     let class = match shape.latency {
         // Products with two rows of A have the short chain.
         Latency::MatrixLong if shape.source_rows[0] <= 2 => Latency::MatrixShort,

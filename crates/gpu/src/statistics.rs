@@ -41,6 +41,8 @@ statistics! {
         read_sectors: Counter [sectors],
         /// Sectors read that were here.
         read_hits: Counter [sectors],
+        /// Sectors read by an SM that were answered along with those of another.
+        merged_sectors: Counter [sectors],
         /// Sectors written.
         written_sectors: Counter [sectors],
         /// Sectors that the other half of the cache had to ask for.

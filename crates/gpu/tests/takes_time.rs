@@ -105,11 +105,11 @@ fn accesses() {
         ],
         expect![[r#"
             nothing: 1 functional, 2 timing
-            weak load, used: 4 functional, 806 timing
+            weak load, used: 4 functional, 776 timing
             weak store: 2 functional, 2 timing
-            strong load, used: 204 functional, 806 timing
+            strong load, used: 204 functional, 776 timing
             strong store: 2 functional, 2 timing
-            atomic, used: 204 functional, 873 timing
+            atomic, used: 204 functional, 839 timing
             reduction: 2 functional, 2 timing
             shared load, used: 4 functional, 38 timing
         "#]],
@@ -158,10 +158,10 @@ fn orderings() {
         expect![[r#"
             fence with nothing to order: 2 functional, 267 timing
             fence of the block after a store: 3 functional, 3 timing
-            fence after a weak store: 100 functional, 544 timing
-            fence after a strong store: 202 functional, 544 timing
+            fence after a weak store: 100 functional, 514 timing
+            fence after a strong store: 202 functional, 514 timing
             release after a weak store: 4 functional, 4 timing
-            weak load after a reduction to its sector: 205 functional, 810 timing
+            weak load after a reduction to its sector: 205 functional, 780 timing
             barrier of one warp: 2 functional, 15 timing
         "#]],
     );

@@ -413,6 +413,7 @@ impl Machine {
             grid: launch.grid,
             block: launch.block,
             dynamic_shared: launch.dynamic_shared,
+            carveout: launch.carveout,
             stack: launch.stack,
             arguments: launch.arguments,
             queue: launch.queue as u32,

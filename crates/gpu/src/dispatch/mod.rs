@@ -50,6 +50,12 @@ pub struct DispatchParameters {
     pub launch: Duration,
     /// From the end of the last block to the end of the kernel.
     pub finish: Duration,
+    /// How much later it is for each SM on which blocks used memory.
+    pub finish_sm: Duration,
+    /// Dispatcher to slice, if the end of a kernel waits for its writes.
+    pub drain: Option<LinkId>,
+    /// From the last write to the end of the kernel.
+    pub drain_tail: Duration,
     /// Kernels at a time.
     pub concurrent: u32,
     /// Which SM receives the next block.
@@ -75,6 +81,10 @@ struct Running {
     first: Time,
     /// When the kernel is complete, once its last block has ended.
     end: Option<Time>,
+    /// Slices that have not said yet that its writes are in.
+    draining: u32,
+    /// SMs on which its blocks used memory, as bits.
+    users: Vec<u64>,
     counters: Counters,
 }
 
@@ -226,7 +236,8 @@ impl Dispatcher {
     ) {
         match message {
             Message::Launch(launch) => self.state.waiting.push_back(launch),
-            Message::BlockDone(done) => self.block_done(sender, *done, now),
+            Message::BlockDone(done) => self.block_done(sender, *done, now, outbox),
+            Message::Drained { launch } => self.drained(launch, now),
             Message::Heap(mut request) => {
                 let stats = &mut self.state.stats;
                 for (_, value) in &mut request.lanes {
@@ -266,7 +277,14 @@ impl Dispatcher {
         self.fault.get_or_insert((now, Box::new(fault)));
     }
 
-    fn block_done(&mut self, sender: PartitionId, done: BlockDone, now: Time) {
+    fn block_done(
+        &mut self,
+        sender: PartitionId,
+        done: BlockDone,
+        now: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let sm = (sender.0 - self.parameters.first_sm) as usize;
         let running = self
             .state
             .running
@@ -275,11 +293,41 @@ impl Dispatcher {
             .expect("blocks belong to running kernels");
         running.done += 1;
         running.counters.add(&done.counters);
-        if running.done == running.blocks {
-            running.end = Some(now + self.parameters.finish);
+        if done.counters.global_sectors + done.counters.strong_accesses > 0 {
+            let word = sm / 64;
+            if running.users.len() <= word {
+                running.users.resize(word + 1, 0);
+            }
+            running.users[word] |= 1 << (sm % 64);
         }
-        let sm = (sender.0 - self.parameters.first_sm) as usize;
+        if running.done == running.blocks {
+            let users: u32 = running.users.iter().map(|word| word.count_ones()).sum();
+            let finish = self.parameters.finish + self.parameters.finish_sm * u64::from(users);
+            running.end = Some(now + finish);
+            if let Some(link) = self.parameters.drain.filter(|_| users > 0) {
+                running.draining = self.parameters.slices;
+                for slice in 0..self.parameters.slices {
+                    let to = PartitionId(self.parameters.first_slice + slice);
+                    let message = Message::Drain {
+                        launch: running.launch,
+                    };
+                    outbox.send(link, to, now, Bytes(0), message);
+                }
+            }
+        }
         self.state.slots[sm].release(done.launch, &running.needs);
+    }
+
+    /// A slice has all writes of a kernel. They are part of what its end waits for anyway, as long
+    /// as they do not take longer.
+    fn drained(&mut self, launch: u32, now: Time) {
+        let mut running = self.state.running.iter_mut();
+        if let Some(running) = running.find(|running| running.launch == launch) {
+            running.draining = running.draining.saturating_sub(1);
+            running.end = running
+                .end
+                .map(|end| end.max(now + self.parameters.drain_tail));
+        }
     }
 
     fn end_kernels(&mut self, now: Time) {
@@ -287,7 +335,8 @@ impl Dispatcher {
         let mut index = 0;
         while index < self.state.running.len() {
             let running = &self.state.running[index];
-            let Some(end) = running.end.filter(|end| *end <= now) else {
+            let ended = running.draining == 0;
+            let Some(end) = running.end.filter(|end| ended && *end <= now) else {
                 index += 1;
                 continue;
             };
@@ -355,6 +404,8 @@ impl Dispatcher {
                 start: now,
                 first,
                 end: (blocks == 0).then_some(first + self.parameters.finish),
+                draining: 0,
+                users: Vec::new(),
                 counters: Counters::default(),
             });
         }
@@ -376,7 +427,10 @@ impl Dispatcher {
             self.state.slots[sm as usize].take(running.launch, &running.needs);
             let to = PartitionId(self.parameters.first_sm + sm);
             outbox.send(self.parameters.start, to, now, Bytes(64), message);
-            self.state.next_send = now + self.parameters.interval;
+            // The first blocks go to all SMs at once.
+            if running.sent >= u64::from(self.parameters.sms) {
+                self.state.next_send = now + self.parameters.interval;
+            }
         }
     }
 
@@ -400,7 +454,7 @@ impl Dispatcher {
     fn next_action(&self) -> Time {
         let mut next = Time::NEVER;
         for running in &self.state.running {
-            if let Some(end) = running.end {
+            if let Some(end) = running.end.filter(|_| running.draining == 0) {
                 next = next.min(end);
             }
         }

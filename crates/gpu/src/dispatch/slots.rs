@@ -78,7 +78,12 @@ impl BlockNeeds {
         } else {
             limits.registers / limits.sub_cores / of_warp * limits.sub_cores / warps
         };
-        let by_shared = match limits.shared.checked_div(shared) {
+        // A division that the kernel prefers bounds its blocks, but one always fits.
+        let set_aside = match launch.carveout {
+            Some(preferred) => preferred.max(shared).min(limits.shared),
+            None => limits.shared,
+        };
+        let by_shared = match set_aside.checked_div(shared) {
             Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
             None => limits.blocks,
         };

@@ -115,6 +115,7 @@ pub(super) fn build(
             link("forget", gmmu, slices, hop, None),
         ]
     });
+    let drained = link("drained", slices, dispatcher, config.dispatch.latency, None);
     let topology = builder.build()?;
     if topology.epoch() >= clock.duration(Cycles(u64::from(u16::MAX))) {
         return Err(GpuError::Config(ConfigError::impossible(
@@ -131,7 +132,12 @@ pub(super) fn build(
         first_slice: topology.id(slices, 0).0,
         pager: gmmu.map(|gmmu| topology.id(gmmu, 0)),
     };
-    let home = Home::new(config.l2.slices);
+    let home = Home::new(
+        config.l2.slices,
+        config.l2.region.0,
+        config.l2.region_slices,
+        config.l2.piece.0,
+    );
     let header = network.header.0;
     let wiring = Wiring {
         request,
@@ -139,6 +145,8 @@ pub(super) fn build(
         slices: places.first_slice,
         dispatcher: places.dispatcher,
         header,
+        atomic: network.atomic.0,
+        atomic_lane: network.atomic_lane.0,
     };
     let uvm = &config.uvm;
     let translation = match (managed, hops, places.pager) {
@@ -169,6 +177,7 @@ pub(super) fn build(
     let slice_parameters = Arc::new(SliceParameters {
         timed,
         reply,
+        drained,
         header,
         hit: cycles(l2.hit_latency),
         atomic: cycles(l2.atomic_latency),
@@ -182,9 +191,18 @@ pub(super) fn build(
         burst: (config.dram.burst.0 / SECTOR) as u32,
         halves: l2.partitions,
         slices: l2.slices,
+        home,
         first_sm: places.first_sm,
         sms: config.device.sms,
         dram: DramParameters::new(config)?,
+        request: if timed {
+            config.l2.clock.duration(Cycles(1))
+        } else {
+            Duration::ZERO
+        },
+        merge: cycles(l2.merge),
+        groups: config.device.gpcs,
+        spread: cycles(network.spread),
         sector: if timed {
             bandwidth(config.l2.bytes_per_cycle, config.l2.clock).time_for(Bytes(SECTOR))
         } else {
@@ -200,6 +218,14 @@ pub(super) fn build(
         interval: config.dispatch.interval,
         launch: cycles(config.launch.start),
         finish: cycles(config.launch.finish),
+        finish_sm: if timed {
+            config.launch.finish_sm
+        } else {
+            Duration::ZERO
+        },
+        drain: timed.then_some(control),
+        drain_tail: cycles(config.launch.finish).max(clock.duration(Cycles(300)))
+            - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
         empty: options.cold_caches.then_some(control),

@@ -31,7 +31,7 @@ use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, LINE, PAGE};
+use crate::memory::{Contents, LINE, PAGE, SECTOR};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
@@ -223,17 +223,17 @@ impl Gpu {
         plan
     }
 
-    /// Ways of L1 that a launch leaves: shared memory takes the smallest division that holds as
-    /// many blocks as fit otherwise.
+    /// Ways of L1 that a launch leaves: shared memory takes the smallest division that holds what
+    /// the kernel prefers, or as many blocks as fit otherwise.
     pub(super) fn l1_ways(&self, launch: &Launch) -> u32 {
         let limits = SmLimits::new(&self.config);
         let needs = BlockNeeds::new(launch, &limits);
         let kernel = launch.kernel();
         let own = u64::from(launch.shared() - kernel.shared_reserved);
-        let wanted = if own == 0 {
-            needs.shared
-        } else {
-            needs.shared * u64::from(needs.most.max(1))
+        let wanted = match launch.carveout {
+            Some(preferred) => preferred.max(needs.shared),
+            None if own == 0 => needs.shared,
+            None => needs.shared * u64::from(needs.most.max(1)),
         };
         let sm = &self.config.sm;
         let carve_out = sm.shared_carveouts.iter().map(|size| size.0);
@@ -271,11 +271,22 @@ impl Gpu {
         }
         let all = self.slice_counts();
         let before = std::mem::replace(&mut self.counted, all);
-        let own = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
+        let mut sectors = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
+        let mut read = 0;
+        let cold = self.options.cold_caches;
+        for record in records.iter() {
+            // Every GPC reads the code of a launch, and one half of L2 has it of the other.
+            let code = self.launches.get(record.launch.0);
+            let code = code.map_or(0, |context| context.launch.code().len() as u64 * 16);
+            sectors += code.div_ceil(SECTOR) * (u64::from(self.config.device.gpcs) + 1);
+            if cold {
+                read += code + self.config.launch.dram_bytes.0;
+            }
+        }
         let counters = &mut records[0].counters;
-        counters.l2_sectors = all.sectors - before.sectors + own;
+        counters.l2_sectors = all.sectors - before.sectors + sectors;
         counters.l2_sector_hits = all.hits - before.hits;
-        counters.dram_bytes_read = all.read - before.read;
+        counters.dram_bytes_read = all.read - before.read + read;
         counters.dram_bytes_written = all.written - before.written;
     }
 

@@ -97,6 +97,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.grid,
         launch.block,
         launch.dynamic_shared,
+        launch.carveout,
         launch.stack,
         launch.environment,
     ));
@@ -109,7 +110,7 @@ fn load_launch(
     module: &dyn Fn(u64) -> Option<Arc<Module>>,
 ) -> Result<LaunchContext, GpuError> {
     let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
-    let (grid, block, dynamic_shared, stack, environment) = reader.read()?;
+    let (grid, block, dynamic_shared, carveout, stack, environment) = reader.read()?;
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
     let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
@@ -127,6 +128,7 @@ fn load_launch(
             grid,
             block,
             dynamic_shared,
+            carveout,
             stack,
             arguments,
             queue,

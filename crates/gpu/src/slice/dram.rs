@@ -70,6 +70,9 @@ pub struct DramParameters {
     latency: Duration,
     row_hit_saves: Duration,
     row_cycle: Duration,
+    row_interval: Duration,
+    refresh: Duration,
+    refresh_interval: Duration,
     turnaround: Duration,
     /// How long a sector takes on the bus.
     sector: Duration,
@@ -117,6 +120,9 @@ impl DramParameters {
             latency: clock.duration(dram.latency),
             row_hit_saves: dram.row_hit_saves,
             row_cycle: dram.row_cycle,
+            row_interval: dram.row_interval,
+            refresh: dram.refresh,
+            refresh_interval: dram.refresh_interval,
             turnaround: dram.turnaround,
             sector: match back_end {
                 BackEnd::Simple => Duration(share.0 * 100 / u64::from(dram.efficiency.max(1))),
@@ -126,6 +132,21 @@ impl DramParameters {
             lines_per_row: (dram.row.0 / LINE).max(1) * slices,
             timing: timing.clone(),
         })
+    }
+}
+
+impl DramParameters {
+    /// The first instant from `at` on in which the channel is not refreshed; channels take turns.
+    fn after_refresh(&self, at: Time, phase: Duration) -> Time {
+        if self.refresh_interval == Duration::ZERO {
+            return at;
+        }
+        let inside = (at + phase).0 % self.refresh_interval.0;
+        if inside < self.refresh.0 {
+            at + Duration(self.refresh.0 - inside)
+        } else {
+            at
+        }
     }
 }
 
@@ -144,10 +165,12 @@ struct Bank {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Dram {
     banks: Vec<Bank>,
+    /// How far ahead of the first channel it is with its refreshes.
+    phase: Duration,
     /// When the bus is free.
     bus: Time,
     writing: bool,
-    /// The last four activations.
+    /// The last four activations; `simple` keeps in the last when another is possible.
     activations: [Time; 4],
     /// Accesses that found their row open.
     pub row_hits: u64,
@@ -156,11 +179,13 @@ pub struct Dram {
 }
 
 impl Dram {
-    /// An idle channel.
+    /// An idle channel, by its number among so many.
     #[must_use]
-    pub fn new(parameters: &DramParameters) -> Self {
+    pub fn new(parameters: &DramParameters, number: u32, count: u32) -> Self {
+        let interval = parameters.refresh_interval.0;
         Self {
             banks: vec![Bank::default(); parameters.banks as usize],
+            phase: Duration(interval * u64::from(number) / u64::from(count.max(1))),
             ..Self::default()
         }
     }
@@ -214,6 +239,7 @@ impl Dram {
         transfer: Duration,
         turn: bool,
     ) -> Time {
+        let at = parameters.after_refresh(at, self.phase);
         let bank = &mut self.banks[bank];
         let mut begin = at;
         let mut latency = parameters.latency;
@@ -221,13 +247,14 @@ impl Dram {
             begin = begin.max(bank.column);
             latency = Duration(latency.0.saturating_sub(parameters.row_hit_saves.0));
         } else {
-            begin = begin.max(bank.activate);
+            begin = begin.max(bank.activate).max(self.activations[3]);
+            self.activations[3] = begin.max(at) + parameters.row_interval;
             bank.activate = begin + parameters.row_cycle;
             bank.column = begin;
             bank.row = row;
         }
         // Waiting for a bank leaves the bus to others: the bus counts work, not gaps.
-        let slot = self.bus.max(at);
+        let slot = parameters.after_refresh(self.bus.max(at), self.phase);
         self.bus = slot + transfer;
         if turn {
             self.bus += parameters.turnaround;
@@ -306,7 +333,7 @@ mod tests {
     /// When the last of many accesses is done, in nanoseconds, and the share of row hits.
     fn stream(back_end: &str, stride: u64) -> (u64, u64) {
         let parameters = parameters(back_end);
-        let mut dram = Dram::new(&parameters);
+        let mut dram = Dram::new(&parameters, 3, 96);
         let mut last = Time::ZERO;
         for access in 0..2000 {
             last = last.max(dram.access(&parameters, Time::ZERO, access * stride, 2, false));

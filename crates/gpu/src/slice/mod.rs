@@ -8,12 +8,15 @@
 //! the DRAM channel behind it. Where the cache has two halves, each half keeps copies of lines
 //! whose home is in the other one, for its own SMs. A copy lies in the slice of the other half at
 //! the same place; as both halves do this alike, the copy is booked in the home slice itself, under
-//! a key of its own, and no message passes between halves.
+//! a key of its own, and no message passes between halves. SMs of a group that want the same sectors
+//! at about the same time reach a slice with one request, and the answer goes to all of them
+//! (`merge`).
 //!
 //! Start reading at [`L2Slice::run`], then [`L2Slice::read`].
 
 mod dram;
 mod dram_timing;
+mod merge;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use dram::Dram;
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
 
-use crate::cache::{Evicted, SectorCache};
+use crate::cache::{Evicted, SectorCache, mix};
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
 use crate::sm::timing::CODE_LINES;
@@ -45,6 +48,8 @@ pub struct SliceParameters {
     pub timed: bool,
     /// Slice to SM.
     pub reply: LinkId,
+    /// Slice to dispatcher.
+    pub drained: LinkId,
     /// Bytes around the payload of a packet.
     pub header: u64,
     /// From accepting a read that hits to its answer.
@@ -55,9 +60,17 @@ pub struct SliceParameters {
     pub far: Duration,
     /// How long the slice is busy with one sector.
     pub sector: Duration,
-    /// How long it is busy with a sector that is written.
+    /// How long it is busy with one request at least.
+    pub request: Duration,
+    /// How long after a read its answer serves others of the same group.
+    pub merge: Duration,
+    /// Groups of SMs.
+    pub groups: u32,
+    /// How much longer the longest way between a group and a slice is than the shortest.
+    pub spread: Duration,
+    /// How long a sector takes that is written into it, by an SM or from DRAM.
     pub write_sector: Duration,
-    /// How long it is busy with a sector that is written in part.
+    /// How long it is busy with a request that writes sectors in part, besides the sectors.
     pub write_part: Duration,
     /// How long it is busy with a sector of an atomic.
     pub atomic_sector: Duration,
@@ -73,6 +86,8 @@ pub struct SliceParameters {
     pub halves: u32,
     /// Slices of the cache.
     pub slices: u32,
+    /// Which slice an address belongs to.
+    pub home: Home,
     /// Number of the first SM's partition.
     pub first_sm: u32,
     /// SMs.
@@ -112,12 +127,17 @@ pub struct L2Slice {
     number: u32,
     /// Which half it is in.
     half: u32,
+    /// How much longer the way to each group is than the shortest.
+    distances: Vec<Duration>,
     tags: SectorCache,
     dram: Dram,
     /// When the slice has passed on what came before.
     free: Time,
+    /// When everything that came before is written into it.
+    written: Time,
     /// When its atomic unit has.
     atomic_free: Time,
+    recent: merge::Recent,
     replies: BinaryHeap<Reverse<Reply>>,
     sequence: u64,
     stats: SliceStats,
@@ -132,16 +152,22 @@ impl L2Slice {
         } else {
             (0, 0)
         };
+        let distances = (0..parameters.groups.max(1))
+            .map(|group| way(&parameters, number, group))
+            .collect();
         Self {
             number,
             half: number * parameters.halves / parameters.slices.max(1),
+            distances,
             tags: SectorCache::new(sets, ways),
-            dram: Dram::new(&parameters.dram),
+            dram: Dram::new(&parameters.dram, number, parameters.slices),
             parameters,
             contents,
             log: Log::default(),
             free: Time::ZERO,
+            written: Time::ZERO,
             atomic_free: Time::ZERO,
+            recent: merge::Recent::default(),
             replies: BinaryHeap::new(),
             sequence: 0,
             stats: SliceStats::default(),
@@ -186,9 +212,24 @@ impl L2Slice {
                     sectors,
                     miss,
                 } => {
-                    let at = self.read(line, sectors, self.is_far(sender), due);
+                    let group = self.group(sender);
+                    let done = Message::ReadDone { miss };
+                    let way = self.distances[group as usize];
+                    if let Some(at) = self.recent.find(line, sectors, group, due) {
+                        // The answer is copied where the group branches off.
+                        self.stats
+                            .merged_sectors
+                            .add(u64::from(sectors.count_ones()));
+                        self.reply(sender, at, 0, done);
+                        continue;
+                    }
+                    let at = self.read(line, sectors, self.is_far(sender), due) + way;
                     let payload = SECTOR as u32 * sectors.count_ones();
-                    self.reply(sender, at, payload, Message::ReadDone { miss });
+                    self.reply(sender, at, payload, done);
+                    let merge = self.parameters.merge;
+                    if merge.0 > 0 {
+                        self.recent.add(line, sectors, group, at, due + merge);
+                    }
                 }
                 Message::Write {
                     line,
@@ -201,8 +242,15 @@ impl L2Slice {
                     }
                     self.write(line, sectors, partial, due);
                 }
-                Message::Empty => self.tags.clear(),
                 Message::Forget { first, count } => self.forget(first, count),
+                Message::Drain { launch } => {
+                    let at = due.max(self.written);
+                    self.reply(sender, at, 0, Message::Drained { launch });
+                }
+                Message::Empty => {
+                    self.tags.clear();
+                    self.recent = merge::Recent::default();
+                }
                 other => panic!("a slice was sent {other:?}"),
             }
         }
@@ -214,7 +262,11 @@ impl L2Slice {
             };
             let size = Bytes(self.parameters.header + u64::from(reply.payload));
             let at = reply.at.max(window.start);
-            outbox.send(self.parameters.reply, reply.to, at, size, reply.message);
+            let link = match reply.message {
+                Message::Drained { .. } => self.parameters.drained,
+                _ => self.parameters.reply,
+            };
+            outbox.send(link, reply.to, at, size, reply.message);
         }
         match self.replies.peek() {
             Some(Reverse(first)) => Wake::At(first.at),
@@ -225,7 +277,7 @@ impl L2Slice {
     /// Pages have left the device: nothing of them is cached here any more. What was written went
     /// along with them.
     fn forget(&mut self, first: u64, count: u32) {
-        let home = Home::new(self.parameters.slices);
+        let home = self.parameters.home;
         let lines = PAGE / LINE;
         for line in first * lines..(first + u64::from(count)) * lines {
             if home.slice(line * LINE) == self.number {
@@ -242,10 +294,18 @@ impl L2Slice {
         number.saturating_mul(p.halves) / p.sms.max(1) != self.half
     }
 
+    /// The group of SMs that a sender is in.
+    fn group(&self, sender: PartitionId) -> u32 {
+        // SMs are dealt to groups in pairs.
+        let p = &self.parameters;
+        sender.0.wrapping_sub(p.first_sm) / 2 % p.groups.max(1)
+    }
+
     /// Keeps the slice busy for some sectors, and says when it begins with them.
     fn occupy(&mut self, due: Time, sectors: u32) -> Time {
         let begin = due.max(self.free);
-        self.free = begin + self.parameters.sector * u64::from(sectors);
+        let p = &self.parameters;
+        self.free = begin + p.request.max(p.sector * u64::from(sectors));
         begin
     }
 
@@ -335,7 +395,10 @@ impl L2Slice {
         if missing != 0 {
             let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
             let count = fetched.count_ones();
-            at = at.max(self.dram(hit, line, count, false));
+            let filled = self.dram(hit, line, count, false);
+            let p = &self.parameters;
+            self.written = hit.max(self.written) + p.write_sector * u64::from(count);
+            at = at.max(filled).max(self.written);
             let known = self.tags.line_mut(place);
             known.present |= fetched;
             known.partial &= !fetched;
@@ -358,7 +421,12 @@ impl L2Slice {
         let in_part = u64::from((sectors & partial).count_ones());
         let begin = due.max(self.free);
         let p = &self.parameters;
-        self.free = begin + p.write_sector * (u64::from(count) - in_part) + p.write_part * in_part;
+        let mut busy = p.write_sector * u64::from(count);
+        if in_part > 0 {
+            busy += p.write_part;
+        }
+        self.free = begin + p.request;
+        self.written = begin.max(self.written) + busy;
         self.stats.written_sectors.add(u64::from(count));
         self.mark_written(line, sectors, partial, begin);
     }
@@ -443,7 +511,7 @@ impl L2Slice {
                 let begin = self.occupy(due, 1);
                 let (at, hits) = self.look_up(line, sector, self.is_far(sender), begin);
                 self.stats.strong_hits.add(u64::from(hits));
-                at
+                at + self.distances[self.group(sender) as usize]
             }
             StrongAction::Store => {
                 let begin = self.occupy(due, 1);
@@ -453,11 +521,16 @@ impl L2Slice {
                 begin + self.parameters.hit
             }
             StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
+                // Lanes that want the same word come one after the other, each as a sector of its
+                // own.
                 let p = &self.parameters;
-                let busy = match most_alike(&request.lanes) {
-                    1 => p.atomic_sector,
-                    lanes => p.atomic_sector.max(p.atomic_lane * u64::from(lanes)),
-                };
+                let rounds = u64::from(most_alike(&request.lanes));
+                let mut busy = p.atomic_sector * rounds;
+                if rounds > 1 {
+                    busy = busy.max(p.atomic_lane * rounds);
+                }
+                self.stats.strong_sectors.add(rounds - 1);
+                self.stats.strong_hits.add(rounds - 1);
                 let latency = p.atomic;
                 let begin = due.max(self.atomic_free);
                 self.atomic_free = begin + busy;
@@ -504,7 +577,8 @@ impl L2Slice {
 
     /// Writes what is not in contents. The log is empty between epochs.
     pub fn save(&self, writer: &mut Writer<'_>) {
-        writer.write(&(self.free, self.atomic_free, self.sequence));
+        writer.write(&(self.free, self.written, self.atomic_free, self.sequence));
+        writer.write(&self.recent);
         writer.write(&self.stats);
         self.save_cache(writer);
         let mut replies: Vec<&Reply> = self.replies.iter().map(|reply| &reply.0).collect();
@@ -523,7 +597,8 @@ impl L2Slice {
     /// # Errors
     /// If the bytes are not what `save` wrote.
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
-        (self.free, self.atomic_free, self.sequence) = reader.read()?;
+        (self.free, self.written, self.atomic_free, self.sequence) = reader.read()?;
+        self.recent = reader.read()?;
         self.stats = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;
@@ -553,6 +628,14 @@ impl L2Slice {
         self.dram = dram;
         Ok(())
     }
+}
+
+/// How much longer the way between a slice and a group of SMs is than the shortest. Where both lie
+/// is not known: the ways are spread evenly and each pair has one of its own.
+fn way(parameters: &SliceParameters, slice: u32, group: u32) -> Duration {
+    let mixed = mix((u64::from(slice) << 32) | (u64::from(group) + 1));
+    let share = (u128::from(mixed) * u128::from(parameters.spread.0 + 1)) >> 64;
+    Duration(share as u64)
 }
 
 /// The most lanes that want one word.

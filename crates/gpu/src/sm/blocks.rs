@@ -30,6 +30,8 @@ impl Sm {
             .iter()
             .position(Option::is_none)
             .expect("the dispatcher counts block slots");
+        let sms = u64::from(self.parameters.sms.max(1));
+        self.port.share = (context.launch.blocks().min(sms) * 256 / sms).max(1) as u32;
         let [x, y, _] = context.launch.grid.map(u64::from);
         let mut identity = context.identity(self.parameters.sms);
         identity.block = [
@@ -87,7 +89,7 @@ impl Sm {
         }));
         if let Issue::Timing(timing) = &mut self.issue {
             let alone = self.present.len() == 1;
-            timing.start_block(&context, alone, self.parameters.cold);
+            timing.start_block(&context, alone, self.parameters.cold, now.cycle);
             let native = context.launch.module.native;
             for warp in &warps {
                 let of = &self.warps[usize::from(*warp)];

@@ -103,6 +103,10 @@ pub struct Wiring {
     pub dispatcher: PartitionId,
     /// Bytes around the payload of a packet.
     pub header: u64,
+    /// Bytes that stand for a sector of an atomic.
+    pub atomic: u64,
+    /// Bytes that stand for each of its lanes.
+    pub atomic_lane: u64,
 }
 
 /// Allocations that were looked up lately.
@@ -130,6 +134,8 @@ pub struct Port {
     pub wiring: Wiring,
     /// The translation of managed pages.
     pub(super) translation: Option<Box<Translation>>,
+    /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
+    pub share: u32,
     ranges: RangeCache,
     /// Sector bytes of the access being carried out.
     pub buffer: Box<[SectorBytes; LANES]>,
@@ -162,6 +168,7 @@ impl Port {
             home,
             wiring,
             translation: translation.map(|wiring| Box::new(Translation::new(wiring))),
+            share: 256,
             ranges: RangeCache::default(),
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],
@@ -287,8 +294,10 @@ impl Port {
         let payload = match request.action {
             StrongAction::Load => 0,
             StrongAction::Store => u64::from(request.mask.count_ones()),
-            StrongAction::Atomic(_, kind) | StrongAction::Reduce(_, kind) => {
-                u64::from(kind.bytes()) * request.lanes.len() as u64
+            StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
+                // The way out is shared by the SMs of a GPC: one that is alone has it all.
+                let whole = self.wiring.atomic_lane * request.lanes.len() as u64;
+                ((self.wiring.atomic + whole) * u64::from(self.share) / 256).max(48)
             }
         };
         let slice = PartitionId(self.wiring.slices + self.home.slice(request.sector * SECTOR));

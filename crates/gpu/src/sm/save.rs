@@ -22,7 +22,7 @@ impl Sm {
         writer.write(&self.port.transactions);
         writer.write(&self.printed);
         writer.write(&(self.printed_bytes as u64, self.prints, self.progress));
-        writer.write(&(self.barrier_release, self.fence_due));
+        writer.write(&(self.barrier_release, self.fence_due, self.port.share));
         writer.write(&self.stats);
         let translation = self.port.translation.as_ref();
         writer.write(&translation.map(|translation| translation.saved()));
@@ -76,7 +76,7 @@ impl Sm {
         let (printed_bytes, prints, progress): (u64, u64, u64) = reader.read()?;
         self.printed_bytes = printed_bytes as usize;
         (self.prints, self.progress) = (prints, progress);
-        (self.barrier_release, self.fence_due) = reader.read()?;
+        (self.barrier_release, self.fence_due, self.port.share) = reader.read()?;
         self.stats = reader.read()?;
         let translation: Option<super::translation::Saved> = reader.read()?;
         if let (Some(own), Some(saved)) = (&mut self.port.translation, translation) {

@@ -2,12 +2,15 @@
 //!
 //! A sub-core has a small instruction cache with a stream buffer that runs ahead of misses; the SM
 //! has a larger one, and L2 is behind it. The small ones are empty when a kernel comes to an SM that
-//! has no other; the larger one keeps the code of modules. Constants have one small cache an SM, and
-//! behind it a larger one that always has them: a kernel brings its constants along.
+//! has no other; the larger one keeps the code of modules, and a launch brings its kernel's code
+//! there ahead of the first block, line after line (what functions outside of the kernel need comes
+//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one that
+//! always has them: a kernel brings its constants along.
 //!
 //! Start reading at [`Fetch::line`].
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -93,11 +96,24 @@ pub(in crate::sm) struct Fetch {
     pub waiting: u64,
     /// What is to be asked of L2.
     pub wanted: Vec<Wanted>,
+    /// Code that came with launches.
+    brought: Vec<Brought>,
     per_line: u32,
     latency: u64,
     ahead: u32,
+    launch_code: u64,
+    launch_line: u64,
     constant_lines: usize,
     constant_miss: u64,
+}
+
+/// Code that a launch brought along, in this SM's numbering.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Brought {
+    first: u32,
+    lines: u32,
+    /// When its first line is there.
+    from: u64,
 }
 
 impl Fetch {
@@ -113,37 +129,63 @@ impl Fetch {
             constants: Vec::new(),
             waiting: 0,
             wanted: Vec::new(),
+            brought: Vec::new(),
             per_line: parameters.instructions_per_line,
             latency: parameters.l1i_latency,
             ahead: parameters.prefetch,
+            launch_code: parameters.launch_code,
+            launch_line: parameters.launch_line,
             constant_lines: parameters.constant_lines,
             constant_miss: parameters.constant_miss,
         }
     }
 
-    /// The first block of a launch has come; `alone` if no other launch is here, `cold` if it must
-    /// find nothing.
-    pub fn start(&mut self, module: u64, instructions: usize, alone: bool, cold: bool) {
+    /// The first block of a launch has come in a cycle; `instructions` of its module, of which the
+    /// kernel has those of `kernel`; `alone` if no other launch is here, `cold` if it must find
+    /// nothing.
+    pub fn start(
+        &mut self,
+        module: u64,
+        instructions: usize,
+        kernel: Range<u32>,
+        alone: bool,
+        cold: bool,
+        cycle: u64,
+    ) {
         if alone {
             self.l0.iter_mut().for_each(Lines::clear);
             self.constants.clear();
             if cold || self.spaces.len() >= MODULES {
                 self.l1.clear();
                 self.spaces.clear();
+                self.brought.clear();
             }
         }
-        if self.spaces.iter().any(|space| space.module == module) {
+        let known = self.spaces.iter().find(|space| space.module == module);
+        let first = match known {
+            Some(space) => space.first,
+            None => {
+                let last = self.spaces.last();
+                let first = last.map_or(0, |space| space.first + space.lines);
+                self.spaces.push(Space {
+                    module,
+                    first,
+                    lines: (instructions as u32).div_ceil(self.per_line) + 1,
+                    address: CODE_LINES + (module << 24),
+                });
+                first
+            }
+        };
+        let begin = first + kernel.start / self.per_line;
+        if self.brought.iter().any(|brought| brought.first == begin) {
             return;
         }
-        let first = self
-            .spaces
-            .last()
-            .map_or(0, |space| space.first + space.lines);
-        self.spaces.push(Space {
-            module,
-            first,
-            lines: (instructions as u32).div_ceil(self.per_line) + 1,
-            address: CODE_LINES + (module << 24),
+        // More than the cache holds is not kept.
+        let lines = kernel.end.div_ceil(self.per_line) - kernel.start / self.per_line;
+        self.brought.push(Brought {
+            first: begin,
+            lines: lines.min(self.l1.capacity as u32),
+            from: cycle + self.launch_code,
         });
     }
 
@@ -197,6 +239,16 @@ impl Fetch {
         else {
             return;
         };
+        let brought = self
+            .brought
+            .iter()
+            .find(|brought| line.wrapping_sub(brought.first) < brought.lines);
+        if let Some(brought) = brought {
+            let there = brought.from + u64::from(line - brought.first) * self.launch_line;
+            let at = there.max(cycle) + self.latency;
+            self.l0[sub_core].put(line, at);
+            return;
+        }
         let at = match self.l1.get(line) {
             ABSENT => {
                 let address = space.address + u64::from(line - space.first);
@@ -262,24 +314,39 @@ mod tests {
     #[test]
     fn a_stream_of_code_waits_once() {
         let mut fetch = fetch();
-        fetch.start(3, 1000, true, false);
+        fetch.start(3, 1000, 0..0, true, false, 0);
         let line = fetch.number(3, 0);
         assert_eq!(fetch.line(0, line, 10), PENDING);
         assert_eq!(fetch.wanted.len(), 9, "the line and eight after it");
         for wanted in std::mem::take(&mut fetch.wanted) {
             fetch.arrived(wanted, 300);
         }
-        assert_eq!(fetch.line(0, line, 320), 320);
-        assert!(fetch.line(0, line + 1, 330) <= 330);
+        let there = fetch.line(0, line, 320);
+        assert!((301..400).contains(&there), "{there}");
+        assert!(fetch.line(0, line + 1, 400) <= 400);
         assert_eq!(fetch.wanted.len(), 1, "the stream goes on");
         // Another sub-core finds the line in the SM's cache.
-        assert_eq!(fetch.line(1, line, 400), 440);
+        assert_eq!(fetch.line(1, line, 500), 500 + fetch.latency);
+    }
+
+    #[test]
+    fn a_launch_brings_its_code_along() {
+        let mut fetch = fetch();
+        fetch.start(3, 1000, 80..160, true, true, 50);
+        let line = fetch.number(3, 80);
+        let there = fetch.line(0, line, 60);
+        assert_eq!(there, 50 + fetch.launch_code + fetch.latency);
+        assert!(fetch.wanted.is_empty(), "nothing is asked of L2");
+        assert_eq!(fetch.line(0, fetch.number(3, 800), 60), PENDING);
+        // The same kernel again finds it there.
+        fetch.start(3, 1000, 80..160, true, false, 5000);
+        assert_eq!(fetch.line(1, line, 5001), 5001 + fetch.latency);
     }
 
     #[test]
     fn constants_are_kept() {
         let mut fetch = fetch();
-        fetch.start(3, 1000, true, false);
+        fetch.start(3, 1000, 0..1000, true, false, 0);
         let there = fetch.constant(3, 5, 100);
         assert!(there > 100);
         assert_eq!(fetch.constant(3, 5, 200), there);

@@ -8,6 +8,7 @@ use lockstep_units::{Clock, Cycle};
 use super::load_store::{Access, LineSet, Manner};
 use super::stall::Reason;
 use super::{NO_GROUP, PENDING, SubCore, board};
+use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
@@ -225,7 +226,7 @@ impl Sm {
         }
         match step.kind {
             Kind::Flow if taken && !step.free => {
-                stall = stall.max(parameters.branch_latency);
+                stall = stall.max(u64::from(step.latency));
                 reason = Reason::BranchResolving;
                 board.line = 0;
             }
@@ -301,11 +302,15 @@ impl Sm {
                 atomic: true,
             } => u64::from(2 * passes + conflicts),
             Traffic::Shared { passes, .. } => u64::from(passes),
-            Traffic::Global { .. } | Traffic::Local { .. } => {
+            Traffic::Global { write } | Traffic::Local { write } => {
                 let lines = lines.as_ref().map_or(0, LineSet::len) + usize::from(done.strong_lines);
-                (lines as u64)
-                    .div_ceil(parameters.l1_lines_per_cycle)
-                    .max(1)
+                let passes = (lines as u64).div_ceil(parameters.l1_lines_per_cycle);
+                let bytes = if write {
+                    self.port.found.sectors().len() as u64 * SECTOR
+                } else {
+                    0
+                };
+                passes.max(bytes.div_ceil(parameters.store_bytes)).max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };

@@ -3,8 +3,8 @@
 //! A memory instruction waits in the queue of its sub-core, has its addresses made there, and is
 //! taken by the one pipe that the sub-cores share: shared memory and L1 are the same memory. A
 //! line, or a pass over the banks, takes that pipe for a cycle. L1 holds sectored lines, writes
-//! through (the threads' own memory excepted) and lets any number of misses run, up to a limit
-//! over which no further memory instruction issues.
+//! through and lets any number of misses run, up to a limit over which no further memory
+//! instruction issues. Stores of a warp to sectors that its last store went to leave together.
 //!
 //! Times are decided when an instruction issues: pipes are reserved in the order of issue.
 //!
@@ -26,6 +26,9 @@ use crate::sm::{Issue, Sm};
 /// Sectors of a line.
 const SECTORS: u64 = LINE / SECTOR;
 
+/// Stores that later ones may join.
+const STORES: usize = 32;
+
 /// Parts of a cycle in which arriving bytes are counted.
 const FINE: u64 = 256;
 
@@ -43,6 +46,8 @@ pub(in crate::sm) struct LoadStore {
     passes: u64,
     /// When everything that has come from L2 is written, in parts of cycles.
     ingress: u64,
+    /// The last stores that left: line, sectors, when.
+    left: [(u64, u8, u64); STORES],
     l1: SectorCache,
     misses: Misses,
     /// Translation lets no memory instruction issue.
@@ -62,6 +67,7 @@ pub(in crate::sm) struct Saved {
     free: u64,
     passes: u64,
     ingress: u64,
+    left: Vec<(u64, u8, u64)>,
     l1: cache::Saved,
     misses: Misses,
 }
@@ -83,6 +89,7 @@ impl LoadStore {
             free: 0,
             passes: 1,
             ingress: 0,
+            left: [(u64::MAX, 0, 0); STORES],
             l1: SectorCache::new(parameters.l1_sets, 0),
             misses: Misses::default(),
             blocked: false,
@@ -99,6 +106,7 @@ impl LoadStore {
             free: self.free,
             passes: self.passes,
             ingress: self.ingress,
+            left: self.left.to_vec(),
             l1: self.l1.saved(),
             misses: self.misses.clone(),
         }
@@ -114,13 +122,17 @@ impl LoadStore {
                 .iter()
                 .all(|q| q.len() == fresh.queues[0].len());
         let l1 = SectorCache::from_saved(&saved.l1, parameters.l1_sets, 1 << 20)?;
-        fits.then_some(Self {
+        if !fits {
+            return None;
+        }
+        Some(Self {
             addresses: saved.addresses,
             queues: saved.queues,
             heads: saved.heads,
             free: saved.free,
             passes: saved.passes,
             ingress: saved.ingress,
+            left: saved.left.try_into().ok()?,
             l1,
             misses: saved.misses,
             ..fresh
@@ -175,6 +187,19 @@ impl LoadStore {
         let drained = self.enter(sub_core, cycle, wait + last * 7 / 8, interval);
         self.passes = last;
         drained
+    }
+
+    /// Which sectors of a store must leave: those that a store shortly before it did not send.
+    #[inline]
+    pub fn join(&mut self, line: u64, sectors: u8, at: u64, window: u64) -> u8 {
+        let place = line as usize % STORES;
+        let (known, sent, when) = self.left[place];
+        if known == line && at < when + window {
+            self.left[place].1 = sent | sectors;
+            return sectors & !sent;
+        }
+        self.left[place] = (line, sectors, at);
+        sectors
     }
 
     /// Bytes arrive from L2; says when they are written.
@@ -239,7 +264,7 @@ pub(in crate::sm) enum Manner {
     LoadPast,
     /// A store to memory that others see.
     Store,
-    /// A store to the threads' own memory, kept until its line leaves.
+    /// A store to the threads' own memory, which L1 keeps beside passing it on.
     StoreOwn,
 }
 
@@ -279,7 +304,8 @@ impl Sm {
                 access.hit
             }
             Manner::StoreOwn => {
-                self.keep_lines(set, access, outbox);
+                self.keep_lines(set);
+                self.store_lines(set, access, outbox);
                 access.hit
             }
         }
@@ -333,13 +359,11 @@ impl Sm {
             let miss = memory.misses.open(line, missing, Owner::Data, chain);
             memory.misses.get_mut(miss).waiters.push(transaction);
             answers += 1;
-            let mut evicted = None;
             if access.manner == Manner::Load {
                 if place.is_none()
-                    && let Some((new, old)) = memory.l1.insert(line)
+                    && let Some((new, _)) = memory.l1.insert(line)
                 {
                     place = Some(new);
-                    evicted = old.filter(|old| old.line.dirty != 0);
                 }
                 if let Some(place) = place {
                     let known = memory.l1.line_mut(place);
@@ -350,9 +374,6 @@ impl Sm {
             }
             let at = access.taken + index as u64;
             self.send_read(line, missing, miss, at, outbox);
-            if let Some(old) = evicted {
-                self.send_write(old.key, old.line.dirty, 0, at, outbox);
-            }
         }
         if let Some(block) = self.blocks[access.block].as_mut() {
             block.counters.l1_sector_hits += u64::from(hits);
@@ -411,34 +432,33 @@ impl Sm {
                 }
             }
             let at = access.taken + index as u64;
-            self.send_write(line, sectors, in_part, at, outbox);
-        }
-    }
-
-    fn keep_lines(&mut self, set: &LineSet, access: &Access, outbox: &mut Outbox<'_, Message>) {
-        for (line, sectors) in set.iter() {
+            let window = self.parameters.store_window;
             let Issue::Timing(timing) = &mut self.issue else {
                 return;
             };
-            let l1 = &mut timing.memory.l1;
-            let mut evicted = None;
-            let place = match l1.find(line) {
-                Some(place) => Some(place),
-                None => l1.insert(line).map(|(place, old)| {
-                    evicted = old.filter(|old| old.line.dirty != 0);
-                    place
-                }),
+            let sectors = if access.manner == Manner::Store {
+                timing.memory.join(line, sectors, at, window)
+            } else {
+                sectors
             };
-            match place {
-                Some(place) => {
-                    let known = l1.line_mut(place);
-                    known.present |= sectors;
-                    known.dirty |= sectors;
-                }
-                None => self.send_write(line, sectors, 0, access.taken, outbox),
+            if sectors != 0 {
+                self.send_write(line, sectors, in_part & sectors, at, outbox);
             }
-            if let Some(old) = evicted {
-                self.send_write(old.key, old.line.dirty, 0, access.taken, outbox);
+        }
+    }
+
+    /// Lines of the threads' own memory that are written are there to be read again.
+    fn keep_lines(&mut self, set: &LineSet) {
+        let Issue::Timing(timing) = &mut self.issue else {
+            return;
+        };
+        let l1 = &mut timing.memory.l1;
+        for (line, sectors) in set.iter() {
+            let place = l1
+                .find(line)
+                .or_else(|| l1.insert(line).map(|(place, _)| place));
+            if let Some(place) = place {
+                l1.line_mut(place).present |= sectors;
             }
         }
     }

@@ -173,13 +173,21 @@ impl Timing {
     }
 
     /// A block has come; `alone` if no other launch is here.
-    pub(super) fn start_block(&mut self, context: &LaunchContext, alone: bool, cold: bool) {
+    pub(super) fn start_block(
+        &mut self,
+        context: &LaunchContext,
+        alone: bool,
+        cold: bool,
+        cycle: u64,
+    ) {
         let launch = context.id.0;
         if self.launch != launch {
             self.launch = launch;
             let instructions = context.launch.module.code.len();
             let module = context.launch.module_id;
-            self.fetch.start(module, instructions, alone, cold);
+            let kernel = context.launch.code();
+            self.fetch
+                .start(module, instructions, kernel, alone, cold, cycle);
             self.memory.start_launch(context.l1_ways, alone);
         }
     }

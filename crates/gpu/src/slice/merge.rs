@@ -1,0 +1,78 @@
+//! Reads of several SMs that reach a slice as one.
+//!
+//! Between the SMs of a group and the slices, requests for sectors that are on their way already
+//! are held back and answered along with the first. Here the slice remembers the last reads and
+//! their answers; a read that finds its own among them takes no time of the slice.
+//!
+//! Left out: room for requests that wait; the number of reads that are remembered stands for it.
+
+use lockstep_units::Time;
+use serde::{Deserialize, Serialize};
+
+/// Reads that are remembered.
+const READS: usize = 32;
+
+/// The last reads of a slice.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Recent {
+    /// Line and group of each.
+    keys: Vec<(u64, u32)>,
+    /// Sectors, when the answer leaves, until when it serves others.
+    reads: Vec<(u8, Time, Time)>,
+    next: u32,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self {
+            keys: vec![(u64::MAX, 0); READS],
+            reads: vec![(0, Time::ZERO, Time::ZERO); READS],
+            next: 0,
+        }
+    }
+}
+
+impl Recent {
+    /// When the answer to an earlier read leaves that serves this one too.
+    #[inline]
+    pub fn find(&self, line: u64, sectors: u8, group: u32, due: Time) -> Option<Time> {
+        let mut found = None;
+        for (key, (has, at, until)) in self.keys.iter().zip(&self.reads) {
+            if *key == (line, group) && sectors & !has == 0 && due < *until {
+                found = Some((*at).max(due));
+            }
+        }
+        found
+    }
+
+    /// Remembers a read.
+    pub fn add(&mut self, line: u64, sectors: u8, group: u32, at: Time, until: Time) {
+        let place = self.next as usize % self.keys.len().max(1);
+        let (Some(key), Some(read)) = (self.keys.get_mut(place), self.reads.get_mut(place)) else {
+            return;
+        };
+        *key = (line, group);
+        *read = (sectors, at, until);
+        self.next = (place as u32 + 1) % READS as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_serves_its_group_until_it_is_forgotten() {
+        let mut recent = Recent::default();
+        recent.add(7, 0b0110, 1, Time(100), Time(300));
+        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
+        assert_eq!(recent.find(7, 0b0010, 1, Time(200)), Some(Time(200)));
+        assert_eq!(recent.find(7, 0b0010, 1, Time(300)), None, "too late");
+        assert_eq!(recent.find(7, 0b0011, 1, Time(50)), None, "a sector more");
+        assert_eq!(recent.find(7, 0b0010, 2, Time(50)), None, "another group");
+        for line in 0..READS as u64 {
+            recent.add(1000 + line, 0xf, 1, Time(100), Time(300));
+        }
+        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), None, "no room");
+    }
+}
