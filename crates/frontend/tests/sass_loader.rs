@@ -226,3 +226,31 @@ proptest! {
         read_all(&bytes);
     }
 }
+
+/// `vprintf` under another name is a function that nobody defines: the module links, and only a call ends.
+#[test]
+fn a_function_that_is_defined_nowhere_stops_who_calls_it() {
+    let mut bytes = SM_90.to_vec();
+    let places: Vec<usize> = (0..bytes.len() - 7)
+        .filter(|at| &bytes[*at..*at + 7] == b"vprintf")
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at] = b'x';
+    }
+    let image = Image::read(&bytes).expect("a cubin");
+    let addresses: Vec<u64> = (1..=image.globals().len() as u64)
+        .map(|n| n << 32)
+        .collect();
+    let module = image.link(&addresses).expect("it links");
+    let (index, _) = module
+        .functions
+        .iter()
+        .find(|(_, name)| name == "xprintf")
+        .expect("it has a place");
+    let operation = &module.code[*index as usize].operation;
+    let lockstep_isa::Operation::Unsupported(sentence) = operation else {
+        panic!("{operation:?} does not stop a kernel");
+    };
+    assert!(sentence.contains("xprintf"), "{sentence}");
+}

@@ -4,7 +4,7 @@ use divan::{Bencher, black_box, counter::ItemsCount};
 use lockstep_isa::{
     Convergence, Instruction, Lanes, Mask, Operand, Operation, Row,
     instruction::{Compute, Shape},
-    lanes::{ConstantBanks, Identity, UniformRegisters},
+    lanes::{ConstantBanks, Identity},
     operand::{PredicateOperand, PredicateRegister},
     ptx::{FAMILIES, Pattern},
 };
@@ -53,7 +53,6 @@ fn find(opcode: &str, modifiers: &[&str]) -> Option<([Compute; 2], u64)> {
 fn run(bencher: Bencher<'_, '_>, compute: Compute, modifiers: u64, execute: Mask) {
     let mut registers = vec![Row::splat(0x3f80_1234); 32];
     let mut predicates = vec![0x5555_5555; 4];
-    let mut uniform = UniformRegisters::default();
     let mut convergence = Convergence::new(Mask::MAX, 0, 0, true);
     let constants = ConstantBanks::default();
     let identity = Identity::default();
@@ -73,7 +72,6 @@ fn run(bencher: Bencher<'_, '_>, compute: Compute, modifiers: u64, execute: Mask
             let mut lanes = Lanes {
                 registers: &mut registers,
                 predicates: &mut predicates,
-                uniform: &mut uniform,
                 convergence: &mut convergence,
                 constants: &constants,
                 identity: &identity,

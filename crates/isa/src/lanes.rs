@@ -6,24 +6,6 @@ use crate::{
     row::{FULL, LANES, Mask, Row},
 };
 
-/// Registers of the uniform datapath of one warp.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct UniformRegisters {
-    /// `UR0` to `UR62`; `URZ` is [`Operand::None`].
-    pub words: Vec<u32>,
-    /// `UP0` to `UP6`, a bit each.
-    pub predicates: u8,
-}
-
-impl Default for UniformRegisters {
-    fn default() -> Self {
-        Self {
-            words: vec![0; 64],
-            predicates: 0,
-        }
-    }
-}
-
 /// Banks of constants of one launch.
 #[derive(Clone, Debug, Default)]
 pub struct ConstantBanks {
@@ -98,8 +80,6 @@ pub struct Lanes<'a> {
     pub registers: &'a mut [Row],
     /// The warp's predicates, a lane mask each.
     pub predicates: &'a mut [Mask],
-    /// Registers of the uniform datapath.
-    pub uniform: &'a mut UniformRegisters,
     /// Convergence barriers, for instructions that move them.
     pub convergence: &'a mut Convergence,
     /// Constants of the launch.
@@ -122,13 +102,6 @@ impl Lanes<'_> {
         let mask = match operand.register {
             PredicateRegister::True => FULL,
             PredicateRegister::Lanes(index) => self.predicates[usize::from(index)],
-            PredicateRegister::Uniform(index) => {
-                if self.uniform.predicates >> index & 1 == 1 {
-                    FULL
-                } else {
-                    0
-                }
-            }
         };
         if operand.negate { !mask } else { mask }
     }
@@ -142,12 +115,6 @@ impl Lanes<'_> {
                 let old = &mut self.predicates[usize::from(index)];
                 *old = (value & self.execute) | (*old & !self.execute);
             }
-            PredicateRegister::Uniform(index) => {
-                if self.execute != 0 {
-                    let bit = u8::from(value & self.execute != 0) << index;
-                    self.uniform.predicates = (self.uniform.predicates & !(1 << index)) | bit;
-                }
-            }
         }
     }
 
@@ -158,9 +125,6 @@ impl Lanes<'_> {
         match operand {
             Operand::None => Row::ZERO,
             Operand::Register(row) => self.registers[usize::from(row + word)],
-            Operand::Uniform(index) => {
-                Row::splat(self.uniform.words[usize::from(index) + usize::from(word)])
-            }
             Operand::Immediate(value) => Row::splat((value >> (32 * word.min(1))) as u32),
             Operand::Constant { bank, offset } => {
                 Row::splat(self.constants.word(bank, offset + 4 * u32::from(word)))
@@ -280,13 +244,5 @@ impl Lanes<'_> {
         }
         self.write(destination, 0, &low);
         self.write(destination, 1, &high);
-    }
-
-    /// Writes a uniform register, if any lane executes.
-    #[inline]
-    pub fn write_uniform(&mut self, destination: Option<u8>, word: u8, value: u32) {
-        if let (Some(index), true) = (destination, self.execute != 0) {
-            self.uniform.words[usize::from(index + word)] = value;
-        }
     }
 }

@@ -6,10 +6,9 @@ pub enum Operand {
     /// Not there; reads as zero. SASS's `RZ` and `URZ` are this.
     #[default]
     None,
-    /// A row of the warp's registers. A 64-bit value sits in this row and the next.
+    /// A row of the warp's registers. A 64-bit value sits in this row and the next. Registers of the
+    /// uniform datapath are rows too, with one value in all lanes.
     Register(u16),
-    /// A register shared by the lanes of a warp (SASS `UR`); 64-bit values take two.
-    Uniform(u8),
     /// A literal; 32-bit users take the low half.
     Immediate(u64),
     /// A word (or two) of a constant bank, at a byte offset.
@@ -77,8 +76,6 @@ pub enum PredicateRegister {
     True,
     /// A predicate of the warp: one bit a lane.
     Lanes(u16),
-    /// A predicate of the uniform datapath: one bit a warp.
-    Uniform(u8),
 }
 
 impl PredicateOperand {

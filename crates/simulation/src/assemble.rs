@@ -47,16 +47,21 @@ impl Assembler {
         Self { programs }
     }
 
-    /// Assembles a text for an architecture (90 for sm_90).
+    /// Assembles texts for an architecture (90 for sm_90). Several are units of one program, which the
+    /// `nvlink` beside the assembler links.
     ///
     /// # Errors
-    /// There is no assembler, or none that takes the text; the sentence is what the last one said.
-    pub fn assemble(&self, text: &str, architecture: u32) -> Result<Assembled, String> {
+    /// There is no assembler, or none that takes the texts; the sentence is what the last one said.
+    pub fn assemble(&self, texts: &[&str], architecture: u32) -> Result<Assembled, String> {
         let mut said = "no `ptxas` was found: put it on PATH, name it in LOCKSTEP_PTXAS, or run \
                         `cargo xtask demo` once, which fetches one"
             .to_owned();
         for program in &self.programs {
-            match assemble_with(program, text, architecture) {
+            let done = match texts {
+                [text] => assemble_with(program, text, architecture, Kind::Whole),
+                units => assemble_units(program, units, architecture),
+            };
+            match done {
                 Ok(assembled) => return Ok(assembled),
                 Err(error) => said = format!("{}: {error}", program.display()),
             }
@@ -77,7 +82,62 @@ fn in_environment(library: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn assemble_with(program: &Path, text: &str, architecture: u32) -> Result<Assembled, String> {
+/// What an assembler is to make.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Code that runs.
+    Whole,
+    /// One unit of several, to be linked.
+    Unit,
+}
+
+/// Each unit by itself, then all together.
+fn assemble_units(program: &Path, units: &[&str], architecture: u32) -> Result<Assembled, String> {
+    let linker = program.with_file_name("nvlink");
+    if !linker.is_file() {
+        return Err(format!(
+            "the program was compiled in {} units that are linked on the device (-rdc=true), and there is no \
+             `nvlink` beside this assembler to link them; compile it with `-arch=sm_{architecture}` so that its \
+             linked machine code can run",
+            units.len()
+        ));
+    }
+    let mut notes = Vec::new();
+    let mut cubins = Vec::new();
+    for unit in units {
+        let assembled = assemble_with(program, unit, architecture, Kind::Unit)?;
+        notes.extend(assembled.notes);
+        cubins.push(assembled.cubin);
+    }
+    notes.dedup();
+    let cubin = in_folder(|folder| {
+        let output = folder.join("out.cubin");
+        let mut command = Command::new(&linker);
+        command
+            .arg(format!("-arch=sm_{architecture}"))
+            .arg("-o")
+            .arg(&output);
+        for (index, cubin) in cubins.iter().enumerate() {
+            let input = folder.join(format!("unit{index}.cubin"));
+            std::fs::write(&input, cubin).map_err(|error| error.to_string())?;
+            command.arg(input);
+        }
+        output_of(&mut command, &output)
+    })?;
+    notes.push(format!(
+        "the PTX of {} units is linked by {}",
+        units.len(),
+        linker.display()
+    ));
+    Ok(Assembled { cubin, notes })
+}
+
+fn assemble_with(
+    program: &Path,
+    text: &str,
+    architecture: u32,
+    kind: Kind,
+) -> Result<Assembled, String> {
     let mut notes = Vec::new();
     let mut text = text.trim_end_matches('\0').to_owned();
     if let Some((target, number)) = directive(&text, ".target sm_")
@@ -90,7 +150,7 @@ fn assemble_with(program: &Path, text: &str, architecture: u32) -> Result<Assemb
             "PTX for sm_{number} is assembled for sm_{architecture}; it uses nothing that sm_{architecture} lacks"
         ));
     }
-    match call(program, &text, architecture) {
+    match call(program, &text, architecture, kind) {
         Err(said) => {
             // The assembler names the newest version that it reads.
             let newest = said
@@ -106,7 +166,7 @@ fn assemble_with(program: &Path, text: &str, architecture: u32) -> Result<Assemb
                 "PTX of version {version} is assembled as version {newest}, the newest that {} reads",
                 program.display()
             ));
-            let cubin = call(program, &text, architecture)?;
+            let cubin = call(program, &text, architecture, kind)?;
             Ok(Assembled { cubin, notes })
         }
         Ok(cubin) => Ok(Assembled { cubin, notes }),
@@ -130,44 +190,50 @@ fn directive(text: &str, name: &str) -> Option<(std::ops::Range<usize>, String)>
     None
 }
 
-/// One call, with its files in a folder of its own that is gone afterwards.
-fn call(program: &Path, text: &str, architecture: u32) -> Result<Vec<u8>, String> {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let number = CALLS.fetch_add(1, Ordering::Relaxed);
+/// One call of an assembler.
+fn call(program: &Path, text: &str, architecture: u32, kind: Kind) -> Result<Vec<u8>, String> {
+    in_folder(|folder| {
+        let (input, output) = (folder.join("in.ptx"), folder.join("out.cubin"));
+        std::fs::write(&input, text).map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command
+            .arg(format!("-arch=sm_{architecture}"))
+            .arg("-o")
+            .arg(&output)
+            .arg(&input);
+        if let Kind::Unit = kind {
+            command.arg("-c");
+        }
+        output_of(&mut command, &output)
+    })
+}
+
+/// Work with files, in a folder of its own that is gone afterwards.
+fn in_folder<T>(work: impl FnOnce(&Path) -> Result<T, String>) -> Result<T, String> {
+    static FOLDERS: AtomicU64 = AtomicU64::new(0);
+    let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
     let folder =
         std::env::temp_dir().join(format!("lockstep-ptxas-{}-{number}", std::process::id()));
     std::fs::DirBuilder::new()
         .mode(0o700)
         .create(&folder)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
-    let done = call_in(&folder, program, text, architecture);
+    let done = work(&folder);
     // What is left there hurts nobody.
     let _ = std::fs::remove_dir_all(&folder);
     done
 }
 
-fn call_in(
-    folder: &Path,
-    program: &Path,
-    text: &str,
-    architecture: u32,
-) -> Result<Vec<u8>, String> {
-    let (input, output) = (folder.join("in.ptx"), folder.join("out.cubin"));
+/// Runs a tool and reads the file that it writes, or gives what it said.
+fn output_of(command: &mut Command, output: &Path) -> Result<Vec<u8>, String> {
     let told = |error: std::io::Error| error.to_string();
-    std::fs::write(&input, text).map_err(told)?;
-    let ended = Command::new(program)
-        .arg(format!("-arch=sm_{architecture}"))
-        .arg("-o")
-        .arg(&output)
-        .arg(&input)
-        .output()
-        .map_err(told)?;
+    let ended = command.output().map_err(told)?;
     if !ended.status.success() {
         let said = String::from_utf8_lossy(&ended.stderr);
         let first: Vec<&str> = said.lines().take(4).collect();
         return Err(first.join("; "));
     }
-    std::fs::read(&output).map_err(told)
+    std::fs::read(output).map_err(told)
 }
 
 #[cfg(test)]
@@ -191,7 +257,7 @@ mod tests {
         let none = Assembler {
             programs: Vec::new(),
         };
-        let said = none.assemble("", 70).expect_err("there is none");
+        let said = none.assemble(&[""], 70).expect_err("there is none");
         assert!(said.contains("LOCKSTEP_PTXAS"), "{said}");
     }
 
@@ -213,10 +279,36 @@ mod tests {
             programs: vec![program],
         };
         let done = assembler
-            .assemble(".version 9.3\n.target sm_75\n", 70)
+            .assemble(&[".version 9.3\n.target sm_75\n"], 70)
             .expect("it works");
         assert_eq!(done.cubin, b".version 8.8\n.target sm_70\n");
         assert_eq!(done.notes.len(), 2);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    /// A folder with two tools of ours: the assembler marks units, the linker joins them.
+    #[test]
+    fn several_units_are_linked() {
+        let folder = std::env::temp_dir().join(format!("lockstep-units-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let script = |name: &str, text: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, text).expect("a script");
+            let rights = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&path, rights).expect("rights");
+            path
+        };
+        let program = script("ptxas", "#!/bin/sh\necho \"$5\" | cat - \"$4\" > \"$3\"\n");
+        let assembler = Assembler {
+            programs: vec![program],
+        };
+        let units = ["first\n", "second\n"];
+        let said = assembler.assemble(&units, 90).expect_err("no linker");
+        assert!(said.contains("nvlink"), "{said}");
+        script("nvlink", "#!/bin/sh\ncat \"$4\" \"$5\" > \"$3\"\n");
+        let done = assembler.assemble(&units, 90).expect("it works");
+        assert_eq!(done.cubin, b"-c\nfirst\n-c\nsecond\n");
+        assert!(done.notes[0].contains("2 units"), "{:?}", done.notes);
         let _ = std::fs::remove_dir_all(&folder);
     }
 }

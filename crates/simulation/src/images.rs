@@ -61,9 +61,12 @@ fn assembled(
     assembler: &Assembler,
     options: &LoadOptions,
 ) -> CallResult<Box<dyn ModuleSource>> {
-    let text = only_text(texts, options)?;
+    let texts: Vec<&str> = texts
+        .iter()
+        .map(|entry| text_of(entry))
+        .collect::<CallResult<_>>()?;
     let assembled = assembler
-        .assemble(text, options.architecture)
+        .assemble(&texts, options.architecture)
         .map_err(|error| invalid_ptx(format!("--assemble: {error}")))?;
     let image = sass::Image::read(&assembled.cubin).map_err(invalid)?;
     Ok(Box::new(SassSource {
@@ -274,6 +277,10 @@ fn only_text<'entry>(texts: &[&'entry Entry], options: &LoadOptions) -> CallResu
             options.architecture
         )));
     };
+    text_of(entry)
+}
+
+fn text_of(entry: &Entry) -> CallResult<&str> {
     std::str::from_utf8(&entry.bytes)
         .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))
 }

@@ -59,6 +59,8 @@ struct Layout {
     sections: BTreeMap<usize, u32>,
     /// System functions behind all code, in the order of [`SYSTEM_FUNCTIONS`].
     system: u32,
+    /// Functions that are defined nowhere, one instruction each behind those: symbols.
+    missing: Vec<usize>,
 }
 
 impl Image {
@@ -103,7 +105,8 @@ impl Image {
     /// Decodes everything and fixes all addresses, those of [`Self::globals`] in their order.
     ///
     /// # Errors
-    /// If an instruction or a relocation is unknown, or a symbol is defined nowhere.
+    /// If an instruction or a relocation is unknown, or a variable is defined nowhere. A function that is
+    /// defined nowhere stops the kernel that calls it.
     pub fn link(&self, addresses: &[u64]) -> Result<Module, Error> {
         if addresses.len() != self.globals.len() {
             return Err(Error::Addresses {
@@ -128,6 +131,9 @@ impl Image {
             name_lines(rows, *start, &mut known, &mut module);
         }
         system_functions(uniform_rows, &mut module);
+        for index in &layout.missing {
+            missing_function(&self.cubin.symbols[*index].name, &mut module);
+        }
         self.add_constants(&sections, &mut module);
         self.add_initial(&sections, addresses, &mut module);
         for symbol in &self.cubin.symbols {
@@ -172,9 +178,19 @@ impl Image {
                 next += (section.bytes.len() as u64 / WORD_BYTES) as u32;
             }
         }
+        let missing = |symbol: &Symbol| {
+            symbol.kind == FUNCTION
+                && symbol.section.is_none()
+                && SYSTEM_FUNCTIONS
+                    .iter()
+                    .all(|(name, ..)| *name != symbol.name)
+        };
         Layout {
             sections,
             system: next,
+            missing: (0..self.cubin.symbols.len())
+                .filter(|index| missing(&self.cubin.symbols[*index]))
+                .collect(),
         }
     }
 
@@ -227,8 +243,15 @@ impl Image {
             let system = SYSTEM_FUNCTIONS
                 .iter()
                 .position(|(name, ..)| *name == symbol.name);
-            let system = system.ok_or_else(unresolved)?;
-            return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + 2 * system as u64));
+            // Code that is never called may name what nobody defines.
+            let behind = match system {
+                Some(system) => 2 * system,
+                None => {
+                    let missing = layout.missing.binary_search(&index);
+                    2 * SYSTEM_FUNCTIONS.len() + missing.map_err(|_| unresolved())?
+                }
+            };
+            return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + behind as u64));
         };
         if let Some(start) = layout.sections.get(&section) {
             return Ok((CODE_BASE + WORD_BYTES * u64::from(*start)).wrapping_add(symbol.value));
@@ -606,4 +629,23 @@ fn system_functions(uniform_rows: u16, module: &mut Module) {
         module.listing.push(format!("{name} (system)"));
         module.listing.push("return".to_owned());
     }
+}
+
+/// Behind those: what runs in place of a function that is defined nowhere.
+fn missing_function(name: &str, module: &mut Module) {
+    let sentence = Error::Unresolved {
+        symbol: name.to_owned(),
+    }
+    .to_string();
+    module
+        .functions
+        .push((module.code.len() as u32, name.to_owned()));
+    module.code.push(Instruction::new(
+        Operation::Unsupported(sentence.into_boxed_str()),
+        Shape {
+            free: true,
+            ..Shape::default()
+        },
+    ));
+    module.listing.push(format!("{name} (defined nowhere)"));
 }

@@ -14,7 +14,7 @@ use lockstep_frontend::ptx;
 use lockstep_isa::{
     Convergence, Instruction, Kernel, Lanes, Mask, Module, Operand, Operation, Row,
     instruction::{BlockBarrier, BlockBarrierMode, CodeAddress, Flow, SystemCall, SystemCallKind},
-    lanes::{ConstantBanks, Identity, UniformRegisters},
+    lanes::{ConstantBanks, Identity},
     module::CODE_BASE,
     operand::PredicateRegister,
     row::{LANES, lanes_of},
@@ -51,7 +51,6 @@ pub fn link(text: &str) -> Result<Module, ptx::Error> {
 struct Warp {
     registers: Vec<Row>,
     predicates: Vec<Mask>,
-    uniform: UniformRegisters,
     convergence: Convergence,
     identity: Identity,
 }
@@ -107,7 +106,6 @@ impl<'m> Machine<'m> {
                 Warp {
                     registers: vec![Row::splat(0xdead_beef); usize::from(kernel.rows)],
                     predicates: vec![0x5555_5555; usize::from(kernel.predicates)],
-                    uniform: UniformRegisters::default(),
                     convergence: Convergence::new(
                         mask,
                         kernel.entry,
@@ -326,7 +324,6 @@ fn lanes<'w>(warp: &'w mut Warp, constants: &'w ConstantBanks, active: Mask) -> 
     Lanes {
         registers: &mut warp.registers,
         predicates: &mut warp.predicates,
-        uniform: &mut warp.uniform,
         convergence: &mut warp.convergence,
         constants,
         identity: &warp.identity,
@@ -392,7 +389,7 @@ fn flow(
         Flow::LaneSync => {
             warp.convergence.lane_sync(mask);
         }
-        Flow::Yield => warp.convergence.give_way(),
+        Flow::Yield => warp.convergence.give_way(false),
     }
 }
 

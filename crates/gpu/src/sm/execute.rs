@@ -378,9 +378,6 @@ fn guard(warp: &Warp, instruction: &Instruction) -> Mask {
     let mask = match instruction.guard.register {
         PredicateRegister::True => Mask::MAX,
         PredicateRegister::Lanes(index) => warp.predicates[usize::from(index)],
-        PredicateRegister::Uniform(index) => {
-            Mask::from(warp.uniform.predicates >> index & 1).wrapping_neg()
-        }
     };
     if instruction.guard.negate {
         !mask

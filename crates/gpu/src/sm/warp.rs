@@ -1,6 +1,6 @@
 //! One warp and one block, resident on an SM.
 
-use lockstep_isa::lanes::{Identity, Lanes, UniformRegisters};
+use lockstep_isa::lanes::{Identity, Lanes};
 use lockstep_isa::{Convergence, Instruction, Mask, Row};
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,6 @@ pub struct Warp {
     pub registers: Vec<Row>,
     /// Predicates, a lane mask each.
     pub predicates: Vec<Mask>,
-    /// Registers of the uniform datapath.
-    pub uniform: UniformRegisters,
     /// Who it is.
     pub identity: Identity,
     /// Memory of its threads.
@@ -41,7 +39,6 @@ impl Default for Warp {
             convergence: Convergence::new(0, 0, 0, false),
             registers: Vec::new(),
             predicates: Vec::new(),
-            uniform: UniformRegisters::default(),
             identity: Identity::default(),
             local: LocalMemory::default(),
             block: 0,
@@ -66,8 +63,6 @@ impl Warp {
         self.registers.resize(usize::from(kernel.rows), Row::ZERO);
         self.predicates.clear();
         self.predicates.resize(usize::from(kernel.predicates), 0);
-        self.uniform.words.fill(0);
-        self.uniform.predicates = 0;
         self.identity = identity;
         self.local.reset(identity.local_bytes);
         self.block = block;
@@ -89,7 +84,6 @@ impl Warp {
         let mut lanes = Lanes {
             registers: &mut self.registers,
             predicates: &mut self.predicates,
-            uniform: &mut self.uniform,
             convergence: &mut self.convergence,
             constants: context.banks(),
             identity: &self.identity,

@@ -373,7 +373,7 @@ mod tests {
     use crate::{
         Convergence, Operand,
         instruction::{Operation, Shape},
-        lanes::{ConstantBanks, Identity, UniformRegisters},
+        lanes::{ConstantBanks, Identity},
         semantics::integer,
     };
     use proptest::prelude::*;
@@ -392,7 +392,6 @@ mod tests {
         let mut lanes = Lanes {
             registers: &mut registers,
             predicates: &mut [],
-            uniform: &mut UniformRegisters::default(),
             convergence: &mut Convergence::new(Mask::MAX, 0, 0, true),
             constants: &ConstantBanks::default(),
             identity: &Identity::default(),
