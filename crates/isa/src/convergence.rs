@@ -11,8 +11,10 @@
 //! - Of the two sides of a branch the smaller one runs first, at a tie the one that falls through.
 //! - The other side is kept beside it, with its lanes. When the running split waits or ends, that
 //!   side runs next. Only one is kept: another branch meanwhile drops the older one among the rest.
-//! - Of the rest, the lowest program counter runs next, with every lane that is there; lanes that
-//!   wait at a convergence barrier count as there if the others of this split complete it.
+//! - Of the rest, the smallest group runs next, with every lane that is there; lanes that wait at a
+//!   convergence barrier count as there if the others of this split complete it.
+//! - Lanes that give way while others are there are no longer waited for.
+//! - A barrier that came back from a register is executed once more before its lanes go on.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +53,8 @@ pub struct Split {
     pub waiting: Waiting,
     /// The other side of the last branch, which runs next.
     near: bool,
+    /// It gave way by sleeping.
+    slept: bool,
 }
 
 impl Split {
@@ -60,8 +64,18 @@ impl Split {
             lanes,
             waiting: Waiting::Ready,
             near: false,
+            slept: false,
         }
     }
+}
+
+/// Instructions that hardware executes once more without an effect; they count all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// How many.
+    pub instructions: u32,
+    /// Lanes at them, summed.
+    pub lanes: u32,
 }
 
 /// Control state of one warp.
@@ -83,8 +97,14 @@ pub struct Convergence {
     /// Where the running split was picked up among the rest; a barrier is the only instruction that
     /// asks, and only right after.
     picked_at: u32,
+    /// It was the only one that could run.
+    picked_alone: bool,
+    /// Barriers that were written back from registers, a bit each.
+    restored: u16,
     /// Splits that happen to reach one instruction join there (PTX; hardware does not).
     joins: bool,
+    /// What was executed again and is not counted yet.
+    again: Again,
 }
 
 impl Convergence {
@@ -101,8 +121,17 @@ impl Convergence {
             vain_turns: 0,
             turns: 0,
             picked_at: u32::MAX,
+            picked_alone: false,
+            restored: 0,
             joins,
+            again: Again::default(),
         }
+    }
+
+    /// What was executed again since the last call.
+    #[inline]
+    pub fn take_again(&mut self) -> Again {
+        std::mem::take(&mut self.again)
     }
 
     /// Program counter of the running split; meaningless when [`Self::active`] is empty.
@@ -186,34 +215,30 @@ impl Convergence {
     /// Each active lane goes to its own target. Machine code sends one group of lanes at a time: the
     /// others stay at the instruction and execute it again.
     pub fn scatter(&mut self, targets: &[u32; LANES]) {
-        let mut left = self.active;
-        let mut first = None;
-        while left != 0 {
-            let pc = targets[left.trailing_zeros() as usize];
-            let lanes = lanes_of(left)
-                .filter(|lane| targets[*lane] == pc)
-                .fold(0, |m, l| m | 1 << l);
-            left &= !lanes;
-            if first.is_none() {
-                first = Some((pc, lanes));
-                if !self.joins {
-                    break;
-                }
-            } else {
-                self.keep(Split::ready(pc, lanes));
-            }
-        }
-        let Some((pc, lanes)) = first else { return };
+        let (pc, lanes) = first_target(targets, self.active);
+        let left = self.active & !lanes;
         if left == 0 {
             (self.pc, self.active) = (pc, lanes);
-        } else if lanes.count_ones() <= left.count_ones() {
-            self.keep(Split::ready(self.pc, left));
-            (self.pc, self.active) = (pc, lanes);
-        } else {
-            self.keep(Split::ready(pc, lanes));
-            self.active = left;
+            return self.join_at_pc();
         }
-        self.join_at_pc();
+        if self.joins {
+            (self.pc, self.active) = (pc, lanes);
+            let mut left = left;
+            while left != 0 {
+                let (pc, lanes) = first_target(targets, left);
+                left &= !lanes;
+                self.keep(Split::ready(pc, lanes));
+            }
+            return self.join_at_pc();
+        }
+        // The lowest lane's target against all others; the smaller of the two sides goes.
+        let (pc, lanes) = if lanes.count_ones() <= left.count_ones() {
+            (pc, lanes)
+        } else {
+            first_target(targets, left)
+        };
+        self.keep(Split::ready(self.pc, self.active & !lanes));
+        (self.pc, self.active) = (pc, lanes);
     }
 
     /// The given active lanes end; the rest goes on to the next instruction.
@@ -236,52 +261,103 @@ impl Convergence {
     /// splits may be in one region at once, and each must find its own lanes again.
     pub fn converge_set(&mut self, barrier: u16) {
         self.barriers[usize::from(barrier)] |= self.active;
+        self.restored &= !bit(barrier);
         self.advance();
     }
 
     /// Waits until every lane recorded in the barrier has come, then they go on together and the
-    /// barrier is empty. Lanes that are not recorded go on at once: a function that calls itself
-    /// keeps the lanes of outer calls in registers meanwhile, and they must not be waited for.
-    /// Gives the lanes that had been waiting and are counted with the last ones.
+    /// barrier is empty. Gives the lanes that had been waiting and are counted with the last ones.
     pub fn converge_wait(&mut self, barrier: u16) -> Mask {
+        if self.joins {
+            self.converge_wait_joining(barrier);
+            return 0;
+        }
+        let index = usize::from(barrier);
         let picked = std::mem::replace(&mut self.picked_at, u32::MAX) == self.pc;
+        let recorded = self.barriers[index];
+        let members = self.active & recorded;
+        if members != 0 && recorded & !self.active & !self.blocked() != 0 {
+            if members != self.active {
+                // A function that calls itself keeps the lanes of outer calls in registers meanwhile.
+                self.keep(Split::ready(self.pc + 1, self.active & !recorded));
+                self.active = members;
+            }
+            self.park(Waiting::Barrier(barrier));
+            self.next_split();
+            return 0;
+        }
+        // A split that was picked up among the rest brings along whoever waits at its instruction,
+        // lanes of outer calls too.
+        let wanted = match (picked, members) {
+            (true, _) => Mask::MAX,
+            (false, 0) => 0,
+            (false, _) => recorded,
+        };
+        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        let mut joined = 0;
+        self.others.retain_mut(|split| {
+            if split.waiting == waits && split.pc == pc {
+                joined |= split.lanes & wanted;
+                split.lanes &= !wanted;
+            }
+            split.lanes != 0
+        });
+        let restored = self.restored & bit(barrier) != 0;
+        if members == 0 {
+            self.barriers[index] &= !joined;
+        } else {
+            self.barriers[index] = 0;
+            self.restored &= !bit(barrier);
+            if restored && !(picked && self.picked_alone) {
+                self.again.instructions += 1;
+                self.again.lanes += (self.active | joined).count_ones();
+                self.reopen(barrier, recorded);
+            }
+        }
+        self.pc += 1;
+        self.active |= joined;
+        if picked { joined } else { 0 }
+    }
+
+    /// Splits with any of these lanes that wait at a barrier execute it again, together where they are at
+    /// one instruction.
+    fn reopen(&mut self, barrier: u16, lanes: Mask) {
+        let waits = Waiting::Barrier(barrier);
+        let mut opened: Vec<Split> = Vec::new();
+        self.others.retain(|split| {
+            let opens = split.waiting == waits && split.lanes & lanes != 0;
+            if opens {
+                match opened.iter_mut().find(|other| other.pc == split.pc) {
+                    Some(other) => other.lanes |= split.lanes,
+                    None => opened.push(Split::ready(split.pc, split.lanes)),
+                }
+            }
+            !opens
+        });
+        self.others.extend(opened);
+    }
+
+    /// The same for PTX. Lanes that are not recorded go on at once.
+    fn converge_wait_joining(&mut self, barrier: u16) {
         let recorded = self.barriers[usize::from(barrier)];
         let members = self.active & recorded;
         if recorded & !self.active == 0 || members == 0 {
             self.barriers[usize::from(barrier)] &= !members;
-            self.advance();
-            return 0;
-        }
-        let waits = Waiting::Barrier(barrier);
-        let waiting = self.waiting_lanes(|split| split.waiting == waits) & recorded;
-        if recorded & !self.active & !waiting == 0 && !self.joins {
-            self.barriers[usize::from(barrier)] = 0;
-            let (pc, before) = (self.pc, self.active);
-            self.release(|split| if split.waiting == waits { recorded } else { 0 });
-            self.pc += 1;
-            // Those that waited here go on with the last ones; calls may wait elsewhere.
-            let mut joined = 0;
-            self.others.retain(|split| {
-                let joins = split.waiting == Waiting::Ready
-                    && split.pc == pc + 1
-                    && split.lanes & waiting == split.lanes;
-                if joins {
-                    joined |= split.lanes;
-                }
-                !joins
-            });
-            self.active = before | joined;
-            return if picked { waiting } else { 0 };
+            return self.advance();
         }
         if members != self.active {
             let strangers = self.active & !recorded;
             self.keep(Split::ready(self.pc + 1, strangers));
             self.active = members;
         }
-        self.park(waits);
+        self.park(Waiting::Barrier(barrier));
         self.release_barrier(barrier);
         self.next_split();
-        0
+    }
+
+    /// Lanes that wait at any convergence barrier.
+    fn blocked(&self) -> Mask {
+        self.waiting_lanes(|split| matches!(split.waiting, Waiting::Barrier(_)))
     }
 
     /// These lanes take no part in the barrier any more.
@@ -312,31 +388,32 @@ impl Convergence {
     pub fn set_barrier(&mut self, barrier: u16, lanes: Mask) {
         if let Some(recorded) = self.barriers.get_mut(usize::from(barrier)) {
             *recorded = lanes & self.live;
+            self.restored |= bit(barrier);
             self.release_barrier(barrier);
         }
     }
 
-    /// Waits at this instruction until all live lanes of `mask` are here, then they go on
-    /// together. Active lanes outside the mask go on by themselves. Gives the lanes that go on
-    /// together after some of them had been waiting.
-    pub fn lane_sync(&mut self, mask: Mask) -> Mask {
+    /// Waits until all live lanes of `mask` wait for the same lanes, here or elsewhere; then they go on,
+    /// together where they are at one instruction. Active lanes outside the mask go on by themselves.
+    ///
+    /// Hardware executes it once more, with all lanes that wait at it, when lanes come to it where
+    /// others wait, and when nobody else is awake.
+    pub fn lane_sync(&mut self, mask: Mask) {
         let wanted = mask & self.live;
         if wanted & !self.active == 0 {
-            self.advance();
-            return 0;
+            return self.advance();
         }
         let (pc, active) = (self.pc, self.active);
         let waiting = |split: &Split| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
+        let asleep = |split: &Split| split.waiting != Waiting::Ready || split.slept;
         self.park(Waiting::Lanes(mask));
-        let arrived = self.waiting_lanes(waiting);
-        self.release_lanes();
-        let left = self.waiting_lanes(waiting);
-        self.next_split();
-        if left & active == 0 {
-            arrived & !left
-        } else {
-            0
+        let here = self.waiting_lanes(waiting);
+        if !self.joins && (here != active || self.others.iter().all(asleep)) {
+            self.again.instructions += 1;
+            self.again.lanes += here.count_ones();
         }
+        self.release_lanes();
+        self.next_split();
     }
 
     fn waiting_lanes(&self, chosen: impl Fn(&Split) -> bool) -> Mask {
@@ -382,28 +459,53 @@ impl Convergence {
     /// Goes on to the next instruction, but lets other ready splits run first.
     ///
     /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
-    /// all the same: whoever waits at the barrier may hold the lock. So after some turns in which
-    /// nobody else could run, the lanes that wait longest at a barrier go on without the others.
-    pub fn give_way(&mut self) {
+    /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
+    /// that gave way to others: those at the barrier execute it once more and go on. For PTX, after some
+    /// turns in which nobody else could run, the lanes that wait longest at a barrier go on.
+    pub fn give_way(&mut self, sleeps: bool) {
         self.pc += 1;
-        self.join_at_pc();
-        if !self.anyone_ready() {
-            // The hardware does so at once (counts of a lock within a warp show it).
-            self.vain_turns += 1;
-            if !self.joins || self.vain_turns >= VAIN_TURNS {
-                self.leave_barrier();
+        if self.joins {
+            self.join_at_pc();
+            if !self.anyone_ready() {
+                self.vain_turns += 1;
+                if self.vain_turns >= VAIN_TURNS {
+                    self.leave_barrier();
+                }
             }
-        }
-        self.turns += 1;
-        if self.joins || self.turns.is_multiple_of(TURNS) {
             return self.rotate();
         }
-        if self.anyone_ready() {
-            let parked = Split::ready(self.pc, self.active);
-            self.active = 0;
-            self.next_split();
-            self.keep(parked);
+        if self.others.is_empty() {
+            return;
         }
+        for barrier in 0..self.barriers.len() {
+            self.barriers[barrier] &= !self.active;
+            self.open(barrier as u16);
+        }
+        if !self.anyone_ready() {
+            return;
+        }
+        self.turns += 1;
+        if self.turns.is_multiple_of(TURNS) {
+            return self.rotate();
+        }
+        let parked = Split {
+            slept: sleeps,
+            ..Split::ready(self.pc, self.active)
+        };
+        self.active = 0;
+        self.next_split();
+        self.keep(parked);
+    }
+
+    /// Lanes that wait at a barrier for nobody any more execute it again.
+    fn open(&mut self, barrier: u16) {
+        let waits = Waiting::Barrier(barrier);
+        let arrived = self.waiting_lanes(|split| split.waiting == waits);
+        if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
+            return;
+        }
+        self.barriers[usize::from(barrier)] = 0;
+        self.reopen(barrier, Mask::MAX);
     }
 
     fn anyone_ready(&self) -> bool {
@@ -412,17 +514,34 @@ impl Convergence {
             .any(|split| split.waiting == Waiting::Ready)
     }
 
-    /// The oldest split that waits at a convergence barrier goes on alone.
-    fn leave_barrier(&mut self) {
+    /// Of the splits that wait at a convergence barrier for nobody who could still come, the oldest goes
+    /// on; machine code executes the barrier again with all who wait there. Says whether there was one.
+    fn leave_barrier(&mut self) -> bool {
         self.vain_turns = 0;
-        for split in &mut self.others {
-            if let Waiting::Barrier(barrier) = split.waiting {
-                self.barriers[usize::from(barrier)] &= !split.lanes;
+        let coming = !self.blocked();
+        for index in 0..self.others.len() {
+            let Split { pc, waiting, .. } = self.others[index];
+            let Waiting::Barrier(barrier) = waiting else {
+                continue;
+            };
+            let recorded = &mut self.barriers[usize::from(barrier)];
+            if self.joins {
+                let split = &mut self.others[index];
+                *recorded &= !split.lanes;
                 split.waiting = Waiting::Ready;
                 split.pc += 1;
-                return;
+                return true;
+            }
+            if *recorded & coming == 0 {
+                let here = self.waiting_lanes(|split| split.waiting == waiting && split.pc == pc);
+                self.others
+                    .retain(|split| split.waiting != waiting || split.pc != pc);
+                self.others.insert(0, Split::ready(pc, here));
+                self.barriers[usize::from(barrier)] &= !here;
+                return true;
             }
         }
+        false
     }
 
     fn spend_patience(&mut self) {
@@ -462,6 +581,7 @@ impl Convergence {
             lanes: self.active,
             waiting,
             near: false,
+            slept: false,
         });
         self.active = 0;
     }
@@ -480,10 +600,11 @@ impl Convergence {
                 .others
                 .iter()
                 .position(|split| split.near && ready(split));
+            self.picked_alone = self.others.iter().filter(|split| ready(split)).count() == 1;
             near.or_else(|| {
                 let all = self.others.iter().enumerate();
                 let all = all.filter(|(_, split)| ready(split));
-                all.min_by_key(|(_, split)| split.pc)
+                all.min_by_key(|(_, split)| split.lanes.count_ones())
                     .map(|(index, _)| index)
             })
         };
@@ -496,16 +617,16 @@ impl Convergence {
                 self.gather();
             }
             self.join_at_pc();
-        } else if self
-            .others
-            .iter()
-            .all(|split| matches!(split.waiting, Waiting::Barrier(_)))
-            && !self.others.is_empty()
-        {
+        } else if self.only_barriers_wait() && self.leave_barrier() {
             // Nobody is left who could record these lanes again.
-            self.leave_barrier();
             self.next_split();
         }
+    }
+
+    /// For PTX, lanes that wait for anything else may still come to a barrier.
+    fn only_barriers_wait(&self) -> bool {
+        let at_barrier = |split: &Split| matches!(split.waiting, Waiting::Barrier(_));
+        !self.joins || self.others.iter().all(at_barrier)
     }
 
     /// Takes along the rest that is ready at the program counter.
@@ -572,25 +693,26 @@ impl Convergence {
             return;
         }
         self.barriers[usize::from(barrier)] = 0;
+        if self.restored & bit(barrier) != 0 {
+            return self.reopen(barrier, recorded);
+        }
         self.release(|split| if split.waiting == waits { recorded } else { 0 });
     }
 
-    /// Lane syncs are released when all live lanes of their mask wait at one instruction.
+    /// Lane syncs are released when all live lanes of their mask wait at one instruction, or for the same
+    /// lanes at several.
     fn release_lanes(&mut self) {
         let mut index = 0;
         while index < self.others.len() {
             let Split { pc, waiting, .. } = self.others[index];
             if let Waiting::Lanes(mask) = waiting {
-                let here =
-                    |split: &Split| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
-                let arrived = self
-                    .others
-                    .iter()
-                    .filter(|split| here(split))
-                    .fold(0, |lanes, split| lanes | split.lanes);
+                let arrived = self.waiting_lanes(|split| {
+                    split.waiting == waiting
+                        || split.pc == pc && matches!(split.waiting, Waiting::Lanes(_))
+                });
                 if mask & self.live & !arrived == 0 {
                     self.release(|split| {
-                        if here(split) && split.waiting == waiting {
+                        if split.waiting == waiting {
                             split.lanes
                         } else {
                             0
@@ -623,6 +745,19 @@ impl Convergence {
         self.others.retain(|split| split.lanes != 0);
         self.others.extend(released);
     }
+}
+
+fn bit(barrier: u16) -> u16 {
+    1u16.checked_shl(u32::from(barrier)).unwrap_or(0)
+}
+
+/// Target of the lowest of some lanes, and those that share it.
+fn first_target(targets: &[u32; LANES], lanes: Mask) -> (u32, Mask) {
+    let pc = targets[lanes.trailing_zeros() as usize % LANES];
+    let same = lanes_of(lanes)
+        .filter(|lane| targets[*lane] == pc)
+        .fold(0, |mask, lane| mask | 1 << lane);
+    (pc, same)
 }
 
 #[cfg(test)]
@@ -783,7 +918,7 @@ mod tests {
         warp.converge_wait(0); // 4
         let mut turns = 0;
         while warp.active() == 0x2 {
-            warp.give_way(); // 2
+            warp.give_way(false); // 2
             if warp.active() == 0x2 {
                 warp.branch(0x2, 2); // 3
             }
@@ -801,10 +936,10 @@ mod tests {
     fn lane_sync_joins_what_is_apart() {
         let mut warp = warp(0x3);
         warp.branch(0x1, 4);
-        assert_eq!(warp.lane_sync(0x3), 0); // lane 0 waits at 4
+        warp.lane_sync(0x3); // lane 0 waits at 4
         assert_eq!((warp.pc(), warp.active()), (1, 0x2));
         warp.branch(0x2, 4);
-        assert_eq!(warp.lane_sync(0x3), 0x3);
+        warp.lane_sync(0x3);
         assert_eq!((warp.pc(), warp.active()), (5, 0x3));
     }
 
@@ -818,5 +953,72 @@ mod tests {
         assert_eq!((warp.active(), warp.suspended(0)), (0, 0x3));
         assert_eq!(warp.resume(0), 0x3);
         assert_eq!((warp.pc(), warp.active()), (5, 0x3));
+    }
+
+    #[test]
+    fn the_smaller_side_of_an_indirect_jump_goes_first() {
+        let mut warp = native(0xff);
+        let mut targets = [7; LANES];
+        targets[6] = 3;
+        targets[7] = 4;
+        warp.scatter(&targets);
+        assert_eq!((warp.pc(), warp.active()), (3, 0x40), "not the many");
+        warp.exit(0x40);
+        assert_eq!((warp.pc(), warp.active()), (0, 0xbf), "again");
+        warp.scatter(&targets);
+        assert_eq!((warp.pc(), warp.active()), (4, 0x80));
+    }
+
+    /// The winner of a lock waits at the barrier behind the loop until the others give way.
+    #[test]
+    fn lanes_that_give_way_are_not_waited_for() {
+        let mut warp = native(0x7);
+        warp.converge_set(0); // 0
+        warp.give_way(false); // 1: alone, without effect
+        warp.branch(0x6, 1); // 2: lane 0 has the lock and goes first
+        warp.converge_wait(0); // 3
+        assert_eq!((warp.pc(), warp.active()), (1, 0x6));
+        warp.give_way(false); // 1
+        assert_eq!((warp.pc(), warp.active()), (3, 0x1), "once more");
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (4, 0x1));
+        warp.exit(0x1);
+        assert_eq!((warp.pc(), warp.active()), (2, 0x6));
+        warp.branch(0x4, 1);
+        warp.converge_wait(0); // 3: no member any more
+        assert_eq!((warp.pc(), warp.active()), (4, 0x2));
+    }
+
+    #[test]
+    fn a_barrier_from_a_register_is_executed_once_more() {
+        let mut warp = native(0x7);
+        warp.converge_set(0); // 0
+        let mask = warp.barrier(0);
+        warp.clear_barrier(0);
+        warp.set_barrier(0, mask);
+        warp.converge_wait(0); // 1
+        assert_eq!((warp.pc(), warp.active()), (2, 0x7));
+        let again = Again {
+            instructions: 1,
+            lanes: 3,
+        };
+        assert_eq!(warp.take_again(), again);
+        warp.converge_set(0); // 2
+        warp.converge_wait(0); // 3
+        assert_eq!(warp.take_again(), Again::default(), "a fresh one is not");
+    }
+
+    #[test]
+    fn lane_syncs_at_two_places_meet() {
+        let mut warp = native(0xf);
+        warp.branch(0x1, 9); // lane 0 at 9, the others at 1
+        warp.lane_sync(0xf);
+        assert_eq!((warp.pc(), warp.active()), (1, 0xe));
+        warp.lane_sync(0xf);
+        assert_ne!(warp.active(), 0, "all have come");
+        let others = warp.others()[0];
+        let mut places = [(warp.pc(), warp.active()), (others.pc, others.lanes)];
+        places.sort_unstable();
+        assert_eq!(places, [(2, 0xe), (10, 0x1)]);
     }
 }

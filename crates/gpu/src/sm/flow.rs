@@ -7,6 +7,7 @@ use lockstep_isa::row::{FULL, LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask, Operand, Row};
 
 use super::site::{Problem, Site};
+use super::warp::{Block, Warp};
 use crate::fault::FaultKind;
 
 /// Moves the lanes of a warp to where they go next.
@@ -64,19 +65,24 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
             if execute == 0 {
                 site.warp.convergence.advance();
             } else {
-                // The hardware executes it once more with all lanes when the last has come.
-                let together = site.warp.convergence.lane_sync(mask);
-                if native && together != 0 {
-                    let counters = &mut site.block.counters;
-                    counters.inst_executed += 1;
-                    counters.inst_issued += 1;
-                    counters.thread_inst_executed += u64::from(together.count_ones());
-                }
+                site.warp.convergence.lane_sync(mask);
             }
         }
-        Flow::Yield => site.warp.convergence.give_way(),
+        Flow::Yield => site.warp.convergence.give_way(false),
+    }
+    if native {
+        count_again(site.warp, site.block);
     }
     Ok(())
+}
+
+/// Counts what lanes executed again in vain.
+pub fn count_again(warp: &mut Warp, block: &mut Block) {
+    let again = warp.convergence.take_again();
+    let counters = &mut block.counters;
+    counters.inst_executed += u64::from(again.instructions);
+    counters.inst_issued += u64::from(again.instructions);
+    counters.thread_inst_executed += u64::from(again.lanes);
 }
 
 /// Puts the address of the next instruction where the call wants it.

@@ -94,8 +94,20 @@ impl Sm {
                 let longest = lanes_of(execute).map(|lane| times[lane]).max().unwrap_or(0);
                 let length = Duration::nanoseconds(u64::from(longest).min(LONGEST_SLEEP));
                 let until = self.clock().cycle_at_or_after(now.time + length);
+                let convergence = &mut self.warps[usize::from(slot)].convergence;
+                if context.launch.module.native && !convergence.others().is_empty() {
+                    let before = (convergence.pc() + 1, convergence.active());
+                    convergence.give_way(true);
+                    if before != (convergence.pc(), convergence.active()) {
+                        // Others run meanwhile; how long they take is not compared with the sleep.
+                        return Ok(());
+                    }
+                } else {
+                    convergence.advance();
+                }
                 self.held |= 1 << slot;
                 self.sleepers.push((until.0.max(now.cycle + 1), slot));
+                return Ok(());
             }
         }
         self.warps[usize::from(slot)].convergence.advance();
