@@ -244,6 +244,43 @@ fn chosen_launches_take_their_time_and_the_others_only_their_values() {
         "--",
         "./program",
     ]);
+
+/// Pages of pinned and managed memory that only the program writes: in the live run nobody tells
+/// the simulator of them, in a replay the record does.
+const PINNED: &str = r#"
+#include <cuda_runtime.h>
+__global__ void twice(const int* in, int* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[i] * 2;
+}
+int main() {
+    const int n = 8192;
+    int *in, *out, *kept, *managed, *device;
+    if (cudaMallocHost(&in, n * 4) || cudaMallocHost(&out, n * 4) || cudaMallocHost(&kept, n * 4)) return 10;
+    if (cudaMallocManaged(&managed, n * 4) || cudaMalloc(&device, n * 4)) return 11;
+    cudaStream_t stream;
+    if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)) return 12;
+    for (int i = 0; i < n; i++) in[i] = managed[i] = kept[i] = i;
+    cudaMemcpyAsync(device, in, n * 4, cudaMemcpyHostToDevice, stream);
+    twice<<<n / 256, 256, 0, stream>>>(device, device);
+    cudaMemcpyAsync(out, device, n * 4, cudaMemcpyDeviceToHost, stream);
+    if (cudaStreamSynchronize(stream)) return 13;
+    int wrong = 0;
+    for (int i = 0; i < n; i++) wrong += out[i] != i * 2;
+    cudaFreeHost(in);
+    cudaFreeHost(out);
+    for (int i = 0; i < n; i++) kept[i] = 3 * i;
+    return wrong != 0;
+}
+"#;
+
+#[test]
+fn a_replay_writes_what_the_program_wrote_into_pinned_memory() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, PINNED, &["-arch=sm_90"]) {
+        return;
+    }
+    let said = folder.run(&["verify", "--mode", "functional", "--", "./program"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("ways gave the digest"), "{said:?}");
 }

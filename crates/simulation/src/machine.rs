@@ -314,6 +314,7 @@ impl Machine {
         if self.gpu.is_idle() {
             return;
         }
+        self.note_host_memory();
         let saved = self.gpu.save();
         let (gpu, memory) = self
             .rebuilt(&saved)
@@ -718,5 +719,59 @@ fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
         start: record.start,
         end: record.end,
         counters: all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(memory: &OwnedFd, pinned: u64) -> Machine {
+        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+        let mut machine = Machine::new(&Description::new("h200", config), memory).unwrap();
+        machine.map(pinned, 0x10000);
+        machine
+    }
+
+    /// What the program writes into pinned memory counts as if a call had written it: a live run
+    /// has the first, its replay the second.
+    #[test]
+    fn who_wrote_a_page_does_not_show() {
+        let pages: [(u64, Vec<u8>); 3] = [
+            (0, vec![1; PAGE as usize]),
+            (3 * PAGE, vec![0; PAGE as usize]),
+            (7 * PAGE + 4000, vec![2; 200]),
+        ];
+        let pinned = layout::Region::Pinned.range().start;
+        let digest = |write: &dyn Fn(&mut Machine, &Contents), free: bool| {
+            let memory = window::create().unwrap();
+            let mut machine = machine(&memory, pinned);
+            write(&mut machine, &contents(&memory).unwrap());
+            if free {
+                machine.unmap(pinned, 0x10000);
+            }
+            machine.digest()
+        };
+        for free in [false, true] {
+            let by_call = digest(
+                &|machine, _| {
+                    for (offset, bytes) in &pages {
+                        machine.write(pinned + offset, bytes);
+                    }
+                },
+                free,
+            );
+            let by_program = digest(
+                &|_, mapped| {
+                    for (offset, bytes) in &pages {
+                        mapped.write(pinned + offset, bytes);
+                    }
+                },
+                free,
+            );
+            let by_nobody = digest(&|_, _| (), free);
+            assert_eq!(by_call, by_program, "freed: {free}");
+            assert_ne!(by_call, by_nobody, "freed: {free}");
+        }
     }
 }

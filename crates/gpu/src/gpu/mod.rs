@@ -31,7 +31,7 @@ use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, LINE, PAGE, SECTOR};
+use crate::memory::{Contents, LINE, SECTOR};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
@@ -593,14 +593,10 @@ impl Gpu {
     #[must_use]
     pub fn memory_digest(&self) -> Digest {
         let mut hasher = Hasher::new("memory");
-        let mut page = vec![0; PAGE as usize];
-        for address in self.contents.written_pages() {
-            self.contents.read(address, &mut page);
-            if page.iter().any(|byte| *byte != 0) {
-                hasher.number(address);
-                hasher.bytes(&page);
-            }
-        }
+        self.contents.each_page(|address, page| {
+            hasher.number(address);
+            hasher.bytes(page);
+        });
         hasher.finish()
     }
 }

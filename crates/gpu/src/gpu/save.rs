@@ -10,10 +10,9 @@ use lockstep_isa::lanes::ConstantBanks;
 use super::Gpu;
 use crate::error::GpuError;
 use crate::launch::{Launch, LaunchContext, LaunchId};
-use crate::memory::PAGE;
 
 impl Gpu {
-    /// Writes everything: time, parts, messages, launches, and the pages ever written.
+    /// Writes everything: time, parts, messages, launches, and the pages that hold something.
     pub fn save(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes);
@@ -28,14 +27,13 @@ impl Gpu {
         }
         let ranges: Vec<Range<u64>> = self.contents.ranges().iter().collect();
         writer.write(&ranges);
-        let pages: Vec<u64> = self.contents.written_pages().collect();
-        writer.write(&(pages.len() as u64));
-        let mut page = vec![0; PAGE as usize];
-        for address in pages {
-            self.contents.read(address, &mut page);
+        let mut pages = 0u64;
+        self.contents.each_page(|_, _| pages += 1);
+        writer.write(&pages);
+        self.contents.each_page(|address, page| {
             writer.write(&address);
-            writer.write_bytes(&page);
-        }
+            writer.write_bytes(page);
+        });
         self.engine.save(&mut writer);
         bytes
     }

@@ -340,6 +340,18 @@ impl Contents {
     pub fn written_pages(&self) -> impl Iterator<Item = u64> + '_ {
         self.pages.iter().map(|page| self.base + page * PAGE)
     }
+
+    /// Hands over every written page that does not read zero, with its address, ascending. Fresh
+    /// memory reads zero, so the others are as if nobody had written them.
+    pub fn each_page(&self, mut found: impl FnMut(u64, &[u8])) {
+        let mut page = vec![0; PAGE as usize];
+        for address in self.written_pages() {
+            self.read(address, &mut page);
+            if page.iter().any(|byte| *byte != 0) {
+                found(address, &page);
+            }
+        }
+    }
 }
 
 impl Drop for Contents {
@@ -379,6 +391,19 @@ mod tests {
         contents.read(address, &mut bytes);
         assert_eq!(&bytes, b"twelve bytes");
         assert_eq!(contents.written_pages().count(), 2);
+    }
+
+    #[test]
+    fn a_page_that_reads_zero_is_as_if_never_written() {
+        let contents = Contents::anonymous(0x10000, 0x10000).unwrap();
+        contents.write(0x10000, &[1]);
+        contents.write(0x11000, &[0; 64]);
+        contents.write(0x12000, &[2]);
+        contents.write(0x12000, &[0]);
+        contents.write(0x13fff, &[3]);
+        let mut found = Vec::new();
+        contents.each_page(|address, page| found.push((address, page[0], page[0xfff])));
+        assert_eq!(found, [(0x10000, 1, 0), (0x13000, 0, 3)]);
     }
 
     #[test]
