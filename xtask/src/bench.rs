@@ -2,9 +2,10 @@
 
 use crate::cuda::Missing;
 use crate::workloads::Runtime;
-use crate::{cuda, process, simulator, workloads};
+use crate::{cuda, process, scaling, simulator, workloads};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Programs and arguments that stand for kinds of work: enough instructions to time, few enough to wait for.
@@ -20,9 +21,15 @@ const PROGRAMS: &[(&str, &[&str])] = &[
 /// Speed of the simulator on this machine.
 #[derive(Args)]
 pub struct Bench {
-    /// Worker threads; ratios are to the first
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1")]
+    /// Worker threads; ratios are to the first [default: 1; with --scaling 1,2,4,8,16]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     threads: Vec<u32>,
+    /// Time the programs of studies/parallel-speedup by threads and schedules, and independent runs beside each other
+    #[arg(long)]
+    scaling: bool,
+    /// Folder for tables and plot of --scaling
+    #[arg(long, value_name = "DIR", default_value = "lockstep-out/scaling")]
+    out: PathBuf,
     /// Modes to time
     #[arg(long, value_delimiter = ',', default_value = "functional,timing")]
     mode: Vec<String>,
@@ -36,7 +43,13 @@ pub struct Bench {
 
 impl Bench {
     /// Runs it.
-    pub fn run(self) -> Result<()> {
+    pub fn run(mut self) -> Result<()> {
+        if self.scaling {
+            return scaling::run(&self.threads, &self.out);
+        }
+        if self.threads.is_empty() {
+            self.threads.push(1);
+        }
         simulator::build()?;
         let toolkit = cuda::toolkit().map_err(|missing| match missing {
             Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),

@@ -16,6 +16,7 @@ mod microbench;
 mod packages;
 mod process;
 mod project;
+mod scaling;
 mod simulator;
 mod test;
 mod validate;

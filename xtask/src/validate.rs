@@ -67,9 +67,14 @@ impl Validate {
     }
 }
 
+/// Where the executables with machine code are.
+pub fn programs() -> std::path::PathBuf {
+    project::local().join("bin").join(ARCHITECTURE)
+}
+
 /// Compiles what is missing or older than its source.
-fn build_programs() -> Result<()> {
-    let folder = project::local().join("bin").join(ARCHITECTURE);
+pub fn build_programs() -> Result<()> {
+    let folder = programs();
     let mut stale = Vec::new();
     for program in workloads::all()? {
         if !program.is_built(&folder.join(&program.name))? {

@@ -28,8 +28,8 @@ pub struct SimulationOptions {
     /// Model every cycle only of these launches, numbered from 0, for example 0,5-9,20-
     #[arg(long, value_name = "RANGE")]
     pub launches: Option<Launches>,
-    /// Worker threads; 0 takes what the machine has
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Worker threads at most, or `auto` for as many as the machine has; few blocks use few of them
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = thread_count)]
     pub threads: u32,
     /// How parts of the GPU are given to threads
     #[arg(long, value_enum, default_value_t = ScheduleName::Auto)]
@@ -82,6 +82,20 @@ pub enum ScheduleName {
     Dynamic,
 }
 
+/// The most threads that can be asked for.
+const MOST_THREADS: u32 = 4096;
+
+/// A number of threads; zero stands for as many as the machine has.
+fn thread_count(text: &str) -> Result<u32, String> {
+    if text == "auto" {
+        return Ok(0);
+    }
+    match text.parse() {
+        Ok(count) if count <= MOST_THREADS => Ok(count),
+        _ => Err(format!("a number up to {MOST_THREADS}, or `auto`")),
+    }
+}
+
 impl SimulationOptions {
     /// The run that these options describe.
     pub fn describe(&self) -> anyhow::Result<Description> {
@@ -117,5 +131,20 @@ impl SimulationOptions {
         description.strict_image = self.strict_image;
         description.out = self.out.clone();
         Ok(description)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_a_number_or_auto() {
+        assert_eq!(thread_count("auto"), Ok(0));
+        assert_eq!(thread_count("0"), Ok(0));
+        assert_eq!(thread_count("16"), Ok(16));
+        for wrong in ["-1", "some", "5000", "99999999999", ""] {
+            assert!(thread_count(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -244,6 +244,9 @@ fn chosen_launches_take_their_time_and_the_others_only_their_values() {
         "--",
         "./program",
     ]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("ways gave the digest"), "{said:?}");
+}
 
 /// Pages of pinned and managed memory that only the program writes: in the live run nobody tells
 /// the simulator of them, in a replay the record does.

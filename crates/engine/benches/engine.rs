@@ -151,8 +151,7 @@ fn gate_of_two(bencher: Bencher<'_, '_>) {
             let mut patience = Patience::new(2_000);
             let mut turn = 0;
             while !over.load(Ordering::Relaxed) {
-                turn += 1;
-                gate.pass(turn, &mut patience);
+                turn = gate.pass(0, turn, &mut patience);
                 gate.arrive();
             }
         })
@@ -160,12 +159,12 @@ fn gate_of_two(bencher: Bencher<'_, '_>) {
     let mut patience = Patience::new(2_000);
     bencher.counter(ItemsCount::new(200u32)).bench_local(|| {
         for _ in 0..200 {
-            gate.open();
+            gate.open(1);
             gate.meet(&mut patience);
         }
     });
     over.store(true, Ordering::Relaxed);
-    gate.open();
+    gate.open(1);
     follower.join().unwrap();
 }
 

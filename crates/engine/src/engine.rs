@@ -6,8 +6,11 @@ use std::sync::atomic::Ordering;
 use lockstep_units::{Duration, Time};
 
 use crate::boundary::{Boundary, NoBoundary, Partitions};
+use crate::cost::{Meeting, Shares};
+use crate::gate::MOST_FOLLOWERS;
 use crate::inbox::Order;
 use crate::pool::Pool;
+use crate::profile::{Profile, Stopwatch};
 use crate::shared::Shared;
 use crate::{EngineError, Options, Partition, PartitionId, Topology};
 
@@ -38,6 +41,8 @@ pub struct Figures {
     pub steps: u64,
     /// Of these, the ones that the calling thread ran alone.
     pub alone: u64,
+    /// Workers that took part, summed over the steps.
+    pub workers: u64,
     /// Epochs that were jumped over.
     pub jumped: u64,
     /// Runs of a partition through a window.
@@ -63,13 +68,15 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) step: u64,
     /// When the first message of the last step is due, if any was sent.
     pub(crate) in_flight: Option<Time>,
-    /// For each partition its worker, under the schedules that fix one.
-    pub(crate) owners: Vec<u32>,
+    /// Who runs what.
+    pub(crate) shares: Shares,
+    pub(crate) meeting: Meeting,
     /// How many partitions each worker has, while they are dealt out.
     pub(crate) lengths: Vec<usize>,
     /// Bits of the partitions that may have a log to clear.
     pub(crate) uncleared: Vec<u64>,
     pub(crate) figures: Figures,
+    pub(crate) profile: Profile,
     broken: bool,
 }
 
@@ -111,10 +118,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             posted: 0,
             step: 1,
             in_flight: None,
-            owners: vec![0; found],
+            shares: Shares::new(found, 1),
+            meeting: Meeting::default(),
             lengths: Vec::new(),
             uncleared: vec![0; words],
             figures: Figures::default(),
+            profile: Profile::default(),
             broken: false,
         };
         engine.set_options(options);
@@ -124,13 +133,11 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Changes how the host runs the simulation, which never changes the simulation.
     pub fn set_options(&mut self, options: Options) {
         self.stop_pool();
-        let workers = options.threads.max(1);
+        let workers = options.threads.clamp(1, MOST_FOLLOWERS + 1);
         Arc::get_mut(&mut self.shared)
             .expect("no worker is left")
             .resize(workers);
-        for (index, owner) in self.owners.iter_mut().enumerate() {
-            *owner = (index % workers) as u32;
-        }
+        self.shares = Shares::new(self.shared.cells.len(), workers);
         self.lengths = vec![0; workers];
         self.options = Options {
             threads: workers,
@@ -162,6 +169,11 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// What the host did so far.
     pub fn figures(&self) -> Figures {
         self.figures
+    }
+
+    /// Where the time of the host went so far.
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// When anybody next has work, if ever.
@@ -272,6 +284,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     ) -> Outcome {
         assert!(!self.broken, "a partition panicked in an earlier run");
         self.broken = true;
+        let watch = Stopwatch::start();
         let last = match limit {
             Time::NEVER => u64::MAX,
             limit => limit.0.div_ceil(self.topology().epoch().0),
@@ -303,6 +316,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             }
         };
         self.settle();
+        self.profile.total += std::time::Duration::from_nanos(watch.read());
         self.broken = false;
         outcome
     }

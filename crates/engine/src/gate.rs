@@ -1,18 +1,23 @@
 //! Where the workers of a step start together and meet again.
 //!
-//! One thread leads: it opens the gate for the others, does its own share, and waits until all
-//! have arrived. Between the two every worker may read what the leader wrote before, and after it
-//! the leader may read what the workers wrote.
+//! One thread leads: it opens the gate for as many of the others as it needs, does its own share,
+//! and waits until all of these have arrived. Between the two every worker may read what the leader
+//! wrote before, and after it the leader may read what the workers wrote.
 //!
 //! Waiting spins for a bounded time, since the others are nearly done when both run, and then
-//! sleeps, since on a busy host they may not be running at all. Each side is one atomic word that
-//! holds both the state and a bit for "somebody sleeps", so waking needs no second look.
+//! sleeps, since on a busy host they may not be running at all. A follower that is not needed for
+//! long goes to sleep as well, and costs nothing until the leader wants it again.
 
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Padded, lock, spin_loop, yield_now};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Padded, fence, lock, spin_loop, yield_now};
 
-/// Set when a waiter sleeps and must be woken.
+/// Bits of the word that say how many followers are let through; the turn lies above.
+const NEEDED: u32 = 16;
+/// The most followers that a gate can have.
+pub const MOST_FOLLOWERS: usize = (1 << NEEDED) - 1;
+
+/// Set in the count of arrivals when the leader sleeps and must be woken.
 const ASLEEP: u64 = 1;
-/// One step of the counters above that bit.
+/// One arrival, above that bit.
 const ONE: u64 = 2;
 
 /// How long to wait for another thread before sleeping.
@@ -50,36 +55,24 @@ impl Patience {
     }
 }
 
-/// A word that some threads change and others wait on.
-struct Signal {
-    word: Padded<AtomicU64>,
-    sleep: Mutex<()>,
+/// Where one thread sleeps.
+struct Bed {
+    mutex: Mutex<()>,
     woken: Condvar,
 }
 
-impl Signal {
+impl Bed {
     fn new() -> Self {
         Self {
-            word: Padded(AtomicU64::new(0)),
-            sleep: Mutex::new(()),
+            mutex: Mutex::new(()),
             woken: Condvar::new(),
         }
     }
 
-    /// Waits until `ready` is true of the word without its [`ASLEEP`] bit.
-    #[inline]
-    fn wait(&self, patience: &mut Patience, ready: impl Fn(u64) -> bool) {
-        let word = &self.word.0;
-        if patience.wait(|| ready(word.load(Ordering::Acquire) & !ASLEEP)) {
-            return;
-        }
-        let mut guard = lock(&self.sleep);
-        // Whoever changes the word after this sees the bit, and takes the lock before notifying:
-        // it cannot fall between our look and our sleep.
-        // The plain look comes first so that a waiter which was woken leaves no bit behind.
-        while !ready(word.load(Ordering::Acquire) & !ASLEEP)
-            && !ready(word.fetch_or(ASLEEP, Ordering::AcqRel) & !ASLEEP)
-        {
+    /// Sleeps until `ready`, which is asked with the bed locked.
+    fn sleep(&self, mut ready: impl FnMut() -> bool) {
+        let mut guard = lock(&self.mutex);
+        while !ready() {
             guard = self
                 .woken
                 .wait(guard)
@@ -87,67 +80,118 @@ impl Signal {
         }
     }
 
-    /// Wakes the sleepers, if the word had the bit when it was changed.
-    #[inline]
-    fn wake(&self, before: u64) {
-        if before & ASLEEP != 0 {
-            drop(lock(&self.sleep));
-            self.woken.notify_all();
-        }
+    /// Wakes whoever sleeps here. The lock makes sure that it cannot fall between its look and its
+    /// sleep.
+    fn wake(&self) {
+        drop(lock(&self.mutex));
+        self.woken.notify_all();
     }
 }
 
 /// The meeting point of one leader and its followers.
 pub struct Gate {
-    followers: u64,
-    /// How often the gate was opened.
-    opened: Signal,
-    /// How many followers have arrived since.
-    arrived: Signal,
+    /// The turn, and how many followers it is for.
+    opened: Padded<AtomicU64>,
+    /// How many of them have arrived since.
+    arrived: Padded<AtomicU64>,
+    leader: Bed,
+    /// A bit for every follower that sleeps, or is about to.
+    asleep: Padded<Box<[AtomicU64]>>,
+    followers: Box<[Bed]>,
 }
 
 impl Gate {
     /// For a leader and so many followers.
+    ///
+    /// # Panics
+    /// If there are more than [`MOST_FOLLOWERS`].
     pub fn new(followers: usize) -> Self {
+        assert!(followers <= MOST_FOLLOWERS, "{followers} workers");
         Self {
-            followers: followers as u64,
-            opened: Signal::new(),
-            arrived: Signal::new(),
+            opened: Padded(AtomicU64::new(0)),
+            arrived: Padded(AtomicU64::new(0)),
+            leader: Bed::new(),
+            asleep: Padded(
+                (0..followers.div_ceil(64))
+                    .map(|_| AtomicU64::new(0))
+                    .collect(),
+            ),
+            followers: (0..followers).map(|_| Bed::new()).collect(),
         }
     }
 
-    /// Leader: lets every follower through once. All of them have arrived before, or have never
-    /// been let through.
+    /// Leader: lets the first `needed` followers through once. All that were let through before
+    /// have arrived.
     #[inline]
-    pub fn open(&self) {
+    pub fn open(&self, needed: usize) {
         // A bit left behind by the leader itself is forgotten along with the count.
-        self.arrived.word.0.store(0, Ordering::Relaxed);
-        // Only the leader counts up, and followers only add the bit: it is safe to rebuild the
-        // word, and the swap shows the bit.
-        let word = &self.opened.word.0;
-        let next = (word.load(Ordering::Relaxed) & !ASLEEP) + ONE;
-        self.opened.wake(word.swap(next, Ordering::AcqRel));
+        self.arrived.0.store(0, Ordering::Relaxed);
+        let turn = (self.opened.0.load(Ordering::Relaxed) >> NEEDED) + 1;
+        let word = turn << NEEDED | needed as u64;
+        self.opened.0.store(word, Ordering::Release);
+        // Either we see the bit of a follower, or it sees our word.
+        fence(Ordering::SeqCst);
+        for (index, bits) in self.asleep.0.iter().enumerate() {
+            let first = index * 64;
+            if first >= needed {
+                break;
+            }
+            let mut left = bits.load(Ordering::Relaxed);
+            if needed - first < 64 {
+                left &= (1 << (needed - first)) - 1;
+            }
+            while left != 0 {
+                self.followers[first + left.trailing_zeros() as usize].wake();
+                left &= left - 1;
+            }
+        }
     }
 
-    /// Leader: waits until every follower has arrived.
+    /// Leader: waits until every follower that was let through has arrived.
     #[inline]
     pub fn meet(&self, patience: &mut Patience) {
-        let all = self.followers * ONE;
-        self.arrived.wait(patience, |word| word == all);
+        let all = (self.opened.0.load(Ordering::Relaxed) & MOST_FOLLOWERS as u64) * ONE;
+        let arrived = &self.arrived.0;
+        if patience.wait(|| arrived.load(Ordering::Acquire) == all) {
+            return;
+        }
+        // The last to arrive changes the word after this, sees the bit and wakes us.
+        self.leader
+            .sleep(|| arrived.fetch_or(ASLEEP, Ordering::AcqRel) & !ASLEEP == all);
     }
 
-    /// Follower: waits for the gate to open for the `turn`-th time, counted from one.
+    /// Follower: waits until the gate opens for it, which it last did in turn `last`, and says in
+    /// which turn. Turns that are not for it pass by.
     #[inline]
-    pub fn pass(&self, turn: u64, patience: &mut Patience) {
-        self.opened.wait(patience, |word| word == turn * ONE);
+    pub fn pass(&self, follower: usize, last: u64, patience: &mut Patience) -> u64 {
+        let mut turn = last;
+        // Whether there is a turn for this follower, which is `turn` then.
+        let mut look = || {
+            let word = self.opened.0.load(Ordering::Acquire);
+            let is_new = word >> NEEDED != turn;
+            turn = word >> NEEDED;
+            is_new && (follower as u64) < word & MOST_FOLLOWERS as u64
+        };
+        if !patience.wait(&mut look) {
+            let bits = &self.asleep.0[follower / 64];
+            let bit = 1 << (follower % 64);
+            self.followers[follower].sleep(|| {
+                bits.fetch_or(bit, Ordering::Relaxed);
+                fence(Ordering::SeqCst);
+                look()
+            });
+            bits.fetch_and(!bit, Ordering::Relaxed);
+        }
+        turn
     }
 
     /// Follower: has done its share.
     #[inline]
     pub fn arrive(&self) {
-        let before = self.arrived.word.0.fetch_add(ONE, Ordering::AcqRel);
-        if (before & !ASLEEP) + ONE == self.followers * ONE {
-            self.arrived.wake(before);
+        let all = (self.opened.0.load(Ordering::Relaxed) & MOST_FOLLOWERS as u64) * ONE;
+        let before = self.arrived.0.fetch_add(ONE, Ordering::AcqRel);
+        if before == all - ONE + ASLEEP {
+            self.leader.wake();
         }
     }
 }

@@ -92,6 +92,7 @@ mod options;
 mod outbox;
 mod partition;
 mod pool;
+mod profile;
 mod save;
 mod shared;
 mod state;
@@ -114,6 +115,7 @@ pub use inbox::{Delivery, Inbox};
 pub use options::{Options, Perturbation, Schedule};
 pub use outbox::Outbox;
 pub use partition::{Partition, PartitionId, Wake, Window};
+pub use profile::{Phase, Profile};
 pub use save::{Reader, Writer};
 pub use topology::{
     KindId, LinkId, LinkKind, MINIMUM_EPOCH, PartitionKind, Topology, TopologyBuilder,

@@ -56,7 +56,8 @@ fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
             let (gate, plan, reports) = (gate.clone(), plan.clone(), reports.clone());
             thread::spawn(move || {
                 for turn in 1..=turns {
-                    gate.pass(turn, &mut patience);
+                    let passed = gate.pass(follower, turn - 1, &mut patience);
+                    assert_eq!(passed, turn);
                     assert_eq!(plan.get(), turn);
                     reports[follower].add(turn);
                     gate.arrive();
@@ -66,7 +67,7 @@ fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
         .collect();
     for turn in 1..=turns {
         plan.add(1);
-        gate.open();
+        gate.open(followers);
         gate.meet(&mut patience);
         for report in reports.iter() {
             assert_eq!(report.get(), (1..=turn).sum());
@@ -90,6 +91,40 @@ fn loom_the_gate_orders_a_leader_and_a_spinning_follower() {
 #[test]
 fn loom_the_gate_orders_two_followers() {
     bounded(|| take_turns(2, 1, HASTY));
+}
+
+/// A follower that is needed in the last turn only passes the others by, awake or asleep.
+fn sit_out(patience: Patience) {
+    const TURNS: u64 = 3;
+    let gate = Arc::new(Gate::new(1));
+    let plan = Arc::new(Guarded::new());
+    let report = Arc::new(Guarded::new());
+    let follower = {
+        let (gate, plan, report) = (gate.clone(), plan.clone(), report.clone());
+        thread::spawn(move || {
+            assert_eq!(gate.pass(0, 0, &mut patience.clone()), TURNS);
+            assert_eq!(plan.get(), TURNS);
+            report.add(1);
+            gate.arrive();
+        })
+    };
+    for turn in 1..=TURNS {
+        plan.add(1);
+        gate.open(usize::from(turn == TURNS));
+        gate.meet(&mut patience.clone());
+    }
+    assert_eq!(report.get(), 1);
+    follower.join().unwrap();
+}
+
+#[test]
+fn loom_a_follower_that_is_not_needed_sleeps_through_it() {
+    loom::model(|| sit_out(HASTY));
+}
+
+#[test]
+fn loom_a_follower_that_is_not_needed_waits_through_it() {
+    loom::model(|| sit_out(Patience::new(1)));
 }
 
 /// Two workers with a partition each send to both, in two steps, and take what was sent before.
@@ -132,14 +167,14 @@ fn loom_the_exchange_moves_every_message_once() {
             let (gate, exchange) = (gate.clone(), exchange.clone());
             thread::spawn(move || {
                 for turn in 1..=STEPS {
-                    gate.pass(turn, &mut HASTY.clone());
+                    gate.pass(0, turn - 1, &mut HASTY.clone());
                     step(&exchange, 1, turn);
                     gate.arrive();
                 }
             })
         };
         for turn in 1..=STEPS {
-            gate.open();
+            gate.open(1);
             step(&exchange, 0, turn);
             gate.meet(&mut HASTY.clone());
         }

@@ -11,7 +11,7 @@ pub enum Schedule {
     Static,
     /// Every partition has its worker, dealt out by measured cost, from time to time anew.
     Balanced,
-    /// Workers take the next partition when they are done with one: loads even out.
+    /// As balanced, and workers that are done take over what others have left: loads even out.
     Dynamic,
 }
 
@@ -61,8 +61,9 @@ pub struct Options {
     pub jumping: bool,
     /// With fewer partitions to run than this, the calling thread runs them all.
     pub together_from: usize,
-    /// If the partitions to run are expected to take less than this, the calling thread runs them
-    /// all: meeting the others would take longer.
+    /// What each worker of a step must be expected to have to do, in nanoseconds, since meeting the
+    /// others takes time. With less for all together, fewer take part, down to the calling thread
+    /// alone. Zero has all of them take part.
     pub together_from_nanoseconds: u64,
     /// Delays for tests.
     pub perturbation: Option<Perturbation>,
@@ -75,7 +76,7 @@ impl Default for Options {
             schedule: Schedule::Static,
             jumping: true,
             together_from: 2,
-            together_from_nanoseconds: 2_000,
+            together_from_nanoseconds: 1_500,
             perturbation: None,
         }
     }

@@ -38,7 +38,7 @@ impl Pool {
     pub(crate) fn stop<P: Partition, B: Boundary<P>>(self, shared: &Shared<P, B>) {
         // SAFETY: the followers wait at the gate, so the leader alone has the plan.
         unsafe { (*shared.plan.get()).task = Task::Exit };
-        shared.gate.open();
+        shared.gate.open(self.threads.len());
         for thread in self.threads {
             // A follower catches the panics of partitions and has none of its own.
             let _ = thread.join();
@@ -59,8 +59,9 @@ fn follow<P: Partition, B: Boundary<P>>(
     worker: usize,
     mut patience: Patience,
 ) {
-    for turn in 1.. {
-        shared.gate.pass(turn, &mut patience);
+    let mut turn = 0;
+    loop {
+        turn = shared.gate.pass(worker - 1, turn, &mut patience);
         // SAFETY: the leader wrote the plan before it opened the gate and changes it only after
         // all have arrived.
         let task = unsafe { (*shared.plan.get()).task };

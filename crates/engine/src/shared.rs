@@ -10,9 +10,10 @@ use lockstep_units::Time;
 
 use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
-use crate::cost::Timer;
+use crate::cost;
 use crate::exchange::{Exchange, Side};
 use crate::gate::Gate;
+use crate::profile::Stopwatch;
 use crate::sync::Padded;
 use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wake, Window};
 
@@ -21,7 +22,9 @@ use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wa
 pub(crate) enum Task {
     /// Run the partitions of their lists.
     Lists,
-    /// Run the partitions of the queue, whoever comes first.
+    /// The same, and then what is left of the lists of others.
+    Steal,
+    /// Run all partitions: one worker, alone.
     Queue,
     /// Commit their shards of the logs.
     Commit,
@@ -32,6 +35,8 @@ pub(crate) enum Task {
 /// What the leader decided; written while the workers wait.
 pub(crate) struct Plan {
     pub task: Task,
+    /// How many workers take part.
+    pub workers: usize,
     /// Counts the steps: sides of the exchange are told apart by it.
     pub step: u64,
     pub window: Window,
@@ -44,7 +49,7 @@ pub(crate) struct Plan {
     pub mail: Vec<u64>,
     /// For each worker, the partitions it runs.
     pub lists: Vec<Padded<Vec<PartitionId>>>,
-    /// The partitions that anyone may run.
+    /// All partitions with work, the dearest first.
     pub queue: Vec<PartitionId>,
     /// The partitions that logged something, in order.
     pub logged: Vec<PartitionId>,
@@ -60,6 +65,8 @@ pub(crate) struct Report {
     pub sent: u64,
     /// When the first of these is due.
     pub earliest: Time,
+    /// Nanoseconds of its last share.
+    pub busy: u64,
 }
 
 impl Report {
@@ -71,6 +78,7 @@ impl Report {
             ran: 0,
             sent: 0,
             earliest,
+            busy: 0,
         }))
     }
 }
@@ -82,8 +90,8 @@ pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
     pub boundary: UnsafeCell<B>,
     pub gate: Gate,
     pub plan: UnsafeCell<Plan>,
-    /// How far the queue was taken.
-    pub taken: Padded<AtomicUsize>,
+    /// How far the list of each worker was taken.
+    pub taken: Box<[Padded<AtomicUsize>]>,
     pub reports: Box<[Padded<UnsafeCell<Report>>]>,
     pub panicked: AtomicBool,
     /// The first panic of a worker, to be raised by the leader.
@@ -107,6 +115,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             gate: Gate::new(0),
             plan: UnsafeCell::new(Plan {
                 task: Task::Exit,
+                workers: 1,
                 step: 0,
                 window,
                 jumping: true,
@@ -117,7 +126,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 queue: Vec::new(),
                 logged: Vec::new(),
             }),
-            taken: Padded::default(),
+            taken: [Padded::default()].into(),
             reports: [Report::new()].into(),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -130,6 +139,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         self.exchange = Exchange::new(workers, self.topology.partitions());
         self.gate = Gate::new(workers - 1);
         self.plan.get_mut().lists = (0..workers).map(|_| Padded(Vec::new())).collect();
+        self.taken = (0..workers).map(|_| Padded::default()).collect();
         self.reports = (0..workers).map(|_| Report::new()).collect();
     }
 
@@ -138,8 +148,11 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     /// # Safety
     /// The leader has written the plan and waits, or is this thread; every worker calls this once.
     pub(crate) unsafe fn share_caught(&self, worker: usize) {
+        let watch = Stopwatch::start();
         // SAFETY: as the caller promises.
         let result = catch_unwind(AssertUnwindSafe(|| unsafe { self.share(worker) }));
+        // SAFETY: every worker has its own report.
+        unsafe { (*self.reports[worker].0.get()).busy = watch.read() };
         if let Err(payload) = result {
             let mut first = self
                 .panic
@@ -160,7 +173,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         if plan.task == Task::Commit {
             let shard = Shard {
                 index: worker,
-                count: self.reports.len(),
+                count: plan.workers,
             };
             // SAFETY: nobody changes boundary or partitions during a commit.
             unsafe { self.commit(plan, shard) };
@@ -176,17 +189,28 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             if let Some(perturbation) = plan.perturbation {
                 perturbation.delay(plan.step, worker, id.0);
             }
-            // SAFETY: lists are disjoint and the queue hands out each partition once, so this
-            // worker alone has the cell and takes its messages.
+            // SAFETY: lists are disjoint and hand out each partition once, so this worker alone has
+            // the cell and takes its messages.
             unsafe { self.run(plan, id, side, report) };
         };
         let work = |side: &mut Side<P::Message>| {
-            if plan.task == Task::Lists {
-                plan.lists[worker].0.iter().for_each(|&id| run(side, id));
-            } else {
-                let take = || self.taken.0.fetch_add(1, Ordering::Relaxed);
-                while let Some(&id) = plan.queue.get(take()) {
-                    run(side, id);
+            match plan.task {
+                Task::Lists => plan.lists[worker].0.iter().for_each(|&id| run(side, id)),
+                Task::Steal => {
+                    // One's own list first: what one ran before is warm in the caches.
+                    for offset in 0..plan.workers {
+                        let whose = (worker + offset) % plan.workers;
+                        let (list, taken) = (&plan.lists[whose].0, &self.taken[whose].0);
+                        // Looking first leaves the line with those who have something to take.
+                        while taken.load(Ordering::Relaxed) < list.len()
+                            && let Some(&id) = list.get(taken.fetch_add(1, Ordering::Relaxed))
+                        {
+                            run(side, id);
+                        }
+                    }
+                }
+                Task::Queue | Task::Commit | Task::Exit => {
+                    plan.queue.iter().for_each(|&id| run(side, id));
                 }
             }
             (side.len() as u64, side.earliest())
@@ -257,7 +281,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             egress: &mut cell.egress,
             side,
         };
-        let timer = plan.measure.then(Timer::start);
+        let watch = plan.measure.then(Stopwatch::start);
         let own = match cell
             .partition
             .run(plan.window, &mut cell.inbox, &mut outbox)
@@ -265,8 +289,8 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             Wake::At(time) => time,
             Wake::OnMessage => Time::NEVER,
         };
-        if let Some(timer) = timer {
-            timer.stop(&self.cells.costs[id.index()]);
+        if let Some(watch) = watch {
+            cost::note(&self.cells.costs[id.index()], watch);
         }
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use lockstep_units::Time;
 
 use crate::boundary::{Boundary, Control, Shard};
 use crate::cost;
 use crate::pool::Pool;
+use crate::profile::Stopwatch;
 use crate::shared::Task;
 use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
@@ -16,12 +18,13 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     pub(crate) fn step(&mut self, window: Window) -> Option<Outcome> {
         self.collect_mail();
         self.step += 1;
-        let alone = self.plan(window);
-        self.work(alone);
+        let workers = self.plan(window);
+        self.work(workers);
         self.epoch += 1;
         self.figures.steps += 1;
-        self.figures.alone += u64::from(alone);
-        let fault = self.gather(alone);
+        self.figures.alone += u64::from(workers == 1);
+        self.figures.workers += workers as u64;
+        let fault = self.gather(workers);
         let shared = Arc::clone(&self.shared);
         // SAFETY: the workers wait, and the boundary is reached through this reference alone.
         let boundary = unsafe { &mut *shared.boundary.get() };
@@ -32,8 +35,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         (control == Control::Stop).then_some(Outcome::Stopped)
     }
 
-    /// Decides who runs which partition, and whether the calling thread does it alone.
-    fn plan(&mut self, window: Window) -> bool {
+    /// Decides how many workers take part, and who of them runs which partition.
+    fn plan(&mut self, window: Window) -> usize {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
         let Options {
@@ -43,49 +46,59 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             perturbation,
             ..
         } = self.options;
+        let cells = &self.shared.cells;
         plan.step = self.step;
         plan.window = window;
         plan.jumping = jumping;
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
+        if threads > 1 && schedule != Schedule::Static && cost::is_balanced(self.step) {
+            self.shares.balance(&cells.costs, threads);
+        }
         let mut length = 0;
-        for (index, wake) in self.shared.cells.wakes.iter().enumerate() {
-            let mail = plan.mail[index / 64] >> (index % 64) & 1 != 0;
-            if !jumping || mail || wake.load(Ordering::Relaxed) < window.end.0 {
-                put(&mut plan.queue, &mut length, PartitionId(index as u32));
+        for &index in &self.shares.order {
+            let id = PartitionId(index);
+            let wake = cells.wakes[id.index()].load(Ordering::Relaxed);
+            let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
+            if !jumping || mail || wake < window.end.0 {
+                put(&mut plan.queue, &mut length, id);
             }
         }
         cut(&mut plan.queue, length);
-        let alone = !self.is_worth_sharing(&plan.queue);
-        if alone || schedule == Schedule::Dynamic {
+        let workers = self.workers_for();
+        plan.workers = workers;
+        if workers == 1 {
             plan.task = Task::Queue;
-            self.shared.taken.0.store(0, Ordering::Relaxed);
             if let Some(perturbation) = perturbation {
                 plan.queue
                     .sort_unstable_by_key(|id| perturbation.draw(self.step, id.0.into()));
             }
-            return alone;
+            return workers;
         }
-        if schedule == Schedule::Balanced && cost::is_balanced(self.step) {
-            cost::balance(&self.shared.cells.costs, &mut self.owners, threads);
-        }
-        plan.task = Task::Lists;
-        self.lengths.fill(0);
+        plan.task = match schedule {
+            Schedule::Dynamic => Task::Steal,
+            Schedule::Static | Schedule::Balanced => Task::Lists,
+        };
+        self.lengths[..workers].fill(0);
         for &id in &plan.queue {
             let owner = match perturbation {
-                Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize % threads,
-                None => self.owners[id.index()] as usize,
-            };
+                Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize,
+                None => self.shares.owners[id.index()] as usize,
+            } % workers;
             put(&mut plan.lists[owner].0, &mut self.lengths[owner], id);
         }
-        for (list, &length) in plan.lists.iter_mut().zip(&self.lengths) {
+        let lists = plan.lists.iter_mut().zip(&self.shared.taken);
+        for ((list, taken), &length) in lists.zip(&self.lengths[..workers]) {
             cut(&mut list.0, length);
+            taken.0.store(0, Ordering::Relaxed);
         }
-        false
+        workers
     }
 
-    /// Whether running these partitions takes longer than meeting the other workers.
-    fn is_worth_sharing(&self, queue: &[PartitionId]) -> bool {
+    /// How many workers the partitions of the queue are worth.
+    fn workers_for(&mut self) -> usize {
+        // SAFETY: the workers wait.
+        let queue = unsafe { &(*self.shared.plan.get()).queue };
         let Options {
             threads,
             together_from,
@@ -93,30 +106,50 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             ..
         } = self.options;
         if threads == 1 || queue.len() < together_from {
-            return false;
+            return 1;
         }
-        let costs = queue
-            .iter()
-            .map(|id| cost::expected(&self.shared.cells.costs[id.index()]));
-        together_from_nanoseconds == 0 || costs.sum::<u64>() >= together_from_nanoseconds
+        let costs = &self.shared.cells.costs;
+        let costs = queue.iter().map(|id| cost::expected(&costs[id.index()]));
+        let enough = together_from_nanoseconds;
+        self.meeting.worth(threads, queue.len(), costs, enough)
     }
 
-    /// Has the planned task done, by all workers or alone.
-    fn work(&mut self, alone: bool) {
+    /// Has the planned task done, by so many workers.
+    fn work(&mut self, workers: usize) {
         let shared = &self.shared;
-        if alone {
+        // SAFETY: the workers wait.
+        let (task, measure) = unsafe { ((*shared.plan.get()).task, (*shared.plan.get()).measure) };
+        if workers == 1 {
+            let watch = measure.then(Stopwatch::start);
             // SAFETY: the workers wait, so this is the only one.
             unsafe { shared.share(0) };
+            if let Some(watch) = watch {
+                let (count, time) = &mut self.profile.alone_measured;
+                *count += 1;
+                *time += Duration::from_nanos(watch.read());
+            }
             return;
         }
-        let workers = self.options.threads;
+        let threads = self.options.threads;
         let pool = self
             .pool
-            .get_or_insert_with(|| Pool::start(shared, workers));
-        shared.gate.open();
+            .get_or_insert_with(|| Pool::start(shared, threads));
+        let watch = Stopwatch::start();
+        shared.gate.open(workers - 1);
         // SAFETY: the plan is written, and every worker does its share once.
         unsafe { shared.share_caught(0) };
         shared.gate.meet(&mut pool.patience);
+        let wall = watch.read();
+        // SAFETY: the workers wait.
+        let busy = shared.reports[..workers]
+            .iter()
+            .map(|report| unsafe { (*report.0.get()).busy });
+        let longest = busy.clone().max().unwrap_or(0);
+        self.meeting.note(wall.saturating_sub(longest));
+        match task {
+            Task::Commit => self.profile.committing.enter(wall, busy),
+            _ => self.profile.running.enter(wall, busy),
+        }
         if shared.panicked.swap(false, Ordering::Relaxed) {
             let payload = shared
                 .panic
@@ -128,14 +161,13 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     }
 
     /// Takes the reports of the workers, commits what was logged, and returns the first fault.
-    fn gather(&mut self, alone: bool) -> Option<(Time, PartitionId)> {
+    fn gather(&mut self, workers: usize) -> Option<(Time, PartitionId)> {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
         if !plan.logged.is_empty() {
             plan.logged.clear();
         }
         let mut fault = None;
-        let workers = if alone { 1 } else { self.options.threads };
         for report in &self.shared.reports[..workers] {
             // SAFETY: the workers wait.
             let report = unsafe { &*report.0.get() };
@@ -154,12 +186,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 self.uncleared[id.index() / 64] |= 1 << (id.index() % 64);
             }
             self.figures.commits += 1;
-            if alone {
+            if workers == 1 {
                 // SAFETY: the workers wait, and nothing changes boundary or partitions meanwhile.
                 unsafe { self.shared.commit(plan, Shard { index: 0, count: 1 }) };
             } else {
                 plan.task = Task::Commit;
-                self.work(false);
+                self.work(workers);
             }
         }
         fault

@@ -16,7 +16,9 @@ use lockstep_protocol::{CuResult, layout, window};
 use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
-use lockstep_telemetry::run_folder::{FaultRow, ManagedTrace, MigrationRow, StatisticRow};
+use lockstep_telemetry::run_folder::{
+    FaultRow, HostWork, ManagedTrace, MigrationRow, StatisticRow,
+};
 use lockstep_units::{Cycle, Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -271,6 +273,33 @@ impl Machine {
     /// Times that the state was saved and loaded.
     pub fn reloads(&self) -> u64 {
         self.reloads
+    }
+
+    /// Where the time of the worker threads went.
+    pub fn host_work(&self) -> HostWork {
+        let (figures, profile) = (self.gpu.figures(), self.gpu.profile());
+        let epochs = figures.steps.max(1) as f64;
+        let (running, committing) = (&profile.running, &profile.committing);
+        HostWork {
+            epochs: figures.steps,
+            alone_epochs: figures.alone,
+            mean_threads: figures.workers as f64 / epochs,
+            mean_partitions: figures.runs as f64 / epochs,
+            messages: figures.messages,
+            engine_seconds: profile.total.as_secs_f64(),
+            alone_seconds: profile.alone(figures.alone).as_secs_f64(),
+            shared_seconds: running.wall.as_secs_f64(),
+            commit_seconds: committing.wall.as_secs_f64(),
+            serial_seconds: profile.serial(figures.alone).as_secs_f64(),
+            busy_thread_seconds: running.busy.as_secs_f64(),
+            imbalance_thread_seconds: running.imbalance().as_secs_f64(),
+            meeting_thread_seconds: running.meeting().as_secs_f64(),
+            commit_busy_thread_seconds: committing.busy.as_secs_f64(),
+            commit_waiting_thread_seconds: committing
+                .available
+                .saturating_sub(committing.busy)
+                .as_secs_f64(),
+        }
     }
 
     fn module_number(&mut self, module: &Arc<Module>) -> u64 {

@@ -7,8 +7,8 @@ use lockstep_protocol::UnsupportedManner;
 use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
-    Ending, HostSpeed, InstructionMix, KernelRow, ManagedTrace, RunFolder, RunFolderError,
-    StatisticRow, Summary, Totals, UnsupportedRow,
+    Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
+    RunFolderError, StatisticRow, Summary, Totals, UnsupportedRow,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,7 +61,11 @@ impl Results {
         let managed = machine.managed_trace();
         let reproducible = machine.is_reproducible();
         let reloads = machine.reloads();
-        let host = host_speed(description, &totals, figures, wall, &launches);
+        let work = machine.host_work();
+        let host = HostSpeed {
+            work,
+            ..host_speed(description, &totals, figures, wall, &launches)
+        };
         let summary = Summary {
             lockstep: env!("CARGO_PKG_VERSION").into(),
             command: command.to_vec(),
@@ -227,6 +231,7 @@ fn host_speed(
         cycles_per_second: rate(totals.cycles),
         slow_down: known.then(|| simulating / kernel_seconds),
         peak_memory: peak_memory(),
+        work: HostWork::default(),
     }
 }
 

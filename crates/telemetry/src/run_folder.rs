@@ -19,7 +19,7 @@ mod summary;
 pub use kernels::{InstructionMix, KERNEL_COLUMNS, KernelRow};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use statistics::StatisticRow;
-pub use summary::{Ending, HostSpeed, Summary, Totals, UnsupportedRow};
+pub use summary::{Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
 
 use std::io;
 use std::path::{Path, PathBuf};

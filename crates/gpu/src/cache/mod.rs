@@ -6,6 +6,9 @@
 //!
 //! Start reading at [`SectorCache::find`] and [`SectorCache::insert`].
 
+mod order;
+
+use order::Order;
 use serde::{Deserialize, Serialize};
 
 /// No line.
@@ -43,23 +46,26 @@ pub struct SectorCache {
     sets: u32,
     ways: u32,
     keys: Vec<u64>,
-    /// When each line was last used.
-    used: Vec<u64>,
+    /// A byte of the hash of each key, set by set in whole words: sets may have hundreds of ways,
+    /// and looking through these is an eighth of looking through the keys.
+    prints: Vec<u64>,
     lines: Vec<Line>,
-    /// Counts uses.
-    now: u64,
+    /// The order in which the lines of each set were last used.
+    order: Order,
     /// The place that was found last.
     last: u32,
 }
 
-/// [`SectorCache`] as it is saved.
+/// [`SectorCache`] as it is saved: what is present, set by set, what was used longest ago first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
     sets: u32,
     ways: u32,
-    now: u64,
-    entries: Vec<(u32, u64, u64, Line)>,
+    entries: Vec<(u32, u64, Line)>,
 }
+
+/// Keys whose prints are looked at together.
+const TOGETHER: u32 = 8;
 
 /// Mixes the bits of a line number.
 #[must_use]
@@ -77,13 +83,14 @@ impl SectorCache {
     #[must_use]
     pub fn new(sets: u32, ways: u32) -> Self {
         let lines = sets as usize * ways as usize;
+        let words = sets as usize * ways.div_ceil(TOGETHER) as usize;
         Self {
             sets,
             ways,
             keys: vec![EMPTY; lines],
-            used: vec![0; lines],
+            prints: vec![0; words],
             lines: vec![Line::default(); lines],
-            now: 0,
+            order: Order::new(sets, ways),
             last: 0,
         }
     }
@@ -102,15 +109,15 @@ impl SectorCache {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.keys.fill(EMPTY);
-        self.used.fill(0);
-        self.now = 0;
+        self.order = Order::new(self.sets, self.ways);
     }
 
-    /// The first place of the set of a key.
+    /// The set of a key, and a byte that others of the set seldom share.
     #[inline]
-    fn set(&self, key: u64) -> usize {
-        let set = (u128::from(mix(key)) * u128::from(self.sets)) >> 64;
-        set as usize * self.ways as usize
+    fn set(&self, key: u64) -> (u32, u8) {
+        let hash = mix(key);
+        let set = (u128::from(hash) * u128::from(self.sets)) >> 64;
+        (set as u32, hash as u8)
     }
 
     /// A line that is in the cache; finding it counts as a use.
@@ -119,17 +126,42 @@ impl SectorCache {
         if self.keys.is_empty() {
             return None;
         }
-        self.now += 1;
         if self.keys[self.last as usize] == key {
-            self.used[self.last as usize] = self.now;
+            self.order.use_now(self.last / self.ways, self.last);
             return Some(Place(self.last));
         }
-        let start = self.set(key);
+        let (set, print) = self.set(key);
+        let place = self.look(set, print, key)?;
+        self.last = place;
+        self.order.use_now(set, place);
+        Some(Place(place))
+    }
+
+    /// Where a key is in its set.
+    #[inline]
+    fn look(&self, set: u32, print: u8, key: u64) -> Option<u32> {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let words = self.ways.div_ceil(TOGETHER) as usize;
+        let start = (set * self.ways) as usize;
         let keys = &self.keys[start..start + self.ways as usize];
-        let position = position(keys, key)?;
-        self.last = (start + position) as u32;
-        self.used[start + position] = self.now;
-        Some(Place(self.last))
+        let wanted = u64::from(print) * ONES;
+        for (index, word) in self.prints[set as usize * words..][..words]
+            .iter()
+            .enumerate()
+        {
+            // The high bit of each byte that is equal, and perhaps of some after it, which the keys
+            // tell apart.
+            let differs = word ^ wanted;
+            let mut equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+            while equal != 0 {
+                let way = index * TOGETHER as usize + equal.trailing_zeros() as usize / 8;
+                if keys.get(way) == Some(&key) {
+                    return Some((start + way) as u32);
+                }
+                equal &= equal - 1;
+            }
+        }
+        None
     }
 
     /// What is known of a line.
@@ -151,24 +183,27 @@ impl SectorCache {
         if self.keys.is_empty() {
             return None;
         }
-        let start = self.set(key);
-        let set = start..start + self.ways as usize;
-        let mut oldest = set.start;
-        for place in set {
-            if self.used[place] < self.used[oldest] {
-                oldest = place;
-            }
-        }
-        let evicted = (self.keys[oldest] != EMPTY).then(|| Evicted {
-            key: self.keys[oldest],
-            line: self.lines[oldest],
+        let (set, print) = self.set(key);
+        let oldest = self.order.oldest(set);
+        let at = oldest as usize;
+        let evicted = (self.keys[at] != EMPTY).then(|| Evicted {
+            key: self.keys[at],
+            line: self.lines[at],
         });
-        self.now += 1;
-        self.keys[oldest] = key;
-        self.used[oldest] = self.now;
-        self.lines[oldest] = Line::default();
-        self.last = oldest as u32;
-        Some((Place(self.last), evicted))
+        self.put(set, oldest, key, print);
+        self.lines[at] = Line::default();
+        self.last = oldest;
+        Some((Place(oldest), evicted))
+    }
+
+    fn put(&mut self, set: u32, place: u32, key: u64, print: u8) {
+        self.keys[place as usize] = key;
+        let way = place - set * self.ways;
+        let words = self.ways.div_ceil(TOGETHER);
+        let word = &mut self.prints[(set * words + way / TOGETHER) as usize];
+        let shift = way % TOGETHER * 8;
+        *word = *word & !(0xff << shift) | u64::from(print) << shift;
+        self.order.use_now(set, place);
     }
 
     /// Forgets a line, written or not.
@@ -183,15 +218,14 @@ impl SectorCache {
     /// For saving.
     #[must_use]
     pub fn saved(&self) -> Saved {
-        let entries = self.keys.iter().enumerate();
-        let entries = entries.filter(|(_, key)| **key != EMPTY);
+        let places = (0..self.sets).flat_map(|set| self.order.iter(set));
+        let entries = places
+            .map(|place| (place, self.keys[place as usize], self.lines[place as usize]))
+            .filter(|(_, key, _)| *key != EMPTY);
         Saved {
             sets: self.sets,
             ways: self.ways,
-            now: self.now,
-            entries: entries
-                .map(|(place, key)| (place as u32, *key, self.used[place], self.lines[place]))
-                .collect(),
+            entries: entries.collect(),
         }
     }
 
@@ -204,37 +238,22 @@ impl SectorCache {
             return None;
         }
         let mut cache = Self::new(saved.sets, saved.ways);
-        cache.now = saved.now;
-        for (place, key, used, line) in &saved.entries {
-            let place = *place as usize;
-            *cache.keys.get_mut(place)? = *key;
-            cache.used[place] = *used;
-            cache.lines[place] = *line;
+        for (place, key, line) in &saved.entries {
+            let (set, print) = cache.set(*key);
+            if lines == 0 || *place / saved.ways != set {
+                return None;
+            }
+            cache.put(set, *place, *key, print);
+            cache.lines[*place as usize] = *line;
         }
         Some(cache)
     }
 }
 
-/// Where a key is among others; written so that it becomes vector code.
-#[inline]
-fn position(keys: &[u64], key: u64) -> Option<usize> {
-    let (chunks, rest) = keys.as_chunks::<8>();
-    for (index, chunk) in chunks.iter().enumerate() {
-        let mut found = 0u32;
-        for (lane, known) in chunk.iter().enumerate() {
-            found |= u32::from(*known == key) << lane;
-        }
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize);
-        }
-    }
-    let place = rest.iter().position(|known| *known == key)?;
-    Some(chunks.len() * 8 + place)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_line_used_longest_ago_leaves() {
@@ -276,6 +295,53 @@ mod tests {
             assert_eq!(pair[0], pair[1]);
         }
         assert!(SectorCache::from_saved(&cache.saved(), 5, 12).is_none());
+    }
+
+    proptest! {
+        /// Whatever is asked for, it answers as the plainest cache does: a list for each set, in the
+        /// order of use.
+        #[test]
+        fn it_is_a_list_in_the_order_of_use(
+            sets in 1u32..4,
+            ways in 1u32..21,
+            asked in prop::collection::vec((0u8..8, 0u64..80), 0..300),
+        ) {
+            let mut cache = SectorCache::new(sets, ways);
+            let mut lists: Vec<Vec<u64>> = vec![Vec::new(); sets as usize];
+            for (action, key) in asked {
+                let list = &mut lists[cache.set(key).0 as usize];
+                let at = list.iter().position(|known| *known == key);
+                if let Some(at) = at {
+                    list.remove(at);
+                    list.push(key);
+                }
+                prop_assert_eq!(cache.find(key).is_some(), at.is_some());
+                if at.is_none() && action > 1 {
+                    let gone = (list.len() == ways as usize).then(|| list.remove(0));
+                    list.push(key);
+                    let evicted = cache.insert(key).unwrap().1;
+                    prop_assert_eq!(evicted.map(|evicted| evicted.key), gone);
+                }
+                if action == 7 {
+                    cache = SectorCache::from_saved(&cache.saved(), sets, 1000).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_saved_cache_that_does_not_fit_is_refused() {
+        let mut cache = SectorCache::new(4, 3);
+        cache.insert(5);
+        let saved = cache.saved();
+        let (place, key, line) = saved.entries[0];
+        let with = |entry| Saved {
+            entries: vec![entry],
+            ..saved.clone()
+        };
+        assert!(SectorCache::from_saved(&with((place, key, line)), 4, 12).is_some());
+        assert!(SectorCache::from_saved(&with(((place + 3) % 12, key, line)), 4, 12).is_none());
+        assert!(SectorCache::from_saved(&with((u32::MAX, key, line)), 4, 12).is_none());
     }
 
     #[test]

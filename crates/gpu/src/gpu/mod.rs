@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_config::GpuConfig;
 use lockstep_engine::{
-    Engine, Figures, Options as EngineOptions, Outcome, PartitionId, Topology, Writer,
+    Engine, Figures, Options as EngineOptions, Outcome, PartitionId, Profile, Topology, Writer,
 };
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
@@ -169,6 +169,12 @@ impl Gpu {
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.engine.figures()
+    }
+
+    /// Where the time of the host went; not part of the simulation.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.engine.profile()
     }
 
     /// Changes how the host runs the simulation, which never changes the simulation.

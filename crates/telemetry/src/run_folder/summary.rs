@@ -89,6 +89,45 @@ pub struct HostSpeed {
     pub slow_down: Option<f64>,
     /// Most memory that the simulator had, in bytes.
     pub peak_memory: u64,
+    /// Where the time of the worker threads went.
+    pub work: HostWork,
+}
+
+/// Where the time of the worker threads went. What several threads did together is given in seconds
+/// of wall time times the threads that took part: working, waiting for the one that had more to do,
+/// and starting and meeting.
+#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+pub struct HostWork {
+    /// Epochs that were simulated.
+    pub epochs: u64,
+    /// Of these, the ones that one thread simulated alone.
+    pub alone_epochs: u64,
+    /// Threads that took part in an epoch, on average.
+    pub mean_threads: f64,
+    /// Parts of the GPU that had work in an epoch, on average.
+    pub mean_partitions: f64,
+    /// Messages between parts of the GPU.
+    pub messages: u64,
+    /// Wall time inside the engine.
+    pub engine_seconds: f64,
+    /// Wall time of epochs that one thread simulated alone.
+    pub alone_seconds: f64,
+    /// Wall time of epochs that several threads simulated.
+    pub shared_seconds: f64,
+    /// Wall time of writing to memory what an epoch left, by several threads.
+    pub commit_seconds: f64,
+    /// Wall time of planning and deciding, which one thread does.
+    pub serial_seconds: f64,
+    /// Threads working together.
+    pub busy_thread_seconds: f64,
+    /// Threads waiting for one that had more to do.
+    pub imbalance_thread_seconds: f64,
+    /// Threads starting and meeting.
+    pub meeting_thread_seconds: f64,
+    /// Threads writing to memory together.
+    pub commit_busy_thread_seconds: f64,
+    /// Threads waiting while others wrote to memory.
+    pub commit_waiting_thread_seconds: f64,
 }
 
 /// A call that the program wanted and that is lacking.

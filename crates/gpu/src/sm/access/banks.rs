@@ -23,10 +23,13 @@ fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
     let mut seen = [u64::MAX; LANES];
     let mut count = 0;
     let mut banks = [0u8; LANES];
+    // What was last asked for from the bank of its first word on. The same words begin at the same
+    // bank, so only a lane that differs from this one has to be compared with all others.
+    let mut last = [u64::MAX; LANES];
     for lane in lanes_of(execute) {
         let first = addresses[lane] / 4;
-        // Neighbours most often ask for what comes after, or for the same.
-        let known = count > 0 && (seen[count - 1] == first || seen[..count].contains(&first));
+        let before = std::mem::replace(&mut last[first as usize % LANES], first);
+        let known = before == first || before != u64::MAX && seen[..count].contains(&first);
         if known {
             continue;
         }
@@ -73,6 +76,14 @@ mod tests {
         check(|lane| lane, FULL, 1, 1);
         check(|lane| 128 * lane, 0b111, 4, 3);
         check(|lane| lane, 0, 4, 1);
+    }
+
+    #[test]
+    fn the_same_words_are_served_together_in_whatever_order_they_come() {
+        // Each bank is asked for two words in turn.
+        check(|lane| (lane % 2) * 128, FULL, 4, 2);
+        check(|lane| (lane % 3) * 128 + (lane % 2) * 8, FULL, 8, 3);
+        check(|lane| (lane / 2 % 3) * 128, FULL, 4, 3);
     }
 
     #[test]
