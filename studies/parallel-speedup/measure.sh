@@ -5,10 +5,10 @@
 #
 # LOCKSTEP is the command, PROGRAMS the folder with the executables, OUT the folder for `runs.txt` and
 # `machine.txt`. PLAN is a file of lines `scale PROGRAM ARGUMENTS` (every number of threads, both
-# schedules), `one THREADS SCHEDULE PROGRAM ARGUMENTS` and `many COPIES PROGRAM ARGUMENTS` (as many runs of
-# one thread at the same time); without it, all programs of programs.txt are scaled, and the first of these
+# schedules), `one THREADS SCHEDULE PROGRAM ARGUMENTS`, `many COPIES PROGRAM ARGUMENTS` (as many runs of
+# one thread at the same time) and `on PROCESSORS LINE` (one of these, on some processors only); without it, all programs of programs.txt are scaled, and the first of these
 # with the most blocks is run in copies. Needs bash and coreutils only, so that it runs where nothing can be
-# built. THREADS, SCHEDULES, GPU, LIMIT (seconds after which no further line is begun) change what is done.
+# built. THREADS, SCHEDULES, GPU, REPEAT and LIMIT (seconds after which no further line is begun) change what is done.
 set -u
 lockstep=$(realpath "$1"); programs=$(realpath "$2"); mkdir -p "$3"; out=$(realpath "$3")
 here=$(dirname "$(realpath "$0")")
@@ -35,20 +35,22 @@ note() {
 simulate() { # folder, threads, schedule, program and arguments
     local folder=$1 count=$2 schedule=$3 program=$4; shift 4
     rm -rf "$folder"
-    timeout 300 "$lockstep" run --quiet --gpu "$gpu" --mode timing --threads "$count" --schedule "$schedule" \
+    timeout 300 $pinned "$lockstep" run --quiet --gpu "$gpu" --mode timing --threads "$count" --schedule "$schedule" \
         --out "$folder" -- "$programs/$program" "$@" > "$folder.log" 2>&1 || tail -3 "$folder.log"
 }
 
 one() { # threads, schedule, program and arguments
-    simulate "$scratch/run" "$@"
-    note "$scratch/run" one "$@"
+    for _ in $(seq "${REPEAT:-1}"); do
+        simulate "$scratch/run" "$@"
+        note "$scratch/run" one$place "$@"
+    done
 }
 
 many() { # copies, program and arguments
     local copies=$1; shift
     for copy in $(seq "$copies"); do simulate "$scratch/run$copy" 1 auto "$@" & done
     wait
-    for copy in $(seq "$copies"); do note "$scratch/run$copy" many "$copies" auto "$@"; done
+    for copy in $(seq "$copies"); do note "$scratch/run$copy" many$place "$copies" auto "$@"; done
 }
 
 scale() { # program and arguments
@@ -58,6 +60,13 @@ scale() { # program and arguments
     done
 }
 
+on() { # processors, then another line
+    pinned="taskset -c $1" place=@$1; shift
+    "$@"
+    pinned= place=
+}
+
+pinned= place=
 plan=${4:-}
 if [ -z "$plan" ]; then
     plan=$scratch/plan

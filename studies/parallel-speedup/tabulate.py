@@ -53,6 +53,34 @@ def mean(values):
     return sum(values) / len(values) if values else float("nan")
 
 
+def throughput(rows, blocks):
+    """One run on many threads against as many independent runs of one thread, at the same place."""
+    best = {}
+    copies = collections.defaultdict(list)
+    for row in rows:
+        kind, _, place = row["kind"].partition("@")
+        key = (place, row["program"], row["threads"])
+        if kind == "many":
+            copies[key].append(row["simulating_seconds"])
+        else:
+            best[key] = min(best.get(key, row["simulating_seconds"]), row["simulating_seconds"])
+    shares = collections.defaultdict(list)
+    print(f"\n{'independent runs of':<31} {'processors':>10} {'copies':>6} {'throughput':>10} {'one run':>8} {'share':>6}")
+    for (place, program, count), seconds in copies.items():
+        rate = sum(1 / s for s in seconds)
+        alone = best.get((place, program, 1), best.get(("", program, 1), float("nan")))
+        together = best.get((place, program, count))
+        line = f"{program:<31} {place or 'all':>10} {count:>6} {rate * alone:>9.2f}x"
+        if together:
+            line += f" {alone / together:>7.2f}x {1 / together / rate:>6.0%}"
+            shares[place, count].append((1 / together / rate, blocks[program][1] >= FULL))
+        print(line)
+    for (place, count), found in shares.items():
+        full = [share for share, is_full in found if is_full]
+        print(f"mean share of the throughput of {count} independent runs{' on ' + place if place else ''}: "
+              f"{mean(share for share, _ in found):.0%} over {len(found)}, {mean(full):.0%} over {len(full)} with {FULL} blocks or more")
+
+
 def plot(path, threads, series):
     """One line for each of `series`, as SVG."""
     width, height, margin = 640, 400, 50
@@ -86,7 +114,11 @@ def main():
     digests = collections.defaultdict(set)
     for row in rows:
         digests[row["program"]].add(row["digest"])
-    time = {(r["program"], r["threads"], r["schedule"]): r["simulating_seconds"] for r in rows if r["kind"] == "one"}
+    time = {}  # the best of what was repeated
+    for row in rows:
+        if row["kind"] == "one":
+            key = (row["program"], row["threads"], row["schedule"])
+            time[key] = min(time.get(key, row["simulating_seconds"]), row["simulating_seconds"])
     one = {program: seconds for (program, threads, _), seconds in time.items() if threads == 1}
     counts = sorted({threads for _, threads, _ in time})
     schedules = sorted({schedule for _, threads, schedule in time if threads > 1})
@@ -110,25 +142,14 @@ def main():
     best = {c: mean(max(speed[p, c, s] for s in schedules if (p, c, s) in speed) for p in one) for c in counts if c > 1}
     print("mean of the better schedule: " + ", ".join(f"{v:.2f}x on {c}" for c, v in best.items()))
 
-    copies = collections.defaultdict(list)
-    for row in rows:
-        if row["kind"] == "many":
-            copies[row["program"], row["threads"]].append(row["simulating_seconds"])
-    for (program, count), seconds in copies.items():
-        rate = sum(1 / s for s in seconds)
-        line = f"{count} independent runs of {program}: {rate * one.get(program, float('nan')):.2f}x the throughput of one"
-        for schedule in schedules:
-            if (program, count, schedule) in time:
-                line += f"; one run on {count} threads ({schedule}) reaches {1 / time[program, count, schedule] / rate:.0%} of that"
-        print(line)
+    throughput(rows, blocks)
 
     most = max(counts)
     print(f"\nwhere the threads' time goes on {most} threads, in percent of wall time inside the engine times threads:")
     print(f"{'program':<31} {'schedule':<9} {'working':>8} {'imbalance':>9} {'meeting':>8} {'commit':>7} {'alone':>6} {'serial':>7} {'partitions':>10} {'threads':>8} {'us/epoch':>9} {'more work':>9}")
     alone = {row["program"]: row["engine_seconds"] for row in rows if row["kind"] == "one" and row["threads"] == 1}
-    for row in rows:
-        if row["kind"] != "one" or row["threads"] != most or most == 1:
-            continue
+    shown = {(r["program"], r["schedule"]): r for r in rows if r["kind"] == "one" and r["threads"] == most > 1}
+    for row in shown.values():
         whole = row["engine_seconds"] * most
         share = lambda value: 100 * value / whole
         print(

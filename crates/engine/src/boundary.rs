@@ -57,7 +57,7 @@ impl<P: Partition> Boundary<P> for NoBoundary {}
 /// The partitions that logged something in this window, in the order of their numbers.
 pub struct Logged<'a, P: Partition> {
     pub(crate) cells: &'a Cells<P>,
-    pub(crate) ids: &'a [PartitionId],
+    pub(crate) ids: &'a [(PartitionId, u64)],
 }
 
 impl<P: Partition> Clone for Logged<'_, P> {
@@ -71,11 +71,15 @@ impl<P: Partition> Copy for Logged<'_, P> {}
 impl<'a, P: Partition> Logged<'a, P> {
     /// Each of them.
     pub fn iter(self) -> impl Iterator<Item = (PartitionId, &'a P)> {
+        self.concerning(u64::MAX)
+    }
+
+    /// Each of them whose log concerns one of these [parts](Partition::log_parts).
+    pub fn concerning(self, parts: u64) -> impl Iterator<Item = (PartitionId, &'a P)> {
+        let ids = self.ids.iter().filter(move |(_, own)| own & parts != 0);
         // SAFETY: the engine makes this view for a commit, during which no thread changes a
         // partition, and it does not outlive the commit.
-        self.ids
-            .iter()
-            .map(move |&id| (id, unsafe { &self.cells.look(id).partition }))
+        ids.map(move |&(id, _)| (id, unsafe { &self.cells.look(id).partition }))
     }
 
     /// How many there are.

@@ -1,7 +1,7 @@
 //! Where partitions live, each reached by one thread at a time.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::outbox::Egress;
 use crate::sync::Padded;
@@ -14,6 +14,8 @@ pub(crate) struct Cell<P: Partition> {
     pub egress: Egress,
     /// Whether it has a log that was committed and not yet cleared.
     pub logged: bool,
+    /// How often it ran since partitions were last shared out.
+    pub runs: u32,
 }
 
 /// All partitions.
@@ -24,6 +26,8 @@ pub(crate) struct Cells<P: Partition> {
     pub wakes: Box<[AtomicU64]>,
     /// What a run of each costs on this host, smoothed; for sharing out only.
     pub costs: Box<[AtomicU64]>,
+    /// The worker of each. Whoever takes one over keeps it.
+    pub owners: Box<[AtomicU32]>,
 }
 
 // SAFETY: a cell is reached through `get`, whose callers promise to be the only thread that has
@@ -45,9 +49,11 @@ impl<P: Partition> Cells<P> {
                 inbox,
                 egress,
                 logged: false,
+                runs: 0,
             }))
         };
         Self {
+            owners: partitions.iter().map(|_| AtomicU32::new(0)).collect(),
             cells: partitions.into_iter().map(cell).collect(),
             wakes,
             costs,

@@ -3,7 +3,7 @@
 //! Nothing simulated depends on any of this: it decides who runs a partition, never what happens
 //! in it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::profile::Stopwatch;
 
@@ -22,10 +22,17 @@ pub(crate) const fn is_measured(step: u64) -> bool {
     step < 64 || step.is_multiple_of(8)
 }
 
+/// Steps between two looks at whether partitions should be shared out anew.
+const BALANCED_EVERY: u64 = 128;
+
 /// After which steps it is looked whether partitions should be shared out anew.
 pub(crate) const fn is_balanced(step: u64) -> bool {
-    step.is_multiple_of(512) || (step < 512 && step.is_power_of_two())
+    step.is_multiple_of(BALANCED_EVERY) || (step < BALANCED_EVERY && step.is_power_of_two())
 }
+
+/// Steps for which fewer workers would do before one of them is let go: whenever one comes or goes,
+/// partitions change hands and caches get cold.
+const LOYALTY: u32 = 32;
 
 /// Nanoseconds that a partition is expected to take.
 #[inline]
@@ -43,99 +50,90 @@ pub(crate) fn note(cost: &AtomicU64, watch: Stopwatch) {
     cost.store(after, Ordering::Relaxed);
 }
 
-/// Who runs what, by measured cost.
-#[derive(Debug)]
-pub(crate) struct Shares {
-    /// For each partition its worker.
-    pub owners: Vec<u32>,
-    /// All partitions, the dearest first.
-    pub order: Vec<u32>,
-}
-
-impl Shares {
-    /// Deals partitions out in turn.
-    pub(crate) fn new(partitions: usize, workers: usize) -> Self {
-        Self {
-            owners: (0..partitions)
-                .map(|index| (index % workers) as u32)
-                .collect(),
-            order: (0..partitions as u32).collect(),
-        }
+/// Shares partitions out anew if somebody has a twentieth more to do than is fair: from the one with
+/// the most to the one with the least, what evens them out best. All others stay where their caches
+/// are warm. `loads` says what each partition cost lately.
+pub(crate) fn balance(loads: &[u64], owners: &[AtomicU32], workers: usize) {
+    let owner = |index: usize| owners[index].load(Ordering::Relaxed) as usize % workers;
+    let mut sums = vec![0u64; workers];
+    for (index, load) in loads.iter().enumerate() {
+        sums[owner(index)] += load;
     }
-
-    /// Gives every partition to the worker with the least to do so far, the dearest first, if
-    /// somebody has a tenth more to do than the mean. Else all stay where their caches are warm.
-    pub(crate) fn balance(&mut self, costs: &[AtomicU64], workers: usize) {
-        let costs: Vec<u64> = costs
-            .iter()
-            .map(|cost| cost.load(Ordering::Relaxed))
-            .collect();
-        let mut loads = vec![0u64; workers];
-        for (index, cost) in costs.iter().enumerate() {
-            loads[self.owners[index] as usize] += cost;
-        }
-        let (sum, most) = (loads.iter().sum::<u64>(), loads.iter().max());
-        let dearest = costs.iter().max().copied().unwrap_or(0);
-        let fair = (sum / workers as u64).max(dearest);
-        if most.is_none_or(|most| *most <= fair + fair / 10) {
+    let dearest = loads.iter().max().copied().unwrap_or(0);
+    let fair = (sums.iter().sum::<u64>() / workers as u64).max(dearest);
+    for _ in 0..loads.len() {
+        let most = (0..workers).max_by_key(|&worker| sums[worker]).unwrap_or(0);
+        let least = (0..workers).min_by_key(|&worker| sums[worker]).unwrap_or(0);
+        if sums[most] <= fair + fair / 20 {
             return;
         }
-        self.order
-            .sort_by_key(|&index| (std::cmp::Reverse(costs[index as usize]), index));
-        // Load, then count: partitions that cost nothing are dealt out in turn.
-        let mut loads = vec![(0u64, 0usize); workers];
-        for &index in &self.order {
-            let index = index as usize;
-            let lightest = (0..workers)
-                .min_by_key(|&worker| loads[worker])
-                .unwrap_or(0);
-            self.owners[index] = lightest as u32;
-            loads[lightest].0 += costs[index];
-            loads[lightest].1 += 1;
-        }
+        let apart = sums[most] - sums[least];
+        let movable = (0..loads.len())
+            .filter(|&index| owner(index) == most && loads[index] > 0 && loads[index] < apart);
+        let Some(chosen) = movable.min_by_key(|&index| loads[index].abs_diff(apart / 2)) else {
+            return;
+        };
+        owners[chosen].store(least as u32, Ordering::Relaxed);
+        sums[most] -= loads[chosen];
+        sums[least] += loads[chosen];
     }
 }
 
-/// What meeting other workers costs beside the work itself, as it turned out. On a host with more
-/// to do than processors it may be a thousand times what it is else.
+/// How many workers steps are worth, by what meeting turned out to cost. On a host with more to do
+/// than processors it may be a thousand times what it is else.
 #[derive(Debug, Default)]
-pub(crate) struct Meeting {
-    nanoseconds: u64,
+pub(crate) struct Crew {
+    /// Nanoseconds that a meeting takes beside the work itself, for each worker that takes part.
+    meeting: u64,
+    /// Workers that took part lately.
+    size: usize,
+    /// Steps for which fewer would have done.
+    unneeded: u32,
 }
 
-impl Meeting {
-    /// Enters one meeting.
-    pub(crate) fn note(&mut self, nanoseconds: u64) {
-        self.nanoseconds = self.nanoseconds - self.nanoseconds / 4 + nanoseconds / 4;
+impl Crew {
+    /// Enters one meeting of so many workers.
+    pub(crate) fn note(&mut self, nanoseconds: u64, workers: usize) {
+        self.meeting = self.meeting - self.meeting / 4 + nanoseconds / workers as u64 / 4;
     }
 
-    /// How many workers a step is worth: no more than it has partitions, no more than have
-    /// something to do beside the dearest of them, each with enough of it, and none but the leader
-    /// if meeting takes longer than it saves.
-    pub(crate) fn worth(
+    /// How many workers a step should have: no more than it has partitions, no more than have
+    /// something to do beside the dearest of them, each with enough of it and more than a further one
+    /// adds to the meeting, and none but the leader if that takes longer than it saves.
+    pub(crate) fn choose(
         &mut self,
         threads: usize,
-        partitions: usize,
-        costs: impl Iterator<Item = u64>,
+        costs: impl ExactSizeIterator<Item = u64>,
         enough: u64,
     ) -> usize {
         if enough == 0 {
             return threads;
         }
+        let most = threads.min(costs.len());
         let (mut sum, mut dearest) = (0u64, 1u64);
         for cost in costs {
             sum += cost;
             dearest = dearest.max(cost);
         }
+        // Work and meeting together, sum / n + n * meeting, are least at the root.
         let useful = sum.div_ceil(dearest).min(sum / enough);
-        let workers = threads.min(partitions).min(useful as usize).max(1);
-        let together = dearest.max(sum / workers as u64) + self.nanoseconds;
-        if workers > 1 && together >= sum {
+        let useful = useful.min((sum / self.meeting.max(1)).isqrt()) as usize;
+        let workers = most.min(useful).max(1);
+        let together = dearest.max(sum / workers as u64) + self.meeting * workers as u64;
+        if workers == 1 || together >= sum {
             // Try again some time: the host may have less to do then.
-            self.nanoseconds -= self.nanoseconds.div_ceil(1024);
+            self.meeting -= self.meeting.div_ceil(1024);
             return 1;
         }
-        workers
+        if workers >= self.size {
+            (self.size, self.unneeded) = (workers, 0);
+        } else {
+            self.unneeded += 1;
+            if self.unneeded >= LOYALTY {
+                (self.size, self.unneeded) = (self.size - 1, 0);
+            }
+        }
+        self.size.min(most)
     }
 }
 
@@ -143,50 +141,70 @@ impl Meeting {
 mod tests {
     use super::*;
 
-    fn check(costs: &[u64], workers: usize, expected: &[u32]) {
-        let costs: Vec<AtomicU64> = costs.iter().map(|&cost| AtomicU64::new(cost)).collect();
-        let mut shares = Shares::new(costs.len(), workers);
-        shares.balance(&costs, workers);
-        assert_eq!(shares.owners, expected);
+    fn check(loads: &[u64], workers: usize, expected: &[u32]) {
+        let dealt = |index| AtomicU32::new((index % workers) as u32);
+        let owners: Vec<AtomicU32> = (0..loads.len()).map(dealt).collect();
+        balance(loads, &owners, workers);
+        let owners: Vec<u32> = owners.into_iter().map(AtomicU32::into_inner).collect();
+        assert_eq!(owners, expected);
     }
 
     #[test]
-    fn the_dear_are_spread_and_the_cheap_fill_up() {
-        check(&[10, 10, 10, 30], 2, &[1, 1, 1, 0]);
-        check(&[30, 0, 30], 2, &[0, 0, 1]);
+    fn who_has_the_least_takes_over_from_who_has_the_most() {
+        check(&[10, 10, 10, 30], 2, &[0, 0, 0, 1]);
+        check(&[30, 0, 30], 2, &[1, 1, 0]);
+        check(&[8, 0, 4, 0, 2, 0, 2, 0], 2, &[1, 1, 0, 1, 0, 1, 0, 1]);
         check(&[1, 2, 3], 1, &[0, 0, 0]);
     }
 
     #[test]
     fn what_is_even_stays() {
         check(&[0, 0, 0, 0], 2, &[0, 1, 0, 1]);
-        check(&[10, 10, 10, 11], 2, &[0, 1, 0, 1]);
+        check(&[100, 100, 100, 104], 2, &[0, 1, 0, 1]);
         // Nothing can be gained: one partition costs more than all others.
-        check(&[30, 1, 2], 2, &[0, 1, 0]);
+        check(&[30, 1, 1], 2, &[0, 1, 0]);
     }
 
     #[test]
     fn few_partitions_use_few_workers() {
-        let worth = |costs: &[u64]| {
-            let costs_of = costs.iter().copied();
-            Meeting::default().worth(16, costs.len(), costs_of, 1_000)
-        };
-        assert_eq!(worth(&[500, 400]), 1);
-        assert_eq!(worth(&[5_000]), 1);
-        assert_eq!(worth(&[5_000, 5_000]), 2);
-        assert_eq!(worth(&[5_000, 5_000, 300, 300]), 3);
-        assert_eq!(worth(&[5_000; 132]), 16);
-        assert_eq!(worth(&[50; 132]), 6);
+        let choose = |costs: &[u64]| Crew::default().choose(16, costs.iter().copied(), 1_000);
+        assert_eq!(choose(&[500, 400]), 1);
+        assert_eq!(choose(&[5_000]), 1);
+        assert_eq!(choose(&[5_000, 5_000]), 2);
+        assert_eq!(choose(&[5_000, 5_000, 300, 300]), 3);
+        assert_eq!(choose(&[5_000; 132]), 16);
+        assert_eq!(choose(&[50; 132]), 6);
+    }
+
+    #[test]
+    fn dear_meetings_have_few_workers() {
+        let mut crew = Crew::default();
+        (0..20).for_each(|_| crew.note(16_000, 16));
+        let workers = crew.choose(16, [1_000; 100].into_iter(), 1_000);
+        assert!((9..13).contains(&workers), "{workers}");
     }
 
     #[test]
     fn meetings_that_take_longer_than_they_save_are_tried_again_some_time() {
-        let mut meeting = Meeting::default();
-        let mut worth = |meeting: &mut Meeting| meeting.worth(2, 2, [5_000; 2].into_iter(), 1_000);
-        assert_eq!(worth(&mut meeting), 2);
-        meeting.note(40_000);
-        let alone = (0..10_000).take_while(|_| worth(&mut meeting) == 1).count();
-        assert!((500..1_000).contains(&alone), "{alone}");
+        let mut crew = Crew::default();
+        let choose = |crew: &mut Crew| crew.choose(2, [5_000; 2].into_iter(), 1_000);
+        assert_eq!(choose(&mut crew), 2);
+        crew.note(80_000, 2);
+        let alone = (0..10_000).take_while(|_| choose(&mut crew) == 1).count();
+        assert!((500..2_000).contains(&alone), "{alone}");
+    }
+
+    #[test]
+    fn workers_stay_for_a_while() {
+        let mut crew = Crew::default();
+        let mut choose = |count: usize| crew.choose(16, vec![9_000; count].into_iter(), 1_000);
+        assert_eq!(choose(8), 8);
+        assert_eq!(choose(4), 4, "there are no more partitions");
+        assert_eq!(choose(12), 12);
+        let costs = |sum: u64| [sum / 12; 12].into_iter();
+        assert_eq!(crew.choose(16, costs(6_000), 1_000), 12);
+        let later = (0..LOYALTY * 20).map(|_| crew.choose(16, costs(6_000), 1_000));
+        assert_eq!(later.last(), Some(6));
     }
 
     #[test]

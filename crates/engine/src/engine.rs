@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use lockstep_units::{Duration, Time};
 
 use crate::boundary::{Boundary, NoBoundary, Partitions};
-use crate::cost::{Meeting, Shares};
+use crate::cost::Crew;
 use crate::gate::MOST_FOLLOWERS;
 use crate::inbox::Order;
 use crate::pool::Pool;
@@ -68,9 +68,9 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) step: u64,
     /// When the first message of the last step is due, if any was sent.
     pub(crate) in_flight: Option<Time>,
-    /// Who runs what.
-    pub(crate) shares: Shares,
-    pub(crate) meeting: Meeting,
+    /// All partitions, the dearest first.
+    pub(crate) dearest_first: Vec<PartitionId>,
+    pub(crate) crew: Crew,
     /// How many partitions each worker has, while they are dealt out.
     pub(crate) lengths: Vec<usize>,
     /// Bits of the partitions that may have a log to clear.
@@ -118,8 +118,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             posted: 0,
             step: 1,
             in_flight: None,
-            shares: Shares::new(found, 1),
-            meeting: Meeting::default(),
+            dearest_first: (0..found as u32).map(PartitionId).collect(),
+            crew: Crew::default(),
             lengths: Vec::new(),
             uncleared: vec![0; words],
             figures: Figures::default(),
@@ -137,7 +137,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         Arc::get_mut(&mut self.shared)
             .expect("no worker is left")
             .resize(workers);
-        self.shares = Shares::new(self.shared.cells.len(), workers);
+        for (index, owner) in self.shared.cells.owners.iter().enumerate() {
+            owner.store((index % workers) as u32, Ordering::Relaxed);
+        }
+        self.crew = Crew::default();
         self.lengths = vec![0; workers];
         self.options = Options {
             threads: workers,

@@ -99,6 +99,12 @@ pub trait Partition: Send + Sync + 'static {
         false
     }
 
+    /// Which of up to 64 parts of a commit the log concerns, if there is one: a shard of the commit
+    /// need not look at partitions that have nothing for it.
+    fn log_parts(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Forgets the log, after it was committed and before anything else happens to the partition.
     fn clear_log(&mut self) {}
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::gate::Patience;
+use crate::profile::Stopwatch;
 use crate::shared::{Shared, Task};
 use crate::{Boundary, Partition};
 
@@ -46,11 +47,21 @@ impl Pool {
     }
 }
 
-/// How long to spin: some tens of microseconds when every worker has a processor, hardly when
-/// they share.
+/// How long to spin: a millisecond when every worker has a processor, hardly when they share. A
+/// thread that sleeps may take a tenth of that to wake, on a virtual machine more; one that spun in
+/// vain spins less the next time.
 fn patience(workers: usize) -> Patience {
+    const TURNS: u32 = 1_000;
+    const MICROSECONDS: u32 = 1_000;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
-    Patience::new(if workers <= processors { 2_000 } else { 32 })
+    if workers > processors {
+        return Patience::new(32);
+    }
+    // A turn takes between four and two hundred cycles, depending on the processor.
+    let watch = Stopwatch::start();
+    (0..TURNS).for_each(|_| std::hint::spin_loop());
+    let nanoseconds = watch.read().clamp(1_000, 200_000) as u32;
+    Patience::new(MICROSECONDS * 1_000 / (nanoseconds / TURNS).max(1))
 }
 
 /// The life of one follower.

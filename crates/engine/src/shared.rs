@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     pub jumping: bool,
     /// Whether to measure what partitions cost.
     pub measure: bool,
+    /// Nanoseconds that a partition must be expected to take for another worker to take it over.
+    pub worth_taking: u64,
     pub perturbation: Option<Perturbation>,
     /// Bits of the partitions with messages from the last step.
     pub mail: Vec<u64>,
@@ -52,12 +54,13 @@ pub(crate) struct Plan {
     /// All partitions with work, the dearest first.
     pub queue: Vec<PartitionId>,
     /// The partitions that logged something, in order.
-    pub logged: Vec<PartitionId>,
+    pub logged: Vec<(PartitionId, u64)>,
 }
 
 /// What a worker tells the leader after a step.
 pub(crate) struct Report {
-    pub logged: Vec<PartitionId>,
+    /// The partitions that logged something, and which parts of a commit that concerns.
+    pub logged: Vec<(PartitionId, u64)>,
     pub fault: Option<(Time, PartitionId)>,
     /// How many partitions ran.
     pub ran: u64,
@@ -120,6 +123,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 window,
                 jumping: true,
                 measure: false,
+                worth_taking: 0,
                 perturbation: None,
                 mail: vec![0; topology.partitions().div_ceil(64)],
                 lists: vec![Padded(Vec::new())],
@@ -202,9 +206,17 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                         let whose = (worker + offset) % plan.workers;
                         let (list, taken) = (&plan.lists[whose].0, &self.taken[whose].0);
                         // Looking first leaves the line with those who have something to take.
-                        while taken.load(Ordering::Relaxed) < list.len()
-                            && let Some(&id) = list.get(taken.fetch_add(1, Ordering::Relaxed))
-                        {
+                        while let Some(&next) = list.get(taken.load(Ordering::Relaxed)) {
+                            if offset > 0 && self.expected(next) < plan.worth_taking {
+                                break;
+                            }
+                            let Some(&id) = list.get(taken.fetch_add(1, Ordering::Relaxed)) else {
+                                break;
+                            };
+                            if offset > 0 {
+                                self.cells.owners[id.index()]
+                                    .store(worker as u32, Ordering::Relaxed);
+                            }
                             run(side, id);
                         }
                     }
@@ -218,6 +230,11 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
         let sent = unsafe { self.exchange.write(worker, plan.step, work) };
         (report.sent, report.earliest) = sent;
+    }
+
+    /// Nanoseconds that a partition is expected to take.
+    fn expected(&self, id: PartitionId) -> u64 {
+        cost::expected(&self.cells.costs[id.index()])
     }
 
     /// Commits one shard of the logs.
@@ -295,9 +312,10 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);
         report.ran += 1;
+        cell.runs = cell.runs.saturating_add(1);
         if cell.partition.has_log() {
             cell.logged = true;
-            report.logged.push(id);
+            report.logged.push((id, cell.partition.log_parts()));
         }
         if let Some(time) = cell.partition.fault() {
             let earliest = report.fault.unwrap_or((time, id));

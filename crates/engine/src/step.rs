@@ -1,5 +1,6 @@
 //! One step of the engine: plan, run, commit, decide.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,11 +8,16 @@ use std::time::Duration;
 use lockstep_units::Time;
 
 use crate::boundary::{Boundary, Control, Shard};
+use crate::cells::Cells;
 use crate::cost;
 use crate::pool::Pool;
 use crate::profile::Stopwatch;
 use crate::shared::Task;
 use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
+
+/// Nanoseconds that a partition must be expected to take for another worker to take it over: fetching
+/// what belongs to it from another processor's caches takes as long.
+const WORTH_TAKING: u64 = 8_000;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.
@@ -53,11 +59,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
         if threads > 1 && schedule != Schedule::Static && cost::is_balanced(self.step) {
-            self.shares.balance(&cells.costs, threads);
+            balance(cells, &mut self.dearest_first, threads);
         }
         let mut length = 0;
-        for &index in &self.shares.order {
-            let id = PartitionId(index);
+        for &id in &self.dearest_first {
             let wake = cells.wakes[id.index()].load(Ordering::Relaxed);
             let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
             if !jumping || mail || wake < window.end.0 {
@@ -75,6 +80,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             }
             return workers;
         }
+        plan.worth_taking = match (perturbation, self.options.together_from_nanoseconds) {
+            (None, 1..) => WORTH_TAKING,
+            _ => 0,
+        };
         plan.task = match schedule {
             Schedule::Dynamic => Task::Steal,
             Schedule::Static | Schedule::Balanced => Task::Lists,
@@ -83,7 +92,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         for &id in &plan.queue {
             let owner = match perturbation {
                 Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize,
-                None => self.shares.owners[id.index()] as usize,
+                None => self.shared.cells.owners[id.index()].load(Ordering::Relaxed) as usize,
             } % workers;
             put(&mut plan.lists[owner].0, &mut self.lengths[owner], id);
         }
@@ -111,7 +120,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let costs = &self.shared.cells.costs;
         let costs = queue.iter().map(|id| cost::expected(&costs[id.index()]));
         let enough = together_from_nanoseconds;
-        self.meeting.worth(threads, queue.len(), costs, enough)
+        self.crew.choose(threads, costs, enough)
     }
 
     /// Has the planned task done, by so many workers.
@@ -145,7 +154,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             .iter()
             .map(|report| unsafe { (*report.0.get()).busy });
         let longest = busy.clone().max().unwrap_or(0);
-        self.meeting.note(wall.saturating_sub(longest));
+        self.crew.note(wall.saturating_sub(longest), workers);
         match task {
             Task::Commit => self.profile.committing.enter(wall, busy),
             _ => self.profile.running.enter(wall, busy),
@@ -182,7 +191,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         }
         if !plan.logged.is_empty() {
             plan.logged.sort_unstable();
-            for id in &plan.logged {
+            for (id, _) in &plan.logged {
                 self.uncleared[id.index() / 64] |= 1 << (id.index() % 64);
             }
             self.figures.commits += 1;
@@ -254,6 +263,21 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         }
         self.uncleared.fill(0);
     }
+}
+
+/// Shares partitions out anew by what each cost since the last time.
+fn balance<P: Partition>(cells: &Cells<P>, dearest_first: &mut [PartitionId], workers: usize) {
+    let mut loads = vec![0; cells.len()];
+    for (index, load) in loads.iter_mut().enumerate() {
+        // SAFETY: the workers wait, and this is the only reference to the cell.
+        let cell = unsafe { cells.get(PartitionId(index as u32)) };
+        let runs = std::mem::take(&mut cell.runs);
+        *load = cells.costs[index]
+            .load(Ordering::Relaxed)
+            .saturating_mul(runs.into());
+    }
+    cost::balance(&loads, &cells.owners, workers);
+    dearest_first.sort_by_key(|id| (Reverse(loads[id.index()]), *id));
 }
 
 /// Makes `id` the element at `length` of a list and counts it, without writing if it is there

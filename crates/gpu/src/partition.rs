@@ -71,6 +71,10 @@ impl Partition for GpuPartition {
         self.log().is_some_and(|log| !log.is_empty())
     }
 
+    fn log_parts(&self) -> u64 {
+        self.log().map_or(0, Log::parts)
+    }
+
     fn clear_log(&mut self) {
         match self {
             Self::Sm(sm) => sm.clear_log(),
@@ -136,16 +140,17 @@ impl GpuBoundary {
 
 impl Boundary<GpuPartition> for GpuBoundary {
     fn commit(&self, _: Window, shard: Shard, logged: Logged<'_, GpuPartition>) {
-        // Partitions are numbered kind by kind, so SMs come in the order of their numbers.
-        let sms: Vec<&Log> = logged
-            .iter()
-            .filter_map(|(_, partition)| match partition {
+        let mut sms: Vec<&Log> = Vec::new();
+        for bucket in (shard.index..BUCKETS).step_by(shard.count) {
+            let concerned = logged.concerning(1 << bucket);
+            // Partitions are numbered kind by kind, so SMs come in the order of their numbers.
+            sms.clear();
+            sms.extend(concerned.filter_map(|(_, partition)| match partition {
                 GpuPartition::Sm(sm) => Some(sm.log()),
                 _ => None,
-            })
-            .collect();
-        for bucket in (shard.index..BUCKETS).step_by(shard.count) {
-            let slices = logged.iter().filter_map(|(_, partition)| match partition {
+            }));
+            let concerned = logged.concerning(1 << bucket);
+            let slices = concerned.filter_map(|(_, partition)| match partition {
                 GpuPartition::Slice(slice) => Some(slice.log()),
                 _ => None,
             });

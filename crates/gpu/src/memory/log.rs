@@ -128,6 +128,15 @@ impl Log {
         }
     }
 
+    /// A bit for every bucket that holds something.
+    #[must_use]
+    pub fn parts(&self) -> u64 {
+        let full = self.buckets.iter().enumerate();
+        full.fold(0, |parts, (index, bucket)| {
+            parts | u64::from(!bucket.is_empty()) << index
+        })
+    }
+
     /// The entries of one bucket, in the order of their first write.
     pub fn bucket(&self, bucket: usize) -> impl ExactSizeIterator<Item = &Entry> {
         self.buckets[bucket]
