@@ -139,7 +139,8 @@ def main():
             means = {c: mean(speed[p, c, schedule] for p in chosen if (p, c, schedule) in speed) for c in counts if c > 1}
             series[f"{schedule}, {what} ({len(chosen)})"] = {1: 1.0, **means}
             print(f"mean speed-up, {schedule}, {what} ({len(chosen)}): " + ", ".join(f"{v:.2f}x on {c}" for c, v in means.items()))
-    best = {c: mean(max(speed[p, c, s] for s in schedules if (p, c, s) in speed) for p in one) for c in counts if c > 1}
+    found = lambda program, count: [speed[program, count, s] for s in schedules if (program, count, s) in speed]
+    best = {c: mean(max(found(p, c)) for p in one if found(p, c)) for c in counts if c > 1}
     print("mean of the better schedule: " + ", ".join(f"{v:.2f}x on {c}" for c, v in best.items()))
 
     throughput(rows, blocks)

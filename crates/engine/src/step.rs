@@ -17,7 +17,7 @@ use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
 /// Nanoseconds that a partition must be expected to take for another worker to take it over: fetching
 /// what belongs to it from another processor's caches takes as long.
-const WORTH_TAKING: u64 = 8_000;
+const WORTH_TAKING: u64 = 4_000;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.

@@ -8,7 +8,7 @@ use crate::server::Recording;
 use std::time::Duration;
 
 /// Worker threads that are tried.
-const THREADS: &[u32] = &[1, 2, 3, 8];
+const THREADS: &[u32] = &[1, 2, 3, 8, 16];
 
 /// One way to simulate.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use lockstep_simulation::{quick_variants, variants, verify};
 
 /// Simulate a program in many ways and check that all answers are equal.
 ///
-/// The program runs once; its calls are recorded with all data and replayed with 1, 2, 3 and 8
+/// The program runs once; its calls are recorded with all data and replayed with 1, 2, 3, 8 and 16
 /// threads, both schedules, random delays of the workers, idle time stepped through instead of
 /// jumped over, and saving and loading the whole state in the middle of kernels.
 #[derive(Args)]
