@@ -6,8 +6,8 @@
 # LOCKSTEP is the command, PROGRAMS the folder with the executables, OUT the folder for `runs.txt` and
 # `machine.txt`. PLAN is a file of lines `scale PROGRAM ARGUMENTS` (every number of threads, both
 # schedules), `one THREADS SCHEDULE PROGRAM ARGUMENTS`, `many COPIES PROGRAM ARGUMENTS` (as many runs of
-# one thread at the same time) and `on PROCESSORS LINE` (one of these, on some processors only); without it, all programs of programs.txt are scaled, and the first of these
-# with the most blocks is run in copies. Needs bash and coreutils only, so that it runs where nothing can be
+# one thread at the same time) and `on PROCESSORS LINE` (one of these, on some processors only); without it,
+# all programs of programs.txt are scaled and run in copies. Needs bash and coreutils only, so that it runs where nothing can be
 # built. THREADS, SCHEDULES, GPU, REPEAT and LIMIT (seconds after which no further line is begun) change what is done.
 set -u
 lockstep=$(realpath "$1"); programs=$(realpath "$2"); mkdir -p "$3"; out=$(realpath "$3")
@@ -55,7 +55,8 @@ many() { # copies, program and arguments
 
 scale() { # program and arguments
     for count in $threads; do
-        if [ "$count" = 1 ]; then one 1 auto "$@"; continue; fi
+        # All others are compared with this one: the better of two.
+        if [ "$count" = 1 ]; then one 1 auto "$@"; one 1 auto "$@"; continue; fi
         for schedule in $schedules; do one "$count" "$schedule" "$@"; done
     done
 }
@@ -70,9 +71,11 @@ pinned= place=
 plan=${4:-}
 if [ -z "$plan" ]; then
     plan=$scratch/plan
-    grep -v '^#' "$here/programs.txt" | while read -r _ program; do echo "scale $program"; done > "$plan"
     most=$(echo "$threads" | tr ' ' '\n' | sort -n | tail -1)
-    echo "many $most matrix_multiply 320" >> "$plan"
+    grep -v '^#' "$here/programs.txt" | while read -r _ program; do
+        echo "scale $program"
+        echo "many $most $program"
+    done > "$plan"
 fi
 while read -r kind words; do
     case $kind in '#'* | '') continue ;; esac
