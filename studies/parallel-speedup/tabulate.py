@@ -136,9 +136,11 @@ def main():
     series = {"ideal": {count: count for count in counts}, "published (mean of 19)": {1: 1.0, **PUBLISHED}}
     for schedule in schedules:
         for what, chosen in (("all", one), (f"{FULL} blocks or more", [p for p in one if blocks[p][1] >= FULL])):
-            means = {c: mean(speed[p, c, schedule] for p in chosen if (p, c, schedule) in speed) for c in counts if c > 1}
+            measured = {c: [speed[p, c, schedule] for p in chosen if (p, c, schedule) in speed] for c in counts if c > 1}
+            means = {c: mean(values) for c, values in measured.items() if values}
             series[f"{schedule}, {what} ({len(chosen)})"] = {1: 1.0, **means}
-            print(f"mean speed-up, {schedule}, {what} ({len(chosen)}): " + ", ".join(f"{v:.2f}x on {c}" for c, v in means.items()))
+            if means:
+                print(f"mean speed-up, {schedule}, {what} ({len(chosen)}): " + ", ".join(f"{v:.2f}x on {c}" for c, v in means.items()))
     found = lambda program, count: [speed[program, count, s] for s in schedules if (program, count, s) in speed]
     best = {c: mean(max(found(p, c)) for p in one if found(p, c)) for c in counts if c > 1}
     print("mean of the better schedule: " + ", ".join(f"{v:.2f}x on {c}" for c, v in best.items()))
