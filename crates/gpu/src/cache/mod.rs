@@ -209,9 +209,8 @@ impl SectorCache {
     /// Forgets a line, written or not.
     pub fn remove(&mut self, key: u64) {
         if let Some(place) = self.find(key) {
-            let place = place.0 as usize;
-            self.keys[place] = EMPTY;
-            self.used[place] = 0;
+            self.keys[place.0 as usize] = EMPTY;
+            self.order.use_first(place.0 / self.ways, place.0);
         }
     }
 
@@ -321,6 +320,10 @@ mod tests {
                     list.push(key);
                     let evicted = cache.insert(key).unwrap().1;
                     prop_assert_eq!(evicted.map(|evicted| evicted.key), gone);
+                }
+                if action == 2 {
+                    cache.remove(key);
+                    lists[cache.set(key).0 as usize].retain(|known| *known != key);
                 }
                 if action == 7 {
                     cache = SectorCache::from_saved(&cache.saved(), sets, 1000).unwrap();

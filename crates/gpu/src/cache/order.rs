@@ -67,6 +67,20 @@ impl Order {
         ends.youngest = place;
     }
 
+    /// Makes a place of a set the first to be used again.
+    pub fn use_first(&mut self, set: u32, place: u32) {
+        self.use_now(set, place);
+        let ends = &mut self.ends[set as usize];
+        let oldest = ends.oldest;
+        if oldest == place {
+            return;
+        }
+        ends.youngest = self.chain[place as usize].older;
+        ends.oldest = place;
+        self.chain[place as usize].younger = oldest;
+        self.chain[oldest as usize].older = place;
+    }
+
     /// The places of a set, from the one used longest ago on.
     pub fn iter(&self, set: u32) -> impl Iterator<Item = u32> + '_ {
         let mut next = self.ends[set as usize].oldest;
