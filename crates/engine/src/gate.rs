@@ -104,7 +104,7 @@ impl Gate {
     /// For a leader and so many followers.
     ///
     /// # Panics
-    /// If there are more than [`MOST_FOLLOWERS`].
+    /// If there are more than `MOST_FOLLOWERS`.
     pub fn new(followers: usize) -> Self {
         assert!(followers <= MOST_FOLLOWERS, "{followers} workers");
         Self {

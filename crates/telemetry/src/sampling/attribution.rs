@@ -231,20 +231,30 @@ impl Attribution {
         let started = self.warps.and_then(|place| sample.growth[place]);
         let mut left = started.unwrap_or(u64::MAX);
         let mut shares = Vec::new();
-        for (place, one) in &mut self.queue {
+        // Streams of other processes may have been asked for much earlier and run later: their marks
+        // say so.
+        let mut next = Vec::new();
+        for (place, one) in &self.queue {
             if left == 0 || place.0 >= sample.end {
                 break;
             }
-            let taken = one.left.min(left);
+            if !self.comes_later(one, place.0, sample) {
+                next.push((*place, one.left.min(left)));
+                left -= one.left.min(left);
+            }
+        }
+        for (place, taken) in next {
+            let Some(one) = self.queue.get_mut(&place) else {
+                continue;
+            };
             one.left -= taken;
-            left -= taken;
             if taken > 0 {
                 if !one.begun {
                     one.row.begin = one.row.begin.max(sample.begin);
                     one.begun = true;
                 }
                 one.row.end = sample.end;
-                shares.push((*place, taken as f64));
+                shares.push((place, taken as f64));
             }
         }
         if let Some(place) = carried

@@ -13,6 +13,8 @@ use super::{Attribution, DeviceSample, Lane, Mark, Part, Place, Queued, lane, sp
 const LONGEST_RUN: usize = 512;
 /// Intervals of more than one stream that make a run.
 const SHORTEST_RUN: usize = 3;
+/// Intervals of one stream alone in the middle of a run: they tell most.
+const LONGEST_GAP: usize = 5;
 /// Marks that are kept of a stream.
 const MOST_MARKS: usize = 1 << 16;
 
@@ -139,6 +141,12 @@ impl Attribution {
         }
     }
 
+    /// Whether marks say that a launch had not begun when the sample ended.
+    pub(super) fn comes_later(&self, one: &Queued, host: u64, sample: &DeviceSample) -> bool {
+        let window = self.window(one, host);
+        window.begin >= sample.end || self.waits_at(one, &window, sample.end)
+    }
+
     /// Whether a launch surely waited when its stream was looked at last, at `time` or later.
     ///
     /// A stream that is marked gets a mark about every half millisecond of its own work, so a launch
@@ -196,11 +204,10 @@ impl Attribution {
         };
         let (mut run, mut shared) = (0, 0);
         for (i, sample) in samples.iter().enumerate() {
-            // Intervals of one stream between shared ones belong to the run: they tell most, and the
-            // order of launches would work off too many there, since warps that come back after a
-            // context switch are counted again.
             if is_shared(sample) {
                 (run, shared) = (i + 1, shared + 1);
+            } else if i >= run + LONGEST_GAP {
+                break;
             }
         }
         // Fewer than these: one stream hands over to another, and their order says it all.
