@@ -13,14 +13,7 @@
 
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                                          \
-    do {                                                                                                     \
-        cudaError_t status_ = (call);                                                                        \
-        if (status_ != cudaSuccess) {                                                                        \
-            std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(status_)); \
-            std::exit(2);                                                                                    \
-        }                                                                                                    \
-    } while (0)
+#include "../../validation/microbench/common.cuh"
 
 static const char* chosen = nullptr;
 static int launches = 0;

@@ -10,14 +10,7 @@
 
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                       \
-    do {                                                                                  \
-        cudaError_t error = (call);                                                       \
-        if (error != cudaSuccess) {                                                       \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(error)); \
-            std::exit(1);                                                                 \
-        }                                                                                 \
-    } while (0)
+#include "../microbench/common.cuh"
 
 const size_t KIB = 1024, MIB = 1024 * KIB;
 

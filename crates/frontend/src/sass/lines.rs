@@ -337,24 +337,31 @@ mod tests {
         }
     }
 
-    /// A unit as nvcc 13 writes it, for one function of three lines.
-    fn program() -> (Vec<u8>, u64) {
-        let mut header = vec![1, 1, (-5i8) as u8, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
-        header.extend_from_slice(b"/src\0\0bad.cu\0");
-        header.extend_from_slice(&[1, 0, 0, 0]);
+    /// A unit with this header whose rows begin at an address that is still to be filled in, and
+    /// where that address stands.
+    fn unit(header: &[u8], rows: &[u8]) -> (Vec<u8>, u64) {
         let mut code = vec![0, 9, 2];
         let place = 10 + header.len() + code.len();
         code.extend_from_slice(&[0; 8]);
-        // File 1, line 1 + 4, a row; then 16 bytes and one line on; then 32 bytes and -2 lines.
-        code.extend_from_slice(&[4, 1, 3, 4, 1, 240, 3, 0x7e, 2, 32, 1, 2, 16, 0, 1, 1]);
+        code.extend_from_slice(rows);
         let mut bytes = ((6 + header.len() + code.len()) as u32)
             .to_le_bytes()
             .to_vec();
         bytes.extend_from_slice(&[2, 0]);
         bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
-        bytes.extend(header);
+        bytes.extend_from_slice(header);
         bytes.extend(code);
         (bytes, place as u64)
+    }
+
+    /// A unit as nvcc 13 writes it, for one function of three lines.
+    fn program() -> (Vec<u8>, u64) {
+        let mut header = vec![1, 1, (-5i8) as u8, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+        header.extend_from_slice(b"/src\0\0bad.cu\0");
+        header.extend_from_slice(&[1, 0, 0, 0]);
+        // File 1, line 1 + 4, a row; then 16 bytes and one line on; then 32 bytes and -2 lines.
+        let rows = [4, 1, 3, 4, 1, 240, 3, 0x7e, 2, 32, 1, 2, 16, 0, 1, 1];
+        unit(&header, &rows)
     }
 
     fn cubin(bytes: Vec<u8>, place: u64) -> Cubin {
@@ -404,22 +411,13 @@ mod tests {
         header.extend_from_slice(&[0, 0, 0]);
         header.extend_from_slice(b"header.h\0");
         header.extend_from_slice(&[0, 0, 0, 0]);
-        let mut code = vec![0, 9, 2];
-        let place = 10 + header.len() + code.len();
-        code.extend_from_slice(&[0; 8]);
         // Line 5; line 6 of the header for it; line 7 of the header for that; a row that is lost.
-        code.extend_from_slice(&[3, 4, 1, 2, 16, 0, 3, 0x90, 1, 9, 4, 2, 3, 1, 1]);
-        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 2, 9, 3, 1, 1]);
-        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 99, 0, 3, 1, 1]);
-        code.extend_from_slice(&[2, 16, 0, 3, 0x90, 0, 0, 4, 1, 3, 1, 1, 0, 1, 1]);
-        let mut bytes = ((6 + header.len() + code.len()) as u32)
-            .to_le_bytes()
-            .to_vec();
-        bytes.extend_from_slice(&[2, 0]);
-        bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
-        bytes.extend(header);
-        bytes.extend(code);
-        let lines = read(&cubin(bytes, place as u64));
+        let mut rows = vec![3, 4, 1, 2, 16, 0, 3, 0x90, 1, 9, 4, 2, 3, 1, 1];
+        rows.extend_from_slice(&[2, 16, 0, 3, 0x90, 2, 9, 3, 1, 1]);
+        rows.extend_from_slice(&[2, 16, 0, 3, 0x90, 99, 0, 3, 1, 1]);
+        rows.extend_from_slice(&[2, 16, 0, 3, 0x90, 0, 0, 4, 1, 3, 1, 1, 0, 1, 1]);
+        let (bytes, place) = unit(&header, &rows);
+        let lines = read(&cubin(bytes, place));
         let at = |address| {
             let row = at(&lines[&0], address).unwrap();
             (row.file.as_str(), row.line, row.inlined_at.clone())

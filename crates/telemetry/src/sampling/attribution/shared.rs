@@ -143,6 +143,9 @@ impl Attribution {
 
     /// Whether marks say that a launch had not begun when the sample ended.
     pub(super) fn comes_later(&self, one: &Queued, host: u64, sample: &DeviceSample) -> bool {
+        if self.marks.is_empty() {
+            return false; // one stream at a time: nothing is marked
+        }
         let window = self.window(one, host);
         window.begin >= sample.end || self.waits_at(one, &window, sample.end)
     }
