@@ -1,4 +1,4 @@
-//! The page of configuration keys: sentences from the code, values from the H200's file.
+//! The page of configuration keys: sentences from the code, values of the H200.
 
 use crate::project;
 use anyhow::{Context, Result};
@@ -15,12 +15,18 @@ pub fn page(notice: &str) -> Result<String> {
     };
     let mut sections = sections(&read("crates/config/src/gpu.rs")?);
     sections.extend(self::sections(&read("crates/config/src/uvm.rs")?));
-    let values = values(&read("configs/gpus/h200.toml")?);
+    let values = values(&effective()?);
     let mut page = format!(
         "{notice}# Configuration keys\n\nEvery key of a GPU file, with its value for `h200`. `--set KEY=VALUE` changes one for a run; an unknown key is refused with the nearest known one. `lockstep gpus show NAME` prints a file with the source of every number.\n"
     );
     write_section(&mut page, "GpuConfig", "", &sections, &values)?;
     Ok(page)
+}
+
+/// Every key of a GPU file with its value, as a run would write it.
+fn effective() -> Result<String> {
+    let config = lockstep_config::load::<&str>(Some("h200"), &[])?;
+    Ok(lockstep_config::to_toml(&config))
 }
 
 fn write_section(
@@ -99,7 +105,7 @@ fn sections(source: &str) -> BTreeMap<String, (String, Vec<Field>)> {
     sections
 }
 
-/// Values of a GPU file by key.
+/// Values of a GPU by key.
 fn values(text: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     let mut section = String::new();
@@ -115,4 +121,31 @@ fn values(text: &str) -> BTreeMap<String, String> {
         }
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_its_line_with_a_meaning_and_every_line_its_key() {
+        let page = page("").unwrap();
+        let keys = values(&effective().unwrap());
+        assert!(keys.len() > 200, "{}", keys.len());
+        let mut lines = BTreeMap::new();
+        for line in page.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").collect();
+            let [key, value, meaning] = cells[..] else {
+                panic!("three cells: {line}");
+            };
+            let key = key.trim().trim_matches('`').to_string();
+            assert!(meaning.trim().len() > 8, "{line}");
+            assert!(!value.trim().is_empty(), "{line}");
+            assert!(lines.insert(key, line).is_none(), "twice: {line}");
+        }
+        for key in keys.keys() {
+            assert!(lines.contains_key(key), "{key} has no line");
+        }
+        assert_eq!(lines.len(), keys.len());
+    }
 }

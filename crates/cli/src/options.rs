@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Description, FrontendChoice, Launches, Mode, Regex, Schedule, Selection,
+    Description, FrontendChoice, Launches, Mode, Regex, Schedule, Selection, Watch,
 };
 use std::path::PathBuf;
 
@@ -43,6 +43,10 @@ pub struct SimulationOptions {
     /// Stop at a register that is read before the compiler's control bits allow it (SASS only)
     #[arg(long)]
     pub check: bool,
+    /// Write down what one part does from one SM cycle to another, in at most so many lines, for
+    /// example `--debug "sm 3,5000,6000,200"`; may be repeated
+    #[arg(long, value_name = "COMPONENT,FROM,TO[,LIMIT]", value_parser = Watch::parse)]
+    pub debug: Vec<Watch>,
     /// Refuse images that the real driver would refuse on this GPU
     #[arg(long)]
     pub strict_image: bool,
@@ -128,6 +132,10 @@ impl SimulationOptions {
         description.cold_caches = self.cold_caches;
         description.assemble = self.assemble;
         description.check = self.check;
+        for watch in &self.debug {
+            watch.check(&description.config).context("--debug")?;
+        }
+        description.watches = self.debug.clone();
         description.strict_image = self.strict_image;
         description.out = self.out.clone();
         Ok(description)

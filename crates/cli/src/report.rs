@@ -10,6 +10,10 @@ use std::fmt::Write;
 const MAXIMUM_ROWS: usize = 20;
 /// Letters of a kernel's name.
 const MAXIMUM_NAME: usize = 48;
+/// Reasons for waiting.
+const MAXIMUM_REASONS: usize = 5;
+/// Lines of what watched parts did.
+const MAXIMUM_LINES: usize = 200;
 
 /// Prints the whole report.
 pub fn print(results: &Results) {
@@ -62,6 +66,9 @@ fn text(results: &Results) -> String {
         let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
     }
     let _ = writeln!(text, "{line}");
+    if let Some(line) = waits(&totals.stalled_cycles) {
+        let _ = writeln!(text, "{line}");
+    }
     if let Some(digest) = &summary.digest {
         let note = if summary.reproducible {
             ""
@@ -73,6 +80,15 @@ fn text(results: &Results) -> String {
     let _ = writeln!(text, "{}", speed(results));
     if !summary.unsupported.is_empty() {
         let _ = writeln!(text, "{}", unsupported(results));
+    }
+    if let Some(watched) = &results.watched {
+        let lines: Vec<&str> = watched.lines().collect();
+        let shown = lines.len().min(MAXIMUM_LINES);
+        let _ = writeln!(text, "\n{}", lines[..shown].join("\n"));
+        if lines.len() > shown {
+            let more = group((lines.len() - shown) as u64);
+            let _ = writeln!(text, "… and {more} more lines, in debug.txt");
+        }
     }
     if let Some(folder) = &results.folder {
         let _ = writeln!(text, "results in {}", folder.display());
@@ -117,6 +133,25 @@ fn kernel_table(results: &Results) -> String {
         );
     }
     text
+}
+
+/// What warps did in their cycles, the most frequent first.
+fn waits(cycles: &BTreeMap<&'static str, u64>) -> Option<String> {
+    let all: u64 = cycles
+        .values()
+        .fold(0, |all, more| all.saturating_add(*more));
+    let mut shares: Vec<(&str, f64)> = cycles
+        .iter()
+        .map(|(reason, cycles)| (*reason, 100.0 * *cycles as f64 / all.max(1) as f64))
+        .filter(|(_, share)| *share >= 1.0)
+        .collect();
+    shares.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
+    let words: Vec<String> = shares
+        .iter()
+        .take(MAXIMUM_REASONS)
+        .map(|(reason, share)| format!("{} {share:.0} %", reason.replace('_', " ")))
+        .collect();
+    (!words.is_empty()).then(|| format!("cycles of warps: {}", words.join(", ")))
 }
 
 fn speed(results: &Results) -> String {
@@ -217,6 +252,21 @@ fn rounded(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_warps_waited_for_comes_in_the_order_of_its_share() {
+        let cycles = [
+            ("wait", 200),
+            ("long_scoreboard", 700),
+            ("selected", 95),
+            ("sleeping", 5),
+        ];
+        assert_eq!(
+            waits(&BTreeMap::from(cycles)).as_deref(),
+            Some("cycles of warps: long scoreboard 70 %, wait 20 %, selected 10 %")
+        );
+        assert_eq!(waits(&BTreeMap::new()), None);
+    }
 
     #[test]
     fn numbers_are_written_for_people() {

@@ -49,12 +49,14 @@ pub enum ConfigError {
         because: String,
     },
     /// A policy name that no registry entry has.
-    #[error("no {kind} is called `{name}`; known: {known}")]
+    #[error("no {kind} is called `{name}`{}; known: {known}", suggestion(.nearest))]
     UnknownPolicy {
         /// What it would decide.
         kind: &'static str,
         /// What was asked for.
         name: String,
+        /// The known name that is spelt most like it.
+        nearest: Option<String>,
         /// The registry.
         known: String,
     },
@@ -74,6 +76,20 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// A name that none of the `known` has.
+    pub fn unknown_policy<'name>(
+        kind: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'name str> + Clone,
+    ) -> Self {
+        Self::UnknownPolicy {
+            kind,
+            name: name.into(),
+            nearest: crate::nearest(name, known.clone()),
+            known: known.collect::<Vec<_>>().join(", "),
+        }
+    }
+
     /// An impossible value of `key`.
     pub fn impossible(key: &'static str, found: impl ToString, because: impl Into<String>) -> Self {
         Self::Impossible {

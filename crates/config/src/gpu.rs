@@ -345,6 +345,9 @@ pub struct L2Config {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct InterconnectConfig {
+    /// How packets travel, by name: `crossbar`, `simple`, `mesh` or `switched`.
+    #[serde(default = "crossbar")]
+    pub kind: String,
     /// From an SM to a slice without contention, in SM cycles.
     pub request_latency: Cycles,
     /// From a slice to an SM without contention, in SM cycles.
@@ -362,6 +365,56 @@ pub struct InterconnectConfig {
     pub atomic: Bytes,
     /// What it takes for each lane.
     pub atomic_lane: Bytes,
+    /// The routers of `mesh` and `switched`.
+    #[serde(default)]
+    pub network: NetworkConfig,
+}
+
+fn crossbar() -> String {
+    "crossbar".into()
+}
+
+impl InterconnectConfig {
+    /// Whether packets pass routers.
+    pub fn has_networks(&self) -> bool {
+        self.kind == "mesh" || self.kind == "switched"
+    }
+}
+
+/// The routers of the interconnects `mesh` and `switched`. There they stand for the bandwidths and
+/// the spread of a crossbar; the latencies, half before the routers and half behind them, stay.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct NetworkConfig {
+    /// Clock of the routers.
+    pub clock: Hertz,
+    /// Bytes that cross a port in one of its cycles; packets are cut into as many as they need.
+    pub flit: Bytes,
+    /// Flits that the queue of an input from another router holds.
+    pub queue: u32,
+    /// Cycles of the routers' clock that a flit stays in each router.
+    pub router: Cycles,
+    /// Routers of a row of `mesh`; 0 makes it as square as can be.
+    pub columns: u32,
+    /// Ports by which an SM or a slice sends, a flit a cycle each.
+    pub input_ports: u32,
+    /// Ports by which an SM or a slice receives, a flit a cycle each.
+    pub output_ports: u32,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        let clock = "1.2 GHz".parse().expect("a frequency");
+        Self {
+            clock,
+            flit: Bytes(40),
+            queue: 8,
+            router: Cycles(2),
+            columns: 0,
+            input_ports: 2,
+            output_ports: 1,
+        }
+    }
 }
 
 /// The memory behind the L2 slices.
@@ -459,6 +512,83 @@ pub struct HostConfig {
     pub query: Duration,
     /// Loading an image.
     pub load: Duration,
+    /// The host as a machine, through which commands and data then go.
+    #[serde(default)]
+    pub machine: HostMachineConfig,
+}
+
+/// The host as a machine: what takes time on the way of commands and data between host and GPU. With
+/// the kind `none` the figures of `host` and `copy` stand for all of it.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct HostMachineConfig {
+    /// `none` or `machine`.
+    pub kind: String,
+    /// Cores that ask for data.
+    pub cores: u32,
+    /// Their clock.
+    pub clock: Hertz,
+    /// Requests that a core makes in a cycle.
+    pub requests_per_cycle: u32,
+    /// Bytes of a request.
+    pub request: Bytes,
+    /// Transfers of memory in a second, as in DDR4-2666.
+    pub ddr_clock: Hertz,
+    /// Bytes of a transfer.
+    pub ddr_bytes_per_cycle: BytesPerCycle,
+    /// Memory that pinned and managed allocations can have.
+    pub ddr_capacity: Bytes,
+    /// Clock of the mesh between cores, memory and links.
+    pub mesh_clock: Hertz,
+    /// Bytes that a port of the mesh passes on in one of its cycles.
+    pub mesh_bytes_per_cycle: BytesPerCycle,
+    /// The way through the mesh.
+    pub mesh_latency: Duration,
+    /// Ports by which data from the GPU come into the mesh.
+    pub mesh_input_ports: u32,
+    /// Ports by which data for the GPU leave it.
+    pub mesh_output_ports: u32,
+    /// Data move in pieces of this size.
+    pub page: Bytes,
+    /// The link between host and GPU, in each direction.
+    pub link: Bandwidth,
+    /// From one end of the link for data to the other.
+    pub data_latency: Duration,
+    /// From one end of the link for commands to the other.
+    pub command_latency: Duration,
+}
+
+impl HostMachineConfig {
+    /// Whether commands and data go through it.
+    pub fn is_modelled(&self) -> bool {
+        self.kind == "machine"
+    }
+}
+
+impl Default for HostMachineConfig {
+    /// The machine of the SST-GPU report: its listing 1, and its table 2 for what is not there.
+    fn default() -> Self {
+        const FINE: &str = "a value that parses";
+        Self {
+            kind: "none".into(),
+            cores: 1,
+            clock: "2660 MHz".parse().expect(FINE),
+            requests_per_cycle: 3,
+            request: Bytes(64),
+            ddr_clock: "2666 MHz".parse().expect(FINE),
+            ddr_bytes_per_cycle: "8 B/cycle".parse().expect(FINE),
+            ddr_capacity: "16384 MiB".parse().expect(FINE),
+            mesh_clock: "800 MHz".parse().expect(FINE),
+            mesh_bytes_per_cycle: "120 B/cycle".parse().expect(FINE),
+            mesh_latency: "300 ps".parse().expect(FINE),
+            mesh_input_ports: 1,
+            mesh_output_ports: 1,
+            page: Bytes(4096),
+            link: "16 GB/s".parse().expect(FINE),
+            data_latency: "23840 ps".parse().expect(FINE),
+            command_latency: "23840 ps".parse().expect(FINE),
+        }
+    }
 }
 
 /// The engines and the bus that move data between host and device.
@@ -483,6 +613,16 @@ impl GpuConfig {
     /// # Errors
     /// The first key that is wrong, with its value and the reason.
     pub fn check(&self) -> Result<(), ConfigError> {
+        let network = &self.interconnect.network;
+        let machine = &self.host.machine;
+        if !["none", "machine"].contains(&machine.kind.as_str()) {
+            let known = ["none", "machine"].into_iter();
+            return Err(ConfigError::unknown_policy(
+                "host machine",
+                &machine.kind,
+                known,
+            ));
+        }
         let positive = [
             ("device.sms", u64::from(self.device.sms)),
             ("device.memory", self.device.memory.0),
@@ -514,6 +654,33 @@ impl GpuConfig {
                 u64::from(self.dispatch.concurrent_kernels),
             ),
             ("copy.engines", u64::from(self.copy.engines)),
+            ("host.machine.cores", u64::from(machine.cores)),
+            (
+                "host.machine.requests-per-cycle",
+                u64::from(machine.requests_per_cycle),
+            ),
+            ("host.machine.request", machine.request.0),
+            ("host.machine.ddr-capacity", machine.ddr_capacity.0),
+            (
+                "host.machine.mesh-input-ports",
+                u64::from(machine.mesh_input_ports),
+            ),
+            (
+                "host.machine.mesh-output-ports",
+                u64::from(machine.mesh_output_ports),
+            ),
+            ("host.machine.page", machine.page.0),
+            ("interconnect.network.flit", network.flit.0),
+            ("interconnect.network.queue", u64::from(network.queue)),
+            ("interconnect.network.router", network.router.0),
+            (
+                "interconnect.network.input-ports",
+                u64::from(network.input_ports),
+            ),
+            (
+                "interconnect.network.output-ports",
+                u64::from(network.output_ports),
+            ),
             ("host.query", self.host.query.0),
         ];
         for (key, value) in positive {
@@ -527,7 +694,46 @@ impl GpuConfig {
     }
 
     fn check_sizes(&self) -> Result<(), ConfigError> {
+        let network = &self.interconnect.network;
+        let machine = &self.host.machine;
+        // Pages of a few bytes would take longer to simulate than to move.
+        if machine.page.0 < 256 {
+            return Err(ConfigError::impossible(
+                "host.machine.page",
+                machine.page.0,
+                "it must have at least 256 bytes",
+            ));
+        }
         let bounded = [
+            ("host.machine.cores", u64::from(machine.cores), 4096),
+            (
+                "host.machine.requests-per-cycle",
+                u64::from(machine.requests_per_cycle),
+                4096,
+            ),
+            ("host.machine.page", machine.page.0, 1 << 30),
+            ("interconnect.network.flit", network.flit.0, 1 << 16),
+            (
+                "interconnect.network.queue",
+                u64::from(network.queue),
+                1 << 16,
+            ),
+            ("interconnect.network.router", network.router.0, 1 << 16),
+            (
+                "interconnect.network.columns",
+                u64::from(network.columns),
+                1 << 16,
+            ),
+            (
+                "interconnect.network.input-ports",
+                u64::from(network.input_ports),
+                16,
+            ),
+            (
+                "interconnect.network.output-ports",
+                u64::from(network.output_ports),
+                16,
+            ),
             ("device.sms", u64::from(self.device.sms), 4096),
             ("sm.warps", u64::from(self.sm.warps), 64),
             ("sm.blocks", u64::from(self.sm.blocks), 64),
@@ -538,10 +744,15 @@ impl GpuConfig {
             ),
             ("sm.unified-memory", self.sm.unified_memory.0, 1 << 24),
             ("l2.slices", u64::from(self.l2.slices), 4096),
-            ("l2.capacity", self.l2.capacity.0, 1 << 34),
+            ("l2.capacity", self.l2.capacity.0, 1 << 30),
+            ("l2.partitions", u64::from(self.l2.partitions), 64),
+            ("l2.ways", u64::from(self.l2.ways), 1024),
+            ("device.gpcs", u64::from(self.device.gpcs), 4096),
+            ("sm.sub-cores", u64::from(self.sm.sub_cores), 64),
+            ("copy.engines", u64::from(self.copy.engines), 1024),
             ("device.memory", self.device.memory.0, 1 << 40),
             ("dram.channels", u64::from(self.dram.channels), 4096),
-            ("dram.banks", u64::from(self.dram.banks), 4096),
+            ("dram.banks", u64::from(self.dram.banks), 1024),
             ("dram.efficiency", u64::from(self.dram.efficiency), 100),
             ("l1.sets", u64::from(self.l1.sets), 4096),
             (
@@ -638,15 +849,17 @@ impl GpuConfig {
                 "it exceeds `sm.shared-per-block-optin`",
             ));
         }
-        for (key, line, sector) in [
-            ("l1.sector", self.l1.line.0, self.l1.sector.0),
-            ("l2.sector", self.l2.line.0, self.l2.sector.0),
+        for (key, found, modelled) in [
+            ("l1.line", self.l1.line.0, 128),
+            ("l2.line", self.l2.line.0, 128),
+            ("l1.sector", self.l1.sector.0, 32),
+            ("l2.sector", self.l2.sector.0, 32),
         ] {
-            if sector > line {
+            if found != modelled {
                 return Err(ConfigError::impossible(
                     key,
-                    sector,
-                    format!("the line has {line} bytes"),
+                    found,
+                    format!("it must be {modelled}: caches of other shapes are not modelled"),
                 ));
             }
         }

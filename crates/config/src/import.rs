@@ -31,6 +31,38 @@ enum Use {
 
 /// Sections and keys in lower case, without escapes.
 const KEYS: &[(&str, &str, Use)] = &[
+    ("cpu", "clock", Use::Is("host.machine.clock")),
+    ("cpu", "num_cores", Use::Is("host.machine.cores")),
+    (
+        "cpu",
+        "max_reqs_cycle",
+        Use::Is("host.machine.requests-per-cycle"),
+    ),
+    (
+        "cpu",
+        "application",
+        Use::No("programs run on the real processor"),
+    ),
+    (
+        "ariel",
+        "executable",
+        Use::No("the program is named on the command line"),
+    ),
+    (
+        "ariel",
+        "gpu_mode",
+        Use::No("every program meets the simulated GPU"),
+    ),
+    ("memory", "clock", Use::Is("host.machine.ddr-clock")),
+    ("memory", "network_bw", Use::Taken),
+    ("memory", "capacity", Use::Is("host.machine.ddr-capacity")),
+    ("network", "latency", Use::Is("host.machine.mesh-latency")),
+    ("network", "bandwidth", Use::Taken),
+    (
+        "network",
+        "flit_size",
+        Use::No("the host's mesh carries whole pages"),
+    ),
     ("gpu", "clock", Use::Is("device.clock")),
     ("gpu", "gpu_cores", Use::Is("device.sms")),
     ("gpu", "gpu_l2_parts", Use::Is("l2.slices")),
@@ -76,7 +108,7 @@ const KEYS: &[(&str, &str, Use)] = &[
 ];
 
 /// Sections of the machine around the GPU.
-const OUTSIDE: &[&str] = &["cpu", "ariel", "memory", "network"];
+const HOST: &[&str] = &["cpu", "memory", "network"];
 
 /// Makes a GPU file above the GPU `base` from a sectioned configuration.
 ///
@@ -106,10 +138,6 @@ pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigErro
             Some((_, _, Use::No(because))) => {
                 unused.push((format!("{section}.{key}"), (*because).into()));
             }
-            None if OUTSIDE.contains(&section.as_str()) => {
-                let because = "it describes the machine around the GPU".into();
-                unused.push((format!("{section}.{key}"), because));
-            }
             None => unused.push((format!("{section}.{key}"), "unknown".into())),
         }
     }
@@ -126,8 +154,50 @@ pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigErro
         settings.push(("l2.capacity".into(), all.to_string()));
     }
     if let Some(value) = get("gpu", "gpu_cpu_bandwidth") {
-        settings.push(("copy.pinned".into(), spaced(value)));
-        settings.push(("copy.pageable".into(), spaced(value)));
+        for key in ["copy.pinned", "copy.pageable", "host.machine.link"] {
+            settings.push((key.into(), spaced(value)));
+        }
+    }
+    if let Some(value) = get("gpu", "gpu_cpu_latency") {
+        for key in ["host.machine.data-latency", "host.machine.command-latency"] {
+            settings.push((key.into(), spaced(value)));
+        }
+    }
+    if values
+        .keys()
+        .any(|(section, _)| HOST.contains(&section.as_str()))
+    {
+        settings.push(("host.machine.kind".into(), "machine".into()));
+    }
+    // Bytes a cycle follow from a bandwidth and the clock that it is at.
+    let machine = &below.host.machine;
+    for (section, key, clock_key, clock, target) in [
+        (
+            "memory",
+            "network_bw",
+            "clock",
+            machine.ddr_clock,
+            "host.machine.ddr-bytes-per-cycle",
+        ),
+        (
+            "network",
+            "bandwidth",
+            "",
+            machine.mesh_clock,
+            "host.machine.mesh-bytes-per-cycle",
+        ),
+    ] {
+        let Some(value) = get(section, key) else {
+            continue;
+        };
+        let wrong = |error: &dyn std::fmt::Display| malformed(format!("`{key}`: {error}"));
+        let rate: Bandwidth = spaced(value).parse().map_err(|error| wrong(&error))?;
+        let clock: Hertz = match get(section, clock_key) {
+            Some(clock) => spaced(clock).parse().map_err(|error| wrong(&error))?,
+            None => clock,
+        };
+        let bytes = (rate.get() / clock.get()).max(1);
+        settings.push((target.into(), format!("{bytes} B/cycle")));
     }
     if let (Some(stacks), Some(channels)) =
         (get("gpumemory", "hbmstacks"), get("gpumemory", "hbmchan"))
@@ -214,7 +284,7 @@ fn file(path: &str, base: &str, settings: &[(String, String)]) -> String {
     let mut text = format!("# Imported from {path}\nbase = \"{base}\"\n");
     let mut sections: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for (key, value) in settings {
-        if let Some((section, key)) = key.split_once('.') {
+        if let Some((section, key)) = key.rsplit_once('.') {
             sections.entry(section).or_default().push((key, value));
         }
     }
@@ -235,7 +305,7 @@ mod tests {
     use super::*;
     use expect_test::expect;
 
-    const LISTING: &str = "[CPU]\nclock: 2660MHz\nnum\\_cores: 1\n\n#### [GPU]\nclock: 1200MHz\ngpu\\_cores: 80\ngpu\\_l2\\_parts: 32\n\ngpu\\_l2\\_capacity: 192KiB\ngpu\\_cpu\\_latency: 23840ps\ngpu\\_cpu\\_bandwidth: 16GB/s\nnum\\_sm\\_blobs: 1\n[GPUMemory]\nclock: 1GHz\ncapacity: 16384MiB\nhbmStacks: 4 hbmChan: 4 hbmRows: 16384\n[GPUNetwork]\nlatency: 750ps\nlinkbandwidth: 37.5GB/s\nflit\\_size: 40B\n";
+    const LISTING: &str = "### [CPU]\n\nclock: 2660MHz\nnum\\_cores: 1\n\napplication: ariel\nmax\\_reqs\\_cycle: 3\n\n### [ariel]\n\nexecutable: ./vectorAdd\n\ngpu\\_mode: 2\n\n#### [Memory]\n\nclock: 200MHz\nnetwork\\_bw: 96GB/s\n\ncapacity: 16384MiB\n\n#### [Network]\n\nlatency: 300ps\nbandwidth: 96GB/s\nflit\\_size: 8B\n\n#### [GPU]\nclock: 1200MHz\ngpu\\_cores: 80\ngpu\\_l2\\_parts: 32\n\ngpu\\_l2\\_capacity: 192KiB\ngpu\\_cpu\\_latency: 23840ps\ngpu\\_cpu\\_bandwidth: 16GB/s\nnum\\_sm\\_blobs: 1\n[GPUMemory]\nclock: 1GHz\n\nnetwork\\_bw: 32GB/s\ncapacity: 16384MiB\nmemControllers: 2\n\nhbmStacks: 4 hbmChan: 4 hbmRows: 16384\n[GPUNetwork]\nlatency: 750ps\nbandwidth: 4800GB/s\n\nlinkbandwidth: 37.5GB/s\nflit\\_size: 40B\n";
 
     #[test]
     fn the_listing_becomes_the_gpu_of_the_catalogue() {
@@ -256,14 +326,31 @@ mod tests {
             .collect();
         expect![[r#"
             [
-                "cpu.clock",
-                "cpu.num_cores",
+                "ariel.executable",
+                "ariel.gpu_mode",
+                "cpu.application",
                 "gpu.num_sm_blobs",
                 "gpumemory.hbmrows",
+                "gpumemory.memcontrollers",
+                "gpumemory.network_bw",
+                "gpunetwork.bandwidth",
                 "gpunetwork.latency",
+                "network.flit_size",
             ]
         "#]]
         .assert_debug_eq(&unused);
+    }
+
+    #[test]
+    fn a_key_that_nobody_knows_is_named() {
+        let imported = import("x", "[GPU]\ngpu_coers: 3\n[Elsewhere]\na: 1\n", "v100").unwrap();
+        let unused: Vec<String> = imported
+            .unused
+            .iter()
+            .map(|(key, because)| format!("{key}: {because}"))
+            .collect();
+        assert_eq!(unused, ["elsewhere.a: unknown", "gpu.gpu_coers: unknown"]);
+        assert!(!imported.text.contains("machine"), "{}", imported.text);
     }
 
     #[test]

@@ -6,8 +6,9 @@
 //!
 //! Start reading at [`load`].
 
+use crate::bounds;
 use crate::catalogue::{self, CATALOGUE, CatalogueEntry, DEFAULT_GPU};
-use crate::{ConfigError, GpuConfig, UvmConfig};
+use crate::{ConfigError, GpuConfig, HostMachineConfig, NetworkConfig, UvmConfig};
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -28,6 +29,7 @@ pub fn load<S: AsRef<str>>(gpu: Option<&str>, settings: &[S]) -> Result<GpuConfi
         merge(&mut table, layer);
         config = typed(&path, &table)?;
     }
+    bounds::check(gpu.unwrap_or(DEFAULT_GPU), &table)?;
     config.check()?;
     Ok(config)
 }
@@ -79,8 +81,20 @@ fn built_in(entry: &CatalogueEntry) -> Table {
     const TESTED: &str = "files of the catalogue are tested";
     // What files need not name is named here, so that a layer above can change it.
     let mut table = Table::new();
-    let uvm = Value::try_from(UvmConfig::default()).expect("a table of plain values");
+    const PLAIN: &str = "a table of plain values";
+    let uvm = Value::try_from(UvmConfig::default()).expect(PLAIN);
     table.insert("uvm".into(), uvm);
+    let network = Value::try_from(NetworkConfig::default()).expect(PLAIN);
+    let interconnect = [
+        ("kind".into(), "crossbar".into()),
+        ("network".into(), network),
+    ];
+    table.insert("interconnect".into(), Table::from_iter(interconnect).into());
+    let machine = Value::try_from(HostMachineConfig::default()).expect(PLAIN);
+    table.insert(
+        "host".into(),
+        Table::from_iter([("machine".into(), machine)]).into(),
+    );
     let mut layer: Table = entry.text.parse().expect(TESTED);
     if let Some(Value::String(base)) = layer.remove("base") {
         let base = catalogue::find(&base).expect(TESTED);
@@ -189,7 +203,7 @@ fn all_keys(table: &Table) -> Vec<String> {
 }
 
 /// The name that is spelt most like `wanted`, if any is like it at all.
-fn nearest<'name>(wanted: &str, names: impl Iterator<Item = &'name str>) -> Option<String> {
+pub fn nearest<'name>(wanted: &str, names: impl Iterator<Item = &'name str>) -> Option<String> {
     names
         .map(|name| (strsim::jaro_winkler(wanted, name), name))
         .filter(|(likeness, _)| *likeness > 0.75)

@@ -5,18 +5,21 @@
 //!
 //! Start reading at [`load`] for the layers and at [`gpu`] for what can be set.
 
+mod bounds;
 mod capability;
 mod catalogue;
 mod error;
 pub mod gpu;
 mod import;
 mod layers;
+mod listing;
 pub mod uvm;
 
 pub use capability::ComputeCapability;
 pub use catalogue::{CATALOGUE, CatalogueEntry, DEFAULT_GPU, find};
 pub use error::ConfigError;
-pub use gpu::GpuConfig;
+pub use gpu::{GpuConfig, HostMachineConfig, NetworkConfig};
 pub use import::{Imported, import};
-pub use layers::{load, to_toml};
+pub use layers::{load, nearest, to_toml};
+pub use listing::listing;
 pub use uvm::UvmConfig;

@@ -6,6 +6,7 @@ use crate::figures::{self, Repeated, SMALL_KERNEL_CYCLES, Summary};
 use crate::hardware::{Case, Hardware, Launch};
 use crate::sets::{Set, Sets};
 use crate::simulated::{Failure, ProgramRun, plain_name, short_name};
+use crate::stalls::{self, Stalls};
 use std::collections::BTreeMap;
 
 /// A counter of a kernel, summed over its launches (a share: averaged).
@@ -34,6 +35,8 @@ pub struct KernelComparison {
     pub footprint: f64,
     /// What hardware's warps wait for most, and how many of them do at each issue.
     pub stall: Option<(String, f64)>,
+    /// What warps of both sides wait for.
+    pub stalls: Stalls,
 }
 
 impl KernelComparison {
@@ -421,6 +424,7 @@ fn kernels(
                 launches: launches.len(),
                 net_cycles: net / launches.len() as f64,
                 footprint,
+                stalls: stalls::stalls(launches),
                 stall: most_waited_for(launches.iter().map(|(launch, _)| *launch)),
                 name,
             }

@@ -20,6 +20,7 @@ pub mod page;
 pub mod plot;
 pub mod sets;
 pub mod simulated;
+pub mod stalls;
 pub mod table;
 pub mod text;
 

@@ -5,7 +5,8 @@ use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
-use crate::memory::SectorBytes;
+use crate::interconnect::Packet;
+use crate::memory::{LINE, SECTOR, SectorBytes};
 
 /// Everything that travels over links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,52 @@ pub enum Message {
     },
     /// Outside to GMMU: the program moves managed memory.
     Managed(Box<ManagedRequest>),
+    /// SM or slice to a network, or network to slice: a packet on its way.
+    Packet(Box<Packet>),
+}
+
+impl Message {
+    /// In words, for people who watch.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Strong(request) | Self::Performed(request) => {
+                let what = match request.action {
+                    StrongAction::Load => "strong load".into(),
+                    StrongAction::Store => "strong store".into(),
+                    StrongAction::Atomic(action, _) => format!("atomic {action:?}"),
+                    StrongAction::Reduce(action, _) => format!("reduction {action:?}"),
+                };
+                let done = match self {
+                    Self::Performed(_) => "answer to ",
+                    _ => "",
+                };
+                let address = request.sector * SECTOR;
+                format!(
+                    "{done}{what} of {:#x}, {} lanes",
+                    address,
+                    request.lanes.len()
+                )
+            }
+            Self::Read { line, sectors, .. } => {
+                format!(
+                    "read of {:#x}, sectors {sectors:04b}",
+                    line.wrapping_mul(LINE)
+                )
+            }
+            Self::Write { line, sectors, .. } => {
+                format!(
+                    "write of {:#x}, sectors {sectors:04b}",
+                    line.wrapping_mul(LINE)
+                )
+            }
+            Self::ReadDone { miss } => format!("sectors of miss {miss}"),
+            Self::StartBlock { launch, block } => format!("block {block} of launch {launch}"),
+            Self::BlockDone(done) => format!("end of a block of launch {}", done.launch),
+            Self::Packet(packet) => packet.message.words(),
+            other => format!("{other:?}"),
+        }
+    }
 }
 
 /// What a program asks of managed memory, to be done in simulated time.

@@ -4,6 +4,7 @@ use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_isa::instruction::{LATENCIES, Latency, UNITS, Unit};
 use lockstep_units::Hertz;
 
+use crate::interconnect::Kind;
 use crate::sm::scheduler::{WARP_SCHEDULERS, WarpScheduler};
 
 /// Parameters of one SM.
@@ -128,14 +129,9 @@ impl SmParameters {
     /// If it names a scheduler that does not exist.
     pub fn new(config: &GpuConfig, timed: bool) -> Result<Self, ConfigError> {
         let name = &config.sm.scheduler;
-        let scheduler = WarpScheduler::named(name).ok_or_else(|| ConfigError::UnknownPolicy {
-            kind: "warp scheduler",
-            name: name.clone(),
-            known: WARP_SCHEDULERS
-                .iter()
-                .map(|policy| policy.name)
-                .collect::<Vec<_>>()
-                .join(", "),
+        let scheduler = WarpScheduler::named(name).ok_or_else(|| {
+            let known = WARP_SCHEDULERS.iter().map(|policy| policy.name);
+            ConfigError::unknown_policy("warp scheduler", name, known)
         })?;
         Ok(Self {
             timed,
@@ -190,7 +186,11 @@ impl SmParameters {
             l1_sets: config.l1.sets,
             l1_lines_per_cycle: u64::from(config.l1.lines_per_cycle),
             l1_outstanding: config.l1.outstanding.max(1),
-            ingress_bytes: config.interconnect.reply_bytes_per_cycle.get(),
+            // Where packets do not meet or meet in a network, they do not do so here.
+            ingress_bytes: match Kind::of(config)? {
+                Kind::Crossbar => config.interconnect.reply_bytes_per_cycle.get(),
+                Kind::Simple | Kind::Mesh | Kind::Switched => u64::from(u32::MAX),
+            },
             l0_lines: (config.sm.front_end.l0.0 / config.sm.front_end.line.0) as usize,
             l1i_lines: (config.sm.front_end.l1.0 / config.sm.front_end.line.0) as usize,
             instructions_per_line: (config.sm.front_end.line.0 / 16).max(1) as u32,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
+use crate::interconnect::network::Network;
 use crate::memory::commit::{CommitScratch, commit_bucket};
 use crate::memory::{BUCKETS, Contents, Log};
 use crate::message::Message;
@@ -27,6 +28,8 @@ pub enum GpuPartition {
     Slice(Box<L2Slice>),
     /// The GMMU and the host runtime behind it.
     Pager(Box<Pager>),
+    /// A network between SMs and slices.
+    Network(Box<Network>),
 }
 
 impl GpuPartition {
@@ -36,7 +39,7 @@ impl GpuPartition {
         let fault = match self {
             Self::Sm(sm) => sm.fault(),
             Self::Dispatcher(dispatcher) => dispatcher.fault(),
-            Self::Slice(_) | Self::Pager(_) => None,
+            Self::Slice(_) | Self::Pager(_) | Self::Network(_) => None,
         };
         fault.map(|(_, fault)| &**fault)
     }
@@ -45,7 +48,7 @@ impl GpuPartition {
         match self {
             Self::Sm(sm) => Some(sm.log()),
             Self::Slice(slice) => Some(slice.log()),
-            Self::Dispatcher(_) | Self::Pager(_) => None,
+            Self::Dispatcher(_) | Self::Pager(_) | Self::Network(_) => None,
         }
     }
 }
@@ -64,6 +67,7 @@ impl Partition for GpuPartition {
             Self::Slice(slice) => slice.run(window, inbox, outbox),
             Self::Dispatcher(dispatcher) => dispatcher.run(window, inbox, outbox),
             Self::Pager(pager) => pager.run(window, inbox, outbox),
+            Self::Network(network) => network.run(window, inbox, outbox),
         }
     }
 
@@ -79,7 +83,7 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.clear_log(),
             Self::Slice(slice) => slice.clear_log(),
-            Self::Dispatcher(_) | Self::Pager(_) => {}
+            Self::Dispatcher(_) | Self::Pager(_) | Self::Network(_) => {}
         }
     }
 
@@ -87,7 +91,7 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.fault().map(|(at, _)| *at),
             Self::Dispatcher(dispatcher) => dispatcher.fault().map(|(at, _)| *at),
-            Self::Slice(_) | Self::Pager(_) => None,
+            Self::Slice(_) | Self::Pager(_) | Self::Network(_) => None,
         }
     }
 
@@ -97,6 +101,7 @@ impl Partition for GpuPartition {
             Self::Slice(slice) => slice.save(writer),
             Self::Dispatcher(dispatcher) => dispatcher.save(writer),
             Self::Pager(pager) => pager.save(writer),
+            Self::Network(network) => network.save(writer),
         }
     }
 
@@ -106,6 +111,7 @@ impl Partition for GpuPartition {
             Self::Slice(slice) => slice.load(reader),
             Self::Dispatcher(dispatcher) => dispatcher.load(reader),
             Self::Pager(pager) => pager.load(reader),
+            Self::Network(network) => network.load(reader),
         }
     }
 }

@@ -5,7 +5,10 @@ mod common;
 use std::sync::Arc;
 
 use common::*;
-use lockstep_gpu::{Advance, EngineOptions, Gpu, Mode, Options, Perturbation, Schedule};
+use lockstep_gpu::{
+    Advance, EngineOptions, Gpu, INTERCONNECTS, Mode, Options, Perturbation, Recorder, Schedule,
+    Watch,
+};
 use lockstep_isa::Module;
 use lockstep_isa::instruction::SystemCallKind;
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Scope, Space};
@@ -121,6 +124,99 @@ fn new_gpu(mode: Mode, engine: EngineOptions) -> Gpu {
         ..Options::default()
     };
     Gpu::new(&small(6), memory(), options).unwrap()
+}
+
+/// A GPU with this interconnect, and somebody who watches nearly everything.
+fn watched_gpu(kind: &str, fresh: bool, engine: EngineOptions) -> (Gpu, Recorder) {
+    let mut config = small(6);
+    config.interconnect.kind = kind.into();
+    config.interconnect.network.queue = 2;
+    let mut watches = vec![
+        "dispatcher,0,20000,300",
+        "sm 1,2000,8000,400",
+        "slice,2500,6000,200",
+        "dram,0,20000,100",
+        "request,2000,5000,150",
+        "reply 2,2000,5000,150",
+    ];
+    if config.interconnect.has_networks() {
+        watches.push("network,2000,5000,150");
+    }
+    let watches: Vec<Watch> = watches
+        .iter()
+        .map(|watch| Watch::parse(watch).unwrap())
+        .collect();
+    let recorder = Recorder::new(&watches, &config).unwrap();
+    let options = Options {
+        mode: Mode::Timing,
+        engine,
+        watchdog: Some(Cycles(5_000_000)),
+        recorder: recorder.clone(),
+        ..Options::default()
+    };
+    let contents = if fresh {
+        Arc::new(lockstep_gpu::Contents::anonymous(BASE, SIZE).unwrap())
+    } else {
+        memory()
+    };
+    let gpu = Gpu::new(&config, contents, options).unwrap();
+    (gpu, recorder.unwrap())
+}
+
+#[test]
+fn every_interconnect_has_one_answer_and_is_seen_the_same_way() {
+    let module = everything();
+    let mut ends = Vec::new();
+    for kind in INTERCONNECTS {
+        let mut reference = None;
+        for (threads, jumping, seed) in [
+            (1, true, None),
+            (1, false, None),
+            (2, true, None),
+            (3, true, Some(4)),
+            (8, true, None),
+        ] {
+            let engine = EngineOptions {
+                threads,
+                jumping,
+                schedule: Schedule::Dynamic,
+                perturbation: seed.map(|seed| Perturbation { seed }),
+                ..EngineOptions::default()
+            };
+            let (mut gpu, recorder) = watched_gpu(kind.name, false, engine);
+            start(&mut gpu, &module);
+            finish(&mut gpu);
+            let seen = (root(&gpu), recorder.text());
+            let first = reference.get_or_insert(seen.clone());
+            assert_eq!(seen.0, first.0, "{}, {threads} threads", kind.name);
+            assert!(seen.1 == first.1, "{}, {threads} threads: lines", kind.name);
+        }
+        let (expected, lines) = reference.unwrap();
+        assert!(lines.lines().count() > 500, "{}: {lines}", kind.name);
+        // Nobody watching changes nothing.
+        let mut config = small(6);
+        config.interconnect.kind = kind.name.into();
+        config.interconnect.network.queue = 2;
+        let mut gpu = gpu(&config, Mode::Timing);
+        start(&mut gpu, &module);
+        finish(&mut gpu);
+        assert_eq!(root(&gpu), expected, "{}: watched or not", kind.name);
+        ends.push(gpu.now());
+        // Saved in the middle of it.
+        let at = Time(gpu.now().0 / 3);
+        let (mut first, _) = watched_gpu(kind.name, false, EngineOptions::default());
+        start(&mut first, &module);
+        first.advance_to(at).unwrap();
+        let saved = first.save();
+        let (mut second, _) = watched_gpu(kind.name, true, EngineOptions::default());
+        second.load(&saved, &|_| Some(module.clone())).unwrap();
+        assert!(second.save() == saved, "{}: what was saved", kind.name);
+        finish(&mut second);
+        assert_eq!(root(&second), expected, "{}: saved at {at}", kind.name);
+    }
+    ends.sort();
+    ends.dedup();
+    assert_eq!(ends.len(), INTERCONNECTS.len(), "each has its own time");
 }
 
 fn fresh_gpu(mode: Mode, engine: EngineOptions) -> Gpu {

@@ -99,8 +99,20 @@ pub enum Advice {
     AccessedBy(bool),
 }
 
+/// A part of the machine outside the hardware, for those who watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A copy engine, by number.
+    Copy(u32),
+    /// The host.
+    Host,
+}
+
 /// The simulated hardware.
 pub trait Device {
+    /// Notes what a part outside the hardware does, if somebody watches.
+    fn note(&mut self, _part: Part, _at: Time, _words: &dyn Fn() -> String) {}
+
     /// The boundary at which it stands.
     fn now(&self) -> Time;
 

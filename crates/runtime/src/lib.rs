@@ -13,6 +13,7 @@ mod calls;
 mod context;
 pub mod device;
 mod heap;
+pub mod host;
 mod memory;
 mod module;
 pub mod occupancy;

@@ -46,10 +46,15 @@ impl Memory {
             Heap::new(range.start, end, capacity.min(end - range.start))
         };
         let usable = config.device.memory.0 - config.device.reserved_memory.0;
+        let machine = &config.host.machine;
+        let host = match machine.is_modelled() {
+            true => machine.ddr_capacity.0.min(HOST_CAPACITY),
+            false => HOST_CAPACITY,
+        };
         Self {
             device: heap(Region::Device(ordinal), usable),
-            pinned: heap(Region::Pinned, HOST_CAPACITY),
-            managed: heap(Region::Managed, HOST_CAPACITY),
+            pinned: heap(Region::Pinned, host),
+            managed: heap(Region::Managed, host),
             allocations: BTreeMap::new(),
             hidden: BTreeMap::new(),
             total: config.device.memory.0,

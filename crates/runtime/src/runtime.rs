@@ -2,7 +2,8 @@
 
 use crate::calls::{Graph, GraphRun, HostViews, VirtualMemory};
 use crate::context::{Context, Event, Stream};
-use crate::device::{Device, Fault, KernelResult};
+use crate::device::{Device, Fault, KernelResult, Part};
+use crate::host::HostMachine;
 use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
 use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
@@ -98,7 +99,7 @@ impl<D: Device> Runtime<D> {
             memory: Memory::new(&config, 0),
             virtual_memory: VirtualMemory::new(),
             host_views: HostViews::default(),
-            timeline: Timeline::new(config.copy.engines),
+            timeline: Timeline::new(config.copy.engines, HostMachine::new(&config.host.machine)),
             config,
             options,
             loader,
@@ -265,6 +266,18 @@ impl<D: Device> Runtime<D> {
         self.next
     }
 
+    /// When the device knows of what the host asks for now.
+    pub(crate) fn issue_time(&mut self) -> Time {
+        let command = self.timeline.command();
+        if command > Duration::ZERO {
+            let arrives = self.now + command;
+            self.device.note(Part::Host, self.now, &|| {
+                format!("a command leaves, and arrives at {arrives}")
+            });
+        }
+        self.now + command
+    }
+
     /// Lets the host work for a while.
     pub(crate) fn spend(&mut self, cost: Duration) {
         self.now += cost;
@@ -274,7 +287,7 @@ impl<D: Device> Runtime<D> {
     pub(crate) fn wait(&mut self, stream: StreamKey, position: u64) -> CallResult<()> {
         self.advance(Goal::Position(stream, position))?;
         let reached = self.timeline.finished(stream).max(self.timeline.now());
-        self.now = self.now.max(reached);
+        self.now = self.now.max(reached + self.timeline.command());
         Ok(())
     }
 

@@ -8,7 +8,8 @@
 //!
 //! Start reading at [`Timeline::advance`].
 
-use crate::device::{Advance, Device, Fault, KernelLaunch, KernelResult};
+use crate::device::{Advance, Device, Fault, KernelLaunch, KernelResult, Part};
+use crate::host::{Direction, HostMachine};
 use lockstep_protocol::{Extent, ProgramStep, Rows, ValueAction, ValueWork};
 use lockstep_units::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +27,7 @@ pub enum Work {
     /// Occupy a copy engine, then change memory.
     Transfer {
         /// From taking the engine to giving it back.
-        takes: Duration,
+        takes: Takes,
         /// What changes when it is complete.
         effect: Effect,
     },
@@ -61,6 +62,15 @@ pub enum Work {
     },
     /// Remove streams whose work is complete: those of a graph, at its end.
     Join(Vec<StreamKey>),
+}
+
+/// How long a transfer takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Takes {
+    /// So long.
+    Fixed(Duration),
+    /// As long as the host as a machine takes for so many bytes.
+    Host(u64, Direction),
 }
 
 /// How often a wait for a value looks at memory while kernels run.
@@ -105,6 +115,33 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// In words, for people who watch.
+    fn words(&self) -> String {
+        match self {
+            Self::None => "bytes of the program".into(),
+            Self::Copy {
+                destination,
+                source,
+                extent,
+            } => {
+                let bytes = extent.bytes().unwrap_or(u64::MAX);
+                let (to, from) = (destination.address, source.address);
+                format!("{bytes} bytes from {from:#x} to {to:#x}")
+            }
+            Self::Fill {
+                destination,
+                extent,
+                ..
+            } => {
+                let bytes = extent.bytes().unwrap_or(u64::MAX);
+                format!("{bytes} bytes filled at {:#x}", destination.address)
+            }
+            Self::Free { address } => format!("{address:#x} is freed"),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Item {
     work: Work,
@@ -133,10 +170,11 @@ pub struct Timeline {
     streams: BTreeMap<StreamKey, Stream>,
     /// Running kernels: launch to stream.
     kernels: BTreeMap<u64, StreamKey>,
-    /// Running transfers: end, then the order in which they began.
-    transfers: BTreeMap<(Time, u64), StreamKey>,
+    /// Running transfers: end, then the order in which they began; the stream and the engine.
+    transfers: BTreeMap<(Time, u64), (StreamKey, u32)>,
     transfers_begun: u64,
     engines: usize,
+    host: Option<HostMachine>,
     /// Times of recordings that were reached.
     recordings: BTreeMap<u64, Time>,
     clock: Time,
@@ -178,14 +216,15 @@ pub enum Interruption {
 }
 
 impl Timeline {
-    /// An empty timeline with so many copy engines.
-    pub fn new(engines: u32) -> Self {
+    /// An empty timeline with so many copy engines, and a host that is a machine or not.
+    pub fn new(engines: u32, host: Option<HostMachine>) -> Self {
         Self {
             streams: BTreeMap::new(),
             kernels: BTreeMap::new(),
             transfers: BTreeMap::new(),
             transfers_begun: 0,
             engines: engines as usize,
+            host,
             recordings: BTreeMap::new(),
             clock: Time::ZERO,
             results: Vec::new(),
@@ -194,6 +233,13 @@ impl Timeline {
             redeemed: BTreeMap::new(),
             steps: BTreeMap::new(),
         }
+    }
+
+    /// What a command takes from the host to the device, or back.
+    pub fn command(&self) -> Duration {
+        self.host
+            .as_ref()
+            .map_or(Duration::ZERO, HostMachine::command)
     }
 
     /// Adds a stream.
@@ -279,7 +325,8 @@ impl Timeline {
             }
         }
         self.kernels.retain(|_, stream| !streams.contains(stream));
-        self.transfers.retain(|_, stream| !streams.contains(stream));
+        self.transfers
+            .retain(|_, (stream, _)| !streams.contains(stream));
         self.steps.retain(|_, stream| !streams.contains(stream));
         self.tickets
             .retain(|_, stream| stream.is_none_or(|stream| !streams.contains(&stream)));
@@ -410,7 +457,7 @@ impl Timeline {
 
     fn end_transfers(&mut self, device: &mut dyn Device) -> bool {
         let mut changed = false;
-        while let Some(((end, order), key)) = self
+        while let Some(((end, order), (key, engine))) = self
             .transfers
             .first_key_value()
             .map(|(at, key)| (*at, *key))
@@ -419,6 +466,9 @@ impl Timeline {
                 break;
             }
             self.transfers.remove(&(end, order));
+            device.note(Part::Copy(engine), end, &|| {
+                format!("transfer {order} ends")
+            });
             changed = true;
             let Some(stream) = self.streams.get_mut(&key) else {
                 continue;
@@ -517,9 +567,25 @@ impl Timeline {
                 self.kernels.insert(launch.id, key);
                 device.launch(launch)?;
             }
-            Work::Transfer { takes, .. } => {
+            Work::Transfer { takes, effect } => {
                 stream.busy = true;
-                self.transfers.insert((clock + *takes, begun), key);
+                let end = match (*takes, &mut self.host) {
+                    (Takes::Fixed(takes), _) => clock + takes,
+                    (Takes::Host(bytes, direction), Some(host)) => {
+                        let end = host.transfer(clock, bytes, direction);
+                        device.note(Part::Host, clock, &|| {
+                            format!("{bytes} bytes leave {direction:?}, the last arrives at {end}")
+                        });
+                        end
+                    }
+                    (Takes::Host(..), None) => clock,
+                };
+                let used = |engine: &u32| self.transfers.values().any(|(_, used)| used == engine);
+                let engine = (0..).find(|engine| !used(engine)).unwrap_or(0);
+                device.note(Part::Copy(engine), clock, &|| {
+                    format!("transfer {begun} begins until {end}: {}", effect.words())
+                });
+                self.transfers.insert((end, begun), (key, engine));
                 self.transfers_begun += 1;
             }
             Work::Prefetch {

@@ -4,6 +4,7 @@ use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::server::Recording;
 use lockstep_config::GpuConfig;
+use lockstep_gpu::Watch;
 use lockstep_runtime::FrontendChoice;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,6 +88,8 @@ pub struct Description {
     pub cold_caches: bool,
     /// Report reads that come before the compiler's control bits allow them.
     pub check: bool,
+    /// Parts whose doings are written down.
+    pub watches: Vec<Watch>,
     /// How the simulator works.
     pub execution: Execution,
     /// Where results go; `lockstep-out/<program>-<n>` if it is not said.
@@ -118,6 +121,7 @@ impl Description {
             selection: Selection::default(),
             cold_caches: false,
             check: false,
+            watches: Vec::new(),
             execution: Execution::default(),
             out: None,
             recording: Recording::default(),

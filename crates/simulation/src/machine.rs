@@ -9,15 +9,15 @@ use crate::selection::Selection;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
     Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId,
-    Options, Perturbation,
+    Options, Perturbation, Recorder, Topic, WatchError,
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
-use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult, Part};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::{
-    FaultRow, HostWork, ManagedTrace, MigrationRow, StatisticRow,
+    FaultRow, HostWork, ManagedTrace, MigrationRow, STALL_COLUMNS, StatisticRow,
 };
 use lockstep_units::{Cycle, Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +37,9 @@ pub enum MachineError {
     /// Its memory.
     #[error("simulated memory: {0}")]
     Memory(String),
+    /// A part to be watched.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
 }
 
 /// One simulated GPU in a run.
@@ -166,7 +169,8 @@ impl Machine {
         let memory = memory
             .try_clone()
             .map_err(|error| MachineError::Memory(error.to_string()))?;
-        let options = options(description);
+        let mut options = options(description);
+        options.recorder = Recorder::new(&description.watches, &description.config)?;
         let gpu = Gpu::new(&description.config, contents(&memory)?, options.clone())?;
         Ok(Self {
             gpu,
@@ -218,6 +222,11 @@ impl Machine {
                 self.gpu.contents().note_host_write(data..at);
             }
         }
+    }
+
+    /// What watched parts did; nothing if none was.
+    pub fn watched(&self) -> Option<String> {
+        self.options.recorder.as_ref().map(Recorder::text)
     }
 
     /// Every statistic of every part.
@@ -483,6 +492,19 @@ impl Machine {
 }
 
 impl Device for Machine {
+    fn note(&mut self, part: Part, at: Time, words: &dyn Fn() -> String) {
+        let Some(recorder) = &self.options.recorder else {
+            return;
+        };
+        let (topic, number) = match part {
+            Part::Copy(engine) => (Topic::Copy, engine),
+            Part::Host => (Topic::Host, 0),
+        };
+        if let Some(probe) = recorder.probe(&[topic], number) {
+            probe.note(topic, at, words);
+        }
+    }
+
     fn now(&self) -> Time {
         self.gpu.now()
     }
@@ -741,7 +763,9 @@ fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
             ("l2_sector_hits", counters.l2_sector_hits),
             ("dram_bytes_read", counters.dram_bytes_read),
             ("dram_bytes_written", counters.dram_bytes_written),
+            ("start_cycle", record.start_cycle.0),
         ]);
+        all.extend(STALL_COLUMNS.into_iter().zip(counters.stalls));
     }
     KernelResult {
         id,
@@ -760,6 +784,12 @@ mod tests {
         let mut machine = Machine::new(&Description::new("h200", config), memory).unwrap();
         machine.map(pinned, 0x10000);
         machine
+    }
+
+    #[test]
+    fn columns_of_stalls_are_the_models_reasons_in_their_order() {
+        let columns = STALL_COLUMNS.map(|column| column.trim_start_matches("stalled_"));
+        assert_eq!(columns, lockstep_gpu::REASON_NAMES);
     }
 
     /// What the program writes into pinned memory counts as if a call had written it: a live run

@@ -8,8 +8,9 @@ use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
     Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
-    RunFolderError, StatisticRow, Summary, Totals, UnsupportedRow,
+    RunFolderError, STALL_COLUMNS, StatisticRow, Summary, Totals, UnsupportedRow,
 };
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct Results {
     pub statistics: Vec<StatisticRow>,
     /// What happened to managed memory, if there was any.
     pub managed: Option<ManagedTrace>,
+    /// What watched parts did, if any was watched.
+    pub watched: Option<String>,
     /// Where it was written.
     pub folder: Option<PathBuf>,
     /// Times that the state was saved and loaded.
@@ -59,6 +62,7 @@ impl Results {
         let digest = machine.digest();
         let statistics = machine.statistics();
         let managed = machine.managed_trace();
+        let watched = machine.watched();
         let reproducible = machine.is_reproducible();
         let reloads = machine.reloads();
         let work = machine.host_work();
@@ -86,6 +90,7 @@ impl Results {
             kernels,
             statistics,
             managed,
+            watched,
             folder: None,
             reloads,
             notices: Vec::new(),
@@ -102,6 +107,9 @@ impl Results {
         folder.write_statistics(&self.statistics)?;
         if let Some(trace) = &self.managed {
             folder.write_managed(trace)?;
+        }
+        if let Some(watched) = &self.watched {
+            folder.write_watched(watched)?;
         }
         folder.write_summary(&self.summary)
     }
@@ -155,6 +163,8 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     row.l2_sector_hits = result.counter("l2_sector_hits");
     row.dram_bytes_read = result.counter("dram_bytes_read");
     row.dram_bytes_written = result.counter("dram_bytes_written");
+    row.start_cycle = result.counter("start_cycle");
+    row.stalls = Some(STALL_COLUMNS.map(|column| result.counter(column).unwrap_or(0)));
     let warps = f64::from(description.config.sm.warps);
     row.achieved_occupancy = match (result.counter("warp_cycles"), row.active_cycles) {
         (Some(resident), Some(active)) if active > 0 => {
@@ -199,7 +209,20 @@ fn totals(runtime: &Runtime<Machine>, kernels: &[KernelRow]) -> Totals {
         cycles: sum(|row| row.cycles),
         inst_executed: sum(|row| row.inst_executed),
         thread_inst_executed: sum(|row| row.thread_inst_executed),
+        stalled_cycles: stalled_cycles(kernels),
     }
+}
+
+fn stalled_cycles(kernels: &[KernelRow]) -> BTreeMap<&'static str, u64> {
+    let mut sums = BTreeMap::new();
+    for stalls in kernels.iter().filter_map(|row| row.stalls) {
+        for (column, cycles) in STALL_COLUMNS.into_iter().zip(stalls) {
+            let reason = column.trim_start_matches("stalled_");
+            let sum: &mut u64 = sums.entry(reason).or_default();
+            *sum = sum.saturating_add(cycles);
+        }
+    }
+    sums
 }
 
 fn host_speed(

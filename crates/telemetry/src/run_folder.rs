@@ -16,7 +16,7 @@ mod managed;
 mod statistics;
 mod summary;
 
-pub use kernels::{InstructionMix, KERNEL_COLUMNS, KernelRow};
+pub use kernels::{InstructionMix, KERNEL_COLUMNS, KernelRow, STALL_COLUMNS};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use statistics::StatisticRow;
 pub use summary::{Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
@@ -123,6 +123,14 @@ impl RunFolder {
         self.replace("faults.csv", managed::faults(trace).as_bytes())?;
         self.replace("managed.trace.json", managed::time_line(trace).as_bytes())?;
         self.replace("heat_map.svg", managed::heat_map(trace).as_bytes())
+    }
+
+    /// Writes `debug.txt`: what watched parts did.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_watched(&self, text: &str) -> Result<(), RunFolderError> {
+        self.replace("debug.txt", text.as_bytes())
     }
 
     /// Writes a file whole or not at all: readers never see half of it.

@@ -67,17 +67,9 @@ fn named<T: Copy>(
     known: &[(&'static str, T)],
 ) -> Result<T, ConfigError> {
     let found = known.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, value)| *value)
-        .ok_or_else(|| ConfigError::UnknownPolicy {
-            kind,
-            name: name.into(),
-            known: known
-                .iter()
-                .map(|(known, _)| *known)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        ConfigError::unknown_policy(kind, name, known.iter().map(|(known, _)| *known))
+    })
 }
 
 impl Settings {

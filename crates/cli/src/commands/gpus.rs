@@ -17,10 +17,13 @@ pub struct Gpus {
 
 #[derive(Subcommand)]
 enum What {
-    /// Show the file of a GPU, with the source of every number
+    /// Show every setting of a GPU, with the source of every number
     Show {
         /// Its name
         name: String,
+        /// Only what its own file says
+        #[arg(long)]
+        file: bool,
     },
     /// Make a GPU file from a sectioned configuration, as SST-GPU reads them
     Import {
@@ -37,9 +40,10 @@ impl Gpus {
     pub fn run(self) -> anyhow::Result<i32> {
         match self.what {
             None => list(),
-            Some(What::Show { name }) => {
+            Some(What::Show { name, file }) => {
                 match lockstep_config::find(&name) {
-                    Some(entry) => print!("{}", entry.text),
+                    Some(entry) if file => print!("{}", entry.text),
+                    Some(entry) => print!("{}", lockstep_config::listing(entry)?),
                     None => print!(
                         "{}",
                         lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)

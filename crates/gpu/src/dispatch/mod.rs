@@ -29,6 +29,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::launch::{KernelRecord, LaunchId, LaunchTable};
 use crate::memory::Contents;
 use crate::message::{BlockDone, Message};
+use crate::probe::{Probe, Topic};
 use crate::statistics::DispatchStats;
 
 /// What a dispatcher is made with.
@@ -97,6 +98,8 @@ pub struct Dispatcher {
     state: State,
     policy: DispatchPolicy,
     fault: Option<(Time, Box<Fault>)>,
+    /// Somebody who watches.
+    probe: Option<Box<Probe>>,
 }
 
 /// What is saved.
@@ -120,6 +123,7 @@ impl Dispatcher {
         parameters: Arc<DispatchParameters>,
         contents: Arc<Contents>,
         launches: LaunchTable,
+        probe: Option<Box<Probe>>,
     ) -> Self {
         let state = State {
             slots: vec![SmSlots::default(); parameters.sms as usize],
@@ -132,6 +136,14 @@ impl Dispatcher {
             launches,
             state,
             fault: None,
+            probe,
+        }
+    }
+
+    /// Notes something for whoever watches.
+    fn note(&self, at: Time, words: impl Fn() -> String) {
+        if let Some(probe) = &self.probe {
+            probe.note(Topic::Dispatcher, at, words);
         }
     }
 
@@ -293,6 +305,12 @@ impl Dispatcher {
             .expect("blocks belong to running kernels");
         running.done += 1;
         running.counters.add(&done.counters);
+        if let Some(probe) = &self.probe {
+            let (blocks, all, launch) = (running.done, running.blocks, running.launch);
+            probe.note(Topic::Dispatcher, now, || {
+                format!("block of launch {launch} has ended on sm {sm}, {blocks} of {all}")
+            });
+        }
         if done.counters.global_sectors + done.counters.strong_accesses > 0 {
             let word = sm / 64;
             if running.users.len() <= word {
@@ -341,6 +359,7 @@ impl Dispatcher {
                 continue;
             };
             let running = self.state.running.remove(index);
+            self.note(end, || format!("launch {} is complete", running.launch));
             let context = self
                 .launches
                 .get(running.launch)
@@ -393,6 +412,10 @@ impl Dispatcher {
             }
             context.fill_constants(&self.contents, self.parameters.sms);
             let blocks = context.launch.blocks();
+            self.note(now, || {
+                let name = &context.launch.kernel().name;
+                format!("launch {launch} starts: {name}, {blocks} blocks")
+            });
             let first = now + self.parameters.launch;
             self.state.stats.launches.increment();
             self.state.running.push(Running {
@@ -423,6 +446,11 @@ impl Dispatcher {
                 block: running.sent,
             };
             running.sent += 1;
+            if let Some(probe) = &self.probe {
+                probe.note(Topic::Dispatcher, now, || {
+                    format!("sends {} to sm {sm}", message.words())
+                });
+            }
             self.state.stats.blocks.increment();
             self.state.slots[sm as usize].take(running.launch, &running.needs);
             let to = PartitionId(self.parameters.first_sm + sm);

@@ -12,10 +12,13 @@ use crate::dispatch::{
     DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits,
 };
 use crate::error::GpuError;
+use crate::interconnect::network::{Network, NetworkParameters, Side};
+use crate::interconnect::{Egress, Kind};
 use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, LINE, SECTOR};
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
+use crate::probe::Topic;
 use crate::slice::{DramParameters, L2Slice, SliceParameters};
 use crate::sm::{Sm, TranslationWiring, Wiring};
 use crate::uvm::{Pager, PagerWiring};
@@ -30,6 +33,8 @@ pub(super) struct Places {
     pub first_slice: u32,
     /// The GMMU, if there is one.
     pub pager: Option<PartitionId>,
+    /// The network of requests, if there are networks; that of replies is the next.
+    pub network: Option<PartitionId>,
 }
 
 /// Bytes per second of so many bytes per cycle.
@@ -52,15 +57,8 @@ pub(super) fn build(
         ..SmParameters::new(config, timed)?
     });
     let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
-        ConfigError::UnknownPolicy {
-            kind: "dispatch policy",
-            name: config.dispatch.policy.clone(),
-            known: DISPATCH_POLICIES
-                .iter()
-                .map(|policy| policy.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        }
+        let known = DISPATCH_POLICIES.iter().map(|policy| policy.name);
+        ConfigError::unknown_policy("dispatch policy", &config.dispatch.policy, known)
     })?;
     let clock = config.device.clock;
     let mut builder = Topology::builder(clock);
@@ -76,6 +74,11 @@ pub(super) fn build(
         .managed
         .is_some()
         .then(|| builder.partitions("gmmu", 1));
+    // In functional mode packets take no time and pass networks by.
+    let kind = Kind::of(config)?;
+    let networked = config.interconnect.has_networks();
+    let networks = networked.then(|| builder.partitions("network", 2));
+    let through = networks.filter(|_| timed);
     let mut link = |name: &str, from: KindId, to: KindId, latency: Cycles, rate| {
         builder.link(LinkKind {
             name: name.into(),
@@ -86,24 +89,39 @@ pub(super) fn build(
         })
     };
     let network = &config.interconnect;
-    let rate = |rate: BytesPerCycle| timed.then(|| bandwidth(rate, clock));
+    let ported = timed && !networked;
+    let rate = |rate: BytesPerCycle| ported.then(|| bandwidth(rate, clock));
     let start = link("start", dispatcher, sms, config.dispatch.latency, None);
     let report = link("report", sms, dispatcher, config.dispatch.latency, None);
     let control = link("control", dispatcher, slices, config.dispatch.latency, None);
+    let (request_latency, reply_latency) = (network.request_latency, network.reply_latency);
+    // Half of a latency lies before a network, half behind it.
+    let before = |latency: Cycles| match through {
+        Some(_) => Cycles(latency.0 / 2),
+        None => latency,
+    };
     let request = link(
         "request",
         sms,
-        slices,
-        network.request_latency,
+        through.unwrap_or(slices),
+        before(request_latency),
         rate(network.request_bytes_per_cycle),
     );
+    let reply_rate = bandwidth(config.l2.bytes_per_cycle, config.l2.clock);
     let reply = link(
         "reply",
         slices,
-        sms,
-        network.reply_latency,
-        timed.then(|| bandwidth(config.l2.bytes_per_cycle, config.l2.clock)),
+        through.unwrap_or(sms),
+        before(reply_latency),
+        ported.then_some(reply_rate),
     );
+    let delivery = through.map(|networks| {
+        let behind = |latency: Cycles| latency - before(latency);
+        [
+            link("requested", networks, slices, behind(request_latency), None),
+            link("replied", networks, sms, behind(reply_latency), None),
+        ]
+    });
     let hop = match config.uvm.walk.hop_latency {
         Cycles(0) => network.request_latency.min(network.reply_latency),
         given => given,
@@ -131,6 +149,22 @@ pub(super) fn build(
         slices: config.l2.slices,
         first_slice: topology.id(slices, 0).0,
         pager: gmmu.map(|gmmu| topology.id(gmmu, 0)),
+        network: networks.map(|networks| topology.id(networks, 0)),
+    };
+    let passed = |number| through.map(|networks| topology.id(networks, number));
+    let request_port = Egress {
+        link: request,
+        network: passed(0),
+        topic: Topic::Request,
+    };
+    let reply_port = Egress {
+        link: reply,
+        network: passed(1),
+        topic: Topic::Reply,
+    };
+    let probe = |topics: &[Topic], number| {
+        let recorder = options.recorder.as_ref();
+        recorder.and_then(|recorder| recorder.probe(topics, number))
     };
     let home = Home::new(
         config.l2.slices,
@@ -140,7 +174,7 @@ pub(super) fn build(
     );
     let header = network.header.0;
     let wiring = Wiring {
-        request,
+        request: request_port,
         report,
         slices: places.first_slice,
         dispatcher: places.dispatcher,
@@ -176,7 +210,7 @@ pub(super) fn build(
     let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
     let slice_parameters = Arc::new(SliceParameters {
         timed,
-        reply,
+        reply: reply_port,
         drained,
         header,
         hit: cycles(l2.hit_latency),
@@ -202,7 +236,11 @@ pub(super) fn build(
         },
         merge: cycles(l2.merge),
         groups: config.device.gpcs,
-        spread: cycles(network.spread),
+        // Networks have ways of their own.
+        spread: cycles(match kind {
+            Kind::Crossbar => network.spread,
+            Kind::Simple | Kind::Mesh | Kind::Switched => Cycles(0),
+        }),
         sector: if timed {
             bandwidth(config.l2.bytes_per_cycle, config.l2.clock).time_for(Bytes(SECTOR))
         } else {
@@ -236,6 +274,7 @@ pub(super) fn build(
         dispatch_parameters,
         contents.clone(),
         launches.clone(),
+        probe(&[Topic::Dispatcher], 0),
     )))];
     for number in 0..config.device.sms {
         partitions.push(GpuPartition::Sm(Box::new(Sm::new(
@@ -246,10 +285,12 @@ pub(super) fn build(
             home,
             wiring,
             translation.clone(),
+            probe(&[Topic::Sm, Topic::Request], number),
         ))));
     }
     for number in 0..config.l2.slices {
-        let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone());
+        let probe = probe(&[Topic::Slice, Topic::Dram, Topic::Reply], number);
+        let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone(), probe);
         partitions.push(GpuPartition::Slice(Box::new(slice)));
     }
     let memory = Bytes(config.device.memory.0 - config.device.reserved_memory.0);
@@ -263,7 +304,28 @@ pub(super) fn build(
             slices: config.l2.slices,
             header,
         };
-        partitions.push(GpuPartition::Pager(Box::new(Pager::new(settings, wiring))));
+        let pager = Pager::new(settings, wiring, probe(&[Topic::Gmmu], 0));
+        partitions.push(GpuPartition::Pager(Box::new(pager)));
+    }
+    if networked {
+        let sides = [
+            Side {
+                first: places.first_sm,
+                count: places.sms,
+            },
+            Side {
+                first: places.first_slice,
+                count: places.slices,
+            },
+        ];
+        // Without time nothing passes them, whatever they are wired to.
+        let links = delivery.unwrap_or([request, reply]);
+        for (number, link) in (0..).zip(links) {
+            let [sms, slices] = sides;
+            let parameters = NetworkParameters::new(config, kind, sms, slices, number == 1, link)?;
+            let network = Network::new(Arc::new(parameters), probe(&[Topic::Network], number));
+            partitions.push(GpuPartition::Network(Box::new(network)));
+        }
     }
     let watchdog = options.watchdog.map(|cycles| clock.duration(cycles));
     let boundary = GpuBoundary::new(contents.clone(), places.dispatcher, watchdog);

@@ -36,6 +36,7 @@ use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::plan::Plan;
+use crate::probe::Recorder;
 use crate::sm::{Printed, Sm};
 use crate::uvm::Pager;
 use build::{Places, build};
@@ -67,6 +68,8 @@ pub struct Options {
     pub force_short_epoch: bool,
     /// Addresses of managed memory; none without it.
     pub managed: Option<Range<u64>>,
+    /// What parts are watched, for people; nothing here changes the simulation.
+    pub recorder: Option<Recorder>,
 }
 
 /// How an advance ended.
@@ -496,6 +499,9 @@ impl Gpu {
                     new.set_stats(old.stats().clone());
                 }
                 (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => new.inherit(old),
+                (GpuPartition::Network(new), GpuPartition::Network(old)) => {
+                    new.set_stats(old.stats().clone());
+                }
                 // The GMMU follows below: it is taken over, not copied.
                 _ => {}
             }
@@ -563,6 +569,15 @@ impl Gpu {
             let id = PartitionId(self.places.first_slice + number);
             if let GpuPartition::Slice(slice) = self.engine.partition(id) {
                 table.add(&format!("{prefix}/slice/{number}"), slice.stats());
+            }
+        }
+        for (number, name) in (0..).zip(["requests", "replies"]) {
+            let id = self
+                .places
+                .network
+                .map(|first| PartitionId(first.0 + number));
+            if let Some(GpuPartition::Network(network)) = id.map(|id| self.engine.partition(id)) {
+                table.add(&format!("{prefix}/network/{name}"), network.stats());
             }
         }
         if let Some(pager) = self.pager().filter(|pager| pager.is_used()) {

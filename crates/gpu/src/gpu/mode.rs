@@ -60,6 +60,9 @@ impl Gpu {
                 (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => {
                     new.succeed(old);
                 }
+                (GpuPartition::Network(new), GpuPartition::Network(old)) => {
+                    new.set_stats(old.stats().clone());
+                }
                 _ => {}
             }
         }

@@ -89,25 +89,20 @@ impl DramParameters {
     /// If it names a back end or a timing that does not exist.
     pub fn new(config: &GpuConfig) -> Result<Self, ConfigError> {
         let dram = &config.dram;
-        let unknown = |kind, name: &str, known: Vec<&str>| ConfigError::UnknownPolicy {
-            kind,
-            name: name.into(),
-            known: known.join(", "),
-        };
         let back_end = DRAM_BACK_ENDS
             .iter()
             .find(|policy| policy.name == dram.back_end)
             .ok_or_else(|| {
-                let known = DRAM_BACK_ENDS.iter().map(|policy| policy.name).collect();
-                unknown("DRAM back end", &dram.back_end, known)
+                let known = DRAM_BACK_ENDS.iter().map(|policy| policy.name);
+                ConfigError::unknown_policy("DRAM back end", &dram.back_end, known)
             })?
             .back_end;
         let timing = DRAM_TIMINGS
             .iter()
             .find(|timing| timing.name == dram.timing)
             .ok_or_else(|| {
-                let known = DRAM_TIMINGS.iter().map(|timing| timing.name).collect();
-                unknown("DRAM timing", &dram.timing, known)
+                let known = DRAM_TIMINGS.iter().map(|timing| timing.name);
+                ConfigError::unknown_policy("DRAM timing", &dram.timing, known)
             })?;
         let clock = config.device.clock;
         // A slice has its share of a channel.
@@ -178,6 +173,13 @@ pub struct Dram {
     pub row_misses: u64,
 }
 
+/// The bank and the row that a line is in, rows counted from 1.
+pub fn place(parameters: &DramParameters, line: u64) -> (usize, u64) {
+    let row = line / parameters.lines_per_row + 1;
+    let bank = (u128::from(mix(row)) * u128::from(parameters.banks)) >> 64;
+    (bank as usize, row)
+}
+
 impl Dram {
     /// An idle channel, by its number among so many.
     #[must_use]
@@ -208,8 +210,7 @@ impl Dram {
         if parameters.back_end == BackEnd::Fixed {
             return at + parameters.latency;
         }
-        let row = line / parameters.lines_per_row + 1;
-        let bank = ((u128::from(mix(row)) * self.banks.len() as u128) >> 64) as usize;
+        let (bank, row) = place(parameters, line);
         let hit = self.banks[bank].row == row;
         if hit {
             self.row_hits += 1;

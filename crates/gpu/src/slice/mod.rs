@@ -29,12 +29,14 @@ use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
-use dram::Dram;
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
+use dram::{Dram, place};
 
 use crate::cache::{Evicted, SectorCache, mix};
+use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
+use crate::probe::{Probe, Topic};
 use crate::sm::timing::CODE_LINES;
 use crate::statistics::SliceStats;
 
@@ -47,7 +49,7 @@ pub struct SliceParameters {
     /// Whether anything takes time.
     pub timed: bool,
     /// Slice to SM.
-    pub reply: LinkId,
+    pub reply: Egress,
     /// Slice to dispatcher.
     pub drained: LinkId,
     /// Bytes around the payload of a packet.
@@ -141,12 +143,19 @@ pub struct L2Slice {
     replies: BinaryHeap<Reverse<Reply>>,
     sequence: u64,
     stats: SliceStats,
+    /// Somebody who watches.
+    probe: Option<Box<Probe>>,
 }
 
 impl L2Slice {
     /// An idle slice.
     #[must_use]
-    pub fn new(number: u32, parameters: Arc<SliceParameters>, contents: Arc<Contents>) -> Self {
+    pub fn new(
+        number: u32,
+        parameters: Arc<SliceParameters>,
+        contents: Arc<Contents>,
+        probe: Option<Box<Probe>>,
+    ) -> Self {
         let (sets, ways) = if parameters.timed {
             (parameters.sets, parameters.ways)
         } else {
@@ -171,6 +180,7 @@ impl L2Slice {
             replies: BinaryHeap::new(),
             sequence: 0,
             stats: SliceStats::default(),
+            probe,
         }
     }
 
@@ -204,8 +214,21 @@ impl L2Slice {
         outbox: &mut Outbox<'_, Message>,
     ) -> Wake {
         while let Some(delivery) = inbox.take_in_window() {
-            let (due, sender) = (delivery.due, delivery.sender);
-            match delivery.message {
+            let due = delivery.due;
+            let (sender, message) = match delivery.message {
+                Message::Packet(packet) => (packet.from, packet.message),
+                message => (delivery.sender, message),
+            };
+            if let Some(probe) = &self.probe {
+                probe.note(Topic::Slice, due, || {
+                    format!(
+                        "{} from {}",
+                        message.words(),
+                        outbox.topology().name(sender)
+                    )
+                });
+            }
+            match message {
                 Message::Strong(request) => self.strong(request, sender, due, outbox),
                 Message::Read {
                     line,
@@ -262,11 +285,12 @@ impl L2Slice {
             };
             let size = Bytes(self.parameters.header + u64::from(reply.payload));
             let at = reply.at.max(window.start);
-            let link = match reply.message {
-                Message::Drained { .. } => self.parameters.drained,
-                _ => self.parameters.reply,
-            };
-            outbox.send(link, reply.to, at, size, reply.message);
+            if let Message::Drained { .. } = reply.message {
+                outbox.send(self.parameters.drained, reply.to, at, size, reply.message);
+                continue;
+            }
+            let (port, probe) = (self.parameters.reply, self.probe.as_deref());
+            port.send(reply.to, at, size, reply.message, outbox, probe);
         }
         match self.replies.peek() {
             Some(Reverse(first)) => Wake::At(first.at),
@@ -310,6 +334,9 @@ impl L2Slice {
     }
 
     fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
+        if let Some(probe) = &self.probe {
+            probe.note(Topic::Slice, at, || format!("answers {}", message.words()));
+        }
         self.sequence += 1;
         self.replies.push(Reverse(Reply {
             at,
@@ -472,6 +499,16 @@ impl L2Slice {
         let (hits, misses) = (self.dram.row_hits, self.dram.row_misses);
         let dram = &self.parameters.dram;
         let done = self.dram.access(dram, at, line, sectors, write);
+        if let Some(probe) = &self.probe {
+            let open = self.dram.row_hits > hits;
+            probe.note(Topic::Dram, at, || {
+                let what = if write { "write" } else { "read" };
+                let (bank, row) = place(dram, line);
+                let row_is = if open { "open" } else { "opened" };
+                let done = probe.cycle(done);
+                format!("{what} {sectors} sectors, bank {bank}, row {row} {row_is}, data at {done}")
+            });
+        }
         self.stats.row_hits.add(self.dram.row_hits - hits);
         self.stats.row_misses.add(self.dram.row_misses - misses);
         done
@@ -488,7 +525,8 @@ impl L2Slice {
         self.perform(&mut request);
         if !self.parameters.timed {
             let message = Message::Performed(request);
-            outbox.send(self.parameters.reply, sender, due, Bytes(0), message);
+            let (port, probe) = (self.parameters.reply, self.probe.as_deref());
+            port.send(sender, due, Bytes(0), message, outbox, probe);
             return;
         }
         let at = self.strong_time(&request, sender, due);

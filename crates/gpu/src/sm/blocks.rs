@@ -10,6 +10,7 @@ use super::warp::Block;
 use super::{Issue, Sm};
 use crate::counters::Counters;
 use crate::message::{BlockDone, Message};
+use crate::probe::Topic;
 
 /// A launch with blocks on this SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,15 @@ impl Sm {
             self.stats.active.add(counters.active_cycles);
         }
         self.stats.count(&counters);
+        if let Some(probe) = &self.port.probe {
+            probe.note(Topic::Sm, now.time, || {
+                let cycles = now.cycle - block.since;
+                format!(
+                    "a block of launch {} ends after {cycles} cycles",
+                    block.launch
+                )
+            });
+        }
         let done = Message::BlockDone(Box::new(BlockDone {
             launch: block.launch,
             counters,

@@ -20,6 +20,7 @@ use super::{Issue, Sm};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
+use crate::probe::Topic;
 
 /// What an instruction did, as far as the issue model must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,17 @@ impl Sm {
             timed: self.parameters.timed,
         };
         let execute = active & guard(site.warp, instruction);
+        if let Some(probe) = &site.port.probe {
+            let module = &context.launch.module;
+            probe.note(Topic::Sm, now.time, || {
+                let text = module.listing.get(pc as usize).map_or("", String::as_str);
+                let [x, y, z] = site.warp.identity.block;
+                let warp = site.warp.identity.warp_in_block;
+                format!(
+                    "warp slot {slot} (block {x},{y},{z} warp {warp}) at {pc} {text} lanes {execute:08x}"
+                )
+            });
+        }
         let step = step(&mut site, instruction, execute);
         if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
             let counters = &mut site.block.counters;

@@ -49,6 +49,7 @@ use crate::launch::{LaunchContext, LaunchTable};
 use crate::memory::{Contents, Home, Log};
 use crate::message::Message;
 use crate::parameters::SmParameters;
+use crate::probe::{Probe, Topic};
 use crate::statistics::SmStats;
 
 /// Text that a kernel printed.
@@ -124,6 +125,7 @@ impl Sm {
         home: Home,
         wiring: Wiring,
         translation: Option<TranslationWiring>,
+        probe: Option<Box<Probe>>,
     ) -> Self {
         let issue = if parameters.timed {
             Issue::Timing(Box::new(Timing::new(&parameters)))
@@ -150,7 +152,7 @@ impl Sm {
             fence_due: u64::MAX,
             sleepers: Vec::new(),
             present: Vec::new(),
-            port: Port::new(contents, home, wiring, translation),
+            port: Port::new(contents, home, wiring, translation, probe),
             issue,
             barrier_release: 0,
             // The first turn is that of slot 0.
@@ -283,6 +285,10 @@ impl Sm {
     fn receive(&mut self, now: Now, inbox: &mut Inbox<Message>, outbox: &mut Outbox<'_, Message>) {
         while let Some(delivery) = inbox.take_due(now.time) {
             self.progress = now.cycle;
+            if let Some(probe) = &self.port.probe {
+                let words = || format!("receives {}", delivery.message.words());
+                probe.note(Topic::Sm, now.time, words);
+            }
             match delivery.message {
                 Message::StartBlock { launch, block } => self.start_block(launch, block, now),
                 Message::Performed(request) => self.performed(request, now, outbox),

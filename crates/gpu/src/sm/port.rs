@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::coalesce::{Coalesced, coalesce};
 use super::in_flight::InFlight;
 use super::translation::{Translation, TranslationWiring};
+use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
+use crate::probe::Probe;
 
 /// The present, as an SM tells it.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +96,7 @@ impl Transactions {
 #[derive(Clone, Copy, Debug)]
 pub struct Wiring {
     /// SM to slice.
-    pub request: LinkId,
+    pub request: Egress,
     /// SM to dispatcher.
     pub report: LinkId,
     /// First slice.
@@ -150,6 +152,8 @@ pub struct Port {
     /// Requests to be used again; boxed, because that is how they travel.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<StrongRequest>>,
+    /// Somebody who watches.
+    pub probe: Option<Box<Probe>>,
 }
 
 impl Port {
@@ -159,6 +163,7 @@ impl Port {
         home: Home,
         wiring: Wiring,
         translation: Option<TranslationWiring>,
+        probe: Option<Box<Probe>>,
     ) -> Self {
         Self {
             contents,
@@ -176,6 +181,7 @@ impl Port {
             partial: 0,
             values: Box::new([Row::ZERO; 8]),
             spare: Vec::new(),
+            probe,
         }
     }
 
@@ -303,7 +309,9 @@ impl Port {
         let slice = PartitionId(self.wiring.slices + self.home.slice(request.sector * SECTOR));
         let size = Bytes(self.wiring.header + payload);
         let message = Message::Strong(request);
-        outbox.send(self.wiring.request, slice, now.time, size, message);
+        let probe = self.probe.as_deref();
+        let request = self.wiring.request;
+        request.send(slice, now.time, size, message, outbox, probe);
     }
 
     /// A strong access was answered.

@@ -15,6 +15,7 @@ use lockstep_units::{Bytes, Cycle, Hertz, Time};
 use lockstep_uvm::{Gmmu, Output, Request, Settings};
 
 use crate::message::{ManagedAction, ManagedRequest, Message};
+use crate::probe::{Probe, Topic};
 
 /// Where a pager's messages go.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +49,14 @@ pub struct Pager {
     under_way: u64,
     /// Whether there ever was managed memory.
     used: bool,
+    /// Somebody who watches.
+    probe: Option<Box<Probe>>,
 }
 
 impl Pager {
     /// One without managed memory.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, wiring: PagerWiring) -> Self {
+    pub fn new(settings: Arc<Settings>, wiring: PagerWiring, probe: Option<Box<Probe>>) -> Self {
         Self {
             clock: settings.clock,
             asked: vec![false; settings.sms as usize],
@@ -62,6 +65,7 @@ impl Pager {
             done: BTreeMap::new(),
             under_way: 0,
             used: false,
+            probe,
         }
     }
 
@@ -123,6 +127,12 @@ impl Pager {
             let now = self.clock.cycle_at_or_after(due).0;
             // What happens in the same cycle is after what arrives in it.
             self.gmmu.run(now.saturating_sub(1));
+            if let Some(probe) = &self.probe {
+                probe.note(Topic::Gmmu, delivery.due, || {
+                    let sender = outbox.topology().name(delivery.sender);
+                    format!("{} from {sender}", delivery.message.words())
+                });
+            }
             self.take(delivery.message, delivery.sender, now);
         }
         let end = window.cycles(self.clock).end.0;
@@ -189,6 +199,9 @@ impl Pager {
         let said: Vec<(u64, Output)> = self.gmmu.outputs().collect();
         for (cycle, output) in said {
             let at = self.clock.edge(Cycle(cycle)).max(window.start);
+            if let Some(probe) = &self.probe {
+                probe.note(Topic::Gmmu, at, || format!("says {output:?}"));
+            }
             let (sm, message) = match output {
                 Output::Translated { sm, page, size } => (sm, Message::Translated { page, size }),
                 Output::Remote { sm, page } => (sm, Message::Remote { page }),

@@ -1,10 +1,11 @@
 //! Copies and fills: who moves the bytes, and how long that takes.
 
 use crate::device::Device;
-use crate::timeline::{Effect, Work};
+use crate::host::Direction;
+use crate::timeline::{Effect, Takes, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{Copy, CuResult, Extent, Fill, Place, PointerKind, Reply, Rows};
-use lockstep_units::{Bytes, Duration};
+use lockstep_units::Bytes;
 
 impl<D: Device> Runtime<D> {
     pub(super) fn copy(&mut self, client: Client, copy: &Copy) -> CallResult<Reply> {
@@ -36,7 +37,7 @@ impl<D: Device> Runtime<D> {
 
     /// How long a copy takes and what it changes; the program's own copies change nothing here.
     /// `None` for a copy of nothing.
-    pub(super) fn transfer(&self, copy: &Copy) -> CallResult<Option<(Duration, Effect)>> {
+    pub(super) fn transfer(&self, copy: &Copy) -> CallResult<Option<(Takes, Effect)>> {
         let bytes = size(&copy.extent)?;
         let destination = self.check_place(copy.destination, &copy.extent)?;
         let source = self.check_place(copy.source, &copy.extent)?;
@@ -69,7 +70,7 @@ impl<D: Device> Runtime<D> {
     }
 
     /// How long a fill takes and what it changes; `None` for a fill of nothing.
-    pub(super) fn filling(&self, fill: &Fill) -> CallResult<Option<(Duration, Effect)>> {
+    pub(super) fn filling(&self, fill: &Fill) -> CallResult<Option<(Takes, Effect)>> {
         let unit = u64::from(fill.pattern_bytes);
         if !matches!(unit, 1 | 2 | 4) || !fill.extent.width.is_multiple_of(unit) {
             return fail(
@@ -95,7 +96,7 @@ impl<D: Device> Runtime<D> {
             extent: fill.extent,
             pattern,
         };
-        Ok(Some((takes, effect)))
+        Ok(Some((Takes::Fixed(takes), effect)))
     }
 
     /// The kind of memory that a place is in; `None` for ordinary memory of the program.
@@ -115,14 +116,22 @@ impl<D: Device> Runtime<D> {
         destination: Option<PointerKind>,
         source: Option<PointerKind>,
         bytes: u64,
-    ) -> Duration {
+    ) -> Takes {
         let copy = &self.config.copy;
+        let on_device = |place| place == Some(PointerKind::Device);
+        if self.config.host.machine.is_modelled() && on_device(destination) != on_device(source) {
+            let direction = match on_device(destination) {
+                true => Direction::ToDevice,
+                false => Direction::ToHost,
+            };
+            return Takes::Host(bytes, direction);
+        }
         let rate = match (destination, source) {
             (Some(PointerKind::Device), Some(PointerKind::Device)) => copy.device,
             (Some(_), Some(_)) => copy.pinned,
             _ => copy.pageable,
         };
-        copy.latency + rate.time_for(Bytes(bytes))
+        Takes::Fixed(copy.latency + rate.time_for(Bytes(bytes)))
     }
 }
 

@@ -113,7 +113,8 @@ impl<D: Device> Runtime<D> {
             program,
             ..
         } = placing;
-        let end = self.timeline.push(key, Work::Join(chains), self.now, ends);
+        let issued = self.issue_time();
+        let end = self.timeline.push(key, Work::Join(chains), issued, ends);
         if !program {
             return Ok(Reply::Step(None));
         }
@@ -198,7 +199,8 @@ impl<D: Device> Runtime<D> {
         let mut after = Some(after);
         for piece in work {
             let after = after.take().unwrap_or_default();
-            position = self.timeline.push(chain, piece, self.now, after);
+            let issued = self.now + self.timeline.command();
+            position = self.timeline.push(chain, piece, issued, after);
         }
         if let GraphWork::Record(event) = node.work {
             self.note_record(event, placing.last_recording, chain, position);

@@ -170,7 +170,8 @@ impl<D: Device> Runtime<D> {
         work: Work,
     ) -> Position {
         let after = self.ordered_after(context, key);
-        self.timeline.push(key, work, self.now, after)
+        let issued = self.issue_time();
+        self.timeline.push(key, work, issued, after)
     }
 
     /// All streams of a context: key, and whether it is ordered with the legacy stream.

@@ -55,9 +55,32 @@ pub struct KernelRow {
     pub registers: Option<u32>,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared_bytes: Option<u64>,
+    /// The cycle of the SM clock in which it began.
+    pub start_cycle: Option<u64>,
+    /// Cycles of warps by what they waited for, in the order of [`STALL_COLUMNS`].
+    pub stalls: Option<[u64; STALL_COLUMNS.len()]>,
     /// What was modelled: `timing` or `functional`.
     pub mode: String,
 }
+
+/// Columns of what warps did in the cycles in which they were resident; ncu counts the same as
+/// `smsp__warps_issue_stalled_REASON.sum`. What no warp of the model waits for has no column.
+pub const STALL_COLUMNS: [&str; 14] = [
+    "stalled_selected",
+    "stalled_not_selected",
+    "stalled_wait",
+    "stalled_long_scoreboard",
+    "stalled_short_scoreboard",
+    "stalled_math_pipe_throttle",
+    "stalled_lg_throttle",
+    "stalled_mio_throttle",
+    "stalled_barrier",
+    "stalled_membar",
+    "stalled_branch_resolving",
+    "stalled_no_instruction",
+    "stalled_imc_miss",
+    "stalled_sleeping",
+];
 
 /// Shares of the instructions executed, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -78,7 +101,7 @@ pub struct InstructionMix {
     pub inactive: f64,
 }
 
-/// Columns in their order.
+/// Columns in their order; [`STALL_COLUMNS`] come after them.
 pub const KERNEL_COLUMNS: &[&str] = &[
     "launch",
     "kernel",
@@ -112,11 +135,12 @@ pub const KERNEL_COLUMNS: &[&str] = &[
     "registers",
     "shared_bytes",
     "mode",
+    "start_cycle",
 ];
 
 pub(super) fn to_csv<'row>(rows: impl IntoIterator<Item = &'row KernelRow>) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(KERNEL_COLUMNS)?;
+    writer.write_record(KERNEL_COLUMNS.iter().chain(&STALL_COLUMNS))?;
     for row in rows {
         writer.write_record(fields(row))?;
     }
@@ -128,7 +152,7 @@ fn fields(row: &KernelRow) -> Vec<String> {
     let decimal = |value: Option<f64>| value.map(|value| format!("{value:.3}")).unwrap_or_default();
     let share = |part: fn(&InstructionMix) -> f64| decimal(row.mix.as_ref().map(part));
     let shape = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
-    vec![
+    let mut fields = vec![
         row.launch.to_string(),
         row.kernel.clone(),
         row.gpu.to_string(),
@@ -161,7 +185,12 @@ fn fields(row: &KernelRow) -> Vec<String> {
         count(row.registers.map(u64::from)),
         count(row.shared_bytes),
         row.mode.clone(),
-    ]
+        count(row.start_cycle),
+    ];
+    for index in 0..STALL_COLUMNS.len() {
+        fields.push(count(row.stalls.map(|stalls| stalls[index])));
+    }
+    fields
 }
 
 #[cfg(test)]
@@ -178,7 +207,10 @@ mod tests {
             inst_executed: Some(7),
             ..KernelRow::default()
         };
-        assert_eq!(fields(&row).len(), KERNEL_COLUMNS.len());
+        assert_eq!(
+            fields(&row).len(),
+            KERNEL_COLUMNS.len() + STALL_COLUMNS.len()
+        );
         let text = String::from_utf8(to_csv([&row]).unwrap()).unwrap();
         let (head, line) = text.split_once('\n').unwrap();
         assert!(head.starts_with(
@@ -186,7 +218,7 @@ mod tests {
         ));
         assert_eq!(
             line.trim_end(),
-            "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,,,,,,,,,,,,,,,,,,,"
+            "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,"
         );
     }
 }

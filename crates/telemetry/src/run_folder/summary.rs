@@ -3,6 +3,7 @@
 //! Everything under `host` is about the machine that simulated, and outside the digest.
 
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// One run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -66,6 +67,9 @@ pub struct Totals {
     pub inst_executed: Option<u64>,
     /// Thread instructions executed.
     pub thread_inst_executed: Option<u64>,
+    /// Cycles of warps by what they waited for, as Nsight Compute names it; empty when the mode
+    /// knows none.
+    pub stalled_cycles: BTreeMap<&'static str, u64>,
 }
 
 /// Speed and size of the simulation itself.

@@ -54,6 +54,19 @@ macro_rules! everywhere {
     };
 }
 
+/// Cycles of warps in one state. They need several passes, so no architecture has a sampled name.
+macro_rules! stalled {
+    ($name:literal, $metric:literal, $summary:literal) => {
+        Counter {
+            name: $name,
+            unit: "warp cycles",
+            summary: $summary,
+            aliases: &[$metric],
+            definitions: everywhere!($metric, None),
+        }
+    };
+}
+
 /// All counters; the order is the order of columns and of the documentation.
 ///
 /// The sampled names of GH100 were chosen so that the default set fits one pass there: the unit
@@ -196,6 +209,76 @@ pub const COUNTERS: &[Counter] = &[
         aliases: &["dram__bytes_write.sum"],
         definitions: everywhere!("dram__bytes_write.sum", Some("dram__bytes_write.sum")),
     },
+    stalled!(
+        "stalled_selected",
+        "smsp__warps_issue_stalled_selected.sum",
+        "Cycles in which warps issued, summed over warps."
+    ),
+    stalled!(
+        "stalled_not_selected",
+        "smsp__warps_issue_stalled_not_selected.sum",
+        "Cycles in which warps could have issued and another warp did, summed over warps."
+    ),
+    stalled!(
+        "stalled_wait",
+        "smsp__warps_issue_stalled_wait.sum",
+        "Cycles in which warps waited for the fixed number of cycles that an instruction keeps its warp, summed over warps."
+    ),
+    stalled!(
+        "stalled_long_scoreboard",
+        "smsp__warps_issue_stalled_long_scoreboard.sum",
+        "Cycles in which warps waited for a value from global or local memory, summed over warps."
+    ),
+    stalled!(
+        "stalled_short_scoreboard",
+        "smsp__warps_issue_stalled_short_scoreboard.sum",
+        "Cycles in which warps waited for a value from shared memory, a shuffle or the transcendental unit, summed over warps."
+    ),
+    stalled!(
+        "stalled_math_pipe_throttle",
+        "smsp__warps_issue_stalled_math_pipe_throttle.sum",
+        "Cycles in which warps waited for a busy unit, summed over warps."
+    ),
+    stalled!(
+        "stalled_lg_throttle",
+        "smsp__warps_issue_stalled_lg_throttle.sum",
+        "Cycles in which warps waited for room in the queue of accesses to global and local memory, summed over warps."
+    ),
+    stalled!(
+        "stalled_mio_throttle",
+        "smsp__warps_issue_stalled_mio_throttle.sum",
+        "Cycles in which warps waited for room in the queue of other memory instructions, summed over warps."
+    ),
+    stalled!(
+        "stalled_barrier",
+        "smsp__warps_issue_stalled_barrier.sum",
+        "Cycles in which warps waited for the other warps of the block, summed over warps."
+    ),
+    stalled!(
+        "stalled_membar",
+        "smsp__warps_issue_stalled_membar.sum",
+        "Cycles in which warps waited for their accesses to be seen by others, summed over warps."
+    ),
+    stalled!(
+        "stalled_branch_resolving",
+        "smsp__warps_issue_stalled_branch_resolving.sum",
+        "Cycles in which warps waited for the target of a branch, summed over warps."
+    ),
+    stalled!(
+        "stalled_no_instruction",
+        "smsp__warps_issue_stalled_no_instruction.sum",
+        "Cycles in which warps waited for their next instruction, summed over warps."
+    ),
+    stalled!(
+        "stalled_imc_miss",
+        "smsp__warps_issue_stalled_imc_miss.sum",
+        "Cycles in which warps waited for a constant, summed over warps."
+    ),
+    stalled!(
+        "stalled_sleeping",
+        "smsp__warps_issue_stalled_sleeping.sum",
+        "Cycles in which warps slept, summed over warps."
+    ),
 ];
 
 /// A value that goes up and down: read now and then, never accumulated.
@@ -282,6 +365,13 @@ mod tests {
                     assert!(counter.aliases.contains(&sampled), "{}", counter.name);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn every_stall_column_of_a_simulation_is_a_counter() {
+        for column in crate::run_folder::STALL_COLUMNS {
+            assert!(COUNTERS.iter().any(|one| one.name == column), "{column}");
         }
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use lockstep_correlation::hardware::Case;
 use lockstep_correlation::{
-    Hardware, Report, Set, Sets, compare, history, page, plot, table, text,
+    Hardware, Report, Set, Sets, compare, history, page, plot, stalls, table, text,
 };
 use programs::{Programs, Workload};
 use std::collections::BTreeMap;
@@ -51,6 +51,9 @@ pub struct Correlate {
     /// Compare the run folders that are under --out already, and simulate only what is not there
     #[arg(long)]
     reuse: bool,
+    /// Print also what warps wait for, on hardware and simulated; `stalls.csv` has it in any case
+    #[arg(long)]
+    stalls: bool,
     /// A `lockstep` command of another build that simulates [default: this one]
     #[arg(long, value_name = "FILE", conflicts_with = "history")]
     simulator: Option<PathBuf>,
@@ -219,6 +222,7 @@ impl Correlate {
             ("scatter.svg", plot::svg(report).into_bytes()),
             ("index.html", page::html(report, &provenance).into_bytes()),
             ("comparison.csv", table::csv(report)?),
+            ("stalls.csv", stalls::csv(report).into_bytes()),
         ];
         for (name, contents) in files {
             let path = out.join(name);
@@ -226,6 +230,9 @@ impl Correlate {
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
         print!("{said}");
+        if self.stalls {
+            print!("\n{}\n", stalls::text(report));
+        }
         println!("results in {}", out.display());
         let (Some(path), Some(commit)) = (&self.history, &self.commit) else {
             return Ok(());

@@ -48,10 +48,11 @@ impl WarpScheduler {
         })
     }
 
-    /// The scheduler with a name.
+    /// The scheduler with a name, or with the short form of it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let policy = WARP_SCHEDULERS.iter().find(|policy| policy.name == name)?;
+        let mut all = WARP_SCHEDULERS.iter();
+        let policy = all.find(|policy| policy.name == name || policy.short == name)?;
         Some((policy.build)())
     }
 }
@@ -60,6 +61,8 @@ impl WarpScheduler {
 pub struct Policy {
     /// Its name.
     pub name: &'static str,
+    /// What the literature calls it.
+    pub short: &'static str,
     /// What it does.
     pub summary: &'static str,
     /// Makes one.
@@ -70,21 +73,25 @@ pub struct Policy {
 pub const WARP_SCHEDULERS: &[Policy] = &[
     Policy {
         name: "greedy-then-oldest",
+        short: "gto",
         summary: "stay with one warp until it stalls, then take the oldest",
         build: || WarpScheduler::GreedyThenOldest(GreedyThenOldest::default()),
     },
     Policy {
         name: "loose-round-robin",
+        short: "lrr",
         summary: "go round the warps, passing over those that are not ready",
         build: || WarpScheduler::LooseRoundRobin(LooseRoundRobin::default()),
     },
     Policy {
         name: "greedy-then-youngest",
+        short: "cggty",
         summary: "stay with one warp until it stalls, then take the youngest",
         build: || WarpScheduler::GreedyThenYoungest(GreedyThenYoungest::default()),
     },
     Policy {
         name: "two-level",
+        short: "tl",
         summary: "go round a few warps, replacing those that are not ready",
         build: || WarpScheduler::TwoLevel(TwoLevel::default()),
     },
@@ -146,6 +153,10 @@ mod tests {
     fn names_are_unique_and_found() {
         for policy in WARP_SCHEDULERS {
             assert!(WarpScheduler::named(policy.name).is_some());
+            assert_eq!(
+                WarpScheduler::named(policy.short),
+                WarpScheduler::named(policy.name)
+            );
             let same = WARP_SCHEDULERS.iter().filter(|p| p.name == policy.name);
             assert_eq!(same.count(), 1);
         }

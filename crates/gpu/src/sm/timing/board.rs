@@ -36,6 +36,12 @@ pub(super) struct Board {
     pub next: u64,
     /// Why.
     pub next_reason: u8,
+    /// The same as it was when the warp last issued.
+    pub own: u64,
+    /// What it waited for ended here, if that was not known when it last issued.
+    pub woken: u64,
+    /// What that was.
+    pub woken_reason: u8,
     /// Cycle of the last issue.
     pub issued: u64,
     /// Why the warp waits for its next instruction, if it is neither `next` nor the unit.
@@ -59,6 +65,8 @@ impl Board {
         self.long = 0;
         self.next = cycle;
         self.next_reason = Reason::NoInstruction as u8;
+        self.woken = 0;
+        self.own = cycle;
         self.issued = cycle;
         self.reason = Reason::Wait as u8;
         self.line = 0;

@@ -183,7 +183,14 @@ impl Sm {
         let step = &step.clone();
         let launch = context.map_or(0, |context| context.id.0);
         if !step.free {
-            self.count_stalls(slot, sub_core, block, now);
+            let shared = !matches!(
+                effect,
+                Effect::Memory(Done {
+                    traffic: Traffic::Global { .. } | Traffic::Local { .. },
+                    ..
+                })
+            );
+            self.count_stalls(slot, sub_core, block, shared, now);
         }
         let cost = match effect {
             Effect::Memory(done) => {
@@ -235,7 +242,11 @@ impl Sm {
             Kind::Sleep => reason = Reason::Sleeping,
             _ => {}
         }
+        if self.waiting >> slot & 1 != 0 {
+            reason = Reason::LongScoreboard;
+        }
         board.next = board.next.max(now.cycle + stall);
+        board.own = board.next;
         board.next_reason = reason as u8;
         if !step.free {
             board.issued = now.cycle;
@@ -407,9 +418,10 @@ impl Sm {
         }
     }
 
-    /// Says what the warp did since its last issue.
+    /// Says what the warp did since its last issue; `shared` if its instruction is none that goes
+    /// to global or local memory.
     #[inline]
-    fn count_stalls(&mut self, slot: u8, sub_core: usize, block: usize, now: Now) {
+    fn count_stalls(&mut self, slot: u8, sub_core: usize, block: usize, shared: bool, now: Now) {
         let Issue::Timing(timing) = &self.issue else {
             return;
         };
@@ -428,16 +440,24 @@ impl Sm {
                 at = end;
             }
         };
+        if board.woken > at {
+            until(board.own, usize::from(board.next_reason));
+            until(board.woken, usize::from(board.woken_reason));
+        }
         until(board.next, usize::from(board.next_reason));
         until(timing.issue_at[index], usize::from(board.reason));
         let pipe = usize::from(timing.pipes[index]);
         let busy = timing.sub_cores[sub_core].pipes[pipe];
-        let throttle = if pipe == Pipe::LoadStore as usize {
-            Reason::LgThrottle
-        } else {
-            Reason::MathPipeThrottle
+        let throttle = match (pipe == Pipe::LoadStore as usize, shared) {
+            (true, false) => Reason::LgThrottle,
+            (true, true) => Reason::MioThrottle,
+            (false, _) => Reason::MathPipeThrottle,
         };
         until(busy, throttle as usize);
+        if pipe == Pipe::LoadStore as usize {
+            // Misses were as many as there may be.
+            until(timing.memory.opened(), Reason::LgThrottle as usize);
+        }
         until(now.cycle, Reason::NotSelected as usize);
     }
 }

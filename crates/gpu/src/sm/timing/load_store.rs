@@ -50,6 +50,8 @@ pub(in crate::sm) struct LoadStore {
     left: [(u64, u8, u64); STORES],
     l1: SectorCache,
     misses: Misses,
+    /// When there was room for another miss again.
+    opened: u64,
     /// Translation lets no memory instruction issue.
     pub(super) blocked: bool,
     /// Sectors that may be on their way.
@@ -70,6 +72,7 @@ pub(in crate::sm) struct Saved {
     left: Vec<(u64, u8, u64)>,
     l1: cache::Saved,
     misses: Misses,
+    opened: u64,
 }
 
 /// The lines of an access.
@@ -92,6 +95,7 @@ impl LoadStore {
             left: [(u64::MAX, 0, 0); STORES],
             l1: SectorCache::new(parameters.l1_sets, 0),
             misses: Misses::default(),
+            opened: 0,
             blocked: false,
             most: parameters.l1_outstanding,
             fine_per_64: 64 * FINE / parameters.ingress_bytes.max(1),
@@ -109,6 +113,7 @@ impl LoadStore {
             left: self.left.to_vec(),
             l1: self.l1.saved(),
             misses: self.misses.clone(),
+            opened: self.opened,
         }
     }
 
@@ -135,6 +140,7 @@ impl LoadStore {
             left: saved.left.try_into().ok()?,
             l1,
             misses: saved.misses,
+            opened: saved.opened,
             ..fresh
         })
     }
@@ -143,6 +149,12 @@ impl LoadStore {
     #[inline]
     pub fn is_full(&self) -> bool {
         self.misses.sectors >= self.most || self.blocked
+    }
+
+    /// When there was room for another miss again, for the last time.
+    #[inline]
+    pub fn opened(&self) -> u64 {
+        self.opened
     }
 
     /// Forgets lines, or all of L1.
@@ -479,7 +491,8 @@ impl Sm {
             sectors,
             miss,
         };
-        outbox.send(wiring.request, slice, at, Bytes(wiring.header), message);
+        let (size, probe) = (Bytes(wiring.header), self.port.probe.as_deref());
+        wiring.request.send(slice, at, size, message, outbox, probe);
     }
 
     pub(in crate::sm) fn send_write(
@@ -499,13 +512,8 @@ impl Sm {
             sectors,
             partial,
         };
-        outbox.send(
-            wiring.request,
-            slice,
-            at,
-            Bytes(wiring.header + bytes),
-            message,
-        );
+        let (size, probe) = (Bytes(wiring.header + bytes), self.port.probe.as_deref());
+        wiring.request.send(slice, at, size, message, outbox, probe);
     }
 
     /// Sends for the code that warps wait for.
@@ -538,6 +546,7 @@ impl Sm {
         if timing.memory.is_full() {
             // Those who could not issue for it look again.
             timing.sub_cores.iter_mut().for_each(|core| core.asleep = 0);
+            timing.memory.opened = now.cycle;
         }
         let memory = &mut timing.memory;
         let miss = memory.misses.get_mut(number);

@@ -233,6 +233,10 @@ impl Timing {
         let index = usize::from(slot);
         let sub_core = index % self.sub_cores.len();
         let board = &mut self.boards[index];
+        if cycle > board.next && self.issue_at[index] == PENDING {
+            // Memory has answered.
+            (board.woken, board.woken_reason) = (cycle, board.reason);
+        }
         board.next = board.next.max(cycle);
         let pc = warp.convergence.pc();
         let planned = context.and_then(|context| Some((context, context.plan().step(pc)?)));
