@@ -94,6 +94,76 @@ fn threads_change_no_digest() {
 }
 
 #[test]
+fn watching_a_part_writes_its_lines_and_changes_nothing() {
+    let watch = |threads: &str, more: &[&str]| {
+        let mut words = vec!["--threads", threads];
+        words.extend_from_slice(more);
+        let (folder, said) = scale(&with(&words));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let run = folder.0.join("lockstep-out/scale.ptx-1");
+        let lines = std::fs::read_to_string(run.join("debug.txt")).unwrap_or_default();
+        let digest = said.err.lines().find(|line| line.starts_with("digest "));
+        (digest.unwrap().to_string(), lines)
+    };
+    let watches = [
+        "--debug",
+        "sm 1,0,100000,30",
+        "--debug",
+        "dispatcher,0,100000",
+    ];
+    let (digest, lines) = watch("1", &watches);
+    assert_eq!(watch("3", &watches), (digest.clone(), lines.clone()));
+    assert_eq!(watch("1", &[]), (digest, String::new()));
+    assert!(
+        lines.contains("# sm 1, cycles 0 to 100000: 30 of "),
+        "{lines}"
+    );
+    assert!(lines.contains("receives block 1 of launch 0"), "{lines}");
+    assert!(lines.contains("ld.param.u64 %d0, [data]"), "{lines}");
+    assert!(
+        lines.contains("launch 0 starts: scale, 4 blocks"),
+        "{lines}"
+    );
+    assert!(lines.contains("launch 0 is complete"), "{lines}");
+}
+
+#[test]
+fn a_watch_of_nothing_is_refused_with_what_there_is() {
+    for (watch, reason) in [
+        ("smm 3,0,1", "did you mean `sm`?"),
+        ("sm 132,0,1", "this GPU has 132, from 0 to 131"),
+        ("sm,5,5", "from cycle 5 to cycle 5 there is none"),
+        ("sm 1", "write COMPONENT,FROM,TO[,LIMIT]"),
+        ("network,0,1", "neither `mesh` nor `switched`"),
+    ] {
+        let (_, said) = scale(&with(&["--debug", watch]));
+        assert!(said.code == Some(2) || said.code == Some(1), "{said:?}");
+        assert!(said.err.contains(reason), "{watch}: {said:?}");
+    }
+}
+
+#[test]
+fn what_warps_wait_for_adds_up_to_their_cycles() {
+    let (folder, said) = scale(&with(&[]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let run = folder.0.join("lockstep-out/scale.ptx-1");
+    let text = std::fs::read_to_string(run.join("kernels.csv")).unwrap();
+    let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (head, row) = (rows.next().unwrap(), rows.next().unwrap());
+    let of = |name: &str| {
+        let column = head.iter().position(|column| *column == name).unwrap();
+        row[column].parse::<u64>().unwrap()
+    };
+    assert_eq!(of("stalled_selected"), of("inst_issued"));
+    let waits = head.iter().filter(|column| column.starts_with("stalled_"));
+    let all: u64 = waits.map(|column| of(column)).sum();
+    // 8 warps that live for at most as long as their kernel.
+    assert!(all > of("inst_issued") && all <= 8 * of("cycles"), "{all}");
+    assert!(of("stalled_long_scoreboard") > 8 * 200, "{text}");
+    assert!(said.err.contains("cycles of warps: "), "{said:?}");
+}
+
+#[test]
 fn arguments_that_do_not_fit_are_refused_with_what_would() {
     let (_, said) = scale(&["--arg", "u32:1"]);
     assert!(

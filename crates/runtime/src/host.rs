@@ -21,6 +21,16 @@ pub enum Direction {
     ToHost,
 }
 
+impl Direction {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ToDevice => "for the device",
+            Self::ToHost => "for the host",
+        }
+    }
+}
+
 /// One stage: what it adds to the way, and how long it is busy with a page.
 #[derive(Clone, Copy, Debug)]
 struct Stage {

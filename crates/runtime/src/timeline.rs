@@ -574,7 +574,8 @@ impl Timeline {
                     (Takes::Host(bytes, direction), Some(host)) => {
                         let end = host.transfer(clock, bytes, direction);
                         device.note(Part::Host, clock, &|| {
-                            format!("{bytes} bytes leave {direction:?}, the last arrives at {end}")
+                            let way = direction.words();
+                            format!("{bytes} bytes leave {way}, the last arrives at {end}")
                         });
                         end
                     }

@@ -440,7 +440,7 @@ impl Sm {
                 at = end;
             }
         };
-        if board.woken > at {
+        if board.woken > board.issued {
             until(board.own, usize::from(board.next_reason));
             until(board.woken, usize::from(board.woken_reason));
         }
