@@ -107,15 +107,15 @@ fn watching_a_part_writes_its_lines_and_changes_nothing() {
     };
     let watches = [
         "--debug",
-        "sm 1,0,100000,30",
+        "sm 1,0,100000000,30",
         "--debug",
-        "dispatcher,0,100000",
+        "dispatcher,0,100000000",
     ];
     let (digest, lines) = watch("1", &watches);
     assert_eq!(watch("3", &watches), (digest.clone(), lines.clone()));
     assert_eq!(watch("1", &[]), (digest, String::new()));
     assert!(
-        lines.contains("# sm 1, cycles 0 to 100000: 30 of "),
+        lines.contains("# sm 1, cycles 0 to 100000000: 30 of "),
         "{lines}"
     );
     assert!(lines.contains("receives block 1 of launch 0"), "{lines}");
