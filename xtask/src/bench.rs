@@ -2,7 +2,7 @@
 
 use crate::cuda::Missing;
 use crate::workloads::Runtime;
-use crate::{cuda, process, scaling, simulator, workloads};
+use crate::{cuda, frontends, process, scaling, simulator, workloads};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -27,6 +27,9 @@ pub struct Bench {
     /// Time the programs of studies/parallel-speedup by threads and schedules, and independent runs beside each other
     #[arg(long)]
     scaling: bool,
+    /// Time machine code and PTX beside each other in functional mode, by processor time a warp instruction
+    #[arg(long, conflicts_with = "scaling")]
+    frontends: bool,
     /// Folder for tables and plot of --scaling
     #[arg(long, value_name = "DIR", default_value = "lockstep-out/scaling")]
     out: PathBuf,
@@ -46,6 +49,9 @@ impl Bench {
     pub fn run(mut self) -> Result<()> {
         if self.scaling {
             return scaling::run(&self.threads, &self.out);
+        }
+        if self.frontends {
+            return frontends::speed(&self.only, self.repeat);
         }
         if self.threads.is_empty() {
             self.threads.push(1);

@@ -69,7 +69,7 @@ pub fn toolkit() -> Result<Toolkit, Missing> {
 /// Makes the virtual environment and installs into it.
 fn fetch(environment: &Path) -> Result<(), Missing> {
     println!(
-        "Fetching the CUDA compiler from PyPI into {} (about 180 MB, once)",
+        "Fetching the CUDA compiler from PyPI into {} (about 220 MB, once)",
         project::shown(environment)
     );
     let python = environment.join("bin/python");

@@ -11,6 +11,7 @@ mod coverage;
 mod cuda;
 mod demo;
 mod docs;
+mod frontends;
 mod map;
 mod microbench;
 mod packages;

@@ -32,6 +32,8 @@ pub fn lockstep(arguments: &[&str]) -> Command {
 pub struct Summary {
     /// One number for everything that was simulated.
     pub digest: Option<String>,
+    /// What memory held.
+    pub memory_digest: Option<String>,
     /// Sums over the run.
     pub totals: Totals,
     /// Speed of the simulation.
@@ -50,6 +52,8 @@ pub struct Totals {
 pub struct Host {
     /// From the start to the first answer to a CUDA call, in seconds.
     pub first_answer_seconds: Option<f64>,
+    /// Processor time of all threads while simulating, in seconds.
+    pub processor_seconds: Option<f64>,
     /// Warp instructions per second while simulating.
     pub inst_per_second: Option<f64>,
     /// Simulated cycles per second while simulating.
@@ -64,6 +68,19 @@ pub struct Run {
     pub output: Output,
     /// What the run folder says, where there is one.
     pub summary: Option<Summary>,
+}
+
+impl Run {
+    /// Whether the program ended with 0 and said that it passed.
+    pub fn verifies(&self, name: &str) -> bool {
+        let passed = format!("PASS {name} ");
+        self.output.success()
+            && self
+                .output
+                .out
+                .lines()
+                .any(|line| line.starts_with(&passed))
+    }
 }
 
 /// Runs a program under `lockstep run` and reads its run folder, which is then removed.

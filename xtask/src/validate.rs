@@ -4,7 +4,7 @@
 //! runs `lockstep correlate`. With `--record` the figures join `validation/history.csv`.
 
 use crate::cuda::{self, Missing};
-use crate::{microbench, process, project, simulator, workloads};
+use crate::{frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::time::Duration;
@@ -28,6 +28,10 @@ pub struct Validate {
     /// options after `--` are parts of it by name
     #[arg(long, conflicts_with_all = ["quick", "record"])]
     microbench: bool,
+    /// Every program on four GPUs as machine code, its control bits checked, and as PTX, into
+    /// validation/frontends.csv; options after `--` are programs by name
+    #[arg(long, conflicts_with_all = ["quick", "record", "microbench"])]
+    frontends: bool,
     /// More options for `lockstep correlate`
     #[arg(last = true)]
     options: Vec<String>,
@@ -41,6 +45,9 @@ impl Validate {
     pub fn run(self) -> Result<()> {
         if self.microbench {
             return microbench::run(&self.gpu, &self.options);
+        }
+        if self.frontends {
+            return frontends::sweep(&self.options);
         }
         simulator::build()?;
         build_programs()?;

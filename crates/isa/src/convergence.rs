@@ -128,6 +128,22 @@ impl Convergence {
         }
     }
 
+    /// As [`Self::new`], in the memory that this one has.
+    pub fn restart(&mut self, lanes: Mask, entry: u32, barriers: u16, joins: bool) {
+        let (mut others, mut recorded) = (
+            std::mem::take(&mut self.others),
+            std::mem::take(&mut self.barriers),
+        );
+        others.clear();
+        recorded.clear();
+        recorded.resize(usize::from(barriers), 0);
+        *self = Self {
+            others,
+            barriers: recorded,
+            ..Self::new(lanes, entry, 0, joins)
+        };
+    }
+
     /// What was executed again since the last call.
     #[inline]
     pub fn take_again(&mut self) -> Again {
@@ -245,6 +261,11 @@ impl Convergence {
     pub fn exit(&mut self, lanes: Mask) {
         let lanes = lanes & self.active;
         self.live &= !lanes;
+        if self.live == 0 {
+            // All lanes ran and nobody is left to wait.
+            self.active = 0;
+            return;
+        }
         for barrier in &mut self.barriers {
             *barrier &= !lanes;
         }

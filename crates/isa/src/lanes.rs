@@ -1,5 +1,9 @@
 //! What a computing instruction may touch: the state of one warp, as 32 lanes.
 
+use std::mem::MaybeUninit;
+
+use lockstep_units::Time;
+
 use crate::{
     convergence::Convergence,
     operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
@@ -51,8 +55,8 @@ pub struct Identity {
     pub grid: u64,
     /// Core cycle now (`%clock64`).
     pub clock: u64,
-    /// Simulated nanoseconds now (`%globaltimer`).
-    pub nanoseconds: u64,
+    /// Simulated femtoseconds now; see [`Self::nanoseconds`].
+    pub time: u64,
     /// Bytes of dynamic shared memory of the block.
     pub dynamic_shared: u32,
     /// All bytes of shared memory of the block.
@@ -64,6 +68,12 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Simulated nanoseconds now (`%globaltimer`).
+    #[must_use]
+    pub fn nanoseconds(&self) -> u64 {
+        Time(self.time).nanoseconds()
+    }
+
     /// `%tid` of a lane.
     #[must_use]
     #[inline]
@@ -71,6 +81,29 @@ impl Identity {
         let linear = self.warp_in_block * 32 + lane as u32;
         let [x, y, _] = self.block_size.map(|size| size.max(1));
         [linear % x, (linear / x) % y, linear / (x * y)]
+    }
+}
+
+impl Identity {
+    /// One component of `%tid` in every lane. Divides once and counts on from there.
+    #[must_use]
+    pub fn threads(&self, axis: usize) -> Row {
+        let [x, y, _] = self.block_size.map(|size| size.max(1));
+        let mut thread = self.thread(0);
+        let mut row = Row::ZERO;
+        for word in &mut row.0 {
+            *word = thread[axis];
+            thread[0] += 1;
+            if thread[0] == x {
+                thread[0] = 0;
+                thread[1] += 1;
+                if thread[1] == y {
+                    thread[1] = 0;
+                    thread[2] += 1;
+                }
+            }
+        }
+        row
     }
 }
 
@@ -92,8 +125,54 @@ pub struct Lanes<'a> {
     pub execute: Mask,
 }
 
-/// Reading and writing operands stays out of line: inlined into every meaning, the choice among
-/// operand kinds made this crate take three times as long to compile.
+/// Room for the value of an operand that is no register as it stands.
+pub type Room = MaybeUninit<Row>;
+
+/// What an absent operand reads.
+static ZEROS: Row = Row::ZERO;
+
+/// Binds names to operands of an instruction, without a copy where an operand is a register:
+/// `operands!(lanes, i; a = integer_at 0, b = float_at 1)`.
+#[macro_export]
+macro_rules! operands {
+    ($lanes:expr, $i:expr; $($name:ident = $kind:ident $index:expr),+ $(,)?) => {
+        $(
+            let mut room = $crate::lanes::Room::uninit();
+            let $name = $lanes.$kind(&$i.sources[$index], &mut room);
+        )+
+    };
+}
+
+/// Binds names to 64-bit operands of an instruction, a low and a high row each.
+#[macro_export]
+macro_rules! operands64 {
+    ($lanes:expr, $i:expr; $($name:ident = $kind:ident $index:expr),+ $(,)?) => {
+        $(
+            let mut room = [$crate::lanes::Room::uninit(); 2];
+            let $name = $lanes.$kind(&$i.sources[$index], &mut room);
+        )+
+    };
+}
+
+/// A 64-bit operand in every lane, low and high words apart.
+#[derive(Clone, Copy)]
+pub struct Longs<'a> {
+    low: &'a Row,
+    high: &'a Row,
+}
+
+impl Longs<'_> {
+    /// The value of one lane.
+    #[must_use]
+    #[inline(always)]
+    pub fn at(&self, lane: usize) -> u64 {
+        u64::from(self.low.0[lane]) | u64::from(self.high.0[lane]) << 32
+    }
+}
+
+/// Operands that are plain registers are read and written in place, inside every meaning. All else
+/// stays out of line: with the choice among operand kinds in every meaning this crate took three
+/// times as long to compile.
 impl Lanes<'_> {
     /// A predicate as a lane mask.
     #[must_use]
@@ -115,6 +194,99 @@ impl Lanes<'_> {
                 let old = &mut self.predicates[usize::from(index)];
                 *old = (value & self.execute) | (*old & !self.execute);
             }
+        }
+    }
+
+    /// As [`Self::raw`], without a copy of a register.
+    #[must_use]
+    #[inline(always)]
+    pub fn raw_at<'a>(&'a self, operand: Operand, word: u16, room: &'a mut Room) -> &'a Row {
+        match operand {
+            Operand::Register(row) => &self.registers[usize::from(row + word)],
+            Operand::None => &ZEROS,
+            _ => self.literal_at(operand, word, room),
+        }
+    }
+
+    #[inline(never)]
+    fn literal_at<'a>(&self, operand: Operand, word: u16, room: &'a mut Room) -> &'a Row {
+        room.write(self.raw(operand, word))
+    }
+
+    /// As [`Self::integer`], without a copy of a register.
+    #[must_use]
+    #[inline(always)]
+    pub fn integer_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a Row {
+        match source.operand {
+            Operand::Register(row) if !(source.negate | source.invert) => {
+                &self.registers[usize::from(row)]
+            }
+            Operand::None if !(source.negate | source.invert) => &ZEROS,
+            _ => self.integer_into(source, room),
+        }
+    }
+
+    #[inline(never)]
+    fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
+        room.write(self.integer(*source))
+    }
+
+    /// As [`Self::float`], without a copy of a register.
+    #[must_use]
+    #[inline(always)]
+    pub fn float_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a Row {
+        match source.operand {
+            Operand::Register(row) if !(source.negate | source.absolute) => {
+                &self.registers[usize::from(row)]
+            }
+            _ => self.float_into(source, room),
+        }
+    }
+
+    #[inline(never)]
+    fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
+        room.write(self.float(*source))
+    }
+
+    /// As [`Self::integer64`], without a copy of registers.
+    #[must_use]
+    #[inline(always)]
+    pub fn integer64_at<'a>(&'a self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        match source.operand {
+            Operand::Register(row) if !(source.negate | source.invert) => self.longs(row),
+            Operand::None if !(source.negate | source.invert) => Longs {
+                low: &ZEROS,
+                high: &ZEROS,
+            },
+            _ => self.integer64_into(source, room),
+        }
+    }
+
+    #[inline(never)]
+    fn integer64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        divided(&self.integer64(*source), room)
+    }
+
+    /// As [`Self::float64`], without a copy of registers.
+    #[must_use]
+    #[inline(always)]
+    pub fn float64_at<'a>(&'a self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        match source.operand {
+            Operand::Register(row) if !(source.negate | source.absolute) => self.longs(row),
+            _ => self.float64_into(source, room),
+        }
+    }
+
+    #[inline(never)]
+    fn float64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        divided(&self.float64(*source), room)
+    }
+
+    #[inline(always)]
+    fn longs(&self, row: u16) -> Longs<'_> {
+        Longs {
+            low: &self.registers[usize::from(row)],
+            high: &self.registers[usize::from(row) + 1],
         }
     }
 
@@ -227,22 +399,47 @@ impl Lanes<'_> {
     }
 
     /// Writes a row for the executing lanes; no destination drops it.
-    #[inline(never)]
+    #[inline(always)]
     pub fn write(&mut self, destination: Option<u16>, word: u16, value: &Row) {
         if let Some(row) = destination {
-            self.registers[usize::from(row + word)].blend(value, self.execute);
+            let register = &mut self.registers[usize::from(row + word)];
+            if self.execute == FULL {
+                *register = *value;
+            } else {
+                blend(register, value, self.execute);
+            }
         }
     }
 
     /// Writes two rows for the executing lanes.
-    #[inline(never)]
+    #[inline(always)]
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
+        let Some(row) = destination else { return };
         let (mut low, mut high) = (Row::ZERO, Row::ZERO);
-        for (lane, value) in values.iter().enumerate() {
-            low.0[lane] = *value as u32;
-            high.0[lane] = (*value >> 32) as u32;
+        for lane in 0..LANES {
+            low.0[lane] = values[lane] as u32;
+            high.0[lane] = (values[lane] >> 32) as u32;
         }
-        self.write(destination, 0, &low);
-        self.write(destination, 1, &high);
+        self.write(Some(row), 0, &low);
+        self.write(Some(row), 1, &high);
+    }
+}
+
+#[inline(never)]
+fn blend(register: &mut Row, value: &Row, lanes: Mask) {
+    register.blend(value, lanes);
+}
+
+/// 64-bit values as two rows.
+fn divided<'a>(values: &[u64; LANES], room: &'a mut [Room; 2]) -> Longs<'a> {
+    let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+    for lane in 0..LANES {
+        low.0[lane] = values[lane] as u32;
+        high.0[lane] = (values[lane] >> 32) as u32;
+    }
+    let [first, second] = room;
+    Longs {
+        low: first.write(low),
+        high: second.write(high),
     }
 }

@@ -1,9 +1,10 @@
 //! Memory accesses as instructions describe them; the SM carries them out.
 
 use crate::{
-    lanes::Lanes,
+    lanes::{Lanes, Room},
     operand::Operand,
     row::{LANES, Mask},
+    semantics::rows::longs_of,
 };
 
 /// One load, store, atomic or copy.
@@ -157,15 +158,18 @@ impl AddressOperand {
     /// Every lane's address; lanes that do not execute have whatever their registers hold.
     #[inline]
     pub fn evaluate(&self, lanes: &Lanes<'_>) -> [u64; LANES] {
-        let mut addresses = if self.wide {
-            lanes.pair(self.base)
-        } else {
-            lanes.raw(self.base, 0).0.map(u64::from)
-        };
         let uniform = match (self.uniform, self.uniform_wide) {
             (Operand::None, _) => 0,
-            (operand, true) => lanes.pair(operand)[0],
-            (operand, false) => u64::from(lanes.raw(operand, 0).0[0]),
+            (operand, wide) => {
+                let mut room = Room::uninit();
+                let low = lanes.raw_at(operand, 0, &mut room).0[0];
+                let high = if wide {
+                    lanes.raw_at(operand, 1, &mut room).0[0]
+                } else {
+                    0
+                };
+                u64::from(low) | u64::from(high) << 32
+            }
         };
         let constant = uniform.wrapping_add(self.offset as u64);
         let limit = if self.wide || self.uniform_wide {
@@ -173,10 +177,17 @@ impl AddressOperand {
         } else {
             u64::from(u32::MAX)
         };
-        for address in &mut addresses {
-            *address = (*address << self.shift).wrapping_add(constant) & limit;
+        let shift = self.shift;
+        let place = |base: u64| (base << shift).wrapping_add(constant) & limit;
+        let mut rooms = [Room::uninit(); 2];
+        let [first, second] = &mut rooms;
+        let low = lanes.raw_at(self.base, 0, first);
+        if self.wide {
+            let high = lanes.raw_at(self.base, 1, second);
+            longs_of(|lane| place(u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32))
+        } else {
+            longs_of(|lane| place(u64::from(low.0[lane])))
         }
-        addresses
     }
 }
 
@@ -338,6 +349,10 @@ pub const fn classify_generic(address: u64) -> (Space, u64) {
 /// Lanes of `mask` whose address is not a multiple of `bytes`.
 #[must_use]
 pub fn misaligned(addresses: &[u64; LANES], mask: Mask, bytes: u32) -> Mask {
+    let any = addresses.iter().fold(0, |any, address| any | address);
+    if any & u64::from(bytes - 1) == 0 {
+        return 0;
+    }
     let mut bad = 0;
     for (lane, address) in addresses.iter().enumerate() {
         bad |= Mask::from(address & u64::from(bytes - 1) != 0) << lane;

@@ -36,8 +36,9 @@ impl Row {
             return;
         }
         for lane in 0..LANES {
-            let keep = ((mask >> lane) & 1).wrapping_neg();
-            self.0[lane] = (new.0[lane] & keep) | (self.0[lane] & !keep);
+            // Bits against constants: without shifts by lane, any host's vectors can do it.
+            let taken = mask & (1 << lane) != 0;
+            self.0[lane] = if taken { new.0[lane] } else { self.0[lane] };
         }
     }
 }

@@ -198,6 +198,15 @@ impl Machine {
         self.digests().root().to_string()
     }
 
+    /// One number for what memory held, when it was freed and now.
+    pub fn memory_digest(&self) -> String {
+        self.note_host_memory();
+        let mut hasher = Hasher::new("memory");
+        hasher.bytes(self.gpu.memory_digest().to_string().as_bytes());
+        hasher.bytes(self.freed.finish().to_string().as_bytes());
+        hasher.finish().to_string()
+    }
+
     /// Digests of all parts.
     pub fn digests(&self) -> DigestTree {
         self.note_host_memory();

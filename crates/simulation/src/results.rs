@@ -60,6 +60,7 @@ impl Results {
         let totals = totals(runtime, &kernels);
         let machine = runtime.device_mut();
         let digest = machine.digest();
+        let memory_digest = machine.memory_digest();
         let statistics = machine.statistics();
         let managed = machine.managed_trace();
         let watched = machine.watched();
@@ -79,6 +80,7 @@ impl Results {
             ending,
             totals,
             digest: Some(digest),
+            memory_digest: Some(memory_digest),
             reproducible,
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: runtime.warnings().to_vec(),
@@ -244,6 +246,7 @@ fn host_speed(
         threads: crate::machine::worker_threads(description),
         seconds: wall.as_secs_f64(),
         simulating_seconds: simulating,
+        processor_seconds: figures.processor.map(|time| time.as_secs_f64()),
         first_answer_seconds: figures.first_answer.map(|time| time.as_secs_f64()),
         inst_per_second: rate(totals.inst_executed),
         sm_cycles_per_second: rate(

@@ -62,6 +62,8 @@ pub struct Figures {
     pub first_answer: Option<Duration>,
     /// Time inside calls.
     pub simulating: Duration,
+    /// Processor time of the whole process inside calls.
+    pub processor: Option<Duration>,
     /// Processes that made a call.
     pub processes: u32,
     /// Connections that were made, those that only watch included.
@@ -269,6 +271,12 @@ fn serve<D: Device>(
     outcome
 }
 
+/// Processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 impl<D: Device> State<D> {
     #[allow(
         clippy::disallowed_methods,
@@ -284,7 +292,7 @@ impl<D: Device> State<D> {
             Some(client) => *client,
             None => *client.insert(self.introduce(hello)),
         };
-        let began = Instant::now();
+        let (began, worked) = (Instant::now(), processor_time());
         self.note(client, request);
         tracing::trace!(connection = client.connection, ?request);
         let response = self.runtime.handle(client, request);
@@ -295,6 +303,8 @@ impl<D: Device> State<D> {
             writes.after(client.connection, &self.runtime);
         }
         self.figures.simulating += began.elapsed();
+        let worked = processor_time().saturating_sub(worked);
+        *self.figures.processor.get_or_insert_default() += worked;
         self.figures
             .first_answer
             .get_or_insert_with(|| self.started.elapsed());

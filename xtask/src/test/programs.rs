@@ -4,7 +4,7 @@
 use crate::cuda::Toolkit;
 use crate::simulator::{self, Run};
 use crate::workloads::{self, Program, Runtime};
-use crate::{process, project};
+use crate::{frontends, process, project};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,10 +85,14 @@ struct Way {
     mode: &'static str,
     threads: &'static str,
     schedule: &'static str,
-    /// Machine code, with its control bits checked: plain nvcc makes it for sm_75.
+    /// Machine code, with its control bits checked: plain nvcc makes it for sm_75, and its PTX is
+    /// assembled for others.
     native: bool,
+    /// Small sizes.
+    small: bool,
 }
 
+/// Every cycle costs more than a value: timing runs take the small size.
 const WAYS: &[Way] = &[
     Way {
         gpu: "h200",
@@ -97,6 +101,7 @@ const WAYS: &[Way] = &[
         threads: "1",
         schedule: "static",
         native: false,
+        small: false,
     },
     Way {
         gpu: "h200",
@@ -105,6 +110,7 @@ const WAYS: &[Way] = &[
         threads: "3",
         schedule: "dynamic",
         native: false,
+        small: false,
     },
     Way {
         gpu: "h200",
@@ -113,6 +119,7 @@ const WAYS: &[Way] = &[
         threads: "1",
         schedule: "static",
         native: false,
+        small: true,
     },
     Way {
         gpu: "h200",
@@ -121,6 +128,7 @@ const WAYS: &[Way] = &[
         threads: "2",
         schedule: "dynamic",
         native: false,
+        small: true,
     },
     Way {
         gpu: "h200",
@@ -129,6 +137,7 @@ const WAYS: &[Way] = &[
         threads: "2",
         schedule: "auto",
         native: false,
+        small: false,
     },
     Way {
         gpu: "rtx2060",
@@ -137,6 +146,26 @@ const WAYS: &[Way] = &[
         threads: "2",
         schedule: "auto",
         native: true,
+        small: false,
+    },
+    // Machine code of the oldest and of a newer GPU, which the project's assemblers make from PTX.
+    Way {
+        gpu: "v100",
+        runtime: Runtime::Static,
+        mode: "functional",
+        threads: "2",
+        schedule: "auto",
+        native: true,
+        small: true,
+    },
+    Way {
+        gpu: "a100",
+        runtime: Runtime::Static,
+        mode: "functional",
+        threads: "2",
+        schedule: "auto",
+        native: true,
+        small: true,
     },
 ];
 
@@ -149,10 +178,13 @@ fn check_program(toolkit: &Toolkit, program: &Program) -> Vec<Check> {
         if way.runtime == Runtime::Shared && (!program.links.is_empty() || program.is("litmus")) {
             continue;
         }
+        if way.native && !frontends::meets_needs(program, way.gpu) {
+            continue;
+        }
         let code = if way.native { " machine code" } else { "" };
         let what = format!(
-            "{:?} {} {} threads{code}",
-            way.runtime, way.mode, way.threads
+            "{} {:?} {} {} threads{code}",
+            way.gpu, way.runtime, way.mode, way.threads
         )
         .to_lowercase();
         let begin = process::now();
@@ -190,12 +222,7 @@ fn run_one_way(
         // The driver's own program brings PTX, which a driver assembles.
         options.extend(["--frontend", "sass", "--assemble", "--check"]);
     }
-    // Every cycle costs more than a value: timing runs take the small size.
-    let arguments: &[String] = if way.mode == "timing" {
-        &program.small
-    } else {
-        &[]
-    };
+    let arguments: &[String] = if way.small { &program.small } else { &[] };
     let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {
         Ok(run) => run,
         Err(error) => return format!("{error:#}"),
@@ -207,7 +234,7 @@ fn run_one_way(
     let Some(digest) = run.summary.and_then(|summary| summary.digest) else {
         return "the run left no digest in summary.json".into();
     };
-    let kind = |way: &Way| (way.runtime, way.mode, way.native);
+    let kind = |way: &Way| (way.gpu, way.runtime, way.mode, way.native);
     for (earlier, other) in digests.iter() {
         if kind(earlier) == kind(way) && *other != digest {
             return format!("digest {digest}, but {other} with another number of threads");
@@ -219,8 +246,7 @@ fn run_one_way(
 
 /// Nothing if the program ended with 0 and said that it passed.
 fn verdict(program: &Program, run: &Run) -> String {
-    let passed = format!("PASS {} ", program.name);
-    if run.output.success() && run.output.out.lines().any(|line| line.starts_with(&passed)) {
+    if run.verifies(&program.name) {
         return String::new();
     }
     format!("exit code {:?}\n{}", run.output.code, run.output.tail(8))

@@ -3,12 +3,12 @@
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
 use lockstep_isa::convergence::Waiting;
-use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode, Flow, Latency, Unit};
+use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode, Flow};
 use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask, Operand, Row};
 
-use super::access::{self, Done};
+use super::access;
 use super::barrier::{BARRIERS, Barrier, Reduced};
 use super::check::check;
 use super::flow;
@@ -27,8 +27,8 @@ use crate::probe::Topic;
 pub enum Effect {
     /// Registers in, registers out.
     Computed,
-    /// Memory was accessed.
-    Memory(Done),
+    /// Memory was accessed; `Port::done` says how.
+    Memory,
     /// Lanes moved.
     Flowed,
     /// The warp met others, waits for an order or asked the system.
@@ -79,13 +79,14 @@ impl Sm {
         };
         let free = instruction.shape.free;
         warp.identity.clock = now.cycle;
+        warp.identity.time = now.time.0;
         let mut site = Site {
             slot,
             warp,
             block,
             context,
             port: &mut self.port,
-            now,
+            now: &now,
             outbox,
             timed: self.parameters.timed,
         };
@@ -116,13 +117,14 @@ impl Sm {
             }
         }
         let effect = match step {
-            Step::Done(Effect::Memory(done)) => {
-                let waits = !self.parameters.timed || acquires(instruction);
-                if done.transaction != NOBODY && waits {
+            Step::Done(Effect::Memory) => {
+                if self.port.done.transaction != NOBODY
+                    && (!self.parameters.timed || acquires(instruction))
+                {
                     self.waiting |= 1 << slot;
                     self.ready &= !(1 << slot);
                 }
-                Effect::Memory(done)
+                Effect::Memory
             }
             Step::Done(effect) => {
                 if self.warps[usize::from(slot)].convergence.active() == 0 {
@@ -342,12 +344,11 @@ impl Sm {
 fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> Step {
     match &instruction.operation {
         Operation::Compute(compute) => {
-            let shape = &instruction.shape;
-            if shape.latency == Latency::SpecialRegister || shape.unit == Unit::Miscellaneous {
-                site.warp.identity.nanoseconds = site.now.time.nanoseconds();
-            }
             if execute != 0 {
-                compute(&mut site.warp.lanes(site.context, instruction), instruction);
+                compute(
+                    &mut site.warp.lanes_that(site.context, execute),
+                    instruction,
+                );
             }
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)
@@ -367,11 +368,11 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
                 return Step::OrderFirst { boundary: false };
             }
             match access::memory(site, instruction, operation) {
-                Ok(done) if done.order_first => Step::OrderFirst { boundary: false },
-                Ok(done) => {
+                Ok(()) if site.port.done.order_first => Step::OrderFirst { boundary: false },
+                Ok(()) => {
                     site.warp.released = false;
                     site.warp.convergence.advance();
-                    Step::Done(Effect::Memory(done))
+                    Step::Done(Effect::Memory)
                 }
                 Err(problem) => Step::Wrong(problem),
             }

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use lockstep_engine::{Inbox, Outbox};
+use lockstep_isa::{Operand, Operation};
 use lockstep_units::{Clock, Cycle};
 
 use super::Sm;
@@ -15,6 +16,9 @@ use crate::message::Message;
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;
+
+/// Warps whose registers a host's first cache holds.
+const CACHED: u32 = 8;
 
 impl Sm {
     pub(super) fn run_functional(
@@ -47,9 +51,13 @@ impl Sm {
                 continue;
             }
             // The next ready warp after the last one.
-            let turn = (self.last + 1) % 64;
-            let slot = (self.ready.rotate_right(turn).trailing_zeros() + turn) % 64;
+            let slot = self.ready_after(self.last);
             self.last = slot;
+            if self.ready.count_ones() > CACHED {
+                let next = self.ready_after(slot);
+                self.foresee(next);
+                self.warps[self.ready_after(next) as usize].foresee();
+            }
             self.progress = now.cycle;
             if self.issue_functional(slot as u8, now, outbox) == Effect::Failed {
                 return;
@@ -63,6 +71,44 @@ impl Sm {
         inbox
             .next_due()
             .map_or(u64::MAX, |due| self.clock().cycle_at_or_after(due).0)
+    }
+
+    /// The next warp that could execute, after this one; at least one can.
+    #[inline(always)]
+    fn ready_after(&self, slot: u32) -> u32 {
+        let turn = (slot + 1) % 64;
+        (self.ready.rotate_right(turn).trailing_zeros() + turn) % 64
+    }
+
+    /// Asks the host for the rows that a warp's next instruction touches. The warps of a GPU have more
+    /// registers than a host has cache, so most rows come from afar; this way they come while another
+    /// warp executes.
+    #[inline(always)]
+    fn foresee(&self, slot: u32) {
+        let warp = &self.warps[slot as usize];
+        let Some(context) = self.contexts[usize::from(warp.block)].as_deref() else {
+            return;
+        };
+        let code = &context.launch.module.code;
+        let Some(instruction) = code.get(warp.convergence.pc() as usize) else {
+            return;
+        };
+        for source in &instruction.sources[..3] {
+            if let Operand::Register(row) = source.operand {
+                warp.foresee_row(row);
+            }
+        }
+        if let Some(row) = instruction.destination {
+            warp.foresee_row(row);
+        }
+        if let Operation::Memory(operation) = &instruction.operation
+            && let Operand::Register(row) = operation.address.base
+        {
+            warp.foresee_row(row);
+            if operation.address.wide {
+                warp.foresee_row(row + 1);
+            }
+        }
     }
 
     /// One instruction that counts, and the free ones before it.

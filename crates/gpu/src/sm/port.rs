@@ -8,6 +8,7 @@ use lockstep_isa::{Mask, Row};
 use lockstep_units::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
+use super::access::Done;
 use super::coalesce::{Coalesced, coalesce};
 use super::in_flight::InFlight;
 use super::translation::{Translation, TranslationWiring};
@@ -147,6 +148,8 @@ pub struct Port {
     pub found: Coalesced,
     /// Those of them of which a store wrote only some bytes.
     pub partial: Mask,
+    /// How the last access went.
+    pub done: Done,
     /// The values that the access writes.
     pub values: Box<[Row; 8]>,
     /// Requests to be used again; boxed, because that is how they travel.
@@ -179,6 +182,7 @@ impl Port {
             masks: [0; LANES],
             found: coalesce(&[0; LANES], 0, 1),
             partial: 0,
+            done: Done::NOTHING,
             values: Box::new([Row::ZERO; 8]),
             spare: Vec::new(),
             probe,

@@ -20,8 +20,8 @@ pub struct Site<'a, 'o> {
     pub context: &'a LaunchContext,
     /// The memory side of the SM.
     pub port: &'a mut Port,
-    /// The present.
-    pub now: Now,
+    /// The present; copied here it would wait for words that were written a moment ago.
+    pub now: &'a Now,
     /// Where messages leave.
     pub outbox: &'a mut Outbox<'o, Message>,
     /// Whether anybody asks for bank conflicts.

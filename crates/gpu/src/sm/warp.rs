@@ -57,8 +57,8 @@ impl Warp {
         let threads = (context.launch.threads() - first).min(32);
         let lanes = (u64::MAX >> (64 - threads)) as Mask;
         let joins = !context.launch.module.native;
-        self.convergence =
-            Convergence::new(lanes, kernel.entry, kernel.convergence_barriers, joins);
+        self.convergence
+            .restart(lanes, kernel.entry, kernel.convergence_barriers, joins);
         self.registers.clear();
         self.registers.resize(usize::from(kernel.rows), Row::ZERO);
         self.predicates.clear();
@@ -80,19 +80,54 @@ impl Warp {
         context: &'a LaunchContext,
         instruction: &Instruction,
     ) -> Lanes<'a> {
+        let mut lanes = self.lanes_that(context, 0);
+        lanes.execute = lanes.active & lanes.predicate(instruction.guard);
+        lanes
+    }
+
+    /// The warp at an instruction whose guard is known.
+    #[inline(always)]
+    pub fn lanes_that<'a>(&'a mut self, context: &'a LaunchContext, execute: Mask) -> Lanes<'a> {
         let active = self.convergence.active();
-        let mut lanes = Lanes {
+        Lanes {
             registers: &mut self.registers,
             predicates: &mut self.predicates,
             convergence: &mut self.convergence,
             constants: context.banks(),
             identity: &self.identity,
             active,
-            execute: active,
-        };
-        lanes.execute = active & lanes.predicate(instruction.guard);
-        lanes
+            execute,
+        }
     }
+}
+
+impl Warp {
+    /// Asks the host to fetch what executing a warp begins with.
+    #[inline(always)]
+    pub fn foresee(&self) {
+        fetch(std::ptr::from_ref(self).cast(), size_of::<Self>());
+    }
+
+    /// Asks the host to fetch a row that will be needed soon.
+    #[inline(always)]
+    pub fn foresee_row(&self, row: u16) {
+        if let Some(row) = self.registers.get(usize::from(row)) {
+            fetch(std::ptr::from_ref(row).cast(), size_of::<Row>());
+        }
+    }
+}
+
+/// Asks the host to bring bytes into its first cache, where hosts can be asked.
+#[inline(always)]
+fn fetch(from: *const i8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint: it reads nothing that a program could see and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, bytes);
 }
 
 /// A block and what its warps share.

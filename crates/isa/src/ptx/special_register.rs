@@ -26,9 +26,9 @@ macro_rules! registers {
 }
 
 registers! {
-    "%tid.x" 32 false meaning!(each_lane; |id, lane| id.thread(lane)[0]);
-    "%tid.y" 32 false meaning!(each_lane; |id, lane| id.thread(lane)[1]);
-    "%tid.z" 32 false meaning!(each_lane; |id, lane| id.thread(lane)[2]);
+    "%tid.x" 32 false meaning!(rows; |id| id.threads(0));
+    "%tid.y" 32 false meaning!(rows; |id| id.threads(1));
+    "%tid.z" 32 false meaning!(rows; |id| id.threads(2));
     "%ntid.x" 32 true meaning!(all_lanes; |id| id.block_size[0]);
     "%ntid.y" 32 true meaning!(all_lanes; |id| id.block_size[1]);
     "%ntid.z" 32 true meaning!(all_lanes; |id| id.block_size[2]);
@@ -52,9 +52,9 @@ registers! {
     "%clock" 32 false meaning!(all_lanes; |id| id.clock as u32);
     "%clock_hi" 32 false meaning!(all_lanes; |id| (id.clock >> 32) as u32);
     "%clock64" 64 false meaning!(all_lanes64; |id| id.clock);
-    "%globaltimer" 64 false meaning!(all_lanes64; |id| id.nanoseconds);
-    "%globaltimer_lo" 32 false meaning!(all_lanes; |id| id.nanoseconds as u32);
-    "%globaltimer_hi" 32 false meaning!(all_lanes; |id| (id.nanoseconds >> 32) as u32);
+    "%globaltimer" 64 false meaning!(all_lanes64; |id| id.nanoseconds());
+    "%globaltimer_lo" 32 false meaning!(all_lanes; |id| id.nanoseconds() as u32);
+    "%globaltimer_hi" 32 false meaning!(all_lanes; |id| (id.nanoseconds() >> 32) as u32);
     "%dynamic_smem_size" 32 true meaning!(all_lanes; |id| id.dynamic_shared);
     "%total_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
     "%aggr_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
@@ -91,6 +91,12 @@ pub fn find(name: &str) -> Option<&'static SpecialRegister> {
 #[inline(always)]
 fn each_lane(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity, usize) -> u32) {
     let row = Row(std::array::from_fn(|lane| f(l.identity, lane)));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn rows(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity) -> Row) {
+    let row = f(l.identity);
     l.write(i.destination, 0, &row);
 }
 

@@ -10,6 +10,7 @@ use super::{Modifiers, compare::Comparison, float32};
 use crate::{
     instruction::{Compute, Instruction},
     lanes::Lanes,
+    operands, operands64,
     row::{LANES, Mask, Row},
 };
 
@@ -103,7 +104,8 @@ macro_rules! meaning {
 /// A row made lane by lane. A plain loop, because it must become part of its caller whole: a
 /// closure left behind would be compiled without the host's vectors.
 #[inline(always)]
-fn row_of(f: impl Fn(usize) -> u32) -> Row {
+#[must_use]
+pub fn row_of(f: impl Fn(usize) -> u32) -> Row {
     let mut row = Row::ZERO;
     for (n, word) in row.0.iter_mut().enumerate() {
         *word = f(n);
@@ -113,7 +115,8 @@ fn row_of(f: impl Fn(usize) -> u32) -> Row {
 
 /// 64-bit values made lane by lane.
 #[inline(always)]
-fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
+#[must_use]
+pub fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
     let mut longs = [0; LANES];
     for (n, long) in longs.iter_mut().enumerate() {
         *long = f(n);
@@ -124,7 +127,7 @@ fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
 /// One 32-bit integer in, one out.
 #[inline(always)]
 pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
-    let a = lanes.integer(i.sources[0]);
+    operands!(lanes, i; a = integer_at 0);
     let result = row_of(|n| f(a.0[n]));
     lanes.write(i.destination, 0, &result);
 }
@@ -132,7 +135,7 @@ pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
 /// Two 32-bit integers in, one out.
 #[inline(always)]
 pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u32) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let result = row_of(|n| f(a.0[n], b.0[n]));
     lanes.write(i.destination, 0, &result);
 }
@@ -140,8 +143,7 @@ pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u3
 /// Three 32-bit integers in, one out.
 #[inline(always)]
 pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32) -> u32) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let result = row_of(|n| f(a.0[n], b.0[n], c.0[n]));
     lanes.write(i.destination, 0, &result);
 }
@@ -157,75 +159,78 @@ pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -
 /// One 64-bit integer in, one out.
 #[inline(always)]
 pub fn unary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
-    let a = lanes.integer64(i.sources[0]);
-    lanes.write64(i.destination, &longs_of(|n| f(a[n])));
+    operands64!(lanes, i; a = integer64_at 0);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n))));
 }
 
 /// Two 64-bit integers in, one out.
 #[inline(always)]
 pub fn binary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
-    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n])));
+    operands64!(lanes, i; a = integer64_at 0, b = integer64_at 1);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n))));
 }
 
 /// Three 64-bit integers in, one out.
 #[inline(always)]
 pub fn ternary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
-    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
-    let c = lanes.integer64(i.sources[2]);
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c[n])));
+    operands64!(lanes, i; a = integer64_at 0, b = integer64_at 1, c = integer64_at 2);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n), c.at(n))));
 }
 
 /// One 32-bit word in, a 64-bit one out.
 #[inline(always)]
 pub fn widen(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u64) {
-    let a = lanes.integer(i.sources[0]);
+    operands!(lanes, i; a = integer_at 0);
     lanes.write64(i.destination, &longs_of(|n| f(a.0[n])));
 }
 
 /// One 64-bit word in, a 32-bit one out.
 #[inline(always)]
 pub fn narrow(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u32) {
-    let a = lanes.integer64(i.sources[0]);
-    lanes.write(i.destination, 0, &row_of(|n| f(a[n])));
+    operands64!(lanes, i; a = integer64_at 0);
+    lanes.write(i.destination, 0, &row_of(|n| f(a.at(n))));
 }
 
 /// Two 32-bit words in, a 64-bit one out.
 #[inline(always)]
 pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u64) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n])));
 }
 
 /// Two 32-bit words and a 64-bit one in, a 64-bit one out.
 #[inline(always)]
 pub fn ternary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u64) -> u64) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer64(i.sources[2]);
-    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n], c[n])));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
+    operands64!(lanes, i; c = integer64_at 2);
+    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n], c.at(n))));
 }
 
 /// A 64-bit word and a 32-bit one in, a 64-bit one out.
 #[inline(always)]
 pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u64) {
-    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer(i.sources[1]));
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b.0[n])));
+    operands64!(lanes, i; a = integer64_at 0);
+    operands!(lanes, i; b = integer_at 1);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.0[n])));
 }
 
 /// A 64-bit word and two 32-bit ones in, a 64-bit one out.
 #[inline(always)]
 pub fn field64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32, u32) -> u64) {
-    let a = lanes.integer64(i.sources[0]);
-    let (b, c) = (lanes.integer(i.sources[1]), lanes.integer(i.sources[2]));
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b.0[n], c.0[n])));
+    operands64!(lanes, i; a = integer64_at 0);
+    operands!(lanes, i; b = integer_at 1, c = integer_at 2);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.0[n], c.0[n])));
 }
 
 /// Two 64-bit words and two 32-bit ones in, a 64-bit one out.
 #[inline(always)]
 pub fn insert64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u32, u32) -> u64) {
-    let (a, b) = (lanes.integer64(i.sources[0]), lanes.integer64(i.sources[1]));
-    let (c, d) = (lanes.integer(i.sources[2]), lanes.integer(i.sources[3]));
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c.0[n], d.0[n])));
+    operands64!(lanes, i; a = integer64_at 0, b = integer64_at 1);
+    operands!(lanes, i; c = integer_at 2, d = integer_at 3);
+    lanes.write64(
+        i.destination,
+        &longs_of(|n| f(a.at(n), b.at(n), c.0[n], d.0[n])),
+    );
 }
 
 /// A lane mask from a test of each lane.
@@ -273,7 +278,7 @@ fn float_unary_as<const FLUSH: bool, const SATURATE: bool>(
     i: &Instruction,
     f: impl Fn(u32) -> u32,
 ) {
-    let a = lanes.float(i.sources[0]);
+    operands!(lanes, i; a = float_at 0);
     let result = row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]))));
     lanes.write(i.destination, 0, &result);
 }
@@ -284,7 +289,7 @@ fn float_binary_as<const FLUSH: bool, const SATURATE: bool>(
     i: &Instruction,
     f: impl Fn(u32, u32) -> u32,
 ) {
-    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    operands!(lanes, i; a = float_at 0, b = float_at 1);
     let result =
         row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]))));
     lanes.write(i.destination, 0, &result);
@@ -296,8 +301,7 @@ fn float_ternary_as<const FLUSH: bool, const SATURATE: bool>(
     i: &Instruction,
     f: impl Fn(u32, u32, u32) -> u32,
 ) {
-    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
-    let c = lanes.float(i.sources[2]);
+    operands!(lanes, i; a = float_at 0, b = float_at 1, c = float_at 2);
     let result = row_of(|n| {
         let (x, y) = (enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]));
         finish::<FLUSH, SATURATE>(f(x, y, enter::<FLUSH>(c.0[n])))
@@ -326,23 +330,22 @@ pub fn float_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32
 /// One double in, one out.
 #[inline(always)]
 pub fn double_unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
-    let a = lanes.float64(i.sources[0]);
-    lanes.write64(i.destination, &longs_of(|n| f(a[n])));
+    operands64!(lanes, i; a = float64_at 0);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n))));
 }
 
 /// Two doubles in, one out.
 #[inline(always)]
 pub fn double_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n])));
+    operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n))));
 }
 
 /// Three doubles in, one out.
 #[inline(always)]
 pub fn double_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    let c = lanes.float64(i.sources[2]);
-    lanes.write64(i.destination, &longs_of(|n| f(a[n], b[n], c[n])));
+    operands64!(lanes, i; a = float64_at 0, b = float64_at 1, c = float64_at 2);
+    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n), c.at(n))));
 }
 
 /// Lanes where `comparison` holds between two rows of ordered values.

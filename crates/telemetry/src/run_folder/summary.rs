@@ -25,6 +25,9 @@ pub struct Summary {
     /// One number for every statistic, kernel record and page ever written. Equal digests mean
     /// equal runs.
     pub digest: Option<String>,
+    /// What the memory of the device held, when it was freed and at the end: equal for two front ends
+    /// that compute the same.
+    pub memory_digest: Option<String>,
     /// Whether the same calls give the same digest.
     pub reproducible: bool,
     /// Calls that the program wanted and that are lacking.
@@ -81,6 +84,9 @@ pub struct HostSpeed {
     pub seconds: f64,
     /// Wall time inside calls that reached the simulator, in seconds.
     pub simulating_seconds: f64,
+    /// Processor time inside those calls, of all threads, in seconds: what other programs on the host
+    /// hardly change.
+    pub processor_seconds: Option<f64>,
     /// From the start to the first answer to a CUDA call, in seconds.
     pub first_answer_seconds: Option<f64>,
     /// Warp instructions per second while simulating.

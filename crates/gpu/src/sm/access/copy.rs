@@ -4,7 +4,7 @@ use lockstep_isa::memory::{MemoryOperation, Space, misaligned};
 use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
-use super::{Done, Traffic, access_bytes, describe, illegal};
+use super::{Traffic, access_bytes, describe, illegal};
 use crate::fault::FaultKind;
 use crate::memory::SECTOR;
 use crate::sm::coalesce::coalesce;
@@ -18,7 +18,7 @@ pub(super) fn copy_to_shared(
     execute: Mask,
     copied: Mask,
     addresses: &[u64; LANES],
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
     let mut sizes: [u32; LANES] = match operation.values[1] {
         Operand::None => [bytes; LANES],
@@ -55,10 +55,8 @@ pub(super) fn copy_to_shared(
             .iter()
             .any(|s| site.port.in_flight.holds(*s))
     {
-        return Ok(Done {
-            order_first: true,
-            ..Done::NOTHING
-        });
+        site.port.done.order_first = true;
+        return Ok(());
     }
     site.block.counters.global_sectors += found.count as u64;
     site.port.read_sectors(&found);
@@ -78,8 +76,6 @@ pub(super) fn copy_to_shared(
         }
         target[size..].fill(0);
     }
-    Ok(Done {
-        traffic: Traffic::Global { write: false },
-        ..Done::NOTHING
-    })
+    site.port.done.traffic = Traffic::Global { write: false };
+    Ok(())
 }

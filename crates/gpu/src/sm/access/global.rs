@@ -6,7 +6,7 @@ use lockstep_isa::{Mask, Row};
 
 use super::strong::leave;
 use super::values::{deliver, emit, word_of};
-use super::{Done, Traffic, access_bytes, illegal, is_strong};
+use super::{Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
 use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::port::{NOBODY, Port};
@@ -17,7 +17,7 @@ pub(super) fn global(
     operation: &MemoryOperation,
     execute: Mask,
     addresses: &[u64; LANES],
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
     if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
         return Err(illegal(
@@ -72,14 +72,13 @@ pub(super) fn global(
         }
         found.count = kept;
     }
-    Ok(Done {
-        traffic: Traffic::Global {
-            write: operation.action == Action::Store,
-        },
-        transaction,
-        strong_lines,
-        order_first: false,
-    })
+    let done = &mut site.port.done;
+    done.traffic = Traffic::Global {
+        write: operation.action == Action::Store,
+    };
+    done.transaction = transaction;
+    done.strong_lines = strong_lines;
+    Ok(())
 }
 
 /// How many lines the sectors of a mask lie in.

@@ -6,7 +6,7 @@ use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
 
 use super::values::{deliver, emit, give_old, modify, operand_of};
-use super::{Done, Traffic, access_bytes, illegal};
+use super::{Traffic, access_bytes, illegal};
 use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::site::{Problem, Site};
 
@@ -39,7 +39,7 @@ pub(super) fn local(
     operation: &MemoryOperation,
     execute: Mask,
     addresses: &[u64; LANES],
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
     if let Some(lane) =
         lanes_of(execute).find(|lane| !site.warp.local.holds(addresses[*lane], bytes))
@@ -97,10 +97,8 @@ pub(super) fn local(
     } else {
         site.block.counters.global_sectors += 4;
     }
-    Ok(Done {
-        traffic: Traffic::Local {
-            write: operation.action == Action::Store,
-        },
-        ..Done::NOTHING
-    })
+    site.port.done.traffic = Traffic::Local {
+        write: operation.action == Action::Store,
+    };
+    Ok(())
 }

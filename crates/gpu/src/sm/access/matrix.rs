@@ -5,7 +5,7 @@ use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
 
 use super::banks::bank_passes;
-use super::{Done, Traffic, describe, illegal};
+use super::{Traffic, describe, illegal};
 use crate::fault::FaultKind;
 use crate::sm::site::{Problem, Site};
 
@@ -52,7 +52,7 @@ pub(super) fn load_matrix(
     addresses: &[u64; LANES],
     matrices: u8,
     transpose: bool,
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     for matrix in 0..usize::from(matrices.min(4)) {
         let mut rows = [[0u16; 8]; 8];
         for (row, halves) in rows.iter_mut().enumerate() {
@@ -78,7 +78,8 @@ pub(super) fn load_matrix(
                 u32::from(low) | u32::from(high) << 16;
         }
     }
-    Ok(matrix_done(site, matrices, addresses))
+    matrix_done(site, matrices, addresses);
+    Ok(())
 }
 
 pub(super) fn store_matrix(
@@ -88,7 +89,7 @@ pub(super) fn store_matrix(
     addresses: &[u64; LANES],
     matrices: u8,
     transpose: bool,
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     for matrix in 0..usize::from(matrices.min(4)) {
         for lane in lanes_of(execute) {
             let word = site.port.values[matrix].0[lane];
@@ -103,10 +104,11 @@ pub(super) fn store_matrix(
             }
         }
     }
-    Ok(matrix_done(site, matrices, addresses))
+    matrix_done(site, matrices, addresses);
+    Ok(())
 }
 
-fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) -> Done {
+fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) {
     // Eight lanes name the rows of a matrix, 16 bytes each.
     let named = FULL >> (LANES as u32 - 8 * u32::from(matrices.clamp(1, 4)));
     let passes = if site.timed {
@@ -115,12 +117,9 @@ fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) 
         1
     };
     site.block.counters.shared_accesses += 1;
-    Done {
-        traffic: Traffic::Shared {
-            passes,
-            conflicts: 0,
-            atomic: false,
-        },
-        ..Done::NOTHING
-    }
+    site.port.done.traffic = Traffic::Shared {
+        passes,
+        conflicts: 0,
+        atomic: false,
+    };
 }

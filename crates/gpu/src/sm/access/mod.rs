@@ -57,7 +57,8 @@ pub enum Traffic {
     },
 }
 
-/// How an access went.
+/// How an access went. It lies in [`Port::done`](super::port::Port::done) and is read there: handed from
+/// function to function, each copy would wait until the words just written have reached the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// What it touched weakly.
@@ -71,7 +72,8 @@ pub struct Done {
 }
 
 impl Done {
-    const NOTHING: Self = Self {
+    /// An access of no lane.
+    pub const NOTHING: Self = Self {
         traffic: Traffic::None,
         transaction: NOBODY,
         strong_lines: 0,
@@ -99,11 +101,12 @@ pub fn memory(
     site: &mut Site<'_, '_>,
     instruction: &Instruction,
     operation: &MemoryOperation,
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
+    site.port.done = Done::NOTHING;
     let lanes = site.warp.lanes(site.context, instruction);
     let execute = lanes.execute;
     if execute == 0 || matches!(operation.action, Action::Prefetch | Action::CacheControl) {
-        return Ok(Done::NOTHING);
+        return Ok(());
     }
     let addresses = operation.address.evaluate(&lanes);
     let copied = lanes.predicate(instruction.predicates[0]);
@@ -143,7 +146,10 @@ pub fn memory(
         Space::Global => global::global(site, operation, execute, &addresses),
         Space::Shared => shared::shared(site, operation, execute, &addresses),
         Space::Local => local::local(site, operation, execute, &addresses),
-        Space::Constant { bank } => Ok(constant(site, operation, execute, &addresses, bank)),
+        Space::Constant { bank } => {
+            constant(site, operation, execute, &addresses, bank);
+            Ok(())
+        }
         Space::Generic => generic(site, operation, execute, &addresses),
     }
 }
@@ -207,7 +213,7 @@ fn generic(
     operation: &MemoryOperation,
     execute: Mask,
     addresses: &[u64; LANES],
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     let mut offsets = *addresses;
     let (mut in_shared, mut in_local) = (0, 0);
     for lane in lanes_of(execute) {
@@ -220,17 +226,17 @@ fn generic(
         }
     }
     let in_global = execute & !in_shared & !in_local;
-    let mut done = Done::NOTHING;
+    // The last one says what it cost.
     if in_shared != 0 {
-        done = shared::shared(site, operation, in_shared, &offsets)?;
+        shared::shared(site, operation, in_shared, &offsets)?;
     }
     if in_local != 0 {
-        done = local::local(site, operation, in_local, &offsets)?;
+        local::local(site, operation, in_local, &offsets)?;
     }
     if in_global != 0 {
-        done = global::global(site, operation, in_global, &offsets)?;
+        global::global(site, operation, in_global, &offsets)?;
     }
-    Ok(done)
+    Ok(())
 }
 
 fn constant(
@@ -239,7 +245,7 @@ fn constant(
     execute: Mask,
     addresses: &[u64; LANES],
     bank: u8,
-) -> Done {
+) {
     let banks = site.context.banks();
     deliver(
         &mut site.warp.registers,
@@ -248,8 +254,5 @@ fn constant(
         addresses,
         |_, address| banks.word(bank, u32::try_from(address).unwrap_or(!3)),
     );
-    Done {
-        traffic: Traffic::Constant,
-        ..Done::NOTHING
-    }
+    site.port.done.traffic = Traffic::Constant;
 }

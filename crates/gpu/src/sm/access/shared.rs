@@ -6,8 +6,8 @@ use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
 
 use super::banks::{bank_passes, same_word};
-use super::values::{deliver, emit, give_old, modify, operand_of, word_of};
-use super::{Done, Traffic, access_bytes, illegal};
+use super::values::{deliver, emit, give_old, modify, operand_of};
+use super::{Traffic, access_bytes, illegal};
 use crate::sm::site::{Problem, Site};
 
 pub(super) fn shared(
@@ -15,19 +15,15 @@ pub(super) fn shared(
     operation: &MemoryOperation,
     execute: Mask,
     addresses: &[u64; LANES],
-) -> Result<Done, Problem> {
+) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
     let limit = site.block.shared.len() as u64;
-    // One comparison for the warp; who is outside is found only if somebody is.
-    let mut high = 0;
-    for (lane, address) in addresses.iter().enumerate() {
-        high = high.max(if execute >> lane & 1 != 0 {
-            *address
-        } else {
-            0
-        });
-    }
-    if high.saturating_add(u64::from(bytes)) > limit {
+    // One comparison for the warp: no address is above all of them joined. The highest is found only
+    // if that is too high, who is outside only if somebody is.
+    let within = |high: u64| high.saturating_add(u64::from(bytes)) <= limit;
+    let joined = addresses.iter().fold(0, |joined, address| joined | address);
+    let highest = || lanes_of(execute).map(|lane| addresses[lane]).max();
+    if !within(joined) && !highest().is_none_or(within) {
         let outside = |lane: &usize| addresses[*lane].saturating_add(u64::from(bytes)) > limit;
         let lane = lanes_of(execute).find(outside).unwrap_or(0);
         return Err(illegal(
@@ -42,13 +38,20 @@ pub(super) fn shared(
     let mut is_atomic = false;
     let mut conflicts = 0;
     match operation.action {
-        Action::Load => deliver(
-            &mut site.warp.registers,
-            operation,
-            execute,
-            addresses,
-            |_, address| word_of(memory, address),
-        ),
+        Action::Load => {
+            // Addresses are aligned, so that one comparison a word is enough.
+            let (words, _) = memory.as_chunks::<4>();
+            deliver(
+                &mut site.warp.registers,
+                operation,
+                execute,
+                addresses,
+                |_, address| match words.get((address / 4) as usize) {
+                    Some(word) => u32::from_le_bytes(*word),
+                    None => 0,
+                },
+            );
+        }
         Action::Store => emit(
             &site.port.values,
             operation,
@@ -89,16 +92,14 @@ pub(super) fn shared(
         _ => {}
     }
     site.block.counters.shared_accesses += 1;
-    Ok(Done {
-        traffic: Traffic::Shared {
-            passes: if site.timed {
-                bank_passes(addresses, execute, bytes)
-            } else {
-                1
-            },
-            conflicts,
-            atomic: is_atomic,
+    site.port.done.traffic = Traffic::Shared {
+        passes: if site.timed {
+            bank_passes(addresses, execute, bytes)
+        } else {
+            1
         },
-        ..Done::NOTHING
-    })
+        conflicts,
+        atomic: is_atomic,
+    };
+    Ok(())
 }

@@ -75,7 +75,7 @@ pub(super) fn leave(
         site.block.counters.strong_accesses += 1;
         let mut request = site.port.request(action, found.sectors[index], transaction);
         fill(&mut request, site.port, operation, lanes, addresses, index);
-        site.port.send_strong(request, site.now, site.outbox);
+        site.port.send_strong(request, *site.now, site.outbox);
     }
     if answers {
         site.port.transactions.expect(transaction, sent);

@@ -12,7 +12,7 @@ use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
-use crate::sm::access::{Done, Traffic};
+use crate::sm::access::Traffic;
 use crate::sm::execute::Effect;
 use crate::sm::port::{NOBODY, Now};
 use crate::sm::{Issue, Sm};
@@ -193,9 +193,7 @@ impl Sm {
             self.count_stalls(slot, sub_core, block, shared, now);
         }
         let cost = match effect {
-            Effect::Memory(done) => {
-                self.access_cost(slot, sub_core, pc, block, step, done, now, outbox)
-            }
+            Effect::Memory => self.access_cost(slot, sub_core, pc, block, step, now, outbox),
             _ => self.compute_cost(sub_core, step, launch, now),
         };
         let taken = self.warps[usize::from(slot)].convergence.pc() != pc.wrapping_add(1);
@@ -295,11 +293,11 @@ impl Sm {
         pc: u32,
         block: usize,
         step: &Step,
-        done: Done,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
     ) -> Cost {
         let parameters = &*self.parameters;
+        let done = self.port.done;
         let lines = match done.traffic {
             Traffic::Global { .. } | Traffic::Local { .. } => {
                 Some(LineSet::of(self.port.found.sectors()))

@@ -4,12 +4,16 @@ use crate::{
     instruction::Instruction,
     lanes::Lanes,
     operand::Halves,
+    operands,
     row::Row,
     semantics::{
         Modifiers,
         convert::{self, Integer},
         float16::{self, Kind},
-        float32, transcendental,
+        float32,
+        rows::{float_unary, row_of, unary, widen},
+        soft::Rounding,
+        transcendental,
     },
 };
 
@@ -23,6 +27,7 @@ pub const FUNCTION: u32 = Modifiers::FREE;
 pub const PAIR: u64 = 1 << (Modifiers::FREE + 8);
 /// Bytes or halves of the source: `.B0` to `.B3`, `.H0`, `.H1` as a shift in bits.
 pub const SHIFT: u32 = Modifiers::FREE + 9;
+const SHIFTED: u64 = 31 << SHIFT;
 /// The result is rounded to an integer but stays a float.
 pub const WHOLE: u64 = 1 << (Modifiers::FREE + 14);
 
@@ -104,9 +109,31 @@ impl Format {
 }
 
 /// `F2F`, `F2I`, `I2F`, `I2FP`, `FRND`: any format to any other, the modifiers say which.
+#[inline(always)]
 pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
+    use Format::{F32, F64, S32, U32};
+    use Rounding::{Nearest, Zero};
+    let plain = i.modifiers & (Modifiers::FLUSH | Modifiers::SATURATE | WHOLE | SHIFTED) == 0;
     let from = Format::from_bits(i.modifiers, FROM);
     let to = Format::from_bits(i.modifiers, TO);
+    match (from, to, Modifiers(i.modifiers).rounding()) {
+        // What programs are full of, as the host's own conversions; they clamp and treat NaN alike.
+        (S32, F32, Nearest) if plain => unary(lanes, i, |a| (a as i32 as f32).to_bits()),
+        (U32, F32, Nearest) if plain => unary(lanes, i, |a| (a as f32).to_bits()),
+        (F32, S32, Zero) if plain => {
+            float_unary(lanes, i, |a| f32::from_bits(a) as i32 as u32);
+        }
+        (F32, U32, Zero) if plain => float_unary(lanes, i, |a| f32::from_bits(a) as u32),
+        (S32, F64, Nearest) if plain => {
+            widen(lanes, i, |a| f64::from(a as i32).to_bits());
+        }
+        (U32, F64, Nearest) if plain => widen(lanes, i, |a| f64::from(a).to_bits()),
+        _ => any(lanes, i, from, to),
+    }
+}
+
+#[inline(never)]
+fn any(lanes: &mut Lanes<'_>, i: &Instruction, from: Format, to: Format) {
     let shift = (i.modifiers >> SHIFT & 31) as u32;
     let source = i.sources[0];
     let values: [u64; 32] = match from {
@@ -200,21 +227,31 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
 }
 
 /// `F2FP`: two FP32 values into a pair, the first into the high half.
+#[inline(always)]
 pub fn pack_pair(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let kind = match Format::from_bits(i.modifiers, TO) {
-        Format::Bf16 => Kind::Brain,
-        _ => Kind::Half,
-    };
-    let (high, low) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    let brain = Format::from_bits(i.modifiers, TO) == Format::Bf16;
     let relu = modifiers.has(Modifiers::RELU);
-    let row = Row(std::array::from_fn(|n| {
-        let half = |word: u32| {
-            let value = kind.narrow_rounded(word, modifiers.rounding());
-            if relu { kind.relu(value) } else { value }
-        };
-        float16::pack([half(low.0[n]), half(high.0[n])])
-    }));
+    let rounding = modifiers.rounding();
+    operands!(lanes, i; high = float_at 0, low = float_at 1);
+    let row = if rounding == Rounding::Nearest && !relu {
+        let pair =
+            |n: usize, kind: Kind| float16::pack([kind.narrow(low.0[n]), kind.narrow(high.0[n])]);
+        if brain {
+            row_of(|n| pair(n, Kind::Brain))
+        } else {
+            row_of(|n| pair(n, Kind::Half))
+        }
+    } else {
+        let kind = if brain { Kind::Brain } else { Kind::Half };
+        row_of(|n| {
+            let half = |word: u32| {
+                let value = kind.narrow_rounded(word, rounding);
+                if relu { kind.relu(value) } else { value }
+            };
+            float16::pack([half(low.0[n]), half(high.0[n])])
+        })
+    };
     lanes.write(i.destination, 0, &row);
 }
 
@@ -245,19 +282,84 @@ pub enum Function {
 }
 
 /// `MUFU`.
+#[inline(always)]
 pub fn transcendental(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let function: fn(u32) -> u32 = match i.modifiers >> FUNCTION & 15 {
-        0 => transcendental::cosine_of_turns,
-        1 => transcendental::sine_of_turns,
-        2 => transcendental::exponential,
-        3 => transcendental::logarithm,
-        4 => transcendental::reciprocal,
-        5 => transcendental::reciprocal_square_root,
-        6 => transcendental::reciprocal_high,
-        7 => transcendental::reciprocal_square_root_high,
-        8 => transcendental::square_root,
-        _ => transcendental::hyperbolic_tangent,
+    match i.modifiers >> FUNCTION & 15 {
+        0 => function(lanes, i, transcendental::cosine_of_turns),
+        1 => function(lanes, i, transcendental::sine_of_turns),
+        2 => function(lanes, i, transcendental::exponential),
+        3 => function(lanes, i, transcendental::logarithm),
+        4 => function(lanes, i, transcendental::reciprocal),
+        5 => function(lanes, i, transcendental::reciprocal_square_root),
+        6 => function(lanes, i, transcendental::reciprocal_high),
+        7 => function(lanes, i, transcendental::reciprocal_square_root_high),
+        8 => function(lanes, i, transcendental::square_root),
+        _ => function(lanes, i, transcendental::hyperbolic_tangent),
+    }
+}
+
+#[inline(always)]
+fn function(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
+    operands!(lanes, i; a = float_at 0);
+    let row = row_of(|n| f(a.0[n]));
+    lanes.write(i.destination, 0, &row);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Convergence, Mask, Operand,
+        instruction::{Operation, Shape},
+        lanes::{ConstantBanks, Identity},
+        meaning,
     };
-    let a = lanes.float(i.sources[0]);
-    lanes.write(i.destination, 0, &Row(a.0.map(function)));
+    use proptest::prelude::*;
+
+    /// What lane 0 gets for `value`, by a whole instruction.
+    fn run(value: u32, from: Format, to: Format, rounding: Rounding) -> u64 {
+        let compute = meaning!(convert).choose();
+        let mut i = Instruction::new(Operation::Compute(compute), Shape::default());
+        i.modifiers =
+            (from as u64) << FROM | (to as u64) << TO | Modifiers::rounding_bits(rounding);
+        i.sources[0] = Operand::Register(0).into();
+        i.destination = Some(2);
+        let mut registers = vec![Row::splat(value), Row::ZERO, Row::ZERO, Row::ZERO];
+        let mut lanes = Lanes {
+            registers: &mut registers,
+            predicates: &mut [],
+            convergence: &mut Convergence::new(Mask::MAX, 0, 0, true),
+            constants: &ConstantBanks::default(),
+            identity: &Identity::default(),
+            active: Mask::MAX,
+            execute: Mask::MAX,
+        };
+        compute(&mut lanes, &i);
+        u64::from(registers[2].0[0]) | u64::from(registers[3].0[0]) << 32
+    }
+
+    proptest! {
+        #[test]
+        fn conversions_with_their_own_loop_agree_with_the_general_one(value: u32) {
+            use Format::{F32, F64, S32, U32};
+            let special = [0, 1 << 31, 0x7fc0_0000, 0xffc0_0000, 0x7f80_0000, 0xff80_0000, 0x4f00_0000, 0xcf00_0001];
+            for value in special.into_iter().chain([value]) {
+                for (from, to, rounding) in [
+                    (S32, F32, Rounding::Nearest),
+                    (U32, F32, Rounding::Nearest),
+                    (F32, S32, Rounding::Zero),
+                    (F32, U32, Rounding::Zero),
+                    (S32, F64, Rounding::Nearest),
+                    (U32, F64, Rounding::Nearest),
+                ] {
+                    let modifiers = Modifiers(Modifiers::rounding_bits(rounding));
+                    let mut expected = one(u64::from(value), from, to, modifiers);
+                    if !to.is_wide() {
+                        expected &= 0xffff_ffff;
+                    }
+                    prop_assert_eq!(run(value, from, to, rounding), expected, "{:?} {:?} {:#x}", from, to, value);
+                }
+            }
+        }
+    }
 }

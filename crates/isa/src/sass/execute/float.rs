@@ -4,13 +4,17 @@ use super::integer::store_comparison;
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
-    operand::{Halves, Source},
-    row::{LANES, Row},
+    operand::{Halves, Operand, Source},
+    operands, operands64,
+    row::{FULL, Row},
     semantics::{
         Modifiers, float16,
         float16::Kind,
         float32, float64,
-        rows::{compare_rows, float_binary, float_ternary, mask_of},
+        rows::{
+            compare_rows, double_binary, double_ternary, float_binary, float_ternary, longs_of,
+            mask_of, row_of,
+        },
         soft::Rounding,
     },
 };
@@ -69,9 +73,21 @@ pub fn fused_host(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
     let smaller = lanes.predicate(i.predicates[0]);
-    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    operands!(lanes, i; a = float_at 0, b = float_at 1);
     let nan = modifiers.has(Modifiers::NAN);
-    let result = Row(std::array::from_fn(|n| {
+    if !modifiers.flush()
+        && !modifiers.has(Modifiers::XOR_SIGN)
+        && (smaller == 0 || smaller == FULL)
+    {
+        // One question for all lanes, as compilers write it.
+        let result = if smaller == FULL {
+            row_of(|n| float32::min(a.0[n], b.0[n], nan))
+        } else {
+            row_of(|n| float32::max(a.0[n], b.0[n], nan))
+        };
+        return lanes.write(i.destination, 0, &result);
+    }
+    let result = row_of(|n| {
         let flush = |x| {
             if modifiers.flush() {
                 float32::flush(x)
@@ -95,7 +111,7 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         } else {
             value
         }
-    }));
+    });
     lanes.write(i.destination, 0, &result);
 }
 
@@ -109,10 +125,13 @@ pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn comparison(lanes: &Lanes<'_>, i: &Instruction) -> u32 {
     let modifiers = Modifiers(i.modifiers);
-    let (mut a, mut b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    operands!(lanes, i; a = float_at 0, b = float_at 1);
     if modifiers.flush() {
-        a = Row(a.0.map(float32::flush));
-        b = Row(b.0.map(float32::flush));
+        return compare_rows(
+            modifiers.comparison(),
+            |n| f32::from_bits(float32::flush(a.0[n])),
+            |n| f32::from_bits(float32::flush(b.0[n])),
+        );
     }
     compare_rows(
         modifiers.comparison(),
@@ -134,9 +153,7 @@ pub fn set(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         u32::MAX
     };
-    let row = Row(std::array::from_fn(|n| {
-        (joined >> n & 1).wrapping_neg() & yes
-    }));
+    let row = row_of(|n| (joined >> n & 1).wrapping_neg() & yes);
     lanes.write(i.destination, 0, &row);
 }
 
@@ -144,7 +161,7 @@ pub fn set(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// is near the ends of the exponent range, or not a number.
 #[inline(always)]
 pub fn check_divide(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
+    operands!(lanes, i; a = float_at 0, b = float_at 1);
     let exponent = |word: u32| (word >> 23 & 0xff) as i32;
     let slow = mask_of(|n| {
         let (x, y) = (exponent(a.0[n]), exponent(b.0[n]));
@@ -162,27 +179,19 @@ pub fn check_divide(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `DADD`.
 #[inline(always)]
 pub fn double_add(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let rounding = Modifiers(i.modifiers).rounding();
-    double_two(lanes, i, |a, b| match rounding {
-        Rounding::Nearest => float64::add(a, b),
-        _ => float64::add_rounded(a, b, rounding),
-    });
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => double_binary(lanes, i, float64::add),
+        rounding => double_binary(lanes, i, |a, b| float64::add_rounded(a, b, rounding)),
+    }
 }
 
 /// `DMUL`.
 #[inline(always)]
 pub fn double_multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let rounding = Modifiers(i.modifiers).rounding();
-    double_two(lanes, i, |a, b| match rounding {
-        Rounding::Nearest => float64::mul(a, b),
-        _ => float64::mul_rounded(a, b, rounding),
-    });
-}
-
-#[inline(always)]
-fn double_two(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    lanes.write64(i.destination, &std::array::from_fn(|n| f(a[n], b[n])));
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => double_binary(lanes, i, float64::mul),
+        rounding => double_binary(lanes, i, |a, b| float64::mul_rounded(a, b, rounding)),
+    }
 }
 
 /// `DFMA` for any host.
@@ -199,33 +208,29 @@ pub fn double_fused_host(lanes: &mut Lanes<'_>, i: &Instruction) {
 
 #[inline(always)]
 fn double_three(lanes: &mut Lanes<'_>, i: &Instruction, nearest: impl Fn(u64, u64, u64) -> u64) {
-    let rounding = Modifiers(i.modifiers).rounding();
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    let c = lanes.float64(i.sources[2]);
-    let values = match rounding {
-        Rounding::Nearest => std::array::from_fn(|n| nearest(a[n], b[n], c[n])),
-        _ => std::array::from_fn(|n| float64::fma_rounded(a[n], b[n], c[n], rounding)),
-    };
-    lanes.write64(i.destination, &values);
+    match Modifiers(i.modifiers).rounding() {
+        Rounding::Nearest => double_ternary(lanes, i, nearest),
+        rounding => double_ternary(lanes, i, |a, b, c| float64::fma_rounded(a, b, c, rounding)),
+    }
 }
 
 /// `DSETP`. `MIN` and `MAX` say whether the first operand is the one to take, and in the second
 /// destination whether neither is a number.
 #[inline(always)]
 pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
+    operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
     let modifiers = Modifiers(i.modifiers);
     if modifiers.has(SMALLER) || modifiers.has(LARGER) {
         let not_a_number = |bits: u64| f64::from_bits(bits).is_nan();
         let first = mask_of(|n| {
             let best = if modifiers.has(SMALLER) {
-                float64::min(a[n], b[n])
+                float64::min(a.at(n), b.at(n))
             } else {
-                float64::max(a[n], b[n])
+                float64::max(a.at(n), b.at(n))
             };
-            best == a[n] && !not_a_number(a[n])
+            best == a.at(n) && !not_a_number(a.at(n))
         });
-        let neither = mask_of(|n| not_a_number(a[n]) && not_a_number(b[n]));
+        let neither = mask_of(|n| not_a_number(a.at(n)) && not_a_number(b.at(n)));
         let boolean = modifiers.boolean();
         let other = lanes.predicate(i.predicates[0]);
         lanes.set_predicate(i.predicate_destinations[0], boolean.join(first, other));
@@ -235,8 +240,8 @@ pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     let comparison = modifiers.comparison();
     let holds = compare_rows(
         comparison,
-        |n| f64::from_bits(a[n]),
-        |n| f64::from_bits(b[n]),
+        |n| f64::from_bits(a.at(n)),
+        |n| f64::from_bits(b.at(n)),
     );
     store_comparison(lanes, i, holds);
 }
@@ -245,12 +250,12 @@ pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn double_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let smaller = lanes.predicate(i.predicates[0]);
-    let (a, b) = (lanes.float64(i.sources[0]), lanes.float64(i.sources[1]));
-    let values = std::array::from_fn(|n| {
+    operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
+    let values = longs_of(|n| {
         if smaller >> n & 1 == 1 {
-            float64::min(a[n], b[n])
+            float64::min(a.at(n), b.at(n))
         } else {
-            float64::max(a[n], b[n])
+            float64::max(a.at(n), b.at(n))
         }
     });
     lanes.write64(i.destination, &values);
@@ -302,18 +307,17 @@ fn pairwise(
     for (row, source) in rows.iter_mut().zip(&i.sources).take(count) {
         *row = packed(lanes, *source, kind);
     }
-    let flush = |half: u16| {
-        if modifiers.flush() && kind == Kind::Half && half & 0x7c00 == 0 {
-            half & 0x8000
-        } else {
-            half
-        }
-    };
-    let mut result = Row::ZERO;
-    for n in 0..LANES {
-        let words = rows.map(|row| float16::unpack(row.0[n]));
-        let halves = [0, 1].map(|h| {
-            let value = flush(f(kind, words.map(|word| flush(word[h]))));
+    let plain = !modifiers.flush() && !modifiers.saturate() && !modifiers.has(Modifiers::RELU);
+    let result = if !plain {
+        let enter = |half: u16| {
+            if modifiers.flush() && kind == Kind::Half && half & 0x7c00 == 0 {
+                half & 0x8000
+            } else {
+                half
+            }
+        };
+        let finish = |half: u16| {
+            let value = enter(half);
             let value = if modifiers.saturate() {
                 kind.saturate(value)
             } else {
@@ -324,10 +328,31 @@ fn pairwise(
             } else {
                 value
             }
-        });
-        result.0[n] = float16::pack(halves);
-    }
+        };
+        row_of(|n| both_halves(&rows, n, |values| finish(f(kind, values.map(enter)))))
+    } else if !i
+        .sources
+        .iter()
+        .any(|source| matches!(source.operand, Operand::Register(_)))
+    {
+        // `HFMA2 R, -RZ, RZ, …`: a way to write a literal. One lane speaks for all.
+        Row::splat(both_halves(&rows, 0, |values| f(kind, values)))
+    } else if kind == Kind::Half {
+        // The format is known to the loop, and nothing is left to ask in it.
+        row_of(|n| both_halves(&rows, n, |values| f(Kind::Half, values)))
+    } else {
+        row_of(|n| both_halves(&rows, n, |values| f(Kind::Brain, values)))
+    };
     lanes.write(i.destination, 0, &result);
+}
+
+/// A function of the low halves of a lane, and of its high halves.
+#[inline(always)]
+fn both_halves(rows: &[Row; 3], n: usize, f: impl Fn([u16; 3]) -> u16) -> u32 {
+    let [a, b, c] = [rows[0].0[n], rows[1].0[n], rows[2].0[n]];
+    let low = f([a as u16, b as u16, c as u16]);
+    let high = f([(a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16]);
+    float16::pack([low, high])
 }
 
 /// `HADD2`.
@@ -347,10 +372,10 @@ fn half_to_single(lanes: &mut Lanes<'_>, i: &Instruction) {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
-    let row = Row(std::array::from_fn(|n| {
+    let row = row_of(|n| {
         let wide = |word: u32| kind.widen(float16::unpack(word)[0]);
         float32::add(wide(a.0[n]), wide(b.0[n]))
-    }));
+    });
     lanes.write(i.destination, 0, &row);
 }
 
@@ -377,7 +402,7 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
-    let row = Row(std::array::from_fn(|n| {
+    let row = row_of(|n| {
         let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
         float16::pack([0, 1].map(|h| {
             if smaller >> n & 1 == 1 {
@@ -386,7 +411,7 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
                 kind.max(x[h], y[h], nan)
             }
         }))
-    }));
+    });
     lanes.write(i.destination, 0, &row);
 }
 
@@ -419,9 +444,8 @@ pub fn half_set(lanes: &mut Lanes<'_>, i: &Instruction) {
         (true, Kind::Brain) => 0x3f80,
     };
     let joined = holds.map(|mask| modifiers.boolean().join(mask, other));
-    let row = Row(std::array::from_fn(|n| {
-        float16::pack([0, 1].map(|h| if joined[h] >> n & 1 == 1 { yes } else { 0 }))
-    }));
+    let row =
+        row_of(|n| float16::pack([0, 1].map(|h| if joined[h] >> n & 1 == 1 { yes } else { 0 })));
     lanes.write(i.destination, 0, &row);
 }
 

@@ -2,11 +2,13 @@
 
 use crate::{
     instruction::Instruction,
-    lanes::Lanes,
+    lanes::{Lanes, Room},
+    operand::{Operand, PredicateRegister},
+    operands, operands64,
     row::{LANES, Row},
     semantics::{
         Modifiers, integer, logic,
-        rows::{compare_rows, mask_of},
+        rows::{binary, compare_rows, longs_of, mask_of, row_of, ternary, ternary_wide},
     },
 };
 
@@ -29,13 +31,14 @@ pub const EXTENDED: u64 = 1 << (Modifiers::FREE + 6);
 /// completes the negation unless a carry chain brings it (`.X`).
 #[inline(always)]
 fn addend(lanes: &Lanes<'_>, i: &Instruction, index: usize, extended: bool) -> (Row, u64) {
-    let source = i.sources[index];
-    let mut row = lanes.raw(source.operand, 0);
-    let complement = source.negate || source.invert;
-    if complement {
-        row.0.iter_mut().for_each(|word| *word = !*word);
-    }
-    (row, u64::from(source.negate && !extended))
+    let source = &i.sources[index];
+    let mut room = Room::uninit();
+    let row = lanes.raw_at(source.operand, 0, &mut room);
+    let flip = u32::from(source.negate || source.invert).wrapping_neg();
+    (
+        row_of(|n| row.0[n] ^ flip),
+        u64::from(source.negate && !extended),
+    )
 }
 
 #[inline(always)]
@@ -43,9 +46,33 @@ fn bit(mask: u32, lane: usize) -> u64 {
     u64::from(mask >> lane & 1)
 }
 
+/// No carry comes in and nobody asks for one that goes out.
+#[inline(always)]
+fn without_carries(i: &Instruction) -> bool {
+    i.modifiers & Modifiers::CARRY_IN == 0
+        && i.predicate_destinations == [PredicateRegister::True; 2]
+}
+
+/// Writes where sums have this many carries, if anybody wants to know.
+#[inline(always)]
+fn set_carry(
+    lanes: &mut Lanes<'_>,
+    register: PredicateRegister,
+    sums: &[u64; LANES],
+    carries: u64,
+) {
+    if register != PredicateRegister::True {
+        lanes.set_predicate(register, mask_of(|n| sums[n] >> 32 >= carries));
+    }
+}
+
 /// `IADD3`: three words and two carries in, a word and two carries out.
 #[inline(always)]
 pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let [x, y, z, _] = &i.sources;
+    if without_carries(i) && !(x.invert | y.invert | z.invert) {
+        return ternary(lanes, i, |a, b, c| integer::add(integer::add(a, b), c));
+    }
     let extended = Modifiers(i.modifiers).has(Modifiers::CARRY_IN);
     let (a, a_one) = addend(lanes, i, 0, extended);
     let (b, b_one) = addend(lanes, i, 1, extended);
@@ -59,7 +86,7 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         (0, 0)
     };
-    let sums: [u64; LANES] = std::array::from_fn(|n| {
+    let sums = longs_of(|n| {
         u64::from(a.0[n])
             + u64::from(b.0[n])
             + u64::from(c.0[n])
@@ -67,62 +94,74 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
             + bit(first, n)
             + bit(second, n)
     });
-    lanes.write(i.destination, 0, &Row(sums.map(|sum| sum as u32)));
-    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| sums[n] >> 32 >= 1));
-    lanes.set_predicate(i.predicate_destinations[1], mask_of(|n| sums[n] >> 32 >= 2));
+    lanes.write(i.destination, 0, &row_of(|n| sums[n] as u32));
+    set_carry(lanes, i.predicate_destinations[0], &sums, 1);
+    set_carry(lanes, i.predicate_destinations[1], &sums, 2);
 }
 
 /// `LEA`: `(a << s) + b`, or the high word of `c:a << s` plus `b` with `.HI`.
 #[inline(always)]
 pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
+    let mut room = Room::uninit();
+    let shift = lanes.raw_at(i.sources[3].operand, 0, &mut room).0[0] & 31;
+    let [x, y, ..] = &i.sources;
+    let high_word = modifiers.has(HIGH);
+    if without_carries(i) && !(high_word | y.invert | x.negate | x.invert) {
+        return binary(lanes, i, |a, b| integer::add(a << shift, b));
+    }
     let extended = modifiers.has(Modifiers::CARRY_IN);
-    let shift = lanes.raw(i.sources[3].operand, 0).0[0] & 31;
-    let negate = i.sources[0].negate;
-    let low = lanes.raw(i.sources[0].operand, 0);
+    let flip = u32::from(x.negate).wrapping_neg();
+    let one = u64::from(x.negate && !extended);
     let (b, b_one) = addend(lanes, i, 1, extended);
-    let high = if modifiers.has(SIGN_EXTENDED) {
-        Row(low.0.map(|word| ((word as i32) >> 31) as u32))
-    } else {
-        lanes.raw(i.sources[2].operand, 0)
-    };
+    let mut rooms = [Room::uninit(); 2];
+    let [low_room, high_room] = &mut rooms;
+    let low = lanes.raw_at(i.sources[0].operand, 0, low_room);
     let carry = if extended {
         lanes.predicate(i.predicates[0])
     } else {
         0
     };
-    let sums: [u64; LANES] = std::array::from_fn(|n| {
-        let value = (u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift;
-        let word = if modifiers.has(HIGH) {
-            (value >> 32) as u32
+    let words = if modifiers.has(SIGN_EXTENDED) {
+        let extend = |n: usize| i64::from(low.0[n] as i32) << shift;
+        if high_word {
+            row_of(|n| (extend(n) >> 32) as u32)
         } else {
-            value as u32
-        };
-        let (word, one) = match (negate, extended) {
-            (false, _) => (word, 0),
-            (true, true) => (!word, 0),
-            (true, false) => (!word, 1),
-        };
-        u64::from(word) + one + u64::from(b.0[n]) + b_one + bit(carry, n)
+            row_of(|n| extend(n) as u32)
+        }
+    } else if high_word {
+        let high = lanes.raw_at(i.sources[2].operand, 0, high_room);
+        row_of(|n| ((u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift >> 32) as u32)
+    } else {
+        row_of(|n| low.0[n] << shift)
+    };
+    let sums = longs_of(|n| {
+        u64::from(words.0[n] ^ flip) + one + u64::from(b.0[n]) + b_one + bit(carry, n)
     });
-    lanes.write(i.destination, 0, &Row(sums.map(|sum| sum as u32)));
-    lanes.set_predicate(i.predicate_destinations[0], mask_of(|n| sums[n] >> 32 != 0));
+    lanes.write(i.destination, 0, &row_of(|n| sums[n] as u32));
+    set_carry(lanes, i.predicate_destinations[0], &sums, 1);
 }
 
 /// `IMAD`: low word of `a × b + c`, plus a carry with `.X`.
 #[inline(always)]
 pub fn multiply_add(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
-    let mut result = Row(std::array::from_fn(|n| {
-        integer::mad_low(a.0[n], b.0[n], c.0[n])
-    }));
-    if Modifiers(i.modifiers).has(Modifiers::CARRY_IN) {
-        let carry = lanes.predicate(i.predicates[0]);
-        for lane in 0..LANES {
-            result.0[lane] = result.0[lane].wrapping_add(carry >> lane & 1);
-        }
+    if i.sources[0].operand == Operand::None && !i.sources[0].invert && without_carries(i) {
+        // `IMAD.MOV`, which compilers use to spread moves over two pipes.
+        operands!(lanes, i; c = integer_at 2);
+        let row = *c;
+        return lanes.write(i.destination, 0, &row);
     }
+    if !Modifiers(i.modifiers).has(Modifiers::CARRY_IN) {
+        return ternary(lanes, i, integer::mad_low);
+    }
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
+    let carry = lanes.predicate(i.predicates[0]);
+    let result = row_of(|n| {
+        integer::add(
+            integer::mad_low(a.0[n], b.0[n], c.0[n]),
+            bit(carry, n) as u32,
+        )
+    });
     lanes.write(i.destination, 0, &result);
 }
 
@@ -130,25 +169,33 @@ pub fn multiply_add(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer64(i.sources[2]);
+    let signed = modifiers.has(Modifiers::SIGNED);
+    if without_carries(i) {
+        return if signed {
+            ternary_wide(lanes, i, integer::mad_wide_signed)
+        } else {
+            ternary_wide(lanes, i, integer::mad_wide)
+        };
+    }
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
+    operands64!(lanes, i; c = integer64_at 2);
     let carry = if modifiers.has(Modifiers::CARRY_IN) {
         lanes.predicate(i.predicates[0])
     } else {
         0
     };
-    let signed = modifiers.has(Modifiers::SIGNED);
     let mut overflow = 0;
-    let sums = std::array::from_fn(|n| {
+    let mut sums = [0; LANES];
+    for (n, sum) in sums.iter_mut().enumerate() {
         let product = if signed {
             integer::mul_wide_signed(a.0[n], b.0[n])
         } else {
             integer::mul_wide(a.0[n], b.0[n])
         };
-        let (sum, out) = integer::add64_with_carry(product, c[n], carry >> n & 1 == 1);
+        let out;
+        (*sum, out) = integer::add64_with_carry(product, c.at(n), carry >> n & 1 == 1);
         overflow |= u32::from(out) << n;
-        sum
-    });
+    }
     lanes.write64(i.destination, &sums);
     lanes.set_predicate(i.predicate_destinations[0], overflow);
 }
@@ -156,35 +203,35 @@ pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `IMAD.HI`: high word of `a × b + c`, where `c` is 64 bits wide.
 #[inline(always)]
 pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer64(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
+    operands64!(lanes, i; c = integer64_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
-    let mut overflow = 0;
-    let result = Row(std::array::from_fn(|n| {
-        let product = if signed {
-            integer::mul_wide_signed(a.0[n], b.0[n])
-        } else {
-            integer::mul_wide(a.0[n], b.0[n])
-        };
-        let (sum, out) = product.overflowing_add(c[n]);
-        overflow |= u32::from(out) << n;
-        (sum >> 32) as u32
-    }));
-    lanes.write(i.destination, 0, &result);
+    let products = if signed {
+        longs_of(|n| integer::mul_wide_signed(a.0[n], b.0[n]))
+    } else {
+        longs_of(|n| integer::mul_wide(a.0[n], b.0[n]))
+    };
+    let sums = longs_of(|n| products[n].wrapping_add(c.at(n)));
+    let overflow = if i.predicate_destinations[0] == PredicateRegister::True {
+        0
+    } else {
+        mask_of(|n| sums[n] < products[n])
+    };
+    lanes.write(i.destination, 0, &row_of(|n| (sums[n] >> 32) as u32));
     lanes.set_predicate(i.predicate_destinations[0], overflow);
 }
 
 /// `IABS`.
 #[inline(always)]
 pub fn absolute(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let a = lanes.integer(i.sources[0]);
-    lanes.write(i.destination, 0, &Row(a.0.map(integer::abs)));
+    operands!(lanes, i; a = integer_at 0);
+    lanes.write(i.destination, 0, &row_of(|n| integer::abs(a.0[n])));
 }
 
 /// `IMNMX`, `VIMNMX`: the smaller where `predicates[0]` holds, else the larger.
 #[inline(always)]
 pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let mut result = choose_by_order(lanes, i, &a, &b);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
         result
@@ -200,7 +247,7 @@ fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row 
     let smaller = lanes.predicate(i.predicates[0]);
     // Flipping the sign bits makes unsigned order of signed.
     let flip = u32::from(Modifiers(i.modifiers).has(Modifiers::SIGNED)) << 31;
-    Row(std::array::from_fn(|n| {
+    row_of(|n| {
         let (x, y) = (a.0[n] ^ flip, b.0[n] ^ flip);
         let wanted = if smaller >> n & 1 == 1 {
             x.min(y)
@@ -208,14 +255,13 @@ fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row 
             x.max(y)
         };
         wanted ^ flip
-    }))
+    })
 }
 
 /// `VIMNMX3`: the smallest of three where `predicates[0]` holds, else the largest.
 #[inline(always)]
 pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let first = choose_by_order(lanes, i, &a, &b);
     let result = choose_by_order(lanes, i, &first, &c);
     lanes.write(i.destination, 0, &result);
@@ -224,9 +270,8 @@ pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `VIADDMNMX`: `a + b`, then the smaller or larger of it and `c`.
 #[inline(always)]
 pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
-    let sum = Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n])));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
+    let sum = row_of(|n| integer::add(a.0[n], b.0[n]));
     let mut result = choose_by_order(lanes, i, &sum, &c);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
         result
@@ -240,37 +285,31 @@ pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `VIADD`: `a + b`.
 #[inline(always)]
 pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    lanes.write(
-        i.destination,
-        0,
-        &Row(std::array::from_fn(|n| integer::add(a.0[n], b.0[n]))),
-    );
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
+    lanes.write(i.destination, 0, &row_of(|n| integer::add(a.0[n], b.0[n])));
 }
 
 /// `VABSDIFF`: `|a - b| + c`.
 #[inline(always)]
 pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
-    let result = Row(std::array::from_fn(|n| {
+    let result = row_of(|n| {
         if signed {
             integer::sad_signed(a.0[n], b.0[n], c.0[n])
         } else {
             integer::sad(a.0[n], b.0[n], c.0[n])
         }
-    }));
+    });
     lanes.write(i.destination, 0, &result);
 }
 
 /// `VABSDIFF4`: sum of the differences of four bytes, plus `c` (`.ACC`).
 #[inline(always)]
 pub fn absolute_difference_bytes(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
-    let result = Row(std::array::from_fn(|n| {
+    let result = row_of(|n| {
         let (x, y) = (a.0[n].to_le_bytes(), b.0[n].to_le_bytes());
         (0..4).fold(c.0[n], |sum, k| {
             let difference = if signed {
@@ -280,7 +319,7 @@ pub fn absolute_difference_bytes(lanes: &mut Lanes<'_>, i: &Instruction) {
             };
             sum.wrapping_add(difference)
         })
-    }));
+    });
     lanes.write(i.destination, 0, &result);
 }
 
@@ -302,17 +341,14 @@ fn dot_product(
     i: &Instruction,
     product: impl Fn(u32, u32, u32, bool, bool, bool) -> u32,
 ) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let modifiers = Modifiers(i.modifiers);
     let (first, second) = (
         modifiers.has(Modifiers::SIGNED),
         modifiers.has(SECOND_SIGNED),
     );
     let high = modifiers.has(HIGH);
-    let result = Row(std::array::from_fn(|n| {
-        product(a.0[n], b.0[n], c.0[n], first, second, high)
-    }));
+    let result = row_of(|n| product(a.0[n], b.0[n], c.0[n], first, second, high));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -321,7 +357,7 @@ fn dot_product(
 #[inline(always)]
 pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let comparison = modifiers.comparison();
     let flip = u32::from(modifiers.has(Modifiers::SIGNED)) << 31;
     let mut holds = compare_rows(comparison, |n| a.0[n] ^ flip, |n| b.0[n] ^ flip);
@@ -350,31 +386,24 @@ pub fn store_comparison(lanes: &mut Lanes<'_>, i: &Instruction, holds: u32) {
 #[inline(always)]
 pub fn shift(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
-    let limit = if modifiers.has(WIDE) { 64 } else { 32 };
     let wrap = modifiers.has(Modifiers::WRAP);
     let signed = modifiers.has(Modifiers::SIGNED);
     let (right, high) = (modifiers.has(RIGHT), modifiers.has(HIGH));
-    let result = Row(std::array::from_fn(|n| {
-        let count = if wrap {
-            b.0[n] & (limit - 1)
-        } else {
-            b.0[n].min(limit)
-        };
-        let value = u64::from(c.0[n]) << 32 | u64::from(a.0[n]);
-        let shifted = match (right, signed) {
-            (false, _) => logic::shl64(value, count),
-            (true, false) => logic::shr64(value, count),
-            (true, true) => logic::shr64_signed(value, count),
-        };
-        if high {
-            (shifted >> 32) as u32
-        } else {
-            shifted as u32
-        }
-    }));
-    lanes.write(i.destination, 0, &result);
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
+    let limit = if modifiers.has(WIDE) { 64 } else { 32 };
+    let mask = if wrap { limit - 1 } else { u32::MAX };
+    let count = |n: usize| (b.0[n] & mask).min(limit);
+    let value = |n: usize| u64::from(c.0[n]) << 32 | u64::from(a.0[n]);
+    let row = match (right, high, signed) {
+        // One word alone decides, which is how compilers spell plain shifts.
+        (false, false, _) => row_of(|n| logic::shl(a.0[n], count(n))),
+        (true, true, false) => row_of(|n| logic::shr(c.0[n], count(n))),
+        (true, true, true) => row_of(|n| logic::shr_signed(c.0[n], count(n))),
+        (false, true, _) => row_of(|n| (logic::shl64(value(n), count(n)) >> 32) as u32),
+        (true, false, false) => row_of(|n| logic::shr64(value(n), count(n)) as u32),
+        (true, false, true) => row_of(|n| logic::shr64_signed(value(n), count(n)) as u32),
+    };
+    lanes.write(i.destination, 0, &row);
 }
 
 /// `FLO`: position of the highest bit that differs from the sign, all ones if there is none; the
@@ -382,16 +411,16 @@ pub fn shift(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let a = lanes.integer(i.sources[0]);
+    operands!(lanes, i; a = integer_at 0);
     let amount = modifiers.has(SHIFT_AMOUNT);
     let signed = modifiers.has(Modifiers::SIGNED);
-    let result = Row(a.0.map(|word| {
+    let result = row_of(|n| {
         if signed {
-            logic::find_leading_signed(word, amount)
+            logic::find_leading_signed(a.0[n], amount)
         } else {
-            logic::find_leading(word, amount)
+            logic::find_leading(a.0[n], amount)
         }
-    }));
+    });
     lanes.write(i.destination, 0, &result);
     lanes.set_predicate(
         i.predicate_destinations[0],
@@ -402,41 +431,39 @@ pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `POPC`.
 #[inline(always)]
 pub fn population(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let a = lanes.integer(i.sources[0]);
-    lanes.write(i.destination, 0, &Row(a.0.map(logic::popc)));
+    operands!(lanes, i; a = integer_at 0);
+    lanes.write(i.destination, 0, &row_of(|n| logic::popc(a.0[n])));
 }
 
 /// `BREV`.
 #[inline(always)]
 pub fn reverse_bits(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let a = lanes.integer(i.sources[0]);
-    lanes.write(i.destination, 0, &Row(a.0.map(logic::brev)));
+    operands!(lanes, i; a = integer_at 0);
+    lanes.write(i.destination, 0, &row_of(|n| logic::brev(a.0[n])));
 }
 
 /// `SGXT`: the low `b` bits extended.
 #[inline(always)]
 pub fn extend(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let wrap = modifiers.has(Modifiers::WRAP);
     let signed = modifiers.has(Modifiers::SIGNED);
-    let result = Row(std::array::from_fn(|n| {
+    let result = row_of(|n| {
         if signed {
             logic::extend_signed(a.0[n], b.0[n], wrap)
         } else {
             logic::extend(a.0[n], b.0[n], wrap)
         }
-    }));
+    });
     lanes.write(i.destination, 0, &result);
 }
 
 /// `BMSK`: ones from bit `a` for `b` bits.
 #[inline(always)]
 pub fn bit_mask(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let wrap = Modifiers(i.modifiers).has(Modifiers::WRAP);
-    let result = Row(std::array::from_fn(|n| {
-        logic::bit_mask(a.0[n], b.0[n], wrap)
-    }));
+    let result = row_of(|n| logic::bit_mask(a.0[n], b.0[n], wrap));
     lanes.write(i.destination, 0, &result);
 }

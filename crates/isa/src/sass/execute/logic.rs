@@ -3,8 +3,13 @@
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
+    operand::{Operand, PredicateRegister},
+    operands,
     row::{FULL, Row, lanes_of},
-    semantics::{Modifiers, logic, rows::mask_of},
+    semantics::{
+        Modifiers, logic,
+        rows::{mask_of, row_of},
+    },
 };
 
 /// Where `LOP3` and `PLOP3` keep their look-up tables, 8 bits each.
@@ -19,7 +24,8 @@ pub const PREDICATE_AND: u64 = 1 << (Modifiers::FREE + 8);
 /// `MOV`, and `R2UR` where all lanes agree.
 #[inline(always)]
 pub fn copy(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let row = lanes.integer(i.sources[0]);
+    operands!(lanes, i; source = integer_at 0);
+    let row = *source;
     lanes.write(i.destination, 0, &row);
 }
 
@@ -43,18 +49,18 @@ pub fn to_uniform(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `SEL`, `FSEL`: `a` where the predicate holds, else `b`. Float modifiers act on sign bits.
 #[inline(always)]
 pub fn select(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let mut row = b;
-    row.blend(&a, lanes.predicate(i.predicates[0]));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1);
+    let mut row = *b;
+    row.blend(a, lanes.predicate(i.predicates[0]));
     lanes.write(i.destination, 0, &row);
 }
 
 /// `FSEL`.
 #[inline(always)]
 pub fn select_float(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.float(i.sources[0]), lanes.float(i.sources[1]));
-    let mut row = b;
-    row.blend(&a, lanes.predicate(i.predicates[0]));
+    operands!(lanes, i; a = float_at 0, b = float_at 1);
+    let mut row = *b;
+    row.blend(a, lanes.predicate(i.predicates[0]));
     if Modifiers(i.modifiers).flush() {
         row.0
             .iter_mut()
@@ -66,13 +72,27 @@ pub fn select_float(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `LOP3.LUT`: any function of three words; the predicate says "not zero", joined with an input.
 #[inline(always)]
 pub fn lop3(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, b) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let c = lanes.integer(i.sources[2]);
-    let table = (i.modifiers >> TABLE) as u8;
-    let row = Row(std::array::from_fn(|n| {
-        logic::lop3(a.0[n], b.0[n], c.0[n], table)
-    }));
+    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
+    let row = match (i.modifiers >> TABLE) as u8 {
+        // What programs spell as one or two operators.
+        0xc0 => row_of(|n| a.0[n] & b.0[n]),
+        0xfc => row_of(|n| a.0[n] | b.0[n]),
+        0x3c => row_of(|n| a.0[n] ^ b.0[n]),
+        0x0c => row_of(|n| !a.0[n] & b.0[n]),
+        0x30 => row_of(|n| a.0[n] & !b.0[n]),
+        0x33 => row_of(|n| !b.0[n]),
+        0xfe => row_of(|n| a.0[n] | b.0[n] | c.0[n]),
+        0x80 => row_of(|n| a.0[n] & b.0[n] & c.0[n]),
+        0x96 => row_of(|n| a.0[n] ^ b.0[n] ^ c.0[n]),
+        0xf8 => row_of(|n| a.0[n] | (b.0[n] & c.0[n])),
+        0xea => row_of(|n| (a.0[n] & b.0[n]) | c.0[n]),
+        0xe2 => row_of(|n| (a.0[n] & b.0[n]) | (!b.0[n] & c.0[n])),
+        table => row_of(|n| logic::lop3(a.0[n], b.0[n], c.0[n], table)),
+    };
     lanes.write(i.destination, 0, &row);
+    if i.predicate_destinations[0] == PredicateRegister::True {
+        return;
+    }
     let other = lanes.predicate(i.predicates[0]);
     let some = mask_of(|n| row.0[n] != 0);
     let joined = if i.modifiers & PREDICATE_AND != 0 {
@@ -96,26 +116,33 @@ pub fn plop3(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `PRMT a, selector, b`.
 #[inline(always)]
 pub fn permute(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let (a, selector) = (lanes.integer(i.sources[0]), lanes.integer(i.sources[1]));
-    let b = lanes.integer(i.sources[2]);
-    let row = Row(std::array::from_fn(|n| {
-        logic::prmt(a.0[n], b.0[n], selector.0[n])
-    }));
+    operands!(lanes, i; a = integer_at 0, selector = integer_at 1, b = integer_at 2);
+    let row = match i.sources[1].operand {
+        // Four bytes as they are, by one selector for all lanes: what compilers write.
+        Operand::Immediate(chosen) if chosen & 0x8888 == 0 => {
+            let from: [u32; 4] = [0, 4, 8, 12].map(|at| 8 * (chosen >> at & 7) as u32);
+            row_of(|n| {
+                let bytes = u64::from(b.0[n]) << 32 | u64::from(a.0[n]);
+                let byte = |k: usize| (bytes >> from[k] & 0xff) << (8 * k);
+                (byte(0) | byte(1) | byte(2) | byte(3)) as u32
+            })
+        }
+        _ => row_of(|n| logic::prmt(a.0[n], b.0[n], selector.0[n])),
+    };
     lanes.write(i.destination, 0, &row);
 }
 
 /// `P2R`: predicates as bits of one byte, under a mask; the rest of `sources[0]` stays.
 pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
     let shift = 8 * (i.modifiers >> BYTE & 3) as u32;
-    let old = lanes.integer(i.sources[0]);
-    let mask = lanes.integer(i.sources[1]);
+    operands!(lanes, i; old = integer_at 0, mask = integer_at 1);
     let base = i.sources[2].operand;
-    let first = if let crate::Operand::Immediate(first) = base {
+    let first = if let Operand::Immediate(first) = base {
         first as usize
     } else {
         0
     };
-    let row = Row(std::array::from_fn(|n| {
+    let row = row_of(|n| {
         let bits = (0..7).fold(0, |bits, k| {
             bits | (lanes
                 .predicates
@@ -125,7 +152,7 @@ pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
         });
         let wanted = (mask.0[n] & 0xff) << shift;
         (old.0[n] & !wanted) | (bits << shift & wanted)
-    }));
+    });
     lanes.write(i.destination, 0, &row);
 }
 
@@ -137,7 +164,7 @@ pub fn register_to_predicates(lanes: &mut Lanes<'_>, i: &Instruction) {
     for k in 0..7 {
         if mask >> k & 1 == 1 {
             let bits = mask_of(|n| value.0[n] >> (shift + k) & 1 == 1);
-            lanes.set_predicate(crate::operand::PredicateRegister::Lanes(k as u16), bits);
+            lanes.set_predicate(PredicateRegister::Lanes(k as u16), bits);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     instruction::{
         BlockBarrier, BlockBarrierMode, Group, Instruction, Latency, Mix, Operation, Shape, Unit,
     },
-    lanes::Lanes,
+    lanes::{Lanes, Room},
     memory::{
         Action, AddressOperand, AtomicOperation, AtomicType, CachePolicy, Element, FenceOperation,
         MemoryOperation, Order, Scope, Space, Strength, classify_generic,
@@ -13,7 +13,10 @@ use crate::{
     operand::{Operand, PredicateRegister},
     row::{FULL, Row},
     sass::decoded::{ConstantBank, Index, MemoryAddress, Operand as Spelled, Value},
-    semantics::{Modifiers, rows::mask_of},
+    semantics::{
+        Modifiers,
+        rows::{mask_of, row_of},
+    },
 };
 
 /// Binds an instruction that touches memory; `None` if this one does not.
@@ -548,13 +551,15 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 /// A value from a constant bank, at `sources[0] + sources[1]`.
 fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
     let bank = (i.modifiers >> BANK) as u8;
-    let index = lanes.raw(i.sources[0].operand, 0);
-    let offset = lanes.raw(i.sources[1].operand, 0).0[0];
+    let offset = match i.sources[1].operand {
+        Operand::Immediate(offset) => offset as u32,
+        _ => 0,
+    };
     let kind = i.modifiers >> ELEMENT & 15;
     if i.modifiers & WARP_WIDE != 0 && lanes.execute != 0 {
         lanes.execute = FULL;
     }
-    let word = |index: u32, next: u32| {
+    let word = |lanes: &Lanes<'_>, index: u32, next: u32| {
         let at = index.wrapping_add(offset).wrapping_add(4 * next);
         let aligned = lanes.constants.word(bank, at & !3);
         let shifted = aligned >> (8 * (at & 3));
@@ -567,19 +572,21 @@ fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
         }
     };
     // One address for all lanes is by far the most common case.
-    let row = |next: u32| match i.sources[0].operand {
-        Operand::None => Row::splat(word(0, next)),
-        _ => Row(index.0.map(|index| word(index, next))),
-    };
-    let rows = match kind {
-        5 => [Some(row(0)), Some(row(1))],
-        _ => [Some(row(0)), None],
-    };
-    for (next, row) in rows.iter().enumerate() {
-        if let Some(row) = row {
-            lanes.write(i.destination, next as u16, row);
+    let row = |lanes: &Lanes<'_>, next: u32| match i.sources[0].operand {
+        Operand::None => Row::splat(word(lanes, 0, next)),
+        operand => {
+            let mut room = Room::uninit();
+            let index = lanes.raw_at(operand, 0, &mut room);
+            row_of(|n| word(lanes, index.0[n], next))
         }
+    };
+    let first = row(lanes, 0);
+    if kind == 5 {
+        // Before the first word is written: its register may be the index.
+        let second = row(lanes, 1);
+        lanes.write(i.destination, 1, &second);
     }
+    lanes.write(i.destination, 0, &first);
 }
 
 /// `QSPC`: whether a generic address is in shared or local memory.

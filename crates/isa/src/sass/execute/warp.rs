@@ -109,11 +109,11 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
         0x00 => each(&|lane| lane as u32),
         0x02 => Row::splat(who.warp_slots << 8),
         0x03 => Row::splat(who.warp_slot << 8),
-        0x20 => each(&|lane| {
-            let [x, y, z] = who.thread(lane);
-            x | y << 16 | z << 26
-        }),
-        0x21..=0x23 => each(&|lane| who.thread(lane)[usize::from(index - 0x21)]),
+        0x20 => {
+            let [x, y, z] = [0, 1, 2].map(|axis| who.threads(axis));
+            each(&|lane| x.0[lane] | y.0[lane] << 16 | z.0[lane] << 26)
+        }
+        0x21..=0x23 => who.threads(usize::from(index - 0x21)),
         0x25..=0x27 => Row::splat(who.block[usize::from(index - 0x25)]),
         0x2f => Row::splat((crate::memory::SHARED_WINDOW >> 32) as u32),
         0x32 => Row::splat(who.total_shared),
@@ -125,15 +125,15 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
         0x43 => Row::splat(who.sm),
         0x50 => Row::splat(who.clock as u32),
         0x51 => Row::splat((who.clock >> 32) as u32),
-        0x52 => Row::splat(who.nanoseconds as u32),
-        0x53 => Row::splat((who.nanoseconds >> 32) as u32),
+        0x52 => Row::splat(who.nanoseconds() as u32),
+        0x53 => Row::splat((who.nanoseconds() >> 32) as u32),
         _ => Row::ZERO,
     };
     lanes.write(i.destination, 0, &row);
     if i.modifiers & WIDE_SPECIAL != 0 {
         let high = match index {
             0x50 => (who.clock >> 32) as u32,
-            0x52 => (who.nanoseconds >> 32) as u32,
+            0x52 => (who.nanoseconds() >> 32) as u32,
             _ => 0,
         };
         lanes.write(i.destination, 1, &Row::splat(high));

@@ -1,0 +1,269 @@
+//! Machine code beside PTX: does every program verify with both, does memory hold the same, and how long
+//! does a warp instruction take.
+//!
+//! `cargo xtask validate --frontends` writes `validation/frontends.csv`, `cargo xtask bench --frontends` prints
+//! times.
+
+use crate::cuda::{self, Missing};
+use crate::simulator::{self, Run};
+use crate::workloads::{self, Program, Runtime};
+use crate::{process, project, validate};
+use anyhow::{Context, Result, anyhow, bail};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// GPUs, and the architecture whose programs they can run. The compiler knows nothing older than sm_75, whose
+/// PTX is assembled for the V100.
+const GPUS: &[(&str, u32)] = &[("h200", 90), ("a100", 80), ("rtx2060", 75), ("v100", 75)];
+
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// What one program came to on one GPU.
+struct Row {
+    program: String,
+    gpu: &'static str,
+    machine_code: String,
+    ptx: String,
+    memory: &'static str,
+    instructions: [u64; 2],
+}
+
+/// Runs every program on every GPU as machine code, with its control bits checked, and as PTX.
+pub fn sweep(only: &[String]) -> Result<()> {
+    simulator::build()?;
+    let toolkit = toolkit()?;
+    let mut work = Vec::new();
+    for program in workloads::all()? {
+        if !only.is_empty() && !only.contains(&program.name) {
+            continue;
+        }
+        for (gpu, _) in GPUS {
+            if meets_needs(&program, gpu) {
+                work.push((program.clone(), *gpu));
+            }
+        }
+    }
+    println!("{} programs on GPUs that meet their needs", work.len());
+    let rows = process::in_parallel(&work, |(program, gpu)| {
+        let row = program
+            .build(&toolkit, Runtime::Static)
+            .map(|executable| compare(program, gpu, &executable));
+        if let Ok(row) = &row {
+            println!(
+                "{:<26} {:<8} machine code {}, PTX {}, memory {}",
+                row.program, row.gpu, row.machine_code, row.ptx, row.memory
+            );
+        }
+        row
+    });
+    let rows = rows.into_iter().collect::<Result<Vec<Row>>>()?;
+    let verified = rows.iter().filter(|row| row.machine_code == "PASS").count();
+    let equal = rows.iter().filter(|row| row.memory == "equal").count();
+    println!(
+        "{verified} of {} verify as machine code, and no value was read too early; memory is equal in {equal}",
+        rows.len()
+    );
+    if only.is_empty() {
+        let path = project::root().join("validation/frontends.csv");
+        std::fs::write(&path, table(&rows)?)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", project::shown(&path));
+    }
+    if verified != rows.len() {
+        bail!("{} runs do not verify", rows.len() - verified);
+    }
+    Ok(())
+}
+
+fn table(rows: &[Row]) -> Result<String> {
+    let mut text = String::from(
+        "# Every program at its default size in functional mode, by `cargo xtask validate --frontends`: machine code\n\
+         # (--frontend sass --assemble --check) and PTX (--frontend ptx) of one executable of plain nvcc. `memory`\n\
+         # compares memory_digest of both runs: every byte of device memory, when it was freed and at the end.\n\
+         program,gpu,machine_code,ptx,memory,machine_instructions,ptx_instructions\n",
+    );
+    for row in rows {
+        let [machine, ptx] = row.instructions;
+        writeln!(
+            text,
+            "{},{},{},{},{},{machine},{ptx}",
+            row.program, row.gpu, row.machine_code, row.ptx, row.memory
+        )?;
+    }
+    Ok(text)
+}
+
+fn compare(program: &Program, gpu: &'static str, executable: &Path) -> Row {
+    let base = ["--gpu", gpu, "--mode", "functional", "--threads", "1"];
+    let run = |more: &[&str]| {
+        let options: Vec<&str> = base.iter().chain(more).copied().collect();
+        simulator::run(&options, executable, &[], LIMIT)
+    };
+    let machine = run(&["--frontend", "sass", "--assemble", "--check"]);
+    let ptx = run(&["--frontend", "ptx"]);
+    let digest = |run: &Result<Run>| {
+        let summary = run.as_ref().ok()?.summary.as_ref()?;
+        summary.memory_digest.clone()
+    };
+    let instructions = |run: &Result<Run>| {
+        let summary = run.as_ref().ok().and_then(|run| run.summary.as_ref());
+        summary
+            .and_then(|summary| summary.totals.inst_executed)
+            .unwrap_or(0)
+    };
+    let memory = match (digest(&machine), digest(&ptx)) {
+        (Some(one), Some(other)) if one == other => "equal",
+        (Some(_), Some(_)) => "differs",
+        _ => "unknown",
+    };
+    Row {
+        program: program.name.clone(),
+        gpu,
+        machine_code: verdict(program, &machine),
+        ptx: verdict(program, &ptx),
+        memory,
+        instructions: [instructions(&machine), instructions(&ptx)],
+    }
+}
+
+/// `PASS`, or the first thing that was said against it.
+fn verdict(program: &Program, run: &Result<Run>) -> String {
+    match run {
+        Ok(run) if run.verifies(&program.name) => "PASS".into(),
+        Ok(run) => {
+            let said = run.output.tail(30);
+            let first = said.lines().find(|line| line.starts_with("lockstep:"));
+            first.unwrap_or("FAIL").replace([',', '"'], " ")
+        }
+        Err(error) => format!("{error:#}").replace([',', '"', '\n'], " "),
+    }
+}
+
+/// Whether a GPU of the table has what a program needs.
+pub fn meets_needs(program: &Program, gpu: &str) -> bool {
+    GPUS.iter()
+        .any(|(name, architecture)| *name == gpu && needs(program) <= *architecture)
+}
+
+/// The number in `sm_80`.
+fn needs(program: &Program) -> u32 {
+    let digits = program.architecture.trim_start_matches("sm_");
+    digits.parse().unwrap_or(u32::MAX)
+}
+
+fn toolkit() -> Result<cuda::Toolkit> {
+    cuda::toolkit().map_err(|missing| match missing {
+        Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),
+        Missing::Machine(error) => error,
+    })
+}
+
+/// Programs whose time is spent in instructions, of many kinds; arguments as the programs take them.
+const SPEED: &[(&str, &[&str])] = &[
+    ("matrix_multiply", &["256"]),
+    ("vector_add", &["1048576"]),
+    ("dgemm", &["192"]),
+    ("n_body", &["2048"]),
+    ("stencil_2d", &[]),
+    ("sgemm_variants", &[]),
+    ("softmax", &[]),
+    ("bfs", &["16384"]),
+    ("spmv", &[]),
+    ("black_scholes", &[]),
+];
+
+/// Prints processor time a warp instruction of both front ends, and their ratio. Each is the best of several
+/// runs, which take turns so that what else the host does falls on both.
+pub fn speed(only: &str, repeat: u32) -> Result<()> {
+    simulator::build()?;
+    validate::build_programs()?;
+    println!(
+        "{:<18} {:>14} {:>14} {:>12} {:>12} {:>8}",
+        "program", "machine inst", "PTX inst", "machine ns", "PTX ns", "ratio"
+    );
+    let mut sums = [(0.0, 0u64); 2];
+    let mut ratios = Vec::new();
+    for (name, arguments) in SPEED.iter().filter(|(name, _)| name.contains(only)) {
+        let executable = validate::programs().join(name);
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
+        let mut best: [Option<(f64, u64)>; 2] = [None; 2];
+        for _ in 0..repeat.max(1) {
+            for (frontend, best) in ["sass", "ptx"].iter().zip(&mut best) {
+                let options = [
+                    "--mode",
+                    "functional",
+                    "--threads",
+                    "1",
+                    "--frontend",
+                    frontend,
+                ];
+                let run = simulator::run(&options, &executable, &arguments, LIMIT)?;
+                if !run.verifies(name) {
+                    bail!("{name} ({frontend}) failed:\n{}", run.output.tail(6));
+                }
+                let summary = run.summary.context("the run left no summary.json")?;
+                let seconds = summary
+                    .host
+                    .processor_seconds
+                    .context("no processor_seconds in summary.json")?;
+                let instructions = summary.totals.inst_executed.unwrap_or(0).max(1);
+                if best.is_none_or(|(least, _)| seconds < least) {
+                    *best = Some((seconds, instructions));
+                }
+            }
+        }
+        let [Some(machine), Some(ptx)] = best else {
+            continue;
+        };
+        let [first, second] = [machine, ptx].map(|(seconds, count)| seconds / count as f64 * 1e9);
+        println!(
+            "{name:<18} {:>14} {:>14} {first:>12.1} {second:>12.1} {:>8.2}",
+            machine.1,
+            ptx.1,
+            first / second
+        );
+        ratios.push(first / second);
+        for (sum, (seconds, count)) in sums.iter_mut().zip([machine, ptx]) {
+            sum.0 += seconds;
+            sum.1 += count;
+        }
+    }
+    let [first, second] = sums.map(|(seconds, count)| seconds / count.max(1) as f64 * 1e9);
+    let mean =
+        ratios.iter().map(|ratio: &f64| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64;
+    println!(
+        "{:<18} {:>14} {:>14} {first:>12.1} {second:>12.1} {:>8.2}",
+        "all",
+        sums[0].1,
+        sums[1].1,
+        first / second
+    );
+    println!("geometric mean of the ratios {:.2}", mean.exp());
+    process::step("Figures are about this machine and no part of any digest");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_of_the_speed_table_is_a_workload() {
+        assert!(SPEED.len() >= 6);
+        for (name, _) in SPEED {
+            assert!(workloads::named(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn programs_that_need_more_than_a_gpu_has_are_left_out() {
+        let program = workloads::named("vector_add").expect("vector_add");
+        assert!(meets_needs(&program, "v100"));
+        let newer = Program {
+            architecture: "sm_80".into(),
+            ..program
+        };
+        assert!(meets_needs(&newer, "a100") && !meets_needs(&newer, "rtx2060"));
+    }
+}
