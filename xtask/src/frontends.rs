@@ -4,11 +4,10 @@
 //! `cargo xtask validate --frontends` writes `validation/frontends.csv`, `cargo xtask bench --frontends` prints
 //! times.
 
-use crate::cuda::{self, Missing};
 use crate::simulator::{self, Run};
-use crate::workloads::{self, Program, Runtime};
+use crate::workloads::{self, Program};
 use crate::{process, project, validate};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +15,9 @@ use std::time::Duration;
 /// GPUs, and the architecture whose programs they can run. The compiler knows nothing older than sm_75, whose
 /// PTX is assembled for the V100.
 const GPUS: &[(&str, u32)] = &[("h200", 90), ("a100", 80), ("rtx2060", 75), ("v100", 75)];
+
+/// What plain nvcc compiles for.
+const PLAIN: &str = "sm_75";
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -32,7 +34,7 @@ struct Row {
 /// Runs every program on every GPU as machine code, with its control bits checked, and as PTX.
 pub fn sweep(only: &[String]) -> Result<()> {
     simulator::build()?;
-    let toolkit = toolkit()?;
+    validate::build_programs_for(PLAIN)?;
     let mut work = Vec::new();
     for program in workloads::all()? {
         if !only.is_empty() && !only.contains(&program.name) {
@@ -46,18 +48,17 @@ pub fn sweep(only: &[String]) -> Result<()> {
     }
     println!("{} programs on GPUs that meet their needs", work.len());
     let rows = process::in_parallel(&work, |(program, gpu)| {
-        let row = program
-            .build(&toolkit, Runtime::Static)
-            .map(|executable| compare(program, gpu, &executable));
-        if let Ok(row) = &row {
-            println!(
-                "{:<26} {:<8} machine code {}, PTX {}, memory {}",
-                row.program, row.gpu, row.machine_code, row.ptx, row.memory
-            );
-        }
+        let row = compare(
+            program,
+            gpu,
+            &validate::programs_for(PLAIN).join(&program.name),
+        );
+        println!(
+            "{:<26} {:<8} machine code {}, PTX {}, memory {}",
+            row.program, row.gpu, row.machine_code, row.ptx, row.memory
+        );
         row
     });
-    let rows = rows.into_iter().collect::<Result<Vec<Row>>>()?;
     let verified = rows.iter().filter(|row| row.machine_code == "PASS").count();
     let equal = rows.iter().filter(|row| row.memory == "equal").count();
     println!(
@@ -79,7 +80,7 @@ pub fn sweep(only: &[String]) -> Result<()> {
 fn table(rows: &[Row]) -> Result<String> {
     let mut text = String::from(
         "# Every program at its default size in functional mode, by `cargo xtask validate --frontends`: machine code\n\
-         # (--frontend sass --assemble --check) and PTX (--frontend ptx) of one executable of plain nvcc. `memory`\n\
+         # (--frontend sass --assemble --check) and PTX (--frontend ptx) of one executable for sm_75. `memory`\n\
          # compares memory_digest of both runs: every byte of device memory, when it was freed and at the end.\n\
          program,gpu,machine_code,ptx,memory,machine_instructions,ptx_instructions\n",
     );
@@ -150,13 +151,6 @@ pub fn meets_needs(program: &Program, gpu: &str) -> bool {
 fn needs(program: &Program) -> u32 {
     let digits = program.architecture.trim_start_matches("sm_");
     digits.parse().unwrap_or(u32::MAX)
-}
-
-fn toolkit() -> Result<cuda::Toolkit> {
-    cuda::toolkit().map_err(|missing| match missing {
-        Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),
-        Missing::Machine(error) => error,
-    })
 }
 
 /// Programs whose time is spent in instructions, of many kinds; arguments as the programs take them.

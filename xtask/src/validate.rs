@@ -7,6 +7,7 @@ use crate::cuda::{self, Missing};
 use crate::{frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Error of the simulator against measured hardware.
@@ -74,14 +75,24 @@ impl Validate {
     }
 }
 
-/// Where the executables with machine code are.
-pub fn programs() -> std::path::PathBuf {
-    project::local().join("bin").join(ARCHITECTURE)
+/// Where the executables with machine code that was measured are.
+pub fn programs() -> PathBuf {
+    programs_for(ARCHITECTURE)
 }
 
-/// Compiles what is missing or older than its source.
+/// Where the executables with machine code for an architecture are.
+pub fn programs_for(architecture: &str) -> PathBuf {
+    project::local().join("bin").join(architecture)
+}
+
+/// Compiles what was measured.
 pub fn build_programs() -> Result<()> {
-    let folder = programs();
+    build_programs_for(ARCHITECTURE)
+}
+
+/// Compiles what is missing or older than its source, for an architecture or the one that a program needs.
+pub fn build_programs_for(architecture: &str) -> Result<()> {
+    let folder = programs_for(architecture);
     let mut stale = Vec::new();
     for program in workloads::all()? {
         if !program.is_built(&folder.join(&program.name))? {
@@ -95,11 +106,11 @@ pub fn build_programs() -> Result<()> {
         Missing::Index(reason) => anyhow::anyhow!("no CUDA compiler: {reason}"),
         Missing::Machine(error) => error,
     })?;
-    println!("Compiling {} programs for {ARCHITECTURE}", stale.len());
+    println!("Compiling {} programs for {architecture}", stale.len());
     process::run(
         process::command("bash")
             .arg("workloads/run_all.sh")
-            .args(["--build-only", "--arch", ARCHITECTURE, "--bin"])
+            .args(["--build-only", "--arch", architecture, "--bin"])
             .arg(&folder)
             .args(["--only", &format!("^({})$", stale.join("|"))])
             .env("NVCC", toolkit.nvcc())

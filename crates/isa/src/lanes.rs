@@ -416,9 +416,9 @@ impl Lanes<'_> {
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
         let Some(row) = destination else { return };
         let (mut low, mut high) = (Row::ZERO, Row::ZERO);
-        for lane in 0..LANES {
-            low.0[lane] = values[lane] as u32;
-            high.0[lane] = (values[lane] >> 32) as u32;
+        for (lane, value) in values.iter().enumerate() {
+            low.0[lane] = *value as u32;
+            high.0[lane] = (*value >> 32) as u32;
         }
         self.write(Some(row), 0, &low);
         self.write(Some(row), 1, &high);
@@ -433,9 +433,9 @@ fn blend(register: &mut Row, value: &Row, lanes: Mask) {
 /// 64-bit values as two rows.
 fn divided<'a>(values: &[u64; LANES], room: &'a mut [Room; 2]) -> Longs<'a> {
     let (mut low, mut high) = (Row::ZERO, Row::ZERO);
-    for lane in 0..LANES {
-        low.0[lane] = values[lane] as u32;
-        high.0[lane] = (values[lane] >> 32) as u32;
+    for (lane, value) in values.iter().enumerate() {
+        low.0[lane] = *value as u32;
+        high.0[lane] = (*value >> 32) as u32;
     }
     let [first, second] = room;
     Longs {

@@ -183,13 +183,11 @@ impl Sm {
         let step = &step.clone();
         let launch = context.map_or(0, |context| context.id.0);
         if !step.free {
-            let shared = !matches!(
-                effect,
-                Effect::Memory(Done {
-                    traffic: Traffic::Global { .. } | Traffic::Local { .. },
-                    ..
-                })
+            let far = matches!(
+                self.port.done.traffic,
+                Traffic::Global { .. } | Traffic::Local { .. }
             );
+            let shared = !(effect == Effect::Memory && far);
             self.count_stalls(slot, sub_core, block, shared, now);
         }
         let cost = match effect {

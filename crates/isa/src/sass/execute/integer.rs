@@ -232,7 +232,7 @@ pub fn absolute(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
-    let mut result = choose_by_order(lanes, i, &a, &b);
+    let mut result = choose_by_order(lanes, i, a, b);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
         result
             .0
@@ -262,8 +262,8 @@ fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row 
 #[inline(always)]
 pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
-    let first = choose_by_order(lanes, i, &a, &b);
-    let result = choose_by_order(lanes, i, &first, &c);
+    let first = choose_by_order(lanes, i, a, b);
+    let result = choose_by_order(lanes, i, &first, c);
     lanes.write(i.destination, 0, &result);
 }
 
@@ -272,7 +272,7 @@ pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let sum = row_of(|n| integer::add(a.0[n], b.0[n]));
-    let mut result = choose_by_order(lanes, i, &sum, &c);
+    let mut result = choose_by_order(lanes, i, &sum, c);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
         result
             .0
