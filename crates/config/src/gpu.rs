@@ -100,6 +100,9 @@ pub struct SmConfig {
     pub shared_banks: u32,
     /// Warp scheduler by name.
     pub scheduler: String,
+    /// Whether sub-cores share one double-precision unit; its interval is then that of the SM.
+    #[serde(default)]
+    pub shared_double: bool,
     /// Instruction fetch.
     pub front_end: FrontEndConfig,
     /// The register file of a sub-core.

@@ -90,6 +90,8 @@ fn built_in(entry: &CatalogueEntry) -> Table {
         ("network".into(), network),
     ];
     table.insert("interconnect".into(), Table::from_iter(interconnect).into());
+    let sm = Table::from_iter([("shared-double".into(), false.into())]);
+    table.insert("sm".into(), sm.into());
     let machine = Value::try_from(HostMachineConfig::default()).expect(PLAIN);
     table.insert(
         "host".into(),

@@ -98,6 +98,8 @@ pub struct SmParameters {
     pub l1_lines_per_cycle: u64,
     /// Sectors that may be on their way to L1.
     pub l1_outstanding: u32,
+    /// Sub-cores share their double-precision unit.
+    pub shared_double: bool,
     /// Bytes that arrive from L2 in a cycle.
     pub ingress_bytes: u64,
     /// Lines of the instruction cache of a sub-core.
@@ -181,6 +183,7 @@ impl SmParameters {
                 + config.l2.hit_latency.0
                 + config.interconnect.spread.0 / 2
                 + config.interconnect.reply_latency.0,
+            shared_double: config.sm.shared_double,
             fence_passes: config.sm.load_store.fence.0,
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,

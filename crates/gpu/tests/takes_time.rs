@@ -242,3 +242,31 @@ fn control_bits_rule_where_they_are() {
     assert!(load(0) < 20, "{}", load(0));
     assert!(load(1 << 3) > 400, "{}", load(1 << 3));
 }
+
+/// Cycles of a kernel whose only work is on the double-precision unit: so many warps, 100 each.
+fn doubles(warps: u32, shared: bool) -> u64 {
+    let mut config = small(1);
+    config.sm.shared_double = shared;
+    config.sm.interval.double = lockstep_units::Cycles(16);
+    let mut k = Assembler::new();
+    for _ in 0..100 {
+        let value = k.reg();
+        k.mov(value, imm(1));
+        k.on_double();
+    }
+    let mut gpu = gpu(&config, Mode::Timing);
+    run(&mut gpu, &k.finish(), 1, 32 * warps, &[]).cycles()
+}
+
+#[test]
+fn sub_cores_share_a_double_precision_unit_where_there_is_one() {
+    let [alone, four] = [1, 4].map(|warps| doubles(warps, false));
+    assert!(four < alone + 100, "a unit a sub-core: {alone} {four}");
+    let [shared, shared_four] = [1, 4].map(|warps| doubles(warps, true));
+    assert_eq!(shared, alone, "a warp alone does not notice");
+    let more = 3 * 100 * 16;
+    assert!(
+        (four + more - 100..four + more + 100).contains(&shared_four),
+        "one unit for all: {four} {shared_four}"
+    );
+}

@@ -234,3 +234,37 @@ fn variables_are_placed_and_occupancy_is_computed() {
         "#]],
     );
 }
+
+/// A host of round numbers: a command takes 1 ns of a core, 1 of the mesh and 98 of its link; a page
+/// 64 ns of the cores, 256 of memory, 128 + 1 of the mesh and 512 + 100 of the link: from 1,100 to
+/// 2,161 ns here, which the fake device sees at 2,200, and the host 100 later.
+#[test]
+fn commands_and_data_go_through_a_host_that_is_a_machine() {
+    let settings = [
+        "host.machine.kind=machine",
+        "host.machine.clock=1 GHz",
+        "host.machine.requests-per-cycle=1",
+        "host.machine.ddr-clock=2 GHz",
+        "host.machine.mesh-clock=1 GHz",
+        "host.machine.mesh-bytes-per-cycle=32 B/cycle",
+        "host.machine.mesh-latency=1 ns",
+        "host.machine.data-latency=100 ns",
+        "host.machine.command-latency=98 ns",
+        "host.machine.link=8 GB/s",
+        "host.machine.ddr-capacity=64 MiB",
+    ];
+    let script = "malloc 8192
+         in default 0x200000000200 4096
+         launch default spin 5000
+         sync default
+         pinned 134217728";
+    let expected = expect![[r#"
+        0 ns  malloc 8192: 0x200000000200
+        2300 ns  in default 0x200000000200 4096: done
+        3300 ns  launch default spin 5000: done
+        8500 ns  sync default: done
+        8500 ns  pinned 134217728: 2 134217728 bytes asked for, 67108864 bytes left
+        spin 3400 to 8400 ns
+    "#]];
+    expected.assert_eq(&support::play_with(&settings, script));
+}

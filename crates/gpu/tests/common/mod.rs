@@ -221,6 +221,11 @@ impl Assembler {
         self.last().shape.mix = Mix::Fp32;
     }
 
+    /// Makes the last instruction one of the double-precision unit.
+    pub fn on_double(&mut self) {
+        self.last().shape.unit = Unit::Double;
+    }
+
     /// Index of the thread in the whole (one-dimensional) grid.
     pub fn thread(&mut self, d: R) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {

@@ -246,22 +246,25 @@ impl ModuleSource for Source {
 
 /// A runtime over a fake device.
 pub fn runtime() -> Runtime<Fake> {
-    let config = lockstep_config::load(
-        Some("h200"),
-        &[
-            "host.call=0 ns",
-            "host.launch=1 us",
-            "host.copy=1 us",
-            "host.synchronize=0 ns",
-            "host.allocate=0 ns",
-            "host.load=0 ns",
-            "copy.latency=1 us",
-            "copy.pageable=1 GB/s",
-            "copy.pinned=10 GB/s",
-            "copy.device=100 GB/s",
-        ],
-    )
-    .unwrap();
+    runtime_with(&[])
+}
+
+/// The same with other settings.
+fn runtime_with(settings: &[&str]) -> Runtime<Fake> {
+    let mut all = vec![
+        "host.call=0 ns",
+        "host.launch=1 us",
+        "host.copy=1 us",
+        "host.synchronize=0 ns",
+        "host.allocate=0 ns",
+        "host.load=0 ns",
+        "copy.latency=1 us",
+        "copy.pageable=1 GB/s",
+        "copy.pinned=10 GB/s",
+        "copy.device=100 GB/s",
+    ];
+    all.extend(settings);
+    let config = lockstep_config::load(Some("h200"), &all).unwrap();
     let options = LoadOptions {
         frontend: FrontendChoice::Auto,
         architecture: 90,
@@ -339,7 +342,12 @@ pub const CONTEXT: ContextHandle = ContextHandle(1);
 /// `malloc N`, `pinned N`, `free ADDRESS`, `in STREAM ADDRESS N`, `move STREAM TO FROM N`,
 /// `fill STREAM ADDRESS N BYTE`, `all`, `reset`, `info`. A stream is `default`, `thread` or a number.
 pub fn play(script: &str) -> String {
-    let mut runtime = runtime();
+    play_with(&[], script)
+}
+
+/// The same with other settings.
+pub fn play_with(settings: &[&str], script: &str) -> String {
+    let mut runtime = runtime_with(settings);
     let client = Client {
         connection: 0,
         process: 0,

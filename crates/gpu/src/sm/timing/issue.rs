@@ -247,6 +247,11 @@ impl Sm {
         if !step.free {
             board.issued = now.cycle;
             timing.sub_cores[sub_core].occupy(step, now.cycle, parameters);
+            if step.pipe == Pipe::Double && parameters.shared_double {
+                let free = now.cycle + u64::from(step.interval);
+                let cores = timing.sub_cores.iter_mut();
+                cores.for_each(|core| core.pipes[Pipe::Double as usize] = free);
+            }
         }
     }
 
