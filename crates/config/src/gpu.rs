@@ -447,9 +447,9 @@ pub struct DramConfig {
     pub refresh: Duration,
     /// Between the beginnings of two of them; 0 for none.
     pub refresh_interval: Duration,
-    /// Between two rows that are opened in a channel, whatever their banks.
+    /// Between two rows that are opened behind a slice, whatever their banks.
     pub row_interval: Duration,
-    /// Banks of a channel.
+    /// Banks of the part of memory that is behind a slice.
     pub banks: u32,
     /// Bytes of an open row.
     pub row: Bytes,
