@@ -46,7 +46,10 @@ pub fn listing(entry: &CatalogueEntry) -> Result<String, ConfigError> {
             (None, None) => "default".into(),
         };
         let source = source.trim().trim_end_matches(':');
-        let _ = writeln!(text, "{line}  # {source}");
+        let _ = match source {
+            "" => writeln!(text, "{line}"),
+            source => writeln!(text, "{line}  # {source}"),
+        };
     }
     Ok(text)
 }

@@ -110,6 +110,15 @@ pub const TOPICS: &[TopicName] = &[
     },
 ];
 
+/// Other words for some of them.
+const ALSO: &[(&str, &str)] = &[
+    ("l2", "slice"),
+    ("channel", "dram"),
+    ("crossbar", "request"),
+    ("mesh", "network"),
+    ("copy engine", "copy"),
+];
+
 /// What somebody wants to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
@@ -190,11 +199,16 @@ impl Watch {
             [part, from, to, limit] => (part, from, to, Some(limit)),
             _ => return Err(WatchError::Shape(text.into())),
         };
-        let digits = part.find(|c: char| c.is_ascii_digit());
-        let (name, number) = part.split_at(digits.unwrap_or(part.len()));
-        let name = name
-            .trim_matches([' ', ':', '-', '_', '/'])
-            .to_ascii_lowercase();
+        let part = part.to_ascii_lowercase();
+        let whole = ALSO.iter().any(|(also, _)| *also == part);
+        let digits = match whole {
+            true => part.len(),
+            false => part.trim_end_matches(|c: char| c.is_ascii_digit()).len(),
+        };
+        let (name, number) = part.split_at(digits);
+        let name = name.trim_matches([' ', ':', '-', '_', '/']).to_string();
+        let also = ALSO.iter().find(|(also, _)| *also == name);
+        let name = also.map_or(name, |(_, name)| (*name).into());
         let known = TOPICS.iter().find(|known| known.name == name);
         let Some(known) = known else {
             let names = TOPICS.iter().map(|known| known.name);
@@ -467,6 +481,15 @@ mod tests {
         assert_eq!(watch, Watch::parse("SM3, 1000, 2000, 50").unwrap());
         assert_eq!((watch.topic, watch.number), (Topic::Sm, Some(3)));
         assert_eq!(Watch::parse("dram,0,5").unwrap().limit, DEFAULT_LINES);
+        assert_eq!(
+            Watch::parse("copy engine 1,0,5"),
+            Watch::parse("copy:1,0,5")
+        );
+        assert_eq!(Watch::parse("L2 3,0,5"), Watch::parse("slice3,0,5"));
+        assert_eq!(Watch::parse("l2,0,5"), Watch::parse("slice,0,5"));
+        for (_, name) in ALSO {
+            assert!(TOPICS.iter().any(|known| known.name == *name), "{name}");
+        }
         expect!["no component is called `slce`; did you mean `slice`?; known: dispatcher, sm, slice, dram, request, reply, network, gmmu, copy, host"]
             .assert_eq(&refused("slce 3,0,10"));
         expect!["`sm 3`: write COMPONENT,FROM,TO[,LIMIT], for example `sm 3,1000,2000,500`"]

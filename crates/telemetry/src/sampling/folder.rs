@@ -56,6 +56,20 @@ const KERNEL_COUNTERS: &[&str] = &[
     "dram_bytes_read",
     "dram_bytes_written",
     "thread_inst_executed_pred_on",
+    "stalled_selected",
+    "stalled_not_selected",
+    "stalled_wait",
+    "stalled_long_scoreboard",
+    "stalled_short_scoreboard",
+    "stalled_math_pipe_throttle",
+    "stalled_lg_throttle",
+    "stalled_mio_throttle",
+    "stalled_barrier",
+    "stalled_membar",
+    "stalled_branch_resolving",
+    "stalled_no_instruction",
+    "stalled_imc_miss",
+    "stalled_sleeping",
 ];
 
 /// What `summary.json` says.
