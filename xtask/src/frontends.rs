@@ -19,6 +19,39 @@ const GPUS: &[(&str, u32)] = &[("h200", 90), ("a100", 80), ("rtx2060", 75), ("v1
 /// What plain nvcc compiles for.
 const PLAIN: &str = "sm_75";
 
+/// Programs of which machine code and PTX leave different memory, and what leaves it open.
+const OPEN: &[(&str, &str)] = &[
+    ("bfs", ORDER),
+    ("bilateral_filter", FUSED),
+    ("black_scholes", APPROXIMATE),
+    ("coherence_of_reads", ORDER),
+    ("conjugate_gradient", FUSED),
+    ("convolution", CONSTANTS),
+    ("data_race", ORDER),
+    ("fft", FUSED),
+    ("fp64_math", FUSED),
+    ("hash_table", ORDER),
+    ("hydrodynamics", FUSED),
+    ("lu_decomposition", FUSED),
+    ("message_passing", ORDER),
+    ("n_queens", ORDER),
+    ("rotary_embedding", FUSED),
+    ("spin_lock", ORDER),
+    ("store_buffering", ORDER),
+    ("transcendental", APPROXIMATE),
+    ("triton_attention", NO_PTX),
+    ("triton_layer_norm", NO_PTX),
+    ("triton_matmul", NO_PTX),
+    ("triton_softmax", NO_PTX),
+    ("wmma_gemm", PARTS),
+];
+const ORDER: &str = "threads meet in an order that nothing fixes";
+const FUSED: &str = "PTX without a rounding lets the assembler fuse products and sums";
+const APPROXIMATE: &str = "approximate functions are spelled out by the assembler";
+const CONSTANTS: &str = "constants lie elsewhere in memory";
+const PARTS: &str = "older matrix units add in other parts";
+const NO_PTX: &str = "the program carries machine code only";
+
 const LIMIT: Duration = Duration::from_secs(900);
 
 /// What one program came to on one GPU.
@@ -71,8 +104,17 @@ pub fn sweep(only: &[String]) -> Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
         println!("{}", project::shown(&path));
     }
-    if verified != rows.len() {
-        bail!("{} runs do not verify", rows.len() - verified);
+    let unexplained: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.memory != "equal" && why(&row.program).is_empty())
+        .map(|row| row.program.as_str())
+        .collect();
+    if verified != rows.len() || !unexplained.is_empty() {
+        bail!(
+            "{} runs do not verify; memory differs for no known reason in [{}]",
+            rows.len() - verified,
+            unexplained.join(", ")
+        );
     }
     Ok(())
 }
@@ -82,17 +124,32 @@ fn table(rows: &[Row]) -> Result<String> {
         "# Every program at its default size in functional mode, by `cargo xtask validate --frontends`: machine code\n\
          # (--frontend sass --assemble --check) and PTX (--frontend ptx) of one executable for sm_75. `memory`\n\
          # compares memory_digest of both runs: every byte of device memory, when it was freed and at the end.\n\
-         program,gpu,machine_code,ptx,memory,machine_instructions,ptx_instructions\n",
+         program,gpu,machine_code,ptx,memory,machine_instructions,ptx_instructions,why\n",
     );
     for row in rows {
         let [machine, ptx] = row.instructions;
         writeln!(
             text,
-            "{},{},{},{},{},{machine},{ptx}",
-            row.program, row.gpu, row.machine_code, row.ptx, row.memory
+            "{},{},{},{},{},{machine},{ptx},{}",
+            row.program,
+            row.gpu,
+            row.machine_code,
+            row.ptx,
+            row.memory,
+            if row.memory == "equal" {
+                ""
+            } else {
+                why(&row.program)
+            }
         )?;
     }
     Ok(text)
+}
+
+/// Why memory may differ; empty where it may not.
+fn why(program: &str) -> &'static str {
+    let entry = OPEN.iter().find(|(name, _)| *name == program);
+    entry.map_or("", |(_, why)| why)
 }
 
 fn compare(program: &Program, gpu: &'static str, executable: &Path) -> Row {

@@ -287,3 +287,62 @@ fn a_replay_writes_what_the_program_wrote_into_pinned_memory() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("ways gave the digest"), "{said:?}");
 }
+
+/// Two units that need each other: a function of the other, a variable of the other.
+const FIRST_UNIT: &str = r#"
+#include <cstdio>
+__device__ int twice(int x);
+extern __device__ int table[4];
+__global__ void use(int* out) { out[threadIdx.x] = twice(threadIdx.x) + table[threadIdx.x % 4]; }
+int main() {
+    int *device, host[64], wrong = 0;
+    cudaMalloc(&device, sizeof host);
+    use<<<1, 64>>>(device);
+    if (cudaMemcpy(host, device, sizeof host, cudaMemcpyDeviceToHost) != cudaSuccess) return 2;
+    for (int i = 0; i < 64; ++i) wrong += host[i] != 2 * i + 10 * (i % 4 + 1);
+    printf("wrong %d\n", wrong);
+    return wrong != 0;
+}
+"#;
+const SECOND_UNIT: &str = "
+__device__ int table[4] = {10, 20, 30, 40};
+__device__ __noinline__ int twice(int x) { return 2 * x; }
+";
+
+/// `-rdc=true` without machine code leaves the linking to the driver, which is ours.
+#[test]
+fn ptx_of_several_units_is_assembled_and_linked() {
+    let Some(compiler) = support::compiler() else {
+        return;
+    };
+    let folder = Folder::new();
+    std::fs::write(folder.0.join("second.cu"), SECOND_UNIT).unwrap();
+    let code = "-gencode=arch=compute_75,code=compute_75";
+    if !build_cuda(&folder, FIRST_UNIT, &["-rdc=true", code, "second.cu"]) {
+        return;
+    }
+    let assembler = compiler.with_file_name("ptxas");
+    for gpu in ["rtx2060", "h200"] {
+        let mut command = folder.lockstep();
+        command.env("LOCKSTEP_PTXAS", &assembler).args([
+            "run",
+            "--mode",
+            "functional",
+            "--frontend",
+            "sass",
+            "--assemble",
+            "--check",
+            "--gpu",
+            gpu,
+            "--",
+            "./program",
+        ]);
+        let said = Said::from(command.output().unwrap());
+        assert_eq!(
+            (said.code, said.out.as_str()),
+            (Some(0), "wrong 0\n"),
+            "{gpu}: {said:?}"
+        );
+        assert!(said.err.contains("2 units"), "{gpu}: {said:?}");
+    }
+}

@@ -15,7 +15,7 @@ use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
 use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult, Part};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
-use lockstep_stats::{DigestTree, Hasher, Table};
+use lockstep_stats::{Digest, DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::{
     FaultRow, HostWork, ManagedTrace, MigrationRow, STALL_COLUMNS, StatisticRow,
 };
@@ -391,7 +391,8 @@ impl Machine {
             self.gpu.contents().read(from, part);
             if part.iter().any(|byte| *byte != 0) {
                 self.freed.number(from);
-                self.freed.bytes(part);
+                // A page by itself: hosts hash its parts side by side.
+                self.freed.digest(Digest::of_page(part));
                 if to - from < PAGE {
                     part.fill(0);
                     self.gpu.contents().write(from, part);

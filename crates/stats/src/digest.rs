@@ -59,6 +59,12 @@ impl Digest {
         hasher.finish()
     }
 
+    /// The digest of a page of memory: as [`Self::of_bytes`] without a kind, several times as fast,
+    /// because nothing stands in front of the bytes.
+    pub fn of_page(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
     /// The bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -616,7 +616,7 @@ impl Gpu {
         let mut hasher = Hasher::new("memory");
         self.contents.each_page(|address, page| {
             hasher.number(address);
-            hasher.bytes(page);
+            hasher.digest(Digest::of_page(page));
         });
         hasher.finish()
     }

@@ -93,13 +93,20 @@ impl Sm {
         let Some(instruction) = code.get(warp.convergence.pc() as usize) else {
             return;
         };
-        for source in &instruction.sources[..3] {
+        let shape = &instruction.shape;
+        for (source, rows) in instruction.sources[..3].iter().zip(shape.source_rows) {
             if let Operand::Register(row) = source.operand {
                 warp.foresee_row(row);
+                if rows > 1 {
+                    warp.foresee_row(row + 1);
+                }
             }
         }
         if let Some(row) = instruction.destination {
             warp.foresee_row(row);
+            if shape.destination_rows > 1 {
+                warp.foresee_row(row + 1);
+            }
         }
         if let Operation::Memory(operation) = &instruction.operation
             && let Operand::Register(row) = operation.address.base
@@ -107,6 +114,9 @@ impl Sm {
             warp.foresee_row(row);
             if operation.address.wide {
                 warp.foresee_row(row + 1);
+            }
+            for row in operation.data.into_iter().flatten() {
+                warp.foresee_row(row);
             }
         }
     }

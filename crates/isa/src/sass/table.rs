@@ -40,7 +40,7 @@
 //! of the uniform datapath), `guard=UP`, `alias=imad`.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use smallvec::SmallVec;
 
@@ -260,11 +260,22 @@ pub struct Entry {
     pub alias: Option<Alias>,
 }
 
-/// All rows, by architecture and opcode bits.
+/// All rows, by architecture and opcode bits. A row is read when somebody asks for its opcode: programs use a
+/// few dozen of several hundred.
 #[derive(Debug)]
 pub struct Table {
-    entries: Vec<Entry>,
+    sets: Sets,
+    rows: Vec<(RowPlace, &'static str)>,
+    entries: Vec<LazyEntry>,
     by_operation: Vec<BTreeMap<u16, Vec<u32>>>,
+}
+
+/// A row for one value of its opcode bits.
+#[derive(Debug)]
+struct LazyEntry {
+    row: u32,
+    operation: u16,
+    entry: OnceLock<Entry>,
 }
 
 impl Table {
@@ -278,7 +289,16 @@ impl Table {
             .get(&operation)
             .into_iter()
             .flatten()
-            .map(|&index| &self.entries[index as usize])
+            .map(|&index| self.entry(index))
+    }
+
+    fn entry(&self, index: u32) -> &Entry {
+        let lazy = &self.entries[index as usize];
+        lazy.entry.get_or_init(|| {
+            let (place, line) = self.rows[lazy.row as usize];
+            let sets = &self.sets;
+            RowReader { sets, place }.read(line, lazy.operation)
+        })
     }
 
     /// Every opcode that `architecture` has, with the opcode bits of the row.
@@ -288,16 +308,17 @@ impl Table {
             .flat_map(move |(&operation, indices)| {
                 indices
                     .iter()
-                    .map(move |&index| (operation, self.entries[index as usize].opcode))
+                    .map(move |&index| (operation, self.entry(index).opcode))
             })
     }
 }
 
-/// The tables of this crate, read once. A malformed row is a mistake of ours and panics; the
-/// tests read all of them.
+/// The tables of this crate. A malformed row is a mistake of ours and panics; the tests read all of
+/// them.
 pub static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let sets = read_sets(SETS);
     let mut table = Table {
+        sets: read_sets(SETS),
+        rows: Vec::new(),
         entries: Vec::new(),
         by_operation: vec![BTreeMap::new(); ARCHITECTURES.len()],
     };
@@ -305,16 +326,45 @@ pub static TABLE: LazyLock<Table> = LazyLock::new(|| {
         for (number, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if !line.is_empty() {
-                RowReader {
-                    sets: &sets,
-                    place: format!("{family}.txt:{}", number + 1),
-                }
-                .read(line, &mut table);
+                table.note(RowPlace { family, number }, line);
             }
         }
     }
     table
 });
+
+impl Table {
+    /// Notes which opcode bits and architectures a row is for.
+    fn note(&mut self, place: RowPlace, line: &'static str) {
+        let reader = RowReader {
+            sets: &Sets::new(),
+            place,
+        };
+        let mut head = line.split_whitespace().skip(1);
+        let operations =
+            reader.operations(head.next().unwrap_or_else(|| reader.fail("no opcode bits")));
+        let architectures = reader.architectures(
+            head.next()
+                .unwrap_or_else(|| reader.fail("no architectures")),
+        );
+        let row = u32::try_from(self.rows.len()).expect("the tables are small");
+        self.rows.push((place, line));
+        for operation in operations {
+            let index = u32::try_from(self.entries.len()).expect("the tables are small");
+            self.entries.push(LazyEntry {
+                row,
+                operation,
+                entry: OnceLock::new(),
+            });
+            for architecture in &architectures {
+                self.by_operation[architecture.index()]
+                    .entry(operation)
+                    .or_default()
+                    .push(index);
+            }
+        }
+    }
+}
 
 type Sets = BTreeMap<&'static str, Vec<Option<SmallVec<[Modifier; 2]>>>>;
 
@@ -327,7 +377,10 @@ fn read_sets(text: &'static str) -> Sets {
         }
         let reader = RowReader {
             sets: &Sets::new(),
-            place: format!("sets.txt:{}", number + 1),
+            place: RowPlace {
+                family: "sets",
+                number,
+            },
         };
         let (name, values) = line
             .split_once('=')
@@ -340,10 +393,17 @@ fn read_sets(text: &'static str) -> Sets {
     sets
 }
 
+/// Where a row stands: the file, and the line counted from 0.
+#[derive(Clone, Copy, Debug)]
+struct RowPlace {
+    family: &'static str,
+    number: usize,
+}
+
 /// Reads one row; knows where it stands for the sake of messages.
 struct RowReader<'a> {
     sets: &'a Sets,
-    place: String,
+    place: RowPlace,
 }
 
 /// What an immediate at 32 is.
@@ -356,10 +416,12 @@ enum ImmediateAt32 {
 
 impl RowReader<'_> {
     fn fail(&self, message: &str) -> ! {
-        panic!("SASS table {}: {message}", self.place)
+        let RowPlace { family, number } = self.place;
+        panic!("SASS table {family}.txt:{}: {message}", number + 1)
     }
 
-    fn read(&self, line: &'static str, table: &mut Table) {
+    /// The row for one value of its opcode bits.
+    fn read(&self, line: &'static str, operation: u16) -> Entry {
         let mut sections = [const { Vec::new() }; 4];
         let mut section = 0;
         for word in line.split_whitespace() {
@@ -376,11 +438,8 @@ impl RowReader<'_> {
         let name = head.next().unwrap_or_default();
         let opcode = Opcode::from_name(name)
             .unwrap_or_else(|| self.fail(&format!("no opcode `{name}` in opcode.rs")));
-        let operations =
-            self.operations(head.next().unwrap_or_else(|| self.fail("no opcode bits")));
-        let architectures =
-            self.architectures(head.next().unwrap_or_else(|| self.fail("no architectures")));
-        let conditions: Vec<_> = head.map(|text| self.condition(text)).collect();
+        // Opcode bits and architectures were read when the row was noted.
+        let conditions: Vec<_> = head.skip(2).map(|text| self.condition(text)).collect();
 
         let mut immediate = ImmediateAt32::Plain(ImmediateFormat::Unsigned);
         let mut uniform = false;
@@ -406,33 +465,24 @@ impl RowReader<'_> {
             .into_iter()
             .map(|text| self.choice(text))
             .collect();
-        for operation in operations {
-            let form = Form {
-                nibble: (operation >> 8) & 0xe,
-                cached: operation & 0x100 == 0,
-                uniform,
-                immediate,
-            };
-            let mut operands: Vec<_> = texts.iter().map(|text| self.operand(text, form)).collect();
-            let has_c = texts
-                .iter()
-                .any(|text| text.trim_start_matches('?').starts_with('C'));
-            form.settle_flags(&mut operands, has_c);
-            let index = u32::try_from(table.entries.len()).expect("the tables are small");
-            table.entries.push(Entry {
-                opcode,
-                conditions: conditions.clone(),
-                uniform_guard,
-                modifiers: modifiers.clone(),
-                operands,
-                alias,
-            });
-            for architecture in &architectures {
-                table.by_operation[architecture.index()]
-                    .entry(operation)
-                    .or_default()
-                    .push(index);
-            }
+        let form = Form {
+            nibble: (operation >> 8) & 0xe,
+            cached: operation & 0x100 == 0,
+            uniform,
+            immediate,
+        };
+        let mut operands: Vec<_> = texts.iter().map(|text| self.operand(text, form)).collect();
+        let has_c = texts
+            .iter()
+            .any(|text| text.trim_start_matches('?').starts_with('C'));
+        form.settle_flags(&mut operands, has_c);
+        Entry {
+            opcode,
+            conditions,
+            uniform_guard,
+            modifiers,
+            operands,
+            alias,
         }
     }
 
