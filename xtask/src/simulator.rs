@@ -105,7 +105,7 @@ pub fn run(options: &[&str], program: &Path, arguments: &[String], limit: Durati
 }
 
 /// A folder that no other run of this process uses.
-fn scratch_folder() -> PathBuf {
+pub fn scratch_folder() -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     project::local()

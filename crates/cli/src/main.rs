@@ -12,6 +12,11 @@ use clap::Parser;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+/// Workers start blocks, which takes memory, at the same time: the allocator of the C library grows its
+/// arenas by changing the protection of pages, and every such call holds up all threads that touch a new one.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Runs unmodified CUDA programs on simulated NVIDIA GPUs: cycle by cycle, in parallel, with one
 /// answer however many threads run it.
 #[derive(Parser)]

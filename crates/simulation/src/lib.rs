@@ -39,4 +39,4 @@ pub use results::Results;
 pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;
 pub use supervise::{Ended, StartError};
-pub use verify::{Outcome, Variant, quick_variants, variants, verify};
+pub use verify::{Outcome, Variant, quick_variants, repetitions, variants, verify};

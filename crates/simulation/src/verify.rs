@@ -103,6 +103,15 @@ pub fn variants(reloads: u64) -> Vec<Variant> {
     variants
 }
 
+/// Every number of threads under both schedules, all of it `times` over: for programs whose outcome hangs
+/// on who comes first, and for hosts that have other things to do.
+pub fn repetitions(times: u64) -> Vec<Variant> {
+    let all = variants(0);
+    let plain = |variant: &&Variant| variant.name == "threads";
+    let once: Vec<Variant> = all.iter().filter(plain).copied().collect();
+    (0..times).flat_map(|_| once.iter().copied()).collect()
+}
+
 /// A few of the ways: one thread, two that are delayed, and one run with saving and loading.
 pub fn quick_variants() -> Vec<Variant> {
     let all = variants(1);

@@ -73,6 +73,7 @@ pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
             tally.add(&program.name, &check);
         }
     }
+    tally.add(RACES, &check_races(toolkit));
     // Empty unless a run was cut off; its folder then is the only trace of it.
     let _ = std::fs::remove_dir(project::local().join("runs"));
     Ok(tally)
@@ -199,6 +200,37 @@ fn check_program(toolkit: &Toolkit, program: &Program) -> Vec<Check> {
         });
     }
     checks
+}
+
+/// The program with data races, sums of floats in any order, and spin locks.
+const RACES: &str = "data_race";
+
+/// Repeats it with all numbers of threads while other processes want the processors. The whole of it, fifty
+/// times, is `lockstep verify --repeat 50 --load 4`.
+fn check_races(toolkit: &Toolkit) -> Check {
+    let begin = process::now();
+    let attempt = || -> Result<String> {
+        let program = workloads::named(RACES)?;
+        let executable = program.build(toolkit, Runtime::Static)?;
+        let folder = simulator::scratch_folder();
+        let mut command = simulator::lockstep(&["verify", "--mode", "timing", "--repeat", "2"]);
+        command.args(["--load", "4", "--out"]).arg(&folder);
+        command.arg("--").arg(executable).args(&program.small);
+        let output = process::capture(&mut command, LIMIT)?;
+        // Left behind, it would only cost space.
+        let _ = std::fs::remove_dir_all(&folder);
+        let agreed = output.out.contains("all 20 ways gave the digest");
+        Ok(if output.success() && agreed {
+            String::new()
+        } else {
+            format!("exit code {:?}\n{}", output.code, output.tail(30))
+        })
+    };
+    Check {
+        what: "20 repetitions under load".into(),
+        trouble: attempt().unwrap_or_else(|error| format!("{error:#}")),
+        seconds: begin.elapsed().as_secs_f64(),
+    }
 }
 
 /// What went wrong, or nothing.

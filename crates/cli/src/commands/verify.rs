@@ -2,8 +2,10 @@
 
 use crate::options::SimulationOptions;
 use crate::report;
+use anyhow::Context;
 use clap::Args;
-use lockstep_simulation::{quick_variants, variants, verify};
+use lockstep_simulation::{quick_variants, repetitions, variants, verify};
+use std::process::{Child, Command, Stdio};
 
 /// Simulate a program in many ways and check that all answers are equal.
 ///
@@ -20,6 +22,12 @@ pub struct Verify {
     /// Only three ways: one thread, two that are delayed, saving and loading
     #[arg(long, conflicts_with = "reloads")]
     quick: bool,
+    /// Only threads and schedules, all of them so many times over
+    #[arg(long, value_name = "N", conflicts_with_all = ["reloads", "quick"])]
+    repeat: Option<u64>,
+    /// Processes that keep the host busy meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    load: u32,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<String>,
@@ -29,11 +37,14 @@ impl Verify {
     /// Runs it; 1 if any answer differs.
     pub fn run(self) -> anyhow::Result<i32> {
         let description = self.options.describe()?;
-        let variants = if self.quick {
-            quick_variants()
-        } else {
-            variants(self.reloads)
+        let variants = match self.repeat {
+            Some(times) => repetitions(times),
+            None if self.quick => quick_variants(),
+            None => variants(self.reloads),
         };
+        let _load = (0..self.load)
+            .map(|_| Load::start())
+            .collect::<Result<Vec<_>, _>>()?;
         println!("{:<44} {:>10}  {:<16}  result", "way", "seconds", "digest");
         let (reference, outcomes) = verify(&description, &self.command, &variants, |outcome| {
             let verdict = if outcome.differences.is_empty() {
@@ -67,5 +78,28 @@ impl Verify {
         }
         println!("\nall {} ways gave the digest {digest}", outcomes.len());
         Ok(reference.summary.ending.exit_code)
+    }
+}
+
+/// A process that takes a processor, for as long as this one lives.
+struct Load(Child);
+
+impl Load {
+    fn start() -> anyhow::Result<Self> {
+        let spin = "while kill -0 $0 2>&-; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done";
+        let child = Command::new("sh")
+            .args(["-c", spin, &std::process::id().to_string()])
+            .stdin(Stdio::null())
+            .spawn()
+            .context("cannot start `sh` to keep the host busy")?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // Whoever cannot be ended here ends by itself soon after this process.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
