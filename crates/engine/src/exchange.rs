@@ -140,6 +140,10 @@ impl<M> Side<M> {
     /// The side is not written meanwhile, and no other thread takes for the same receiver.
     #[inline]
     unsafe fn take(&self, receiver: PartitionId, mut put: impl FnMut(Order, M)) {
+        // One line of bits for all receivers is read once, chains lie apart.
+        if self.mail[receiver.index() / 64] >> (receiver.index() % 64) & 1 == 0 {
+            return;
+        }
         let mut next = self.chains[receiver.index()].first;
         while next != NONE {
             let slot = &self.slots[next as usize];
@@ -154,12 +158,12 @@ impl<M> Side<M> {
     }
 }
 
-/// The two sides of one worker.
-type Board<M> = [UnsafeCell<Side<M>>; 2];
+/// The two sides of one worker, apart: one is written while all others read the other.
+type Board<M> = [Padded<UnsafeCell<Side<M>>>; 2];
 
 /// One board a worker.
 pub(crate) struct Exchange<M> {
-    boards: Box<[Padded<Board<M>>]>,
+    boards: Box<[Board<M>]>,
 }
 
 // SAFETY: threads reach the sides only through `write`, `read` and `take`, whose callers promise
@@ -171,9 +175,9 @@ unsafe impl<M: Send> Send for Exchange<M> {}
 
 impl<M> Exchange<M> {
     pub(crate) fn new(workers: usize, partitions: usize) -> Self {
-        let side = || UnsafeCell::new(Side::new(partitions));
+        let side = || Padded(UnsafeCell::new(Side::new(partitions)));
         Self {
-            boards: (0..workers).map(|_| Padded([side(), side()])).collect(),
+            boards: (0..workers).map(|_| [side(), side()]).collect(),
         }
     }
 
@@ -187,7 +191,7 @@ impl<M> Exchange<M> {
         step: u64,
         f: impl FnOnce(&mut Side<M>) -> R,
     ) -> R {
-        self.boards[worker].0[side_of(step)].with_mut(|side| {
+        self.boards[worker][side_of(step)].0.with_mut(|side| {
             // SAFETY: the caller promises that this thread alone has the side.
             let side = unsafe { &mut *side };
             side.clear();
@@ -202,7 +206,7 @@ impl<M> Exchange<M> {
     /// No thread writes these sides until the next gate.
     pub(crate) unsafe fn read(&self, step: u64, mut f: impl FnMut(&Side<M>)) {
         for board in &self.boards {
-            board.0[side_of(step)].with(|side| {
+            board[side_of(step)].0.with(|side| {
                 // SAFETY: the caller promises that nobody writes the side.
                 let side = unsafe { &*side };
                 if side.step == step {

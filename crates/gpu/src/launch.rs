@@ -132,7 +132,11 @@ impl Launch {
 pub const DEFAULT_STACK: u32 = 1 << 10;
 
 /// A launch as SMs see it.
+///
+/// Every instruction of every SM reads it; aligned so that the count of its users, which changes with every
+/// block, lies on other cache lines.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct LaunchContext {
     /// Its number.
     pub id: LaunchId,

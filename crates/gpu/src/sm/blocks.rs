@@ -1,5 +1,7 @@
 //! Blocks come and go.
 
+use std::sync::Arc;
+
 use lockstep_engine::Outbox;
 use lockstep_units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::order::{FenceWait, Waiter};
 use super::port::Now;
 use super::warp::Block;
-use super::{Issue, Sm};
+use super::{Issue, OwnContext, Sm};
 use crate::counters::Counters;
 use crate::message::{BlockDone, Message};
 use crate::probe::Topic;
@@ -22,10 +24,7 @@ pub(super) struct Present {
 
 impl Sm {
     pub(super) fn start_block(&mut self, launch: u32, index: u64, now: Now) {
-        let context = self
-            .launches
-            .get(launch)
-            .expect("the dispatcher starts launches of the table");
+        let context = self.own_context(launch);
         let slot = self
             .blocks
             .iter()
@@ -102,6 +101,16 @@ impl Sm {
         for warp in warps {
             self.refresh(warp, now.cycle);
         }
+    }
+
+    /// The launch, as another block here has it or else from the table.
+    fn own_context(&self, launch: u32) -> OwnContext {
+        let mut here = self.contexts.iter().flatten();
+        if let Some(context) = here.find(|context| context.id.0 == launch) {
+            return Arc::clone(context);
+        }
+        let context = self.launches.get(launch);
+        Arc::new(context.expect("the dispatcher starts launches of the table"))
     }
 
     /// If all warps of a block have ended and their answers are in, waits for what it sent.

@@ -65,6 +65,10 @@ pub struct Printed {
     pub text: String,
 }
 
+/// A launch, counted by the SM for itself: barriers hold on to it for a moment, and a count that all SMs
+/// share would go from processor to processor with each of them.
+type OwnContext = Arc<Arc<LaunchContext>>;
+
 /// How instructions are issued.
 #[derive(Debug)]
 enum Issue {
@@ -83,7 +87,7 @@ pub struct Sm {
     /// Blocks by slot.
     blocks: Vec<Option<Box<Block>>>,
     /// Launches of the blocks.
-    contexts: Vec<Option<Arc<LaunchContext>>>,
+    contexts: Vec<Option<OwnContext>>,
     /// Slots with a warp.
     resident: u64,
     /// Warps that could execute: lanes that run, nothing to wait for.
@@ -337,6 +341,7 @@ impl Sm {
             self.ready |= bit;
             if let Issue::Timing(timing) = &mut self.issue {
                 let context = self.contexts[usize::from(warp.block)].as_deref();
+                let context = context.map(|context| &**context);
                 timing.schedule(slot, warp, context, cycle);
             }
         } else {

@@ -1,5 +1,7 @@
 //! An SM as it is saved between epochs.
 
+use std::sync::Arc;
+
 use lockstep_engine::{LoadError, Reader, Writer};
 
 use super::in_flight::InFlight;
@@ -61,6 +63,7 @@ impl Sm {
                 Some(block) => Some(
                     self.launches
                         .get(block.launch)
+                        .map(Arc::new)
                         .ok_or(malformed("a block of an unknown launch"))?,
                 ),
                 None => None,
