@@ -91,6 +91,7 @@ mod loom_tests;
 mod options;
 mod outbox;
 mod partition;
+mod pieces;
 mod pool;
 mod profile;
 mod save;

@@ -86,7 +86,8 @@ struct Load(Child);
 
 impl Load {
     fn start() -> anyhow::Result<Self> {
-        let spin = "while kill -0 $0 2>&-; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done";
+        let spin =
+            "while kill -0 $0 2>&-; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done";
         let child = Command::new("sh")
             .args(["-c", spin, &std::process::id().to_string()])
             .stdin(Stdio::null())

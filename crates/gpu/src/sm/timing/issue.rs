@@ -31,17 +31,19 @@ struct Cost {
 }
 
 impl Sm {
+    /// Simulates a piece of the window `cycles` and says with which cycle to go on.
     pub(in crate::sm) fn run_timing(
         &mut self,
-        cycles: Range<Cycle>,
+        cycles: &Range<Cycle>,
+        piece: Range<Cycle>,
         inbox: &mut Inbox<Message>,
         outbox: &mut Outbox<'_, Message>,
-    ) {
+    ) -> u64 {
         let start = cycles.start.0;
         let mut clock = Clock::new(self.clock());
-        clock.seek(self.clock().edge(cycles.start));
+        clock.seek(self.clock().edge(piece.start));
         let mut next_message = self.next_message(inbox);
-        while clock.cycle() < cycles.end {
+        while clock.cycle() < piece.end {
             let now = Now {
                 cycle: clock.cycle().0,
                 time: clock.time(),
@@ -54,7 +56,7 @@ impl Sm {
             }
             let next = self.issue_cycle(now, outbox);
             if self.fault.is_some() {
-                return;
+                return cycles.end.0;
             }
             self.flush_wanted(now, outbox);
             if next <= now.cycle + 1 {
@@ -67,10 +69,11 @@ impl Sm {
                 .min(self.fence_due)
                 .min(asleep.unwrap_or(u64::MAX));
             if next >= cycles.end.0 {
-                return;
+                return cycles.end.0;
             }
             clock.seek(self.clock().edge(Cycle(next.max(now.cycle + 1))));
         }
+        clock.cycle().0
     }
 
     #[inline]
