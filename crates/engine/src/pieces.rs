@@ -61,11 +61,7 @@ impl Pieces {
 
     /// Whoever took this piece has run it; `over` if nothing is left to do in the window.
     pub(crate) fn finish(&self, place: usize, piece: u32, over: bool) {
-        let next = if over {
-            u32::MAX & !BUSY
-        } else {
-            (piece + 1) * ONE
-        };
+        let next = if over { !BUSY } else { (piece + 1) * ONE };
         self.0[place].0.store(next, Ordering::Release);
     }
 }
