@@ -68,6 +68,8 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) step: u64,
     /// When the first message of the last step is due, if any was sent.
     pub(crate) in_flight: Option<Time>,
+    /// Bits of the partitions with messages from the last step.
+    pub(crate) mail: Vec<u64>,
     /// All partitions, the dearest first.
     pub(crate) dearest_first: Vec<PartitionId>,
     pub(crate) crew: Crew,
@@ -118,6 +120,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             posted: 0,
             step: 1,
             in_flight: None,
+            mail: vec![0; words],
             dearest_first: (0..found as u32).map(PartitionId).collect(),
             crew: Crew::default(),
             lengths: Vec::new(),

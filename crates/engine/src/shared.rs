@@ -86,6 +86,8 @@ pub(crate) struct Report {
     pub sent: u64,
     /// When the first of these is due.
     pub earliest: Time,
+    /// Bits of the partitions they are for.
+    pub mail: Vec<u64>,
     /// Nanoseconds of its last share.
     pub busy: u64,
 }
@@ -99,8 +101,18 @@ impl Report {
             ran: 0,
             sent: 0,
             earliest,
+            mail: Vec::new(),
             busy: 0,
         }))
+    }
+
+    /// Notes what was sent, so that the leader need not look at the boards.
+    fn note_sent<M>(&mut self, side: &Side<M>) {
+        (self.sent, self.earliest) = (side.len() as u64, side.earliest());
+        self.mail.clear();
+        if self.sent > 0 {
+            self.mail.extend_from_slice(side.mail());
+        }
     }
 }
 
@@ -274,12 +286,10 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                     plan.queue.iter().for_each(|&id| run(side, id));
                 }
             }
-            (side.len() as u64, side.earliest())
+            report.borrow_mut().note_sent(side);
         };
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
-        let sent = unsafe { self.exchange.write(worker, plan.step, work) };
-        let mut report = report.borrow_mut();
-        (report.sent, report.earliest) = sent;
+        unsafe { self.exchange.write(worker, plan.step, work) };
     }
 
     /// Takes the next partition of a worker's list, if it is expected to take so many nanoseconds.

@@ -224,6 +224,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             if report.sent > 0 {
                 let earliest = self.in_flight.unwrap_or(Time::NEVER);
                 self.in_flight = Some(earliest.min(report.earliest));
+                for (all, some) in self.mail.iter_mut().zip(&report.mail) {
+                    *all |= some;
+                }
             }
             fault = [fault, report.fault].into_iter().flatten().min();
         }
@@ -251,16 +254,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         if mail.iter().any(|&bits| bits != 0) {
             mail.fill(0);
         }
-        if self.in_flight.take().is_none() {
-            return;
-        }
-        // SAFETY: the workers wait.
-        unsafe {
-            self.shared.exchange.read(self.step, |side| {
-                for (all, some) in mail.iter_mut().zip(side.mail()) {
-                    *all |= some;
-                }
-            });
+        if self.in_flight.take().is_some() {
+            std::mem::swap(mail, &mut self.mail);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::description::{Description, Mode, Schedule};
 use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
-use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::memory::{PAGE, reads_zero};
 use lockstep_gpu::{
     Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId,
     Options, Perturbation, Recorder, Topic, WatchError,
@@ -384,21 +384,24 @@ impl Machine {
         let mut page = vec![0; PAGE as usize];
         let mut at = address;
         while let Some(data) = self.next_data(at, end) {
-            let start = data - data % PAGE;
-            let from = start.max(address);
-            let to = (start + PAGE).min(end);
-            let part = &mut page[..(to - from) as usize];
-            self.gpu.contents().read(from, part);
-            if part.iter().any(|byte| *byte != 0) {
-                self.freed.number(from);
-                // A page by itself: hosts hash its parts side by side.
-                self.freed.digest(Digest::of_page(part));
-                if to - from < PAGE {
-                    part.fill(0);
-                    self.gpu.contents().write(from, part);
+            // Asked once for all pages in a row, not for each.
+            let until = self.next_hole(data).unwrap_or(end).min(end);
+            at = (data - data % PAGE).max(address);
+            while at < until {
+                let to = (at - at % PAGE + PAGE).min(end);
+                let part = &mut page[..(to - at) as usize];
+                self.gpu.contents().read(at, part);
+                if !reads_zero(part) {
+                    self.freed.number(at);
+                    // A page by itself: hosts hash its parts side by side.
+                    self.freed.digest(Digest::of_page(part));
+                    if to - at < PAGE {
+                        part.fill(0);
+                        self.gpu.contents().write(at, part);
+                    }
                 }
+                at = to;
             }
-            at = to;
         }
         self.clear(address, bytes);
     }

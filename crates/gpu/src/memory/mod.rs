@@ -14,7 +14,7 @@ mod pages;
 mod ranges;
 pub mod table;
 
-pub use contents::{Contents, ContentsError};
+pub use contents::{Contents, ContentsError, reads_zero};
 pub use home::Home;
 pub use log::{BUCKETS, Entry, Log, bucket_of};
 pub use pages::{PAGE, Pages};
