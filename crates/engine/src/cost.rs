@@ -23,7 +23,7 @@ pub(crate) const fn is_measured(step: u64) -> bool {
 }
 
 /// Steps between two looks at whether partitions should be shared out anew.
-const BALANCED_EVERY: u64 = 128;
+const BALANCED_EVERY: u64 = 32;
 
 /// After which steps it is looked whether partitions should be shared out anew.
 pub(crate) const fn is_balanced(step: u64) -> bool {

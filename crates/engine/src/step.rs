@@ -21,7 +21,7 @@ use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 const WORTH_TAKING: u64 = 4_000;
 
 /// Nanoseconds that a partition must be expected to take for its window to be cut into pieces.
-const WORTH_DIVIDING: u64 = 10_000;
+const WORTH_DIVIDING: u64 = 20_000;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.

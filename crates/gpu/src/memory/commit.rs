@@ -25,8 +25,9 @@ struct Conflict {
     cycles: [u16; SECTOR as usize],
 }
 
-/// Memory that a worker keeps between commits.
+/// Memory that a worker keeps between commits, away from that of others.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub struct CommitScratch {
     table: SectorTable,
     claims: Vec<Claim>,
