@@ -141,6 +141,8 @@ pub struct FrontEndConfig {
     pub constant_line: Bytes,
     /// What a constant that is not close costs.
     pub constant_miss: Cycles,
+    /// Until a line of constants is there that a launch uses for the first time.
+    pub constant_first: Cycles,
 }
 
 /// The register file of a sub-core.
@@ -335,8 +337,12 @@ pub struct L2Config {
     pub write_part: Duration,
     /// How long an atomic occupies the slice, for each sector it touches.
     pub atomic_sector: Duration,
+    /// How long with the sector beside it in the same 64 bytes, if that comes along.
+    pub atomic_neighbour: Duration,
     /// How long it does so for each lane, if lanes want the same word.
     pub atomic_lane: Duration,
+    /// The same if they add numbers with a fraction.
+    pub atomic_float_lane: Duration,
     /// Misses that a slice can have outstanding, in sectors.
     pub outstanding: u32,
     /// How long after a read SMs of the same GPC that want the same sectors are answered with it,
@@ -475,6 +481,11 @@ pub struct DispatchConfig {
     pub concurrent_kernels: u32,
     /// Which SM receives the next block, by name.
     pub policy: String,
+    /// SMs that receive blocks before others as free as they are, in this order; the rest follow,
+    /// one of every pair first. Without any, the lowest number is first. Numbers that no SM has are
+    /// passed over.
+    #[serde(default)]
+    pub first: Vec<u32>,
 }
 
 /// What a kernel launch costs on the device.
@@ -692,8 +703,20 @@ impl GpuConfig {
             }
         }
         self.check_sizes()?;
+        self.check_first()?;
         self.uvm.check()?;
         self.check_relations()
+    }
+
+    fn check_first(&self) -> Result<(), ConfigError> {
+        let mut seen = std::collections::BTreeSet::new();
+        for sm in &self.dispatch.first {
+            let key = "dispatch.first";
+            if !seen.insert(sm) {
+                return Err(ConfigError::impossible(key, sm, "it is named twice"));
+            }
+        }
+        Ok(())
     }
 
     fn check_sizes(&self) -> Result<(), ConfigError> {

@@ -57,6 +57,11 @@ pub const COUNTERS: &[Counter] = &[
     counter("l1_sector_hits", Rule::Traffic(32), "of them, found there"),
     counter("l2_sectors", Rule::Traffic(32), "sectors asked of the L2"),
     counter("l2_sector_hits", Rule::Traffic(32), "of them, found there"),
+    counter(
+        "l2_sectors_of_sms",
+        Rule::Traffic(32),
+        "sectors that SMs asked of the L2",
+    ),
     counter("dram_bytes_read", Rule::Traffic(1), "bytes read from DRAM"),
     counter(
         "dram_bytes_written",

@@ -29,6 +29,8 @@ pub struct Counters {
     pub l2_sectors: u64,
     /// Those that were there.
     pub l2_sector_hits: u64,
+    /// Sectors that SMs asked of slices while the launch ran.
+    pub l2_sectors_of_sms: u64,
     /// Bytes read from DRAM while the launch ran.
     pub dram_bytes_read: u64,
     /// Bytes written to DRAM while the launch ran.
@@ -63,6 +65,7 @@ impl Counters {
         self.l1_sector_hits += other.l1_sector_hits;
         self.l2_sectors += other.l2_sectors;
         self.l2_sector_hits += other.l2_sector_hits;
+        self.l2_sectors_of_sms += other.l2_sectors_of_sms;
         self.dram_bytes_read += other.dram_bytes_read;
         self.dram_bytes_written += other.dram_bytes_written;
         for (sum, more) in self.stalls.iter_mut().zip(other.stalls) {

@@ -120,6 +120,8 @@ pub struct SmParameters {
     pub constant_lines: usize,
     /// Cycles that a load of a constant takes longer the first time.
     pub constant_miss: u64,
+    /// Cycles until a constant is there that the launch uses for the first time on an SM.
+    pub constant_first: u64,
     /// Bytes of a line of constants.
     pub constant_line: u32,
 }
@@ -204,6 +206,7 @@ impl SmParameters {
             constant_lines: (config.sm.front_end.constants.0 / config.sm.front_end.constant_line.0)
                 as usize,
             constant_miss: config.sm.front_end.constant_miss.0,
+            constant_first: config.sm.front_end.constant_first.0,
             constant_line: config.sm.front_end.constant_line.0 as u32,
         })
     }

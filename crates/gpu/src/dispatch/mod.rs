@@ -20,7 +20,7 @@ use lockstep_units::{Bytes, Duration, Hertz, Time};
 use serde::{Deserialize, Serialize};
 
 pub use heap::Heap;
-pub use policy::{DISPATCH_POLICIES, DispatchPolicy};
+pub use policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
 use slots::SmSlots;
 pub use slots::{BlockNeeds, SmLimits};
 
@@ -61,6 +61,8 @@ pub struct DispatchParameters {
     pub concurrent: u32,
     /// Which SM receives the next block.
     pub policy: DispatchPolicy,
+    /// The place of each SM among those that are as free as it is.
+    pub ranks: Vec<u32>,
     /// Dispatcher to slice, if kernels are to find empty caches.
     pub empty: Option<LinkId>,
     /// Number of the first slice's partition.
@@ -470,7 +472,10 @@ impl Dispatcher {
             }
             let limits = &self.parameters.limits;
             let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
-            if let Some(sm) = self.policy.pick(&self.state.slots, fits) {
+            if let Some(sm) = self
+                .policy
+                .pick(&self.state.slots, &self.parameters.ranks, fits)
+            {
                 return Some((index, sm));
             }
         }

@@ -7,7 +7,7 @@ use super::slots::SmSlots;
 /// A policy with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DispatchPolicy {
-    /// The SM with the fewest warps, the lowest number first.
+    /// The SM with the fewest warps, the lowest rank first.
     MostFree,
     /// One SM after the other.
     RoundRobin {
@@ -30,7 +30,7 @@ pub struct Policy {
 pub const DISPATCH_POLICIES: &[Policy] = &[
     Policy {
         name: "most-free",
-        summary: "the SM with the fewest warps, the lowest number first",
+        summary: "the SM with the fewest warps, those named by `first` before others",
         build: || DispatchPolicy::MostFree,
     },
     Policy {
@@ -51,11 +51,16 @@ impl DispatchPolicy {
     }
 
     /// An SM where the block fits.
-    pub fn pick(&mut self, sms: &[SmSlots], fits: impl Fn(&SmSlots) -> bool) -> Option<u32> {
+    pub fn pick(
+        &mut self,
+        sms: &[SmSlots],
+        ranks: &[u32],
+        fits: impl Fn(&SmSlots) -> bool,
+    ) -> Option<u32> {
         match self {
             Self::MostFree => {
                 let fitting = sms.iter().enumerate().filter(|(_, slots)| fits(slots));
-                let best = fitting.min_by_key(|(number, slots)| (slots.warps, *number));
+                let best = fitting.min_by_key(|(number, slots)| (slots.warps, ranks[*number]));
                 best.map(|(number, _)| number as u32)
             }
             Self::RoundRobin { next } => {
@@ -66,5 +71,34 @@ impl DispatchPolicy {
                 Some(found)
             }
         }
+    }
+}
+
+/// The place of each SM among SMs that are equally free: first the named ones, then one of every
+/// pair, then the others; the number itself if none is named.
+#[must_use]
+pub fn ranks(first: &[u32], sms: u32) -> Vec<u32> {
+    if first.is_empty() {
+        return (0..sms).collect();
+    }
+    let rest = (0..sms).step_by(2).chain((1..sms).step_by(2));
+    let order = first.iter().copied().filter(|sm| *sm < sms);
+    let order = order.chain(rest.filter(|sm| !first.contains(sm)));
+    let mut ranks = vec![0; sms as usize];
+    for (rank, sm) in order.enumerate() {
+        ranks[sm as usize] = rank as u32;
+    }
+    ranks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_sms_come_first_and_pairs_last() {
+        assert_eq!(ranks(&[], 4), [0, 1, 2, 3]);
+        // The order is 4, 0, 2, 1, 3, 5.
+        assert_eq!(ranks(&[4], 6), [1, 3, 2, 4, 0, 5]);
     }
 }

@@ -9,7 +9,7 @@ use lockstep_uvm::{Settings, Translator};
 
 use super::{Mode, Options};
 use crate::dispatch::{
-    DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits,
+    DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits, ranks,
 };
 use crate::error::GpuError;
 use crate::interconnect::network::{Network, NetworkParameters, Side};
@@ -219,7 +219,9 @@ pub(super) fn build(
         write_sector: l2.write_sector,
         write_part: l2.write_part,
         atomic_sector: l2.atomic_sector,
+        atomic_neighbour: l2.atomic_neighbour,
         atomic_lane: l2.atomic_lane,
+        atomic_float_lane: l2.atomic_float_lane,
         sets: (lines / u64::from(l2.ways)) as u32,
         ways: l2.ways,
         burst: (config.dram.burst.0 / SECTOR) as u32,
@@ -266,6 +268,7 @@ pub(super) fn build(
             - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
+        ranks: ranks(&config.dispatch.first, config.device.sms),
         empty: options.cold_caches.then_some(control),
         first_slice: places.first_slice,
         slices: config.l2.slices,

@@ -107,7 +107,8 @@ pub struct Gpu {
 /// What slices counted, summed up.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SliceCounts {
-    sectors: u64,
+    of_sms: u64,
+    fabric: u64,
     hits: u64,
     read: u64,
     written: u64,
@@ -259,10 +260,10 @@ impl Gpu {
             let id = PartitionId(self.places.first_slice + number);
             if let GpuPartition::Slice(slice) = self.engine.partition(id) {
                 let stats = slice.stats();
-                sum.sectors += stats.read_sectors.get()
+                sum.of_sms += stats.read_sectors.get()
                     + stats.written_sectors.get()
-                    + stats.fabric_sectors.get()
                     + stats.strong_sectors.get();
+                sum.fabric += stats.fabric_sectors.get();
                 sum.hits +=
                     stats.read_hits.get() + stats.written_sectors.get() + stats.strong_hits.get();
                 sum.read += stats.dram_read.get();
@@ -293,7 +294,9 @@ impl Gpu {
             }
         }
         let counters = &mut records[0].counters;
-        counters.l2_sectors = all.sectors - before.sectors + sectors;
+        counters.l2_sectors_of_sms = all.of_sms - before.of_sms;
+        let fabric = all.fabric - before.fabric;
+        counters.l2_sectors = counters.l2_sectors_of_sms + fabric + sectors;
         counters.l2_sector_hits = all.hits - before.hits;
         counters.dram_bytes_read = all.read - before.read + read;
         counters.dram_bytes_written = all.written - before.written;

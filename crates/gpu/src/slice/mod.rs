@@ -17,6 +17,7 @@
 mod dram;
 mod dram_timing;
 mod merge;
+mod share;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use lockstep_engine::{
     Inbox, LinkId, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer,
 };
+use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -76,8 +78,12 @@ pub struct SliceParameters {
     pub write_part: Duration,
     /// How long it is busy with a sector of an atomic.
     pub atomic_sector: Duration,
+    /// How long with the sector beside it, if that comes along.
+    pub atomic_neighbour: Duration,
     /// How long it is busy with each lane that wants the same word.
     pub atomic_lane: Duration,
+    /// The same if numbers with a fraction are added.
+    pub atomic_float_lane: Duration,
     /// Sets of the slice.
     pub sets: u32,
     /// Lines of a set.
@@ -137,8 +143,8 @@ pub struct L2Slice {
     free: Time,
     /// When everything that came before is written into it.
     written: Time,
-    /// When its atomic unit has.
-    atomic_free: Time,
+    /// Whose atomic is next.
+    atomics: share::Share,
     recent: merge::Recent,
     replies: BinaryHeap<Reverse<Reply>>,
     sequence: u64,
@@ -175,7 +181,7 @@ impl L2Slice {
             log: Log::default(),
             free: Time::ZERO,
             written: Time::ZERO,
-            atomic_free: Time::ZERO,
+            atomics: share::Share::default(),
             recent: merge::Recent::default(),
             replies: BinaryHeap::new(),
             sequence: 0,
@@ -311,11 +317,10 @@ impl L2Slice {
         }
     }
 
-    /// Whether a sender is in the other half.
+    /// Whether a sender is in the other half: GPCs are.
     fn is_far(&self, sender: PartitionId) -> bool {
         let p = &self.parameters;
-        let number = sender.0.wrapping_sub(p.first_sm);
-        number.saturating_mul(p.halves) / p.sms.max(1) != self.half
+        self.group(sender) * p.halves / p.groups.max(1) != self.half
     }
 
     /// The group of SMs that a sender is in.
@@ -561,22 +566,42 @@ impl L2Slice {
             StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
                 // Lanes that want the same word come one after the other, each as a sector of its
                 // own.
-                let p = &self.parameters;
                 let rounds = u64::from(most_alike(&request.lanes));
-                let mut busy = p.atomic_sector * rounds;
+                let pair = sender.0.wrapping_sub(self.parameters.first_sm) / share::PAIR;
+                let mut busy = if self.atomics.follows(pair, request.sector, due) {
+                    self.parameters.atomic_neighbour * rounds
+                } else {
+                    self.parameters.atomic_sector * rounds
+                };
                 if rounds > 1 {
-                    busy = busy.max(p.atomic_lane * rounds);
+                    busy = busy.max(self.lane_time(request.action) * rounds);
                 }
                 self.stats.strong_sectors.add(rounds - 1);
                 self.stats.strong_hits.add(rounds - 1);
-                let latency = p.atomic;
-                let begin = due.max(self.atomic_free);
-                self.atomic_free = begin + busy;
+                let p = &self.parameters;
+                let mut latency = p.atomic;
+                if self.is_far(sender) {
+                    latency += p.far;
+                }
+                let begin = self.atomics.begin(pair, p.groups, due, busy);
                 let (at, hits) = self.look_up_home(line, sector, begin);
                 self.stats.strong_hits.add(u64::from(hits));
                 self.mark_written(line, sector, 0, begin);
                 at + busy + Duration(latency.0.saturating_sub(self.parameters.hit.0))
             }
+        }
+    }
+
+    /// How long each of several lanes takes that want the same word.
+    fn lane_time(&self, action: StrongAction) -> Duration {
+        use AtomicType::{Bf16, Bf16x2, F16, F16x2, F32, F64};
+        match action {
+            StrongAction::Atomic(AtomicOperation::Add, kind)
+            | StrongAction::Reduce(AtomicOperation::Add, kind) => match kind {
+                F32 { .. } | F64 | F16x2 | Bf16x2 | F16 | Bf16 => self.parameters.atomic_float_lane,
+                _ => self.parameters.atomic_lane,
+            },
+            _ => self.parameters.atomic_lane,
         }
     }
 
@@ -615,7 +640,8 @@ impl L2Slice {
 
     /// Writes what is not in contents. The log is empty between epochs.
     pub fn save(&self, writer: &mut Writer<'_>) {
-        writer.write(&(self.free, self.written, self.atomic_free, self.sequence));
+        writer.write(&(self.free, self.written, self.sequence));
+        writer.write(&self.atomics);
         writer.write(&self.recent);
         writer.write(&self.stats);
         self.save_cache(writer);
@@ -635,7 +661,8 @@ impl L2Slice {
     /// # Errors
     /// If the bytes are not what `save` wrote.
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
-        (self.free, self.written, self.atomic_free, self.sequence) = reader.read()?;
+        (self.free, self.written, self.sequence) = reader.read()?;
+        self.atomics = reader.read()?;
         self.recent = reader.read()?;
         self.stats = reader.read()?;
         self.load_cache(reader)?;

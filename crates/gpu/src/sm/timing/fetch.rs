@@ -4,12 +4,12 @@
 //! has a larger one, and L2 is behind it. The small ones are empty when a kernel comes to an SM that
 //! has no other; the larger one keeps the code of modules, and a launch brings its kernel's code
 //! there ahead of the first block, line after line (what functions outside of the kernel need comes
-//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one that
-//! always has them: a kernel brings its constants along.
+//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one; what a
+//! launch uses for the first time comes from L2.
 //!
 //! Start reading at [`Fetch::line`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,8 @@ pub(in crate::sm) struct Fetch {
     spaces: Vec<Space>,
     /// Constants that are here: launch, number, cycle from which they are; the last used first.
     constants: Vec<(u32, u32, u64)>,
+    /// Constants that have been here: launch and number.
+    met: BTreeSet<(u32, u32)>,
     /// Warps that wait for code.
     pub waiting: u64,
     /// What is to be asked of L2.
@@ -105,6 +107,7 @@ pub(in crate::sm) struct Fetch {
     launch_line: u64,
     constant_lines: usize,
     constant_miss: u64,
+    constant_first: u64,
 }
 
 /// Code that a launch brought along, in this SM's numbering.
@@ -127,6 +130,7 @@ impl Fetch {
             l1: cache(parameters.l1i_lines.max(1)),
             spaces: Vec::new(),
             constants: Vec::new(),
+            met: BTreeSet::new(),
             waiting: 0,
             wanted: Vec::new(),
             brought: Vec::new(),
@@ -137,6 +141,7 @@ impl Fetch {
             launch_line: parameters.launch_line,
             constant_lines: parameters.constant_lines,
             constant_miss: parameters.constant_miss,
+            constant_first: parameters.constant_first,
         }
     }
 
@@ -155,6 +160,7 @@ impl Fetch {
         if alone {
             self.l0.iter_mut().for_each(Lines::clear);
             self.constants.clear();
+            self.met.clear();
             if cold || self.spaces.len() >= MODULES {
                 self.l1.clear();
                 self.spaces.clear();
@@ -280,8 +286,11 @@ impl Fetch {
         // Who waits for code gets its constants meanwhile.
         let there = if cycle == PENDING {
             0
-        } else {
+        } else if self.met.contains(&(launch, key)) {
             cycle + self.constant_miss
+        } else {
+            self.met.insert((launch, key));
+            cycle + self.constant_first
         };
         self.constants.insert(0, (launch, key, there));
         self.constants.truncate(self.constant_lines);
@@ -348,8 +357,13 @@ mod tests {
         let mut fetch = fetch();
         fetch.start(3, 1000, 0..1000, true, false, 0);
         let there = fetch.constant(3, 5, 100);
-        assert!(there > 100);
+        assert_eq!(there, 100 + fetch.constant_first);
         assert_eq!(fetch.constant(3, 5, 200), there);
         assert!(fetch.constant(4, 5, 300) > 300, "another launch");
+        for key in 100..200 {
+            fetch.constant(3, key, 400);
+        }
+        let again = fetch.constant(3, 5, 1000);
+        assert_eq!(again, 1000 + fetch.constant_miss, "the larger cache has it");
     }
 }

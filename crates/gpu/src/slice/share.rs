@@ -1,0 +1,122 @@
+//! Whose atomic is next when many SMs want the same slice.
+//!
+//! GPCs take turns at a slice, and within a GPC its pairs of SMs do, so an SM with few neighbours
+//! that ask comes round sooner than others. Where a loop tries again until nobody was faster,
+//! that decides who gets on and how often the others try in vain.
+//!
+//! Times are reserved: a pair's next atomic takes as many turns as there are pairs before it comes
+//! round again, but is never later than all work that has arrived takes.
+
+use lockstep_units::{Duration, Time};
+use serde::{Deserialize, Serialize};
+
+/// SMs that share a way to the slices.
+pub(super) const PAIR: u32 = 2;
+
+/// Sectors of one instruction arrive within this time of each other.
+const TOGETHER: Duration = Duration(4_000_000);
+
+/// The turns at one slice.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Share {
+    /// When all that has arrived is done.
+    work: Time,
+    /// When the last atomic of each pair of SMs is done; as many as have ever asked.
+    pairs: Vec<Time>,
+    /// The last sector of each, and when it arrived.
+    sectors: Vec<(u64, Time)>,
+}
+
+impl Share {
+    /// When an atomic begins that arrives from a pair of SMs; pairs are dealt to `groups`.
+    pub fn begin(&mut self, pair: u32, groups: u32, due: Time, busy: Duration) -> Time {
+        let pair = pair as usize;
+        if self.pairs.len() <= pair {
+            self.pairs.resize(pair + 1, Time::ZERO);
+        }
+        let last = due.max(self.work) + busy;
+        let end = if due >= self.work {
+            last
+        } else {
+            let turns = self.turns(pair, groups.max(1) as usize, due);
+            (self.pairs[pair].max(due) + busy * turns).min(last)
+        };
+        self.work = last;
+        self.pairs[pair] = end;
+        Time(end.0 - busy.0)
+    }
+
+    /// Whether an atomic comes right behind one of the same SMs on the sector beside its own; both
+    /// are then looked up together.
+    pub fn follows(&mut self, pair: u32, sector: u64, due: Time) -> bool {
+        let pair = pair as usize;
+        if self.sectors.len() <= pair {
+            self.sectors.resize(pair + 1, (u64::MAX, Time::ZERO));
+        }
+        let (last, arrived) = std::mem::replace(&mut self.sectors[pair], (sector, due));
+        last == sector ^ 1 && due < arrived + TOGETHER
+    }
+
+    /// How many atomics are served until the pair comes round again: GPCs that have some waiting,
+    /// times such pairs in its own.
+    fn turns(&self, pair: usize, groups: usize, now: Time) -> u64 {
+        let own = pair % groups;
+        let (mut waiting, mut beside) = (1u64 << (own % 64), 1);
+        for (other, end) in self.pairs.iter().enumerate() {
+            if *end > now && other != pair {
+                waiting |= 1 << (other % groups % 64);
+                beside += u64::from(other % groups == own);
+            }
+        }
+        u64::from(waiting.count_ones()) * beside
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUSY: Duration = Duration(10);
+
+    #[test]
+    fn one_who_asks_alone_waits_for_nobody() {
+        let mut share = Share::default();
+        assert_eq!(share.begin(3, 8, Time(100), BUSY), Time(100));
+        assert_eq!(share.begin(3, 8, Time(100), BUSY), Time(110));
+        assert_eq!(share.begin(3, 8, Time(500), BUSY), Time(500));
+    }
+
+    #[test]
+    fn sectors_side_by_side_come_together() {
+        let mut share = Share::default();
+        assert!(!share.follows(0, 6, Time(100)));
+        assert!(share.follows(0, 7, Time(200)));
+        assert!(!share.follows(0, 8, Time(300)), "of another pair");
+        assert!(!share.follows(1, 9, Time(300)), "from other SMs");
+        assert!(!share.follows(0, 9, Time(300) + TOGETHER), "too late");
+    }
+
+    #[test]
+    fn who_asks_little_comes_round_sooner() {
+        let mut share = Share::default();
+        for _ in 0..10 {
+            share.begin(0, 8, Time(0), BUSY);
+        }
+        let few = share.begin(1, 8, Time(0), BUSY);
+        assert_eq!(few, Time(10), "every second turn, not after all ten");
+        let many = share.begin(0, 8, Time(0), BUSY);
+        assert_eq!(many, Time(110), "after all that has arrived");
+    }
+
+    #[test]
+    fn pairs_of_a_group_share_its_turns() {
+        let mut share = Share::default();
+        for pair in [0, 8, 1] {
+            for _ in 0..20 {
+                share.begin(pair, 8, Time(0), BUSY);
+            }
+        }
+        assert_eq!(share.turns(0, 8, Time(1)), 4, "two groups, two pairs");
+        assert_eq!(share.turns(1, 8, Time(1)), 2, "two groups, one pair");
+    }
+}
