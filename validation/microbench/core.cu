@@ -1,7 +1,8 @@
 // Latencies, throughputs, bandwidths and launches: the figures that fix most parameters of a timing model. One line a
 // figure: name,parameter,value,unit.
 //
-//   core lat|thr|lds|ldg|atom|launch       a part
+//   core lat|thr|lds|ldg|atom              a part
+//   core launch [COUNT]                    empty kernels back to back, 100 or so many
 //   core mem FROM TO                       chases with footprints of so many KiB
 //   core bw MiB ONLY REPETITIONS           bandwidths; MiB stands for 2048, ONLY is a footprint or -1 for the largest
 //
@@ -101,7 +102,7 @@ void atomics(int sms){ unsigned*a; long long*d; CK(cudaMalloc(&a,64<<20)); CK(cu
 // ---- launch: empty kernels ----
 __global__ void empty(){ }
 __global__ void spin(long long c){ long long t=clock64(); while(clock64()-t<c); }
-void launch(int sms){ cudaEvent_t e0,e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float ms; char p[64]; for(int g: {1,sms,sms*8,sms*64,sms*512}) for(int th: {32,256,1024}){ empty<<<g,th>>>(); CK(cudaDeviceSynchronize()); cudaEventRecord(e0); for(int i=0;i<100;i++) empty<<<g,th>>>(); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1); sprintf(p,"blocks=%d threads=%d",g,th); row("empty_kernel",p,ms*10,"us/launch back to back"); } }
+void launch(int sms,int count){ cudaEvent_t e0,e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float ms; char p[64]; for(int g: {1,sms,sms*8,sms*64,sms*512}) for(int th: {32,256,1024}){ empty<<<g,th>>>(); CK(cudaDeviceSynchronize()); cudaEventRecord(e0); for(int i=0;i<count;i++) empty<<<g,th>>>(); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1); sprintf(p,"blocks=%d threads=%d",g,th); row("empty_kernel",p,ms*1000/count,"us/launch back to back"); } }
 
 #include <string>
 int main(int argc,char**argv){ std::string w=argc>1?argv[1]:"lat"; int sms=132;
@@ -114,5 +115,5 @@ if(w=="ldg"){ldg<1>();ldg<2>();ldg<4>();}
 if(w=="mem") mem_lat(argc>2?atol(argv[2])<<10:0, argc>3?atol(argv[3])<<10:1<<20);
 if(w=="bw") bw(sms,(size_t)atol(argv[2])<<20,atoi(argv[3]),atoi(argv[4]));
 if(w=="atom") atomics(sms);
-if(w=="launch") launch(sms);
+if(w=="launch") launch(sms,argc>2?atoi(argv[2]):100);
 return 0;}

@@ -141,7 +141,7 @@ pub struct FrontEndConfig {
     pub constant_line: Bytes,
     /// What a constant that is not close costs.
     pub constant_miss: Cycles,
-    /// Until a line of constants is there that a launch uses for the first time.
+    /// The same for one that a launch uses for the first time, other than a parameter.
     pub constant_first: Cycles,
 }
 

@@ -7,6 +7,7 @@ use lockstep_isa::{Instruction, Module, Operand, Operation};
 
 use crate::hazards::{Hazard, Hazards};
 use crate::parameters::SmParameters;
+use crate::sm::timing::BANK_SHIFT;
 
 /// What takes instructions at its own rate. A sub-core has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,7 +330,7 @@ fn constant(instruction: &Instruction, p: &SmParameters) -> u32 {
     }
     match found {
         Some((bank, offset)) if p.constant_lines > 0 => {
-            u32::from(bank) << 24 | (offset / p.constant_line).min(0x00ff_ffff)
+            u32::from(bank) << BANK_SHIFT | (offset / p.constant_line).min((1 << BANK_SHIFT) - 1)
         }
         _ => NO_CONSTANT,
     }

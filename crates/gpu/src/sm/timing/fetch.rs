@@ -4,8 +4,8 @@
 //! has a larger one, and L2 is behind it. The small ones are empty when a kernel comes to an SM that
 //! has no other; the larger one keeps the code of modules, and a launch brings its kernel's code
 //! there ahead of the first block, line after line (what functions outside of the kernel need comes
-//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one; what a
-//! launch uses for the first time comes from L2.
+//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one, to which
+//! a launch brings its parameters; what else it uses for the first time comes from L2.
 //!
 //! Start reading at [`Fetch::line`].
 
@@ -22,6 +22,9 @@ const ABSENT: u64 = u64::MAX - 1;
 
 /// Line numbers of code as L2 sees them lie above those of memory; it always has them.
 pub const CODE_LINES: u64 = 1 << 52;
+
+/// Where the bank begins in the number of a line of constants; parameters are in bank 0.
+pub const BANK_SHIFT: u32 = 24;
 
 /// Modules whose code is kept; with more, all of them are forgotten.
 const MODULES: usize = 16;
@@ -286,10 +289,9 @@ impl Fetch {
         // Who waits for code gets its constants meanwhile.
         let there = if cycle == PENDING {
             0
-        } else if self.met.contains(&(launch, key)) {
+        } else if key < 1 << BANK_SHIFT || !self.met.insert((launch, key)) {
             cycle + self.constant_miss
         } else {
-            self.met.insert((launch, key));
             cycle + self.constant_first
         };
         self.constants.insert(0, (launch, key, there));
@@ -357,13 +359,16 @@ mod tests {
         let mut fetch = fetch();
         fetch.start(3, 1000, 0..1000, true, false, 0);
         let there = fetch.constant(3, 5, 100);
-        assert_eq!(there, 100 + fetch.constant_first);
+        assert_eq!(there, 100 + fetch.constant_miss, "a parameter");
         assert_eq!(fetch.constant(3, 5, 200), there);
         assert!(fetch.constant(4, 5, 300) > 300, "another launch");
+        let table = 3 << BANK_SHIFT;
+        let there = fetch.constant(3, table, 400);
+        assert_eq!(there, 400 + fetch.constant_first);
         for key in 100..200 {
-            fetch.constant(3, key, 400);
+            fetch.constant(3, key, 500);
         }
-        let again = fetch.constant(3, 5, 1000);
+        let again = fetch.constant(3, table, 1000);
         assert_eq!(again, 1000 + fetch.constant_miss, "the larger cache has it");
     }
 }

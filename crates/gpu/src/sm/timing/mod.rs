@@ -32,8 +32,8 @@ use crate::launch::LaunchContext;
 use crate::parameters::SmParameters;
 use crate::plan::{Kind, NO_CONSTANT, PIPES, Pipe};
 use board::Board;
-pub use fetch::CODE_LINES;
 use fetch::Fetch;
+pub use fetch::{BANK_SHIFT, CODE_LINES};
 use load_store::LoadStore;
 use stall::Reason;
 
