@@ -15,7 +15,7 @@ import tempfile
 def device_time(lockstep, gpu, core, memory, program):
     """Nanoseconds in kernels."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [lockstep, "run", "--gpu", gpu, "--frontend", "auto", "--out", f"{folder}/run"]
+        command = [lockstep, "run", "--gpu", gpu, "--threads", "1", "--frontend", "auto", "--out", f"{folder}/run"]
         command += ["--set", f"device.clock={core} MHz", "--set", f"l2.clock={core} MHz"]
         command += ["--set", f"dram.clock={memory} MHz", "--", *program]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

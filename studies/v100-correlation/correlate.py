@@ -24,7 +24,7 @@ MIX = ["fp32", "fp64", "integer", "control", "load_store", "other", "inactive"]
 
 def run(lockstep, gpu, program, arguments):
     with tempfile.TemporaryDirectory() as folder:
-        command = [lockstep, "run", "--gpu", gpu, "--out", f"{folder}/run", "--", program, *arguments]
+        command = [lockstep, "run", "--gpu", gpu, "--threads", "1", "--out", f"{folder}/run", "--", program, *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with open(f"{folder}/run/kernels.csv", newline="") as table:
             return list(csv.DictReader(table))

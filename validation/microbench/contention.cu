@@ -1,8 +1,6 @@
 // Compare-and-swap loops of many warps on one word: how often they try, how long a try takes, who gets on.
 #include "common.cuh"
 
-#include <map>
-
 struct Warp {
     unsigned sm, tries, wins;
     long long first, last, waited, waited_by_winners;
@@ -54,17 +52,6 @@ __global__ void lanes_of_one(unsigned* word, unsigned* seen, int same) {
     seen[threadIdx.x] = atomicCAS(word, same ? 0u : threadIdx.x, threadIdx.x + 1);
 }
 
-// Time of one swap, line by line, by one thread: near and far halves.
-__global__ void line_by_line(unsigned* words, int apart, int lines, long long* times) {
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < lines; i++) {
-            long long begin = clock64();
-            unsigned seen = atomicCAS(words + size_t(apart) * i, 7u, 8u);
-            long long end = clock64();
-            times[i] = end - begin + (seen == 0x12345678);
-        }
-}
-
 template <class Word>
 void contend(const char* name, Word* words, Warp* device, int blocks, int threads, int lanes, int apart, bool list) {
     std::vector<double> times, tries, waits, wins;
@@ -109,7 +96,6 @@ int main() {
     CHECK(cudaMalloc(&warps, 1 << 20));
     CHECK(cudaMemset(words, 0, 1 << 20));
     unsigned* narrow = reinterpret_cast<unsigned*>(words);
-    long long* times = reinterpret_cast<long long*>(warps);
     for (int same = 0; same < 2; same++) {
         unsigned seen[32];
         CHECK(cudaMemset(words, 0, 64));
@@ -117,10 +103,6 @@ int main() {
         CHECK(cudaMemcpy(seen, warps, sizeof seen, cudaMemcpyDeviceToHost));
         for (int lane = 0; lane < 32; lane++) row("lanes_of_one", text("same=%d lane=%d", same, lane), seen[lane], "seen");
     }
-    line_by_line<<<1, 1>>>(narrow, 1024, 200, times);
-    std::vector<long long> each(200);
-    CHECK(cudaMemcpy(each.data(), times, 1600, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < 200; i++) row("swap_line", text("line=%d", i), double(each[i]), "cycles");
     for (int blocks : {1, 2, 4, 16, 132})
         for (int threads : {32, 256})
             for (int lanes : {1, 4, 32}) {

@@ -8,7 +8,7 @@ echo "# command: microbench/run_all.sh"
 echo "# date: $(date -u +%F)"
 echo "# card ($query): $(nvidia-smi --query-gpu=$query --format=csv,noheader)"
 echo "benchmark,name,parameter,value,unit"
-for benchmark in exchange small_caches atomics l2 dram translation copies launch_floor tensor reductions spread calls; do
+for benchmark in exchange small_caches atomics l2 dram translation copies launch_floor tensor reductions spread calls contention first_touch bursts; do
     begin=$(date +%s.%N)
     timeout "${LIMIT:-60}" "$1/$benchmark" | sed "s/^/$benchmark,/"
     code=${PIPESTATUS[0]}

@@ -139,7 +139,7 @@ rows! {
     "FMNMX": meaning!(float::minimum_maximum), Alu, Integer, Fp32, float_bits, Single;
     "FSETP": meaning!(float::compare), Alu, Compare, Fp32, compare_floats, Single;
     "FSET": meaning!(float::set), Alu, Integer, Fp32, compare_floats, Single;
-    "FCHK": meaning!(float::check_divide), Transcendental, Conversion, Fp32, none, Single;
+    "FCHK": meaning!(float::check_divide), Transcendental, Transcendental, Fp32, none, Single;
     "MUFU": meaning!(convert::transcendental), Transcendental, Transcendental, Fp32, function, Single;
     // Double precision.
     "DADD": meaning!(float::double_add), Double, Double, Fp64, float_bits, Double;
