@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs the workloads on a simulated GPU and compares its counts with those measured on the real one.
 
-    compare_counts.py --lockstep BINARY --binaries DIR [--hardware CSV] [--gpu h200] [--out DIR] [--only REGEX]
+    compare_counts.py --lockstep BINARY --binaries DIR [--hardware DIR] [--gpu h200] [--out DIR] [--only REGEX]
 
-Only launches whose hardware counts are the same in every repetition are compared; the others are counted and named
-in the table. Exits 1 if a count differs or a program does not verify.
+Only launches that repeat are compared: a launch repeats when its counts are the same in every repetition, cold and
+warm (as `lockstep correlate` has it). What differs between cold and warm depends on time. Exits 1 if a count differs or a program does not verify.
 """
 
 import argparse
@@ -19,15 +19,22 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COUNTERS = ["inst_executed", "thread_inst_executed", "warps_launched"]
 
 
-def hardware(path):
-    """program -> launch -> (kernel, [counts of each repetition]), at the default size"""
+def hardware(folder):
+    """program -> launch -> (kernel, [counts of each repetition, cold and warm]), at the default size"""
     found = collections.defaultdict(dict)
-    with open(path, newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            if row["size"] == "default":
-                columns = [[int(float(value)) for value in row[counter].split()] for counter in COUNTERS]
-                found[row["program"]][int(row["launch"])] = (row["kernel"], list(zip(*columns)))
+    for table in ["cold.csv", "warm.csv"]:
+        with open(pathlib.Path(folder) / table, newline="") as file:
+            for row in csv.DictReader(line for line in file if not line.startswith("#")):
+                if row["size"] == "default":
+                    columns = [[int(float(value)) for value in row[counter].split()] for counter in COUNTERS]
+                    launch = found[row["program"]].setdefault(int(row["launch"]), (row["kernel"], []))
+                    launch[1].extend(zip(*columns))
     return found
+
+
+def repeats(counts):
+    """Whether a launch did the same every time; five times are needed to say so."""
+    return len(counts) >= 5 and len(set(counts)) == 1
 
 
 def simulated(arguments, program, folder):
@@ -47,7 +54,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstep", required=True)
     parser.add_argument("--binaries", required=True)
-    parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200/cold.csv")
+    parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200", help="folder of cold.csv and warm.csv")
     parser.add_argument("--gpu", default="h200")
     parser.add_argument("--out", default=ROOT / "lockstep-out/counts")
     parser.add_argument("--only", default=".")
@@ -66,7 +73,7 @@ def main():
                 code, verdict, counts, errors = simulated(arguments, program, out / program)
             except (subprocess.TimeoutExpired, OSError) as error:
                 code, verdict, counts, errors = 1, f"no result: {type(error).__name__}", [], []
-            repeating = {n: c[0] for n, (_, c) in launches.items() if len(set(c)) == 1}
+            repeating = {n: c[0] for n, (_, c) in launches.items() if repeats(c)}
             equal, first = 0, ""
             for launch, wanted in sorted(repeating.items()):
                 got = counts[launch] if launch < len(counts) else None

@@ -87,6 +87,25 @@ def lines(arguments):
             yield f"{entry['name']}/{size}", str(own), words
 
 
+def copies(wanted, count):
+    """Every program `count` times, each with a library of its own, so that one start of the profiler serves them all."""
+    for label, library, words in wanted:
+        for copy in range(count):
+            own = pathlib.Path(f"{library}.{copy}" if copy else library)
+            if not own.exists():
+                shutil.copy(library, own)
+            yield f"{label}#{copy}", str(own), words
+
+
+def by_copy(found, count):
+    """A repetition for each copy of `copies`."""
+    repetitions = [{} for _ in range(count)]
+    for (label, launch), what in found.items():
+        label, _, copy = label.partition("#")
+        repetitions[int(copy or 0)][label, launch] = what
+    return repetitions
+
+
 def run(command, seconds=600):
     return subprocess.run(command, capture_output=True, text=True, timeout=seconds)
 
@@ -176,6 +195,8 @@ def ranged(target, metrics, options, arguments):
     settings = {"LD_PRELOAD": f"{arguments.ranges}/libranges.so", "RANGES_METRICS": ",".join(metrics.values()), "RANGES_OUT": str(path)}
     if options == COLD:
         settings["RANGES_COLD"] = "1"
+    if arguments.own_ranges:
+        settings["RANGES_OWN"] = "1"
     result = subprocess.run(target, capture_output=True, text=True, timeout=600, env={**os.environ, **settings})
     print("".join(f"{line}\n" for line in result.stderr.splitlines() if line.startswith("ranges:")), end="", file=sys.stderr)
     failed = set(re.findall(r"^RAN (\d+) \S+ 127", result.stdout, re.M))
@@ -285,7 +306,7 @@ def ask(question, arguments, deadline):
     repetitions = read_table(path) if arguments.extend and path.exists() else []
     asked_of = "ncu"
     if arguments.ranges:
-        asked_of = f"range profiler, {len(groups)} groups of metrics, a run for each"
+        asked_of = f"range profiler{', own ranges' * arguments.own_ranges}, {len(groups)} groups of metrics, a run for each"
         options_told = "256 MiB read before each launch" if options == COLD else "caches as the program left them"
     else:
         options_told = " ".join(options)
@@ -302,8 +323,8 @@ def ask(question, arguments, deadline):
                 for key, (*about, values) in with_shapes(part, shapes).items():
                     found.setdefault(key, (*about, {}))[-1].update(values)
         else:
-            found, passes = one_repetition(wanted, metrics, options, arguments, broken)
-        repetitions.append(found)
+            found, passes = one_repetition(copies(wanted, arguments.copies), metrics, options, arguments, broken)
+        repetitions += by_copy(found, arguments.copies)
         most = max(most, passes)
         longest = max(longest, time.monotonic() - begin)
         notes = [
@@ -378,12 +399,14 @@ def main():
     parser.add_argument("--floors", help="the executable of microbench/launch_floor.cu")
     parser.add_argument("--ncu", default=shutil.which("ncu") or "/usr/local/cuda/bin/ncu")
     parser.add_argument("--ranges", help="folder of libranges.so and ranges_plan: use the range profiler, not ncu")
+    parser.add_argument("--own-ranges", action="store_true", help="begin and end ranges ourselves: cheaper, for counts and their ratios (pipes, stalls)")
     parser.add_argument("--shapes", default=ROOT / "validation" / "hardware" / "h200" / "cold.csv", help="table with the shapes of launches")
     parser.add_argument("--out", default=os.environ.get("OUT", "."))
     parser.add_argument("--sizes", nargs="+", default=["default", "medium"])
     parser.add_argument("--only", default=".", help="expression that `program/size` must match")
     parser.add_argument("--extend", action="store_true", help="add repetitions to the tables that are there")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--copies", type=int, default=1, help="repetitions that share one start of ncu")
     parser.add_argument("--seconds", type=int, default=3600, help="begin no repetition that would end later")
     arguments = parser.parse_args()
     deadline = time.monotonic() + arguments.seconds

@@ -1,6 +1,6 @@
 // Counts what each kernel of a process does, one pass a run, without a profiler's start for every kernel.
 //
-//   LD_PRELOAD=libranges.so RANGES_METRICS=a,b,c RANGES_OUT=FILE [RANGES_COLD=1] PROGRAM...
+//   LD_PRELOAD=libranges.so RANGES_METRICS=a,b,c RANGES_OUT=FILE [RANGES_COLD=1] [RANGES_OWN=1] PROGRAM...
 //   ranges_plan CHIP METRIC...      prints groups of metrics that take one pass each
 //
 //   g++ -std=c++17 -O2 -shared -fPIC -I$CUDA/include -I$CUDA/extras/CUPTI/include ranges.cpp -o libranges.so -lcupti -lcuda
@@ -11,6 +11,10 @@
 // With RANGES_COLD, 256 MiB are read before every launch, which leaves nothing of the program in L2; L1 starts empty at
 // every launch by itself. Output: for each range one line, its number, the kernel's name and the values. A line whose
 // kernel is `flush` is ours.
+//
+// With RANGES_OWN, we begin and end each range ourselves, around a launch and the wait for it. That is cheaper, and the
+// flush is no range; but a range then holds the time before and after the kernel, so it is for counts and for ratios of
+// counts, not for cycles.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -153,6 +157,7 @@ std::vector<uint8_t> counters;
 std::vector<std::string> pending;
 FILE* out = nullptr;
 bool cold = false;
+bool own = false;
 CUfunction flush_kernel = nullptr;
 CUdeviceptr flushed = 0;
 size_t written = 0;
@@ -169,7 +174,7 @@ void start() {
     set.pConfig = plan->image.data();
     set.counterDataImageSize = counters.size();
     set.pCounterDataImage = counters.data();
-    set.range = CUPTI_AutoRange;
+    set.range = own ? CUPTI_UserRange : CUPTI_AutoRange;
     set.replayMode = CUPTI_UserReplay;
     set.maxRangesPerPass = MOST_RANGES;
     set.numNestingLevels = 1;
@@ -194,7 +199,19 @@ void collect() {
     if (info.numTotalRanges != pending.size() || decode.numOfRangeDropped)
         std::fprintf(stderr, "ranges: %zu launches, %zu ranges, %zu dropped\n", pending.size(), size_t(info.numTotalRanges), size_t(decode.numOfRangeDropped));
     std::vector<double> values(metrics.size());
+    std::vector<std::string> lines(pending.size());
     for (size_t range = 0; range < info.numTotalRanges; range++) {
+        size_t launch = range;
+        if (own) {
+            STRUCT(CUpti_RangeProfiler_CounterData_GetRangeInfo, about);
+            about.pCounterDataImage = counters.data();
+            about.counterDataImageSize = counters.size();
+            about.rangeIndex = range;
+            about.rangeDelimiter = "/";
+            check(cuptiRangeProfilerCounterDataGetRangeInfo(&about), "naming a range");
+            launch = std::strtoull(about.rangeName, nullptr, 10);
+        }
+        if (launch >= lines.size()) lines.resize(launch + 1);
         STRUCT(CUpti_Profiler_Host_EvaluateToGpuValues, evaluate);
         evaluate.pHostObject = plan->host;
         evaluate.pCounterDataImage = counters.data();
@@ -204,10 +221,15 @@ void collect() {
         evaluate.numMetrics = metrics.size();
         evaluate.pMetricValues = values.data();
         check(cuptiProfilerHostEvaluateToGpuValues(&evaluate), "evaluating metrics");
-        std::fprintf(out, "%zu\t%s", written++, range < pending.size() ? pending[range].c_str() : "?");
-        for (double value : values) std::fprintf(out, "\t%.17g", value);
-        std::fprintf(out, "\n");
+        lines[launch] = launch < pending.size() ? pending[launch] : "?";
+        char digits[40];
+        for (double value : values) {
+            std::snprintf(digits, sizeof digits, "\t%.17g", value);
+            lines[launch] += digits;
+        }
     }
+    for (const std::string& line : lines)
+        if (!line.empty()) std::fprintf(out, "%zu\t%s\n", written++, line.c_str());
     std::fflush(out);
     pending.clear();
 }
@@ -258,17 +280,18 @@ void prepare(CUcontext context) {
     profiled = context;
 }
 
+// A launch begins. With ranges of our own the lock stays ours until it ends.
 void launching(CUcontext context, const char* name) {
     if (inside || !context) return;
-    std::lock_guard<std::mutex> guard(lock);
+    lock.lock();
     inside = true;
     if (context != profiled) prepare(context);
     if (pending.size() + 2 >= MOST_RANGES) {
         collect();
         start();
     }
+    if (cold || own) cuCtxSynchronize();
     if (cold) {
-        cuCtxSynchronize();
         CUdeviceptr never = flushed;
         size_t count = FLUSHED / 16;
         void* parameters[] = {&flushed, &never, &count};
@@ -276,15 +299,36 @@ void launching(CUcontext context, const char* name) {
             std::fprintf(stderr, "ranges: the flush failed\n");
             _exit(3);
         }
-        pending.push_back("flush");
+        if (!own) pending.push_back("flush");
+    }
+    if (own) {
+        std::string number = std::to_string(pending.size());
+        STRUCT(CUpti_RangeProfiler_PushRange, push);
+        push.pRangeProfilerObject = profiler;
+        push.pRangeName = number.c_str();
+        check(cuptiRangeProfilerPushRange(&push), "beginning a range");
     }
     pending.push_back(name ? name : "?");
     inside = false;
+    if (!own) lock.unlock();
+}
+
+void launched(CUcontext context) {
+    if (inside || !context || !own) return;
+    inside = true;
+    cuCtxSynchronize();
+    STRUCT(CUpti_RangeProfiler_PopRange, pop);
+    pop.pRangeProfilerObject = profiler;
+    check(cuptiRangeProfilerPopRange(&pop), "ending a range");
+    inside = false;
+    lock.unlock();
 }
 
 void CUPTIAPI called(void*, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* data) {
     const auto* about = static_cast<const CUpti_CallbackData*>(data);
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && about->callbackSite == CUPTI_API_ENTER) launching(about->context, about->symbolName);
+    if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return;
+    if (about->callbackSite == CUPTI_API_ENTER) launching(about->context, about->symbolName);
+    else launched(about->context);
 }
 
 void finish() {
@@ -302,6 +346,7 @@ struct Loaded {
         const char* path = std::getenv("RANGES_OUT");
         if (!asked || !path) return;
         cold = std::getenv("RANGES_COLD") != nullptr;
+        own = std::getenv("RANGES_OWN") != nullptr;
         std::stringstream words(asked);
         for (std::string word; std::getline(words, word, ',');) names.push_back(word);
         for (const std::string& name : names) metrics.push_back(name.c_str());

@@ -156,45 +156,56 @@ def contexts_expected(contexts, launches):
     return [(names[i % 4], count, count * 33 * (i + 1) * 4) for i in range(contexts)]
 
 
+def folders(measured, run):
+    """Folders of a run that was made once or several times, by number."""
+    found = glob.glob(f"{measured}/{run}") + glob.glob(f"{measured}/{run}-[0-9]*")
+    found = [folder for folder in found if os.path.exists(f"{folder}/summary.json")]
+    claim(found, f"{run} was measured")
+    return sorted(found, key=lambda folder: [int(part) for part in folder.split("-") if part.isdigit()])
+
+
+def exact_contexts(folder, launches, rows):
+    """Four contexts with graphs, counted exactly; counts of a warp of each kernel."""
+    run = os.path.basename(folder)
+    sums, counted, summary = read_totals(folder)
+    for kernel, expected, warps in contexts_expected(4, launches):
+        ratio = sums.get(kernel, {}).get("warps_launched", 0) / warps
+        claim(counted.get(kernel, 0) == expected, f"{run}: all {expected} launches of {kernel} are there")
+        claim(ratio == 1, f"{run}: warps of {kernel} ({ratio:.5f})")
+        rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", "", ""])
+    return {kernel: {event: value / sums[kernel]["warps_launched"] for event, value in sums[kernel].items()}
+            for kernel in sums if sums[kernel].get("warps_launched")}
+
+
 def contexts(measured, rows):
     """Contexts and threads at once, against what each kernel does per warp when it is counted alone."""
     truth = None
-    for run, launches in [("contexts-exact", 40), ("contexts-sampled", 2000), ("threads-sampled", 2000)]:
-        folder = f"{measured}/{run}"
-        if not os.path.exists(f"{folder}/summary.json"):
-            claim(False, f"{run} was measured")
-            continue
-        exact = run == "contexts-exact"
+    for folder in folders(measured, "contexts-exact"):
+        truth = exact_contexts(folder, 40, rows)
+    for folder in [*folders(measured, "contexts-sampled"), *folders(measured, "threads-sampled")]:
+        run, launches = os.path.basename(folder), 2000
         sums, counted, summary = read_totals(folder)
         places = {}
         for total in summary["totals"]:
             places.setdefault(base_name(total["kernel"]), set()).add((total["context"], total["stream"]))
-        if exact:
-            truth = {kernel: {event: value / sums[kernel]["warps_launched"] for event, value in sums[kernel].items()}
-                     for kernel in sums if sums[kernel].get("warps_launched")}
+        whole = sum(other.get("inst_executed", 0) for other in sums.values())
         for kernel, expected, warps in contexts_expected(4, launches):
             got = sums.get(kernel, {})
             ratio = got.get("warps_launched", 0) / warps
             claim(counted.get(kernel, 0) == expected, f"{run}: all {expected} launches of {kernel} are there")
-            claim(ratio == 1 if exact else abs(ratio - 1) <= 0.02, f"{run}: warps of {kernel} ({ratio:.5f})")
+            claim(abs(ratio - 1) <= 0.02, f"{run}: warps of {kernel} ({ratio:.5f})")
             claim(len(places.get(kernel, ())) == 1, f"{run}: {kernel} is in one context and stream")
-            instructions = got.get("inst_executed", 0) / (truth[kernel]["inst_executed"] * warps) if truth else math.nan
-            whole = sum(other.get("inst_executed", 0) for other in sums.values())
             wanted = truth[kernel]["inst_executed"] * warps if truth else math.nan
             error = (got.get("inst_executed", 0) - wanted) / max(whole, 1)
-            if not exact:
-                claim(abs(error) <= 0.05, f"{run}: instructions of {kernel} to 5 % of the GPU's ({error * 100:+.2f} %)")
-            rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{instructions:.5f}", f"{error * 100:+.2f} %"])
+            claim(abs(error) <= 0.05, f"{run}: instructions of {kernel} to 5 % of the GPU's ({error * 100:+.2f} %)")
+            rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{got.get('inst_executed', 0) / wanted:.5f}", f"{error * 100:+.2f} %"])
 
 
 def processes(measured, rows):
     """Processes at once, against what each does per warp alone; bounded by the whole GPU's count."""
     programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
-    for run in ["processes-1ms"]:
-        folder = f"{measured}/{run}"
-        if not os.path.exists(f"{folder}/summary.json"):
-            claim(False, f"{run} was measured")
-            continue
+    for folder in folders(measured, "processes-1ms"):
+        run = os.path.basename(folder)
         sums, counted, summary = read_totals(folder)
         whole = sum(kernel.get("inst_executed", 0) for kernel in sums.values())
         launched = {}
@@ -219,10 +230,39 @@ def processes(measured, rows):
             claim(len(owners) == 1, f"{run}: {program} is one process")
 
 
+def graphs(measured, rows):
+    """Graphs in exact mode: no kernel of any launch may lack its counts."""
+    for folder in folders(measured, "graphs-exact"):
+        exact_contexts(folder, 8, rows)
+    for folder in folders(measured, "graph-turns"):
+        sums, counted, _ = read_totals(folder)
+        for kernel, launches in [("plain", 6), ("node", 12)]:
+            ratio = sums.get(kernel, {}).get("warps_launched", 0) / (launches * 132)
+            claim(counted.get(kernel, 0) == launches and ratio == 1, f"graph-turns: {kernel} ({ratio:.5f})")
+            rows.append(["graph-turns", kernel, launches, counted.get(kernel, 0), f"{ratio:.5f}", "", ""])
+
+
+def busy(measured, rows):
+    """A GPU that is busy for longer than an image of counters lasts."""
+    for folder in folders(measured, "busy"):
+        sums, counted, summary = read_totals(folder)
+        alone, _, _ = read_totals(f"{measured}/alone-steady")
+        each = alone["steady"]["inst_executed"] / alone["steady"]["warps_launched"]
+        ratio = sums["steady"]["inst_executed"] / (each * counted["steady"] * 132 * 4)
+        missing = sum(gaps["nanoseconds"] for gaps in summary["gaps"].values())
+        sampled = sum(gaps["sampled_nanoseconds"] for gaps in summary["gaps"].values())
+        told = f"{missing / 1e6:.1f} ms of {(missing + sampled) / 1e6:.0f} ms without samples"
+        claim(abs(ratio - 1) <= 0.02, f"busy: the series adds up ({ratio:.5f}; {told})")
+        claim(missing <= 0.01 * sampled, f"busy: {told}, at most 1 %")
+        rows.append(["busy", "steady", counted["steady"], counted["steady"], "", f"{ratio:.5f}", told])
+
+
 def attribution(measured, tables):
     rows = []
     contexts(measured, rows)
     processes(measured, rows)
+    graphs(measured, rows)
+    busy(measured, rows)
     for run in ["shared-sampled", "shared-exact", "sixteen", "killed-program", "second-reader", "all"]:
         if os.path.exists(f"{measured}/{run}/summary.json"):
             _, counted, summary = read_totals(f"{measured}/{run}")

@@ -60,6 +60,11 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
         for number in launches {
             enable(numbers::DOMAIN_DRIVER, *number)?;
         }
+        if session.settings.metadata.mode == Mode::Exact {
+            for number in numbers::DRIVER_GRAPH_MAKE {
+                enable(numbers::DOMAIN_DRIVER, number)?;
+            }
+        }
     }
     Ok(())
 }
@@ -124,6 +129,9 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     if !outermost {
         return;
     }
+    if numbers::DRIVER_GRAPH_MAKE.contains(&number) {
+        return make_graph(session, entering, data);
+    }
     let stream = stream_of(number, data);
     if entering {
         BEGUN.set(clock::now());
@@ -160,11 +168,41 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
             graph,
         )
     } else {
+        if graph {
+            // What runs on after its profiler is stopped has no counts.
+            session.graphs.wait(stream);
+        }
         session
             .gates
             .leave(data.context, device, describe(session, number, data), graph)
     };
     session.arrange_end();
+    session.publish_outcome(&outcome);
+}
+
+/// An executable graph is made or changed, in exact mode.
+///
+/// Kernels of a graph are counted as they were prepared at this time: made while the profiler of its
+/// context is stopped (or being stopped, because a launch in another context begins), some never get
+/// counts. So making one waits for its turn, like a launch, and has the profiler running.
+fn make_graph(session: &'static Session, entering: bool, data: &CallbackData) {
+    if data.context.is_null() {
+        return;
+    }
+    let device = device_of(session, data.context);
+    let outcome = if entering {
+        let chip = session.chip(device);
+        session.gates.enter(
+            &session.cupti,
+            data.context,
+            device,
+            &chip,
+            &session.counters,
+            false,
+        )
+    } else {
+        session.gates.leave(data.context, device, Vec::new(), false)
+    };
     session.publish_outcome(&outcome);
 }
 

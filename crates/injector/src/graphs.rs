@@ -40,8 +40,13 @@ function_table! {
         child = c"cuGraphChildGraphNodeGetGraph": fn(*mut c_void, *mut *mut c_void) -> i32;
         function_name = c"cuFuncGetName": fn(*mut *const c_char, *mut c_void) -> i32;
         kernel_name = c"cuKernelGetName": fn(*mut *const c_char, *mut c_void) -> i32;
+        exchange_mode = c"cuThreadExchangeStreamCaptureMode": fn(*mut u32) -> i32;
+        synchronize = c"cuStreamSynchronize": fn(*mut c_void) -> i32;
     }
 }
+
+/// Waiting must not disturb captures of other threads.
+const CAPTURE_RELAXED: u32 = 2;
 
 /// One kernel of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +88,19 @@ impl Graphs {
             list(functions, graph, &mut kernels, 0);
         }
         lock(&self.known).insert(executable as usize, kernels);
+    }
+
+    /// Waits until everything launched into `stream` has run.
+    pub fn wait(&self, stream: *mut c_void) {
+        if let Some(functions) = &self.functions {
+            let mut mode = CAPTURE_RELAXED;
+            // SAFETY: the stream of the call that was just made; the thread's mode is put back.
+            unsafe {
+                (functions.exchange_mode)(&mut mode);
+                (functions.synchronize)(stream);
+                (functions.exchange_mode)(&mut mode);
+            }
+        }
     }
 
     /// An executable goes.

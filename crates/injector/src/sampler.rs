@@ -6,8 +6,10 @@
 //! While the GPU is busy, the newest sample of a decode is usually incomplete: the rest of it comes
 //! with the next decode, but only into the same counter image. Clearing the image each time, as
 //! examples do, loses most of one sample per decode (2 to 7 % on an H200). So the image is filled
-//! on and on, and cleared only when no sample is incomplete; if that never happens before it is
-//! full, sampling is stopped for two milliseconds.
+//! on and on, and left only when no sample is incomplete; if that never happens before it is full,
+//! sampling is stopped for a moment. Clearing takes tens of milliseconds, so there are two images:
+//! one is cleared while the other is filled. What the moment hid is a gap between samples, which
+//! readers see and tell.
 
 use std::ffi::c_void;
 
@@ -51,7 +53,9 @@ pub struct Sampler {
     names: MetricNames,
     places: Vec<usize>,
     image: Vec<u8>,
-    /// Samples that the image holds.
+    /// A cleared image that takes over when the other is full.
+    spare: Vec<u8>,
+    /// Samples that an image holds.
     capacity: usize,
     /// Samples of the image that were handed over.
     evaluated: usize,
@@ -106,6 +110,7 @@ impl Sampler {
             names: choice.names,
             places: choice.places,
             image: Vec::new(),
+            spare: Vec::new(),
             capacity: 0,
             evaluated: 0,
             interval,
@@ -135,7 +140,10 @@ impl Sampler {
         let one = self.image_bytes(1)?.max(1);
         self.capacity = (IMAGE_BYTES / one).clamp(FEWEST_SAMPLES, MOST_SAMPLES);
         self.image = vec![0; self.image_bytes(self.capacity)?];
-        self.clear_image()
+        self.spare = vec![0; self.image.len()];
+        self.clear_spare()?;
+        self.take_spare();
+        self.clear_spare()
     }
 
     /// Bytes of an image for so many samples.
@@ -151,16 +159,20 @@ impl Sampler {
         Ok(size.counterDataSize)
     }
 
-    fn clear_image(&mut self) -> Result<(), CuptiError> {
+    fn clear_spare(&mut self) -> Result<(), CuptiError> {
         let mut block = SamplingImageInitialize::new();
         block.pPmSamplingObject = self.object;
-        block.counterDataSize = self.image.len();
-        block.pCounterData = self.image.as_mut_ptr();
+        block.counterDataSize = self.spare.len();
+        block.pCounterData = self.spare.as_mut_ptr();
         // SAFETY: the image has the size that CUPTI asked for.
         let result = unsafe { (self.functions.image_initialize)(&mut block) };
-        self.cupti.check("clearing the counter image", result)?;
+        self.cupti.check("clearing the counter image", result)
+    }
+
+    /// The cleared image takes over; the other must be cleared before its next turn.
+    fn take_spare(&mut self) {
+        std::mem::swap(&mut self.image, &mut self.spare);
         self.evaluated = 0;
-        Ok(())
     }
 
     fn run(&mut self) -> Result<(), CuptiError> {
@@ -183,33 +195,34 @@ impl Sampler {
         }
     }
 
-    /// Hands over every interval that is complete, oldest first.
-    pub fn drain(&mut self, take: &mut dyn FnMut(Interval)) -> Result<(), CuptiError> {
+    /// Hands over every interval that is complete, oldest first; says whether the hardware's buffer
+    /// overflowed, so that samples were lost.
+    pub fn drain(&mut self, take: &mut dyn FnMut(Interval)) -> Result<bool, CuptiError> {
         let progress = self.decode(take)?;
-        if progress.overflowed {
-            report::tell(
-                "samples were lost: the hardware's buffer overflowed; use a longer interval",
-            );
-        }
+        let overflowed = progress.overflowed;
         let whole = progress.populated == self.evaluated;
-        if self.evaluated > self.capacity / 2 && whole && !progress.overflowed && !progress.full {
-            return self.clear_image();
-        }
-        if self.running
-            && (self.evaluated > self.capacity * 7 / 8 || progress.overflowed || progress.full)
+        if self.evaluated > self.capacity / 2 && whole && !overflowed && !progress.full {
+            self.take_spare();
+            self.clear_spare()?;
+        } else if self.running
+            && (self.evaluated > self.capacity * 7 / 8 || overflowed || progress.full)
         {
             self.stop();
             // Stopped, the hardware has nothing more to say after a few decodes.
             for _ in 0..8 {
-                let progress = self.decode(take)?;
-                self.clear_image()?;
-                if !progress.full && progress.populated == 0 {
+                let before = self.evaluated;
+                if self.decode(take)?.full {
+                    self.take_spare();
+                    self.clear_spare()?;
+                } else if self.evaluated == before {
                     break;
                 }
             }
-            return self.run();
+            self.take_spare();
+            self.run()?;
+            self.clear_spare()?;
         }
-        Ok(())
+        Ok(overflowed)
     }
 
     fn decode(&mut self, take: &mut dyn FnMut(Interval)) -> Result<Progress, CuptiError> {

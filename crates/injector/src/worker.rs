@@ -133,12 +133,17 @@ pub fn drain_samples(session: &Session) {
             let Some((sampler, _)) = &mut device.sampler else {
                 continue;
             };
-            if let Err(error) =
-                sampler.drain(&mut |interval| session.publish_interval(identity, &interval))
-            {
-                sentences.push(format!("sampling of {} ends: {error}", device.uuid));
-                device.sampler = None;
-                device.refused = true;
+            match sampler.drain(&mut |interval| session.publish_interval(identity, &interval)) {
+                Ok(false) => {}
+                Ok(true) => sentences.push(format!(
+                    "samples of {} were lost: the hardware's buffer overflowed; use a longer interval",
+                    device.uuid
+                )),
+                Err(error) => {
+                    sentences.push(format!("sampling of {} ends: {error}", device.uuid));
+                    device.sampler = None;
+                    device.refused = true;
+                }
             }
         }
     });

@@ -91,3 +91,24 @@ fn contexts_take_turns_and_threads_keep_their_order() {
     assert_eq!(started["2 c"], 4 * 50 * 30);
     assert!(collected.rows.launches.iter().all(|row| row.exact));
 }
+
+#[test]
+fn graphs_made_while_another_context_is_counted_have_all_their_counts() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(EXACT);
+    bench.run_well(&[
+        "context 0",
+        "context 0",
+        "launch 0 7 a 10 32 5 1000 3",
+        "launch 1 8 b 20 32 5 1000 3",
+        // Made in context 0 while the profiler of context 1 runs, and as the first thing of all.
+        "graph 0 7 g 5 32 3 1000 4",
+        "context 0",
+        "graph 2 9 h 6 32 3 1000 3",
+        "capture 1 8 c 7 32 3 1000 2",
+    ]);
+    let collected = bench.collect(&metadata);
+    assert!(collected.rows.launches.iter().all(|row| row.exact));
+    let started = collected.totals("warps_launched", |key| key.kernel.to_string());
+    assert_eq!((started["g"], started["h"], started["c"]), (20, 18, 14));
+}

@@ -12,15 +12,17 @@ mod collector;
 mod folder;
 mod habits;
 mod launcher;
+mod recording;
 mod rows;
 mod session;
 mod sharing;
 mod view;
 
 pub use attribution::Attribution;
-pub use collector::{Collector, Totals};
+pub use collector::{Collector, Gaps, Totals};
 pub use folder::{FolderError, SampleFolder, Summary};
 pub use launcher::{LaunchError, Launcher, SamplerProcess, find_injector};
+pub use recording::Recording;
 pub use rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 pub use session::{Outcome, Session, SessionError, now};
 pub use view::live_view;

@@ -32,6 +32,9 @@ pub struct SampleArguments {
     /// Run folder; default lockstep-out/PROGRAM-N
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write what was learned (launches, marks, samples), to divide it again without a GPU
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
     /// Show no live view
     #[arg(long)]
     quiet: bool,
@@ -68,7 +71,7 @@ impl SampleArguments {
             return Ok(0);
         }
         let base = SegmentDirectory::of_user();
-        let session = if self.all {
+        let mut session = if self.all {
             let segments = base.join("programs");
             SegmentDirectory::open(&base, &metadata.segment.group)?;
             SegmentDirectory::open(&segments, &metadata.segment.group)?;
@@ -92,6 +95,9 @@ impl SampleArguments {
         } else {
             bail!("nothing to sample: give a program after --, or --all, or --attach DIR");
         };
+        if let Some(path) = &self.recording {
+            session.record(path)?;
+        }
         let quiet = self.quiet || !std::io::stderr().is_terminal();
         let mut view = View::default();
         let outcome = session.run(&mut |collector, seconds| {

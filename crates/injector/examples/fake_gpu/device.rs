@@ -99,14 +99,17 @@ pub unsafe extern "C" fn fake_launch(
     } else {
         how
     };
+    let mut prepared = true;
     let graph = if how == 2 {
-        crate::graph::make(&text, grid, block, count)
+        announce_making(numbers::SITE_ENTER, context);
+        prepared = is_profiled(context);
+        let graph = crate::graph::make(&text, grid, block, count, prepared);
+        describe_graph(context, graph);
+        announce_making(1, context);
+        graph
     } else {
         std::ptr::null_mut()
     };
-    if how == 2 {
-        describe_graph(context, graph);
-    }
     let calls = if how == 2 { 1 } else { count };
     for _ in 0..calls {
         let mut locked = state();
@@ -124,7 +127,7 @@ pub unsafe extern "C" fn fake_launch(
             correlation,
             graph,
         );
-        for _ in 0..if how == 2 { count } else { 1 } {
+        for kernel in 0..if how == 2 { count } else { 1 } {
             run(
                 context,
                 stream,
@@ -134,6 +137,7 @@ pub unsafe extern "C" fn fake_launch(
                 instructions_per_warp,
                 time,
                 correlation,
+                prepared || kernel == 0,
             );
         }
         announce(
@@ -160,6 +164,7 @@ fn run(
     instructions: u64,
     time: u64,
     correlation: u32,
+    counted: bool,
 ) {
     let mut locked = state();
     let (number, device) = locked
@@ -198,7 +203,7 @@ fn run(
     }
     let mut profiled = false;
     for object in locked.ranges.values_mut() {
-        if object.context == context && object.stage == Stage::Started {
+        if counted && object.context == context && object.stage == Stage::Started {
             object.ranges.push(work);
             profiled = true;
         }
@@ -208,6 +213,46 @@ fn run(
         // The range profiler waits for each kernel.
         wait_until(work.end);
     }
+}
+
+/// Whether kernels of a context are counted one by one now.
+fn is_profiled(context: usize) -> bool {
+    let locked = state();
+    let mut objects = locked.ranges.values();
+    objects.any(|one| one.context == context && one.stage == Stage::Started)
+}
+
+/// Tells the subscriber that the program calls `cuGraphInstantiateWithFlags`.
+fn announce_making(site: u32, context: usize) {
+    let number = 643;
+    let locked = state();
+    let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
+    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
+        return;
+    };
+    drop(locked);
+    let mut result = 0i32;
+    let mut correlation_data = 0u64;
+    // The parameters of this function are none of a launch: nobody may look at them.
+    let data = CallbackData {
+        callbackSite: site,
+        functionName: c"cuGraphInstantiateWithFlags".as_ptr(),
+        functionParams: std::ptr::null(),
+        functionReturnValue: std::ptr::from_mut(&mut result).cast(),
+        symbolName: std::ptr::null(),
+        context: context as *mut c_void,
+        contextUid: 0,
+        correlationData: &mut correlation_data,
+        correlationId: 0,
+    };
+    unsafe {
+        callback(
+            user as *mut c_void,
+            numbers::DOMAIN_DRIVER,
+            number,
+            std::ptr::from_ref(&data).cast(),
+        )
+    };
 }
 
 /// Tells the subscriber that an executable was made of `graph`.
@@ -324,6 +369,18 @@ fn wait_until(end: u64) {
     if end > now {
         std::thread::sleep(std::time::Duration::from_nanos(end - now));
     }
+}
+
+/// Waits for one stream, of whichever context: streams of the tests have names of their own.
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> i32 {
+    let locked = state();
+    let mut ends = locked.stream_end.iter();
+    let end = ends.find(|((_, one), _)| *one == stream as u64);
+    let end = end.map_or(0, |(_, end)| *end);
+    drop(locked);
+    wait_until(end);
+    0
 }
 
 /// Waits until everything launched has run.

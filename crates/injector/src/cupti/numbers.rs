@@ -38,6 +38,10 @@ pub const DRIVER_LAUNCH_EX: [u32; 2] = [652, 653];
 /// `cuGraphLaunch` and its per-thread form.
 pub const DRIVER_GRAPH_LAUNCH: [u32; 2] = [514, 515];
 
+/// What makes or changes an executable graph: `cuGraphInstantiate` and its later forms,
+/// `cuGraphExecUpdate`, `cuGraphExecKernelNodeSetParams`, each with its second version.
+pub const DRIVER_GRAPH_MAKE: [u32; 9] = [513, 578, 643, 656, 657, 561, 696, 538, 692];
+
 /// Those of the above whose default stream is the thread's own.
 pub const DRIVER_PER_THREAD: [u32; 4] = [442, 478, 653, 515];
 

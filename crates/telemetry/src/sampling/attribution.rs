@@ -38,6 +38,8 @@ pub struct DeviceSample {
     pub end: u64,
     /// Growth of each counter.
     pub growth: Vec<Option<u64>>,
+    /// Samples before it are missing.
+    pub after_gap: bool,
 }
 
 /// The part of one key in one interval.
@@ -541,6 +543,7 @@ mod tests {
             begin,
             end,
             growth: vec![Some(instructions), Some(warps)],
+            after_gap: false,
         }
     }
 

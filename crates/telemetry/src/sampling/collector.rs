@@ -5,7 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::attribution::{Attribution, DeviceSample, Mark};
+use super::recording::Recording;
 use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 use crate::schema::counters::HOST_GAUGES;
 use crate::schema::{GAUGES, Metadata};
@@ -31,6 +34,8 @@ struct Source {
     places: Vec<Option<usize>>,
     /// Samples of its GPUs that wait for launches of others.
     held: Vec<(u64, Arc<str>, DeviceSample)>,
+    /// Until when it sampled each GPU without a gap.
+    sampled_until: BTreeMap<Arc<str>, u64>,
     /// Launches that were read and not stored yet, by index.
     outstanding: VecDeque<u64>,
     ended: bool,
@@ -49,6 +54,19 @@ pub struct Collector {
     lost: u64,
     processes: BTreeMap<u32, Arc<str>>,
     settle: u64,
+    gaps: BTreeMap<Arc<str>, Gaps>,
+    recording: Option<Recording>,
+}
+
+/// Time of a GPU in which its counters were not sampled although they should have been.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Gaps {
+    /// How often samples are missing.
+    pub count: u64,
+    /// For how long in all, in nanoseconds.
+    pub nanoseconds: u64,
+    /// The time that was sampled.
+    pub sampled_nanoseconds: u64,
 }
 
 /// Records of other processes may come this much later than a sample, in nanoseconds.
@@ -79,7 +97,14 @@ impl Collector {
             lost: 0,
             processes: BTreeMap::new(),
             settle: if timed { SETTLE_TIMED } else { SETTLE },
+            gaps: BTreeMap::new(),
+            recording: None,
         }
+    }
+
+    /// Writes down everything that is learned, from now on.
+    pub fn record(&mut self, recording: Recording) {
+        self.recording = Some(recording);
     }
 
     /// Counter names, in the order of every row.
@@ -97,9 +122,41 @@ impl Collector {
         &self.latest_gauges
     }
 
-    /// Sentences of the injectors, in the order in which they came.
-    pub fn notices(&self) -> &[String] {
-        &self.notices
+    /// Sentences of the injectors, in the order in which they came, and our own on missing samples.
+    pub fn notices(&self) -> Vec<String> {
+        let told = self.notices.iter().cloned();
+        let missing = self.gaps.iter().filter(|(_, gaps)| gaps.count > 0);
+        let missing = missing.map(|(gpu, gaps)| {
+            let whole = gaps.nanoseconds + gaps.sampled_nanoseconds;
+            format!(
+                "{gpu}: {:.1} ms of samples are missing in {} places, {:.2} % of the time; counts are too low by what was done then",
+                gaps.nanoseconds as f64 / 1e6,
+                gaps.count,
+                100.0 * gaps.nanoseconds as f64 / whole as f64
+            )
+        });
+        told.chain(missing).collect()
+    }
+
+    /// What is missing from the series of each GPU.
+    pub fn gaps(&self) -> &BTreeMap<Arc<str>, Gaps> {
+        &self.gaps
+    }
+
+    /// Notes how long a GPU was sampled; true if samples before this one are missing.
+    fn follows_gap(&mut self, source: &mut Source, gpu: &Arc<str>, begin: u64, end: u64) -> bool {
+        let gaps = self.gaps.entry(Arc::clone(gpu)).or_default();
+        let length = end.saturating_sub(begin);
+        gaps.sampled_nanoseconds += length;
+        let until = source.sampled_until.insert(Arc::clone(gpu), end);
+        let missing = until.map_or(0, |until| begin.saturating_sub(until));
+        // Clocks are matched anew now and then, which moves samples by nanoseconds.
+        let gap = missing > length / 2;
+        if gap {
+            gaps.count += 1;
+            gaps.nanoseconds += missing;
+        }
+        gap
     }
 
     /// Programs seen, with their commands; a process that only samples is none.
@@ -143,6 +200,9 @@ impl Collector {
         if everybody_ended {
             self.finish_launches(sink)?;
         }
+        if let Some(recording) = &mut self.recording {
+            recording.flush()?;
+        }
         sink.flush()?;
         for source in self.sources.values() {
             let sample = source.held.first().map_or(u64::MAX, |(index, ..)| *index);
@@ -179,6 +239,7 @@ impl Collector {
                     texts: Vec::new(),
                     places: Vec::new(),
                     held: Vec::new(),
+                    sampled_until: BTreeMap::new(),
                     outstanding: VecDeque::new(),
                     ended: false,
                 };
@@ -274,12 +335,16 @@ impl Collector {
                 }
                 let mut done = Vec::new();
                 source.outstanding.push_back(index);
+                if let Some(recording) = &mut self.recording {
+                    recording.launched(&row)?;
+                }
                 self.device(&row.key.gpu.clone())
                     .launched(row, record.timed, &mut done);
                 self.store_launches(&done, sink)
             }
             RecordKind::DeviceSample => {
                 let growth = ordered(source, record);
+                let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
                 source.held.push((
                     index,
                     gpu,
@@ -287,6 +352,7 @@ impl Collector {
                         begin: record.begin,
                         end: record.end,
                         growth,
+                        after_gap,
                     },
                 ));
                 Ok(())
@@ -299,6 +365,9 @@ impl Collector {
                     begin: record.begin,
                     end: record.end,
                 };
+                if let Some(recording) = &mut self.recording {
+                    recording.progressed(process, context, record.stream, &mark)?;
+                }
                 self.device(&gpu)
                     .progressed(process, context, record.stream, mark);
                 Ok(())
@@ -447,18 +516,22 @@ impl Collector {
         for (gpu, ready) in by_gpu {
             let (samples, nodes): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
             let mut done = Vec::new();
+            if let Some(recording) = &mut self.recording {
+                recording.divided(&samples)?;
+            }
             let parts = self.device(&gpu).samples(&samples, &mut done);
             for ((sample, node), parts) in samples.iter().zip(&nodes).zip(parts) {
                 for part in parts {
+                    let exact = part.exact && !sample.after_gap;
                     let total = self.total(&part.key);
                     accumulate(&mut total.counters, &part.growth);
-                    total.exact &= part.exact;
+                    total.exact &= exact;
                     let counters = total.counters.clone();
                     let row = SeriesRow {
                         time: sample.end,
                         node: Arc::clone(node),
                         key: part.key,
-                        exact: part.exact,
+                        exact,
                         counters,
                     };
                     sink.series(&row)?;

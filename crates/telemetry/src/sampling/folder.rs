@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::collector::Collector;
+use super::collector::{Collector, Gaps};
 use super::rows::{GaugeRow, LaunchRow, SeriesRow, Sink};
 use crate::schema::counters::HOST_GAUGES;
 use crate::schema::{GAUGES, Metadata};
@@ -93,6 +93,8 @@ pub struct Summary {
     pub records: u64,
     /// Records lost before they could be read.
     pub lost: u64,
+    /// Time of each GPU that was sampled, and that should have been.
+    pub gaps: BTreeMap<String, Gaps>,
     /// What could not be done, in the injectors' words.
     pub notices: Vec<String>,
 }
@@ -231,7 +233,12 @@ impl SampleFolder {
                 .collect(),
             records,
             lost,
-            notices: collector.notices().to_vec(),
+            gaps: collector
+                .gaps()
+                .iter()
+                .map(|(gpu, gaps)| (gpu.to_string(), *gaps))
+                .collect(),
+            notices: collector.notices(),
         };
         let text = serde_json::to_string_pretty(&summary)?;
         fs::write(self.path.join("summary.json"), text + "\n")?;

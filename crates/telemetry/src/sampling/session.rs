@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::collector::Collector;
 use super::folder::{FolderError, SampleFolder, Summary};
 use super::launcher::{LaunchError, Launcher, SamplerProcess};
+use super::recording::Recording;
 use crate::schema::Metadata;
 use crate::segment::SegmentDirectory;
 
@@ -129,6 +130,16 @@ impl Session {
                 drain,
             },
         })
+    }
+
+    /// Writes down everything that is learned, so that it can be divided again without a GPU.
+    pub fn record(&mut self, path: &Path) -> Result<(), SessionError> {
+        let recording = Recording::create(path).map_err(|source| FolderError::Unwritable {
+            path: path.to_owned(),
+            source,
+        })?;
+        self.collector.record(recording);
+        Ok(())
     }
 
     /// Reads until the end. `show` is called after every poll with the seconds so far, and says

@@ -64,7 +64,7 @@ pub fn live_view(collector: &Collector, seconds: f64, width: usize) -> Vec<Strin
     if kernels.len() > MOST_KERNELS {
         lines.push(format!("and {} more", kernels.len() - MOST_KERNELS));
     }
-    lines.extend(collector.notices().iter().take(3).cloned());
+    lines.extend(collector.notices().into_iter().take(3));
     lines
         .iter()
         .map(|line| line.chars().take(width.max(20)).collect())

@@ -85,6 +85,7 @@ fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
                             begin: all[0],
                             end: all[1],
                             growth: all[2..].iter().map(|growth| Some(*growth)).collect(),
+                            after_gap: false,
                         }
                     })
                     .collect();

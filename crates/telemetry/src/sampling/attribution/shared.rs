@@ -572,6 +572,7 @@ mod tests {
                     .iter()
                     .map(|count| Some(count.round() as u64))
                     .collect(),
+                after_gap: false,
             })
             .collect();
         // As a reader comes by: half a second at a time.
