@@ -7,6 +7,7 @@
 //! context DEVICE
 //! launch|ex|graph|capture CONTEXT STREAM NAME GRID BLOCK INSTRUCTIONS NANOSECONDS COUNT
 //! threads N CONTEXT NAME GRID BLOCK INSTRUCTIONS NANOSECONDS COUNT   each thread in its own stream
+//! capture_beside CONTEXT STREAM OTHER NAME     captures for a while, and launches in the other context
 //! sync | sleep MILLISECONDS | destroy CONTEXT | fork | abort | exit CODE
 //! ```
 
@@ -22,6 +23,7 @@ type Create = extern "C" fn(u32) -> usize;
 type Destroy = extern "C" fn(usize);
 type Launch = unsafe extern "C" fn(usize, u64, *const c_char, u32, u32, u32, u64, u64, u32) -> i32;
 type Synchronize = extern "C" fn();
+type Capture = unsafe extern "C" fn(usize, u64, u32);
 
 fn library(variable: &str) -> Option<*mut c_void> {
     let path = CString::new(std::env::var(variable).ok()?).ok()?;
@@ -41,6 +43,7 @@ struct Device {
     destroy: Destroy,
     launch: Launch,
     synchronize: Synchronize,
+    capture: Capture,
 }
 
 fn main() {
@@ -50,6 +53,7 @@ fn main() {
         destroy: function(fake, c"fake_context_destroy"),
         launch: function(fake, c"fake_launch"),
         synchronize: function(fake, c"fake_synchronize"),
+        capture: function(fake, c"fake_capture"),
     };
     if let Some(injection) = library("CUDA_INJECTION64_PATH") {
         let initialize: extern "C" fn() -> i32 = function(injection, c"InitializeInjection");
@@ -115,6 +119,22 @@ fn main() {
                             }
                         });
                     }
+                });
+            }
+            "capture_beside" => {
+                let (context, stream) = (contexts[number(1) as usize], number(2));
+                let other = contexts[number(3) as usize];
+                let name = CString::new(words[4]).unwrap();
+                unsafe { (device.capture)(context, stream, 1) };
+                std::thread::scope(|scope| {
+                    let launch = || unsafe {
+                        (device.launch)(other, 200, name.as_ptr(), 0, 10, 32, 5, 1000, 1);
+                        // A graph, too: its counts are read at once.
+                        (device.launch)(context, 201, name.as_ptr(), 2, 10, 32, 5, 1000, 2);
+                    };
+                    scope.spawn(launch);
+                    std::thread::sleep(Duration::from_millis(50));
+                    unsafe { (device.capture)(context, stream, 0) };
                 });
             }
             "sync" => (device.synchronize)(),

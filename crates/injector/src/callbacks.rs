@@ -61,8 +61,12 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
             enable(numbers::DOMAIN_DRIVER, *number)?;
         }
         if session.settings.metadata.mode == Mode::Exact {
-            for number in numbers::DRIVER_GRAPH_MAKE {
-                enable(numbers::DOMAIN_DRIVER, number)?;
+            let graphs = numbers::DRIVER_GRAPH_MAKE
+                .iter()
+                .chain(&numbers::DRIVER_CAPTURE_BEGIN)
+                .chain(&numbers::DRIVER_CAPTURE_END);
+            for number in graphs {
+                enable(numbers::DOMAIN_DRIVER, *number)?;
             }
         }
     }
@@ -131,6 +135,16 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     }
     if numbers::DRIVER_GRAPH_MAKE.contains(&number) {
         return make_graph(session, entering, data);
+    }
+    if numbers::DRIVER_CAPTURE_BEGIN.contains(&number) {
+        return begin_capture(session, entering, data);
+    }
+    if numbers::DRIVER_CAPTURE_END.contains(&number) {
+        if !entering {
+            let device = device_of(session, data.context);
+            session.gates.capture_ended(data.context, device);
+        }
+        return;
     }
     let stream = stream_of(number, data);
     if entering {
@@ -206,6 +220,26 @@ fn make_graph(session: &'static Session, entering: bool, data: &CallbackData) {
     session.publish_outcome(&outcome);
 }
 
+/// A stream is about to be captured, or is from now on, in exact mode.
+fn begin_capture(session: &'static Session, entering: bool, data: &CallbackData) {
+    let device = device_of(session, data.context);
+    if entering {
+        return session.gates.pass(device);
+    }
+    if succeeded(data) {
+        session.gates.capture_began(data.context, device);
+    }
+    let outcome = session.gates.leave(data.context, device, Vec::new(), false);
+    session.publish_outcome(&outcome);
+}
+
+/// Whether the call that ends here did what it was asked for.
+fn succeeded(data: &CallbackData) -> bool {
+    // SAFETY: at the end of a call, CUPTI points at its result.
+    let result = unsafe { data.functionReturnValue.cast::<i32>().as_ref() };
+    result.copied().unwrap_or(0) == 0
+}
+
 /// The stream of a launch.
 fn stream_of(number: u32, data: &CallbackData) -> *mut c_void {
     let parameters = data.functionParams;
@@ -235,11 +269,7 @@ fn device_of(session: &Session, context: *mut c_void) -> u32 {
 
 /// What was launched; nothing if the driver refused it. A graph launches each of its kernels.
 fn describe(session: &Session, number: u32, data: &CallbackData) -> Vec<Launch> {
-    // SAFETY: at the end of a call, CUPTI points at its result.
-    let result = unsafe { data.functionReturnValue.cast::<i32>().as_ref() }
-        .copied()
-        .unwrap_or(0);
-    if result != 0 || data.functionParams.is_null() {
+    if !succeeded(data) || data.functionParams.is_null() {
         return Vec::new();
     }
     let mut kernels = Vec::new();

@@ -3,10 +3,14 @@
 //! The range profiler counts in one context of a GPU at a time. Launches therefore pass a gate, and
 //! when a launch comes from another context than the last, the profiler of that one is stopped, its
 //! counts are read, and the new one is started.
+//!
+//! Stopping or starting a profiler breaks captures that are under way in its context, so whoever
+//! would do that waits until they have ended.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use lockstep_telemetry::schema::Counter;
 
@@ -15,13 +19,32 @@ use crate::exact::ExactContext;
 use crate::host_object;
 use crate::session::{Launch, lock};
 
+/// A capture that lasts longer than this waits for the very launch that waits for it, or was given up.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The gate of one GPU.
 #[derive(Default)]
 pub struct Gate {
-    taken: Mutex<bool>,
+    turn: Mutex<Turn>,
     free: Condvar,
     /// Profilers by context. Whoever passed the gate may use them.
     lanes: Mutex<Lanes>,
+}
+
+/// Who may pass.
+#[derive(Default)]
+struct Turn {
+    taken: bool,
+    /// Captures under way, by context.
+    captures: BTreeMap<usize, u32>,
+}
+
+/// What a launch will do to profilers.
+#[derive(Clone, Copy)]
+struct Wanted {
+    context: usize,
+    /// Counts of its own context are read first.
+    reads: bool,
 }
 
 #[derive(Default)]
@@ -69,19 +92,63 @@ impl Gates {
         Arc::clone(lock(&self.0).entry(device).or_default())
     }
 
-    /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it.
-    pub fn pass(&self, device: u32) -> Arc<Gate> {
+    /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it. No profiler may be
+    /// stopped or started in it.
+    pub fn pass(&self, device: u32) {
+        self.pass_for(device, None);
+    }
+
+    fn pass_for(&self, device: u32, wanted: Option<Wanted>) -> Arc<Gate> {
         let gate = self.gate(device);
-        let mut taken = lock(&gate.taken);
-        while *taken {
-            taken = gate
+        let mut turn = lock(&gate.turn);
+        loop {
+            if turn.taken {
+                turn = gate
+                    .free
+                    .wait(turn)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                continue;
+            }
+            let captures = wanted.map_or_else(Vec::new, |wanted| gate.disturbed(&turn, wanted));
+            if captures.is_empty() {
+                break;
+            }
+            let (next, waited) = gate
                 .free
-                .wait(taken)
+                .wait_timeout(turn, PATIENCE)
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
+            turn = next;
+            if waited.timed_out() {
+                for context in captures {
+                    turn.captures.remove(&context);
+                }
+            }
         }
-        *taken = true;
-        drop(taken);
+        turn.taken = true;
+        drop(turn);
         gate
+    }
+
+    /// A capture began in `context`; the thread has the turn.
+    pub fn capture_began(&self, context: *mut c_void, device: u32) {
+        let gate = self.gate(device);
+        *lock(&gate.turn)
+            .captures
+            .entry(context as usize)
+            .or_default() += 1;
+    }
+
+    /// A capture ended in `context`.
+    pub fn capture_ended(&self, context: *mut c_void, device: u32) {
+        let gate = self.gate(device);
+        let mut turn = lock(&gate.turn);
+        if let Some(count) = turn.captures.get_mut(&(context as usize)) {
+            *count -= 1;
+            if *count == 0 {
+                turn.captures.remove(&(context as usize));
+            }
+        }
+        gate.free.notify_all();
     }
 
     /// A thread is about to launch in `context`: wait for its turn and make its profiler count.
@@ -94,7 +161,11 @@ impl Gates {
         counters: &[&'static Counter],
         graph: bool,
     ) -> Outcome {
-        let gate = self.pass(device);
+        let wanted = Wanted {
+            context: context as usize,
+            reads: graph,
+        };
+        let gate = self.pass_for(device, Some(wanted));
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         lanes.switch_to(cupti, context, chip, counters, &mut outcome);
@@ -126,8 +197,8 @@ impl Gates {
             _ => outcome.launches = launches,
         }
         drop(lanes);
-        *lock(&gate.taken) = false;
-        gate.free.notify_one();
+        lock(&gate.turn).taken = false;
+        gate.free.notify_all();
         outcome
     }
 
@@ -158,6 +229,25 @@ impl Gates {
         }
         std::mem::forget(gates);
         outcome
+    }
+}
+
+impl Gate {
+    /// Contexts with captures that this launch would break.
+    fn disturbed(&self, turn: &Turn, wanted: Wanted) -> Vec<usize> {
+        if turn.captures.is_empty() {
+            return Vec::new();
+        }
+        let lanes = lock(&self.lanes);
+        let own = lanes.profilers.get(&wanted.context);
+        let reads = wanted.reads || own.is_some_and(ExactContext::is_full);
+        let switches = lanes.active != Some(wanted.context);
+        let stopped = lanes.active.filter(|_| switches);
+        let own = Some(wanted.context).filter(|_| switches || reads);
+        let touched = stopped.into_iter().chain(own);
+        touched
+            .filter(|context| turn.captures.contains_key(context))
+            .collect()
     }
 }
 

@@ -112,3 +112,21 @@ fn graphs_made_while_another_context_is_counted_have_all_their_counts() {
     let started = collected.totals("warps_launched", |key| key.kernel.to_string());
     assert_eq!((started["g"], started["h"], started["c"]), (20, 18, 14));
 }
+
+#[test]
+fn a_capture_is_not_broken_by_launches_of_others() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(EXACT);
+    bench.run_well(&[
+        "context 0",
+        "context 0",
+        "launch 1 8 b 20 32 5 1000 3",
+        "launch 0 7 a 10 32 5 1000 3",
+        "capture_beside 0 7 1 k",
+        "launch 0 7 a 10 32 5 1000 3",
+    ]);
+    let collected = bench.collect(&metadata);
+    assert!(collected.rows.launches.iter().all(|row| row.exact));
+    let started = collected.totals("warps_launched", |key| key.kernel.to_string());
+    assert_eq!((started["a"], started["b"], started["k"]), (60, 60, 30));
+}

@@ -73,7 +73,7 @@ pub unsafe extern "C" fn fake_launch(
         .to_string_lossy()
         .into_owned();
     let how = if how == 3 {
-        crate::marks::capture(stream, true);
+        unsafe { fake_capture(context, stream, 1) };
         for _ in 0..count {
             let mut locked = state();
             locked.launches += 1;
@@ -94,18 +94,19 @@ pub unsafe extern "C" fn fake_launch(
                 );
             }
         }
-        crate::marks::capture(stream, false);
+        unsafe { fake_capture(context, stream, 0) };
         2
     } else {
         how
     };
     let mut prepared = true;
     let graph = if how == 2 {
-        announce_making(numbers::SITE_ENTER, context);
+        announce_call(numbers::SITE_ENTER, context, 643);
+        // Its kernels can be counted one by one if it is made while its context is profiled.
         prepared = is_profiled(context);
-        let graph = crate::graph::make(&text, grid, block, count, prepared);
+        let graph = crate::graph::make(&text, grid, block, count);
         describe_graph(context, graph);
-        announce_making(1, context);
+        announce_call(1, context, 643);
         graph
     } else {
         std::ptr::null_mut()
@@ -222,9 +223,21 @@ fn is_profiled(context: usize) -> bool {
     objects.any(|one| one.context == context && one.stage == Stage::Started)
 }
 
-/// Tells the subscriber that the program calls `cuGraphInstantiateWithFlags`.
-fn announce_making(site: u32, context: usize) {
-    let number = 643;
+/// Begins (1) or ends (0) a capture.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_capture(context: usize, stream: u64, on: u32) {
+    let number = if on == 1 { 539 } else { 497 };
+    announce_call(numbers::SITE_ENTER, context, number);
+    crate::marks::capture(stream, on == 1);
+    let mut locked = state();
+    let count = locked.captures.entry(context).or_default();
+    *count = if on == 1 { *count + 1 } else { *count - 1 };
+    drop(locked);
+    announce_call(1, context, number);
+}
+
+/// Tells the subscriber that the program calls a function of which nothing is asked.
+fn announce_call(site: u32, context: usize, number: u32) {
     let locked = state();
     let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
     let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
@@ -236,7 +249,7 @@ fn announce_making(site: u32, context: usize) {
     // The parameters of this function are none of a launch: nobody may look at them.
     let data = CallbackData {
         callbackSite: site,
-        functionName: c"cuGraphInstantiateWithFlags".as_ptr(),
+        functionName: c"cuCall".as_ptr(),
         functionParams: std::ptr::null(),
         functionReturnValue: std::ptr::from_mut(&mut result).cast(),
         symbolName: std::ptr::null(),

@@ -7,19 +7,16 @@ pub struct Graph {
     pub grid: u32,
     pub block: u32,
     pub count: u32,
-    /// Its kernels can be counted one by one: it was made while its context was profiled.
-    pub prepared: bool,
 }
 
 /// Makes a graph that lives on; its nodes are all itself.
-pub fn make(name: &str, grid: u32, block: u32, count: u32, prepared: bool) -> *mut c_void {
+pub fn make(name: &str, grid: u32, block: u32, count: u32) -> *mut c_void {
     let name = CString::new(name).unwrap_or_default();
     Box::into_raw(Box::new(Graph {
         name,
         grid,
         block,
         count,
-        prepared,
     }))
     .cast()
 }

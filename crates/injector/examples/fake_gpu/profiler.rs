@@ -370,14 +370,6 @@ pub unsafe extern "C" fn cuptiPmSamplingCounterDataImageInitialize(
         "cuptiPmSamplingCounterDataImageInitialize",
         _
     );
-    let loses = state
-        .images
-        .get(&(block.pCounterData as usize))
-        .is_some_and(|image| image.partial);
-    demand(
-        !loses,
-        "cuptiPmSamplingCounterDataImageInitialize: an incomplete sample is lost",
-    );
     state.images.insert(
         block.pCounterData as usize,
         Image {
@@ -518,6 +510,17 @@ pub unsafe extern "C" fn cuptiRangeProfilerEnable(block: *mut RangeEnable) -> i3
 
 macro_rules! range_at_stage {
     ($state:ident, $handle:expr, $function:literal, $stages:pat) => {{
+        let context = $state
+            .ranges
+            .get(&($handle as usize))
+            .map_or(0, |one| one.context);
+        demand(
+            $state
+                .captures
+                .get(&context)
+                .is_none_or(|count| *count == 0),
+            concat!($function, ": breaks a capture"),
+        );
         let Some(object) = $state.ranges.get_mut(&($handle as usize)) else {
             demand(false, concat!($function, ": not an object"));
             return 1;

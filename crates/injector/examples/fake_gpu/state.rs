@@ -185,6 +185,8 @@ pub struct State {
     pub stream_end: BTreeMap<(usize, u64), u64>,
     pub next_handle: usize,
     pub launches: u32,
+    /// Captures under way, by context.
+    pub captures: BTreeMap<usize, u32>,
     pub board: bool,
 }
 

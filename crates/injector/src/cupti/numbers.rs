@@ -42,6 +42,11 @@ pub const DRIVER_GRAPH_LAUNCH: [u32; 2] = [514, 515];
 /// `cuGraphExecUpdate`, `cuGraphExecKernelNodeSetParams`, each with its second version.
 pub const DRIVER_GRAPH_MAKE: [u32; 9] = [513, 578, 643, 656, 657, 561, 696, 538, 692];
 
+/// `cuStreamBeginCapture` and its other forms.
+pub const DRIVER_CAPTURE_BEGIN: [u32; 6] = [495, 496, 539, 540, 720, 721];
+/// `cuStreamEndCapture` and its per-thread form.
+pub const DRIVER_CAPTURE_END: [u32; 2] = [497, 498];
+
 /// Those of the above whose default stream is the thread's own.
 pub const DRIVER_PER_THREAD: [u32; 4] = [442, 478, 653, 515];
 
