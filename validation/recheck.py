@@ -4,7 +4,7 @@
     recheck.py --libraries DIR --runner FILE [--hardware DIR] [--seed N] [--share 0.1] [--repetitions 3]
     recheck.py --measured CSV      the same with a table that measure.py wrote elsewhere; needs no GPU
 
-Instruction counts of launches that repeated must be the same. Cycles of a launch agree when the new median lies in
+Instruction counts of launches that repeat (cold and warm: see compare_counts.py) must be the same. Cycles of a launch agree when the new median lies in
 the old spread, widened by 10 % or 400 cycles, whichever is more; nineteen of twenty launches must agree.
 The seed is printed, so that a choice can be made again.
 """
@@ -73,6 +73,7 @@ def main():
     parser.add_argument("--repetitions", type=int, default=3)
     arguments = parser.parse_args()
     old = dict(table(pathlib.Path(arguments.hardware) / "cold.csv"))
+    warm = dict(table(pathlib.Path(arguments.hardware) / "warm.csv"))
     cases = sorted({label for label, _ in old})
     chosen = set(random.Random(arguments.seed).sample(cases, max(1, round(len(cases) * arguments.share))))
     print(f"seed {arguments.seed}: {len(chosen)} of {len(cases)} cases: {' '.join(sorted(chosen))}")
@@ -82,8 +83,8 @@ def main():
     different, outside = [], []
     for key, again in sorted(new.items()):
         for name in EXACT:
-            before = set(old[key][name].split())
-            if len(before) == 1 and any(values[name] not in before for values in again):
+            before = {float(value) for value in (old[key][name] + " " + warm[key][name]).split()}
+            if len(before) == 1 and any(float(values[name]) not in before for values in again):
                 different.append((key, name, before.pop(), again[0][name]))
         cycles = [float(value) for value in old[key]["cycles"].split()]
         now = [float(values["cycles"]) for values in again]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Tables with a row for each launch.
-const TABLES: [&str; 5] = ["cold", "warm", "traffic", "pipes", "stalls"];
+const TABLES: [&str; 3] = ["cold", "warm", "traffic"];
 const REPETITIONS: usize = 5;
 /// The one program that is measured at its full size too: 26 kernels, 50 iterations.
 const LARGE: (&str, usize) = ("hydrodynamics", 1400);

@@ -653,7 +653,7 @@ pub unsafe extern "C" fn cuptiRangeProfilerDecodeData(block: *mut RangeDecode) -
     let (ranges, image) = (std::mem::take(&mut object.ranges), object.image);
     demand(ranges.len() <= 256, "more ranges than the image holds");
     if let Some(image) = state.images.get_mut(&image) {
-        image.ranges = ranges;
+        image.ranges.extend(ranges);
     }
     0
 }

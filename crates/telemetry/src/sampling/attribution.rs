@@ -111,6 +111,8 @@ pub struct Attribution {
     /// Launches of each stream in the queue.
     lanes: BTreeMap<Lane, usize>,
     marks: BTreeMap<Lane, Vec<Mark>>,
+    /// What intervals of several streams told.
+    learned: shared::Learned,
 }
 
 /// After so many samples without any work, launches made before them are over, whatever the count
@@ -134,6 +136,7 @@ impl Attribution {
             idle: 0,
             lanes: BTreeMap::new(),
             marks: BTreeMap::new(),
+            learned: shared::Learned::default(),
         }
     }
 

@@ -25,6 +25,8 @@
 
 mod regression;
 
+pub(super) use regression::Evidence;
+
 /// A group of launches of one kernel between two marks of a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
@@ -60,6 +62,8 @@ pub(super) struct Problem<'a> {
     pub groups: Vec<Group>,
     /// By kernel, then by counter: what is known of a warp from before.
     pub rates: Vec<Vec<Option<f64>>>,
+    /// The number of each kernel in all evidence.
+    pub numbers: Vec<usize>,
 }
 
 /// What one group did.
@@ -96,12 +100,15 @@ const BETWEEN: f64 = 0.001;
 const EVERYWHERE: f64 = 0.1;
 /// Steps in which parts are brought to their sums.
 const FITTING_STEPS: usize = 60;
+/// A group whose end nobody saw is over after so many times what such work takes at least.
+const TAIL: f64 = 2.0;
+const SHORTEST_TAIL: u64 = 1_000_000;
 /// Below this a quantity is nothing.
 const NOTHING: f64 = 1e-12;
 
 impl Problem<'_> {
-    /// Finds work and rates.
-    pub fn solve(&self) -> Solution {
+    /// Finds work and rates, and adds to the evidence.
+    pub fn solve(&self, evidence: &mut Evidence) -> Solution {
         let counters = self.growth.first().map_or(0, |one| one.len());
         let measured: Vec<Vec<f64>> = self
             .growth
@@ -127,17 +134,17 @@ impl Problem<'_> {
             if step < PREFERRING_STEPS {
                 self.prefer_one(&mut solution, &durations);
             }
-            self.keep_whole(&mut solution);
+            self.keep_whole(&mut solution, &durations);
             self.adjust_rates(&mut solution, &measured, &durations);
         }
-        let even = self.spread(&mut solution);
+        let even = self.spread(&mut solution, &durations);
         // A group that was interrupted ran at the ends of its time, as `likely` says, or had several
         // turns. The mean of both tells rates better than either.
         let mut between = placed;
         for (placed, even) in between.iter_mut().flatten().zip(even.iter().flatten()) {
             *placed = (*placed + even) / 2.0;
         }
-        self.fit_sums(&mut solution, &between, &measured);
+        self.fit_sums(&mut solution, &between, &measured, evidence);
         solution
     }
 
@@ -145,11 +152,12 @@ impl Problem<'_> {
     /// must not keep what another kernel did there.
     ///
     /// Returns warps by kernel and interval, spread evenly over the time of each group.
-    fn spread(&self, solution: &mut Solution) -> Vec<Vec<f64>> {
+    fn spread(&self, solution: &mut Solution, durations: &[f64]) -> Vec<Vec<f64>> {
         let last = self.intervals.last().map_or(0, |one| one.1);
         let mut all = vec![vec![0.0; self.intervals.len()]; solution.rates.len()];
-        for (group, work) in self.groups.iter().zip(&mut solution.work) {
-            let (begin, end) = (group.begin, group.end.unwrap_or(last));
+        for ((group, work), duration) in self.groups.iter().zip(&mut solution.work).zip(durations) {
+            let begin = group.begin;
+            let end = over_at(group, *duration).min(last);
             let overlaps = self.intervals[work.first..].iter().take(work.warps.len());
             let mut even: Vec<f64> = overlaps
                 .map(|one| one.1.min(end).saturating_sub(one.0.max(begin)) as f64)
@@ -177,26 +185,35 @@ impl Problem<'_> {
     }
 
     /// Changes rates such that the parts of each kernel add up to what the regression gives it.
-    fn fit_sums(&self, solution: &mut Solution, placed: &[Vec<f64>], measured: &[Vec<f64>]) {
+    fn fit_sums(
+        &self,
+        solution: &mut Solution,
+        placed: &[Vec<f64>],
+        measured: &[Vec<f64>],
+        evidence: &mut Evidence,
+    ) {
         let work = self.by_kernel(solution);
         let length = match (self.intervals.first(), self.intervals.last()) {
             (Some(first), Some(last)) => (last.1 - first.0) / self.intervals.len() as u64,
             _ => return,
         };
-        for counter in 0..measured.first().map_or(0, Vec::len) {
-            let growth: Vec<f64> = measured.iter().map(|one| one[counter]).collect();
+        let by_counter: Vec<Vec<f64>> = (0..measured.first().map_or(0, Vec::len))
+            .map(|counter| measured.iter().map(|one| one[counter]).collect())
+            .collect();
+        evidence.learn(&self.numbers, placed, &by_counter, length);
+        for (counter, growth) in by_counter.iter().enumerate() {
             if Some(counter) == self.warps {
                 continue;
             }
-            let mut guess: Vec<f64> = work
-                .iter()
-                .zip(&solution.rates)
-                .map(|(work, rates)| work.iter().sum::<f64>() * rates[counter])
-                .collect();
-            scale_to(&mut guess, 1.0);
-            let Some(parts) = regression::parts(placed, &growth, &guess, length) else {
+            let guess: Vec<f64> = solution.rates.iter().map(|rates| rates[counter]).collect();
+            let Some(rates) = evidence.rates(counter, &self.numbers, &guess) else {
                 continue;
             };
+            let parts: Vec<f64> = placed
+                .iter()
+                .zip(rates)
+                .map(|(work, rate)| work.iter().sum::<f64>() * rate)
+                .collect();
             // Growth of intervals in which nobody had work is nobody's.
             let worked = (0..growth.len()).filter(|i| work.iter().any(|kernel| kernel[*i] > 0.0));
             let whole: f64 = worked.map(|i| growth[i]).sum();
@@ -413,10 +430,12 @@ impl Problem<'_> {
     }
 
     /// A group that is over did all of its work, one that ends later a part, another at most all.
-    fn keep_whole(&self, solution: &mut Solution) {
-        for (group, work) in self.groups.iter().zip(&mut solution.work) {
+    fn keep_whole(&self, solution: &mut Solution, durations: &[f64]) {
+        let last = self.intervals.last().map_or(0, |one| one.1);
+        for ((group, work), duration) in self.groups.iter().zip(&mut solution.work).zip(durations) {
             let done = group.warps * group.within.unwrap_or(1.0);
-            if group.within.is_some() || work.warps.iter().sum::<f64>() > done {
+            let over = group.within.is_some() || over_at(group, *duration) <= last;
+            if over || work.warps.iter().sum::<f64>() > done {
                 scale_to(&mut work.warps, done);
             }
         }
@@ -476,6 +495,13 @@ impl Problem<'_> {
             }
         }
     }
+}
+
+/// When a group was over; of one whose end nobody saw, because no mark came after it, what is likely.
+fn over_at(group: &Group, duration: f64) -> u64 {
+    let lasts = (TAIL * duration * group.warps) as u64;
+    let likely = group.begin.saturating_add(lasts.max(SHORTEST_TAIL));
+    group.end.unwrap_or(likely)
 }
 
 /// Multiplies `parts` so that they add up to `whole`.
@@ -538,8 +564,9 @@ mod tests {
             warps: Some(1),
             groups,
             rates: vec![vec![None, None]; 2],
+            numbers: vec![0, 1],
         };
-        let solution = problem.solve();
+        let solution = problem.solve(&mut Evidence::default());
         for (group, work) in problem.groups.iter().zip(&solution.work) {
             assert!((work.warps.iter().sum::<f64>() - group.warps).abs() < 1e-6);
         }

@@ -33,7 +33,7 @@ fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
     let mut got: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut did: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut done = Vec::new();
-    let name = |key: &Key| format!("{} {}", key.process, key.context);
+    let name = |key: &Key| format!("{} {} {}", key.process, key.context, key.stream);
     let mut whole = 0.0;
     for line in recording.lines() {
         let words: Vec<&str> = line.splitn(7, ' ').collect();
@@ -136,6 +136,31 @@ fn what_shared_an_h200_is_told_apart() {
             assert!(
                 warps.abs() < 0.02,
                 "{recording} {name}: {warps} of its warps"
+            );
+        }
+    }
+}
+
+/// Prints the errors of recordings, to see what a change of the method does.
+///
+/// `LOCKSTEP_RECORDINGS="a.recording b.recording" cargo test -p lockstep-telemetry recordings_again -- --ignored --nocapture`
+#[test]
+#[ignore = "a tool: divides the recordings that the environment names"]
+#[allow(clippy::print_stdout, reason = "its output is what it is for")]
+fn recordings_again() {
+    println!("recording,process context stream,error of all instructions,error of its warps");
+    for path in std::env::var("LOCKSTEP_RECORDINGS")
+        .unwrap_or_default()
+        .split_whitespace()
+    {
+        let text = std::fs::read_to_string(path).unwrap();
+        let file = std::path::Path::new(path).file_name().unwrap();
+        for (name, (instructions, warps)) in errors(&text) {
+            println!(
+                "{},{name},{:+.2} %,{:+.2} %",
+                file.display(),
+                instructions * 100.0,
+                warps * 100.0
             );
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::super::rows::{Key, LaunchRow};
-use super::super::sharing::{Group, Problem, Solution, Work};
+use super::super::sharing::{Evidence, Group, Problem, Solution, Work};
 use super::{Attribution, DeviceSample, Lane, Mark, Part, Place, Queued, lane, split};
 
 /// Intervals that are divided together while streams share the GPU.
@@ -44,6 +44,31 @@ struct Warps<'a> {
     /// Below 1 if fewer warps were seen than launched: moments without samples.
     scale: f64,
     due: Vec<f64>,
+}
+
+/// Kernels whose evidence is kept; beyond that it begins anew.
+const MOST_KERNELS: usize = 128;
+
+/// What all runs of shared intervals told.
+#[derive(Default)]
+pub(super) struct Learned {
+    numbers: BTreeMap<Key, usize>,
+    evidence: Evidence,
+}
+
+impl Learned {
+    /// The number of each kernel.
+    fn numbers(&mut self, kernels: &[Key]) -> Vec<usize> {
+        let new = kernels.iter().filter(|key| !self.numbers.contains_key(key));
+        if self.numbers.len() + new.count() > MOST_KERNELS {
+            *self = Self::default();
+        }
+        let number = |key: &Key| {
+            let next = self.numbers.len();
+            *self.numbers.entry(key.clone()).or_insert(next)
+        };
+        kernels.iter().map(number).collect()
+    }
 }
 
 impl<'a> Warps<'a> {
@@ -287,8 +312,9 @@ impl Attribution {
             warps: self.warps,
             groups,
             rates,
+            numbers: self.learned.numbers(&kernels),
         };
-        let solution = problem.solve();
+        let solution = problem.solve(&mut self.learned.evidence);
         let mut warps = Warps::new(&problem, &solution);
         let mut counted: Vec<Vec<u64>> = vec![vec![0; self.counters]; problem.groups.len()];
         let mut parts = Vec::with_capacity(samples.len());
