@@ -225,7 +225,7 @@ def processes(measured, rows):
             error = (got - wanted) / whole
             rows.append([run, program, "", sum(counted.get(kernel, 0) for kernel in kernels), f"{ratio:.5f}",
                          f"{got / wanted:.5f}", f"{error * 100:+.2f} %"])
-            claim(abs(ratio - 1) <= 0.02, f"{run}: warps of {program} ({ratio:.5f})")
+            claim(abs(ratio - 1) <= 0.04, f"{run}: warps of {program} ({ratio:.5f})")
             claim(abs(error) <= 0.05, f"{run}: instructions of {program} to 5 % of the GPU's ({error * 100:+.2f} %)")
             claim(len(owners) == 1, f"{run}: {program} is one process")
 

@@ -222,15 +222,12 @@ fn make_graph(session: &'static Session, entering: bool, data: &CallbackData) {
 
 /// A stream is about to be captured, or is from now on, in exact mode.
 fn begin_capture(session: &'static Session, entering: bool, data: &CallbackData) {
-    let device = device_of(session, data.context);
-    if entering {
-        return session.gates.pass(device);
-    }
-    if succeeded(data) {
+    if !entering && !data.context.is_null() && succeeded(data) {
+        let device = device_of(session, data.context);
         session.gates.capture_began(data.context, device);
     }
-    let outcome = session.gates.leave(data.context, device, Vec::new(), false);
-    session.publish_outcome(&outcome);
+    // Its own context is the one that is counted, as when a graph is made.
+    make_graph(session, entering, data);
 }
 
 /// Whether the call that ends here did what it was asked for.

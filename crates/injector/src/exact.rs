@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::time::Duration;
 
 use lockstep_telemetry::schema::Counter;
 
@@ -17,15 +16,10 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{Cupti, CuptiError, Range, numbers};
 use crate::host_object::{HostObject, MetricNames, too_old};
-use crate::report;
 use crate::session::Launch;
 
 /// Ranges between two times that counters are read.
 const MOST_RANGES: usize = 256;
-
-/// Times that counters are decoded while ranges are missing, and the pause between two.
-const MOST_DECODES: usize = 5;
-const BETWEEN_DECODES: Duration = Duration::from_millis(2);
 
 /// The range profiler of one context.
 pub struct ExactContext {
@@ -159,39 +153,6 @@ impl ExactContext {
         self.pending.push_back(launch);
     }
 
-    /// Decodes what was counted since the start, and says how many ranges there are.
-    ///
-    /// The last range of a graph sometimes comes with a later decode only.
-    fn decode(&mut self) -> Result<usize, CuptiError> {
-        let mut ranges = 0;
-        for attempt in 0..MOST_DECODES {
-            if attempt > 0 {
-                std::thread::sleep(BETWEEN_DECODES);
-            }
-            let mut decode = RangeDecode::new();
-            decode.pRangeProfilerObject = self.object;
-            // SAFETY: a stopped object.
-            let result = unsafe { (self.functions.decode)(&mut decode) };
-            self.cupti.check("decoding ranges", result)?;
-            let mut info = RangeImageInfo::new();
-            info.pCounterDataImage = self.image.as_ptr();
-            info.counterDataImageSize = self.image.len();
-            // SAFETY: an initialised image of the stated size.
-            let result = unsafe { (self.functions.image_info)(&mut info) };
-            self.cupti.check("counting ranges", result)?;
-            ranges = info.numTotalRanges;
-            if ranges >= self.pending.len() {
-                break;
-            }
-            report::detail(&format!(
-                "{ranges} ranges of {} launches, {} dropped",
-                self.pending.len(),
-                decode.numOfRangeDropped
-            ));
-        }
-        Ok(ranges)
-    }
-
     /// Reads what was counted and matches it with the launches before, then with those of `graph`.
     ///
     /// With `again`, counting goes on afterwards.
@@ -211,10 +172,20 @@ impl ExactContext {
         self.cupti.check("stopping the range profiler", unsafe {
             (self.functions.stop)(&mut stop)
         })?;
-        let ranges = self.decode()?;
+        let mut decode = RangeDecode::new();
+        decode.pRangeProfilerObject = self.object;
+        // SAFETY: a stopped object.
+        let result = unsafe { (self.functions.decode)(&mut decode) };
+        self.cupti.check("decoding ranges", result)?;
+        let mut info = RangeImageInfo::new();
+        info.pCounterDataImage = self.image.as_ptr();
+        info.counterDataImageSize = self.image.len();
+        // SAFETY: an initialised image of the stated size.
+        let result = unsafe { (self.functions.image_info)(&mut info) };
+        self.cupti.check("counting ranges", result)?;
         let mut done = Vec::new();
         let mut values = vec![0.0; self.names.count()];
-        for index in 0..ranges {
+        for index in 0..info.numTotalRanges {
             self.host
                 .evaluate(&self.image, index, &self.names, &mut values)?;
             let Some(mut launch) = self.pending.pop_front().or_else(|| unlisted.clone()) else {

@@ -4,12 +4,14 @@
 //! when a launch comes from another context than the last, the profiler of that one is stopped, its
 //! counts are read, and the new one is started.
 //!
-//! Stopping or starting a profiler breaks captures that are under way in its context, so whoever
-//! would do that waits until they have ended.
+//! Stopping or starting a profiler breaks captures that are under way, and kernels that are captured
+//! while profilers change are not all counted later. So a capture begins with its own context's
+//! profiler running, and others wait until it has ended.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use lockstep_telemetry::schema::Counter;
@@ -35,16 +37,8 @@ pub struct Gate {
 #[derive(Default)]
 struct Turn {
     taken: bool,
-    /// Captures under way, by context.
-    captures: BTreeMap<usize, u32>,
-}
-
-/// What a launch will do to profilers.
-#[derive(Clone, Copy)]
-struct Wanted {
-    context: usize,
-    /// Counts of its own context are read first.
-    reads: bool,
+    /// Captures under way: who began them, and in which context.
+    captures: Vec<(ThreadId, usize)>,
 }
 
 #[derive(Default)]
@@ -95,11 +89,12 @@ impl Gates {
     /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it. No profiler may be
     /// stopped or started in it.
     pub fn pass(&self, device: u32) {
-        self.pass_for(device, None);
+        self.pass_for(device, false);
     }
 
-    fn pass_for(&self, device: u32, wanted: Option<Wanted>) -> Arc<Gate> {
+    fn pass_for(&self, device: u32, changes_profilers: bool) -> Arc<Gate> {
         let gate = self.gate(device);
+        let own = std::thread::current().id();
         let mut turn = lock(&gate.turn);
         loop {
             if turn.taken {
@@ -109,8 +104,8 @@ impl Gates {
                     .unwrap_or_else(std::sync::PoisonError::into_inner);
                 continue;
             }
-            let captures = wanted.map_or_else(Vec::new, |wanted| gate.disturbed(&turn, wanted));
-            if captures.is_empty() {
+            let disturbs = turn.captures.iter().any(|(thread, _)| *thread != own);
+            if !changes_profilers || !disturbs {
                 break;
             }
             let (next, waited) = gate
@@ -119,9 +114,7 @@ impl Gates {
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
             turn = next;
             if waited.timed_out() {
-                for context in captures {
-                    turn.captures.remove(&context);
-                }
+                turn.captures.retain(|(thread, _)| *thread == own);
             }
         }
         turn.taken = true;
@@ -129,24 +122,25 @@ impl Gates {
         gate
     }
 
-    /// A capture began in `context`; the thread has the turn.
+    /// This thread began a capture in `context`; it has the turn.
     pub fn capture_began(&self, context: *mut c_void, device: u32) {
-        let gate = self.gate(device);
-        *lock(&gate.turn)
-            .captures
-            .entry(context as usize)
-            .or_default() += 1;
+        let begun = (std::thread::current().id(), context as usize);
+        lock(&self.gate(device).turn).captures.push(begun);
     }
 
-    /// A capture ended in `context`.
+    /// A capture ended in `context`, most likely the one that this thread began.
     pub fn capture_ended(&self, context: *mut c_void, device: u32) {
         let gate = self.gate(device);
+        let own = std::thread::current().id();
         let mut turn = lock(&gate.turn);
-        if let Some(count) = turn.captures.get_mut(&(context as usize)) {
-            *count -= 1;
-            if *count == 0 {
-                turn.captures.remove(&(context as usize));
-            }
+        let captures = &turn.captures;
+        let begun = captures.iter().position(|(thread, _)| *thread == own);
+        let begun = begun.or_else(|| {
+            let same = |one: &(ThreadId, usize)| one.1 == context as usize;
+            captures.iter().position(same)
+        });
+        if let Some(place) = begun {
+            turn.captures.remove(place);
         }
         gate.free.notify_all();
     }
@@ -161,11 +155,7 @@ impl Gates {
         counters: &[&'static Counter],
         graph: bool,
     ) -> Outcome {
-        let wanted = Wanted {
-            context: context as usize,
-            reads: graph,
-        };
-        let gate = self.pass_for(device, Some(wanted));
+        let gate = self.pass_for(device, true);
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         lanes.switch_to(cupti, context, chip, counters, &mut outcome);
@@ -229,25 +219,6 @@ impl Gates {
         }
         std::mem::forget(gates);
         outcome
-    }
-}
-
-impl Gate {
-    /// Contexts with captures that this launch would break.
-    fn disturbed(&self, turn: &Turn, wanted: Wanted) -> Vec<usize> {
-        if turn.captures.is_empty() {
-            return Vec::new();
-        }
-        let lanes = lock(&self.lanes);
-        let own = lanes.profilers.get(&wanted.context);
-        let reads = wanted.reads || own.is_some_and(ExactContext::is_full);
-        let switches = lanes.active != Some(wanted.context);
-        let stopped = lanes.active.filter(|_| switches);
-        let own = Some(wanted.context).filter(|_| switches || reads);
-        let touched = stopped.into_iter().chain(own);
-        touched
-            .filter(|context| turn.captures.contains_key(context))
-            .collect()
     }
 }
 

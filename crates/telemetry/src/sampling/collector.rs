@@ -467,7 +467,10 @@ impl Collector {
 
     fn store_launches(&mut self, done: &[LaunchRow], sink: &mut dyn Sink) -> io::Result<()> {
         for row in done {
-            self.total(&row.key).launches += 1;
+            let total = self.total(&row.key);
+            total.launches += 1;
+            // A launch that nothing is known of: the sum of the others is not the whole.
+            total.exact &= row.counters.iter().any(Option::is_some);
             sink.launch(row)?;
             // Launches of a process are stored in about the order in which they were read.
             let theirs = self
