@@ -1,27 +1,41 @@
 #!/usr/bin/env python3
 """Unified memory: the experiments of the UVM report and of UVMSmart.
 
-    studies/unified-memory/study.py STUDY LOCKSTEP PROGRAM [--only a,b] [--size published]
+    studies/unified-memory/study.py STUDY LOCKSTEP PROGRAM [--only a,b] [--size SIZE] [--jobs N]
+                                    [--out FOLDER]
 
 PROGRAM is workloads/managed, built with nvcc. STUDY is one of
 
     prefetchers        figure 4: far faults and time of the kernels by prefetcher, beside the
-                       published figures and a real H200
+                       published figures
+    order              the same on the report's machine with its inputs: time falls from none to
+                       random to sequential-local to tree
+    correlation        figure 4: time of the kernels by prefetcher, beside a real H200
     shootdown          figures 5 and 6: hit rate of the TLBs and cycles, by entry and whole
-    oversubscription   time and faults with 110, 125 and 150 % by evictor
-    bulk-or-on-demand  section B.1: copies, replayable faults, faults that stall the SM
+    oversubscription   results, faults and time with 110, 125 and 150 % by evictor
+    bulk-or-on-demand  section B.1: copies, replayable faults, faults that stall the SM, each with
+                       and without jumps over time in which nothing happens
+
+Each writes STUDY.csv into FOLDER (default: data beside this file) and says what it shows.
 """
 import csv
 import json
+import math
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
+HERE = pathlib.Path(__file__).resolve().parent
+HARDWARE = HERE.parents[1] / "validation/hardware/h200/uvm_workloads.csv"
 BENCHMARKS = ["bfs", "hotspot", "pathfinder", "backprop", "srad", "nw", "fdtd"]
+# The UVM report's own.
+REPORT = ["bfs", "hotspot", "pathfinder", "backprop", "srad"]
 PREFETCHERS = ["none", "random", "sequential-local", "tree-uvmsmart"]
-# Far faults and time over that without prefetcher, published (UVMSmart's logs and plots).
+EVICTORS = ["lru-4k", "random-4k", "sequential-local", "tree", "lru-2m", "lfu-2m", "driver"]
+# Far faults, published (UVMSmart's logs and plots).
 PUBLISHED_FAULTS = {
     "hotspot": [3072, 2137, 192, 36],
     "srad": [4099, 2823, 256, 48],
@@ -31,6 +45,7 @@ PUBLISHED_FAULTS = {
     "bfs": [2491, 1725, 162, 53],
     "backprop": [6785, 4718, 460, 100],
 }
+# Time with faults over that without prefetcher, published.
 PUBLISHED_TIMES = {
     "backprop": [1, 0.707, 0.0752, 0.0231],
     "bfs": [1, 0.706, 0.0763, 0.0329],
@@ -40,6 +55,7 @@ PUBLISHED_TIMES = {
     "pathfinder": [1, 0.704, 0.0705, 0.0196],
     "srad": [1, 0.704, 0.0716, 0.0225],
 }
+SERVICE_MICROSECONDS = 45
 
 
 class Run:
@@ -47,13 +63,14 @@ class Run:
 
     def __init__(self, lockstep, words, gpu, settings=(), options=()):
         with tempfile.TemporaryDirectory() as folder:
-            command = [lockstep, "run", "--gpu", gpu, "--frontend", "ptx", "--out", f"{folder}/run"]
+            command = [lockstep, "run", "--gpu", gpu, "--record", "none", "--threads", "1"]
+            command += ["--out", f"{folder}/run"]
             for setting in settings:
                 command += ["--set", setting]
             command += [*options, "--", *words]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
-                sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+                raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
             self.output = done.stdout
             path = pathlib.Path(folder) / "run"
             with open(path / "kernels.csv", newline="") as table:
@@ -76,104 +93,204 @@ class Run:
     def gmmu(self, name):
         return self.stats.get(("gmmu", name), 0)
 
+    def with_service(self):
+        """Time with what serving faults would have taken, as UVMSmart adds it."""
+        return self.microseconds() + SERVICE_MICROSECONDS * self.gmmu("far_faults")
+
     def hit_rate(self):
         accesses = self.stats.get(("tlb", "accesses"), 0)
-        return self.stats.get(("tlb", "hits"), 0) / max(accesses, 1)
+        return 100 * self.stats.get(("tlb", "hits"), 0) / max(accesses, 1)
 
     def checksum(self):
         return [line.split("checksum ")[1].split()[0] for line in self.output.splitlines() if "checksum" in line]
 
 
-def prefetchers(lockstep, program, benchmarks, size):
-    print("benchmark,prefetcher,far faults,published,kernels us,with faults us,normalised,published,deviation %")
-    for name in benchmarks:
-        base = None
-        for index, policy in enumerate(PREFETCHERS):
-            settings = [f"uvm.prefetch.policy={policy}", f"uvm.prefetch.oversubscribed={policy}"]
-            run = Run(lockstep, [program, name, "managed", size], "gtx1080ti-uvmsmart", settings)
-            faults = run.gmmu("far_faults")
-            kernels = run.microseconds()
-            total = kernels + 45 * faults
-            base = base or total
-            published = PUBLISHED_TIMES[name][index]
-            normalised = total / base
-            deviation = 100 * (normalised / published - 1)
-            print(
-                f"{name},{policy},{faults},{PUBLISHED_FAULTS[name][index]},{kernels:.0f},{total:.0f},"
-                f"{normalised:.4f},{published},{deviation:+.1f}",
-                flush=True,
-            )
+class Study:
+    """What a study is made with, and the table that it writes."""
+
+    def __init__(self, name, lockstep, program, benchmarks, size, jobs, out):
+        self.lockstep, self.program = lockstep, program
+        self.benchmarks, self.size, self.jobs = benchmarks, size, jobs
+        self.path = pathlib.Path(out) / f"{name}.csv"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def run(self, name, memory, size, gpu, settings=(), options=()):
+        return Run(self.lockstep, [self.program, name, memory, size], gpu, settings, options)
+
+    def table(self, columns, cases, row):
+        """Writes a row a case, as `row` makes it; cases run side by side."""
+        rows = []
+        with open(self.path, "w", newline="") as file, ThreadPoolExecutor(self.jobs) as pool:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            for made in pool.map(lambda case: row(*case), cases):
+                writer.writerow(made)
+                file.flush()
+                print(",".join(str(value) for value in made), flush=True)
+                rows.append(dict(zip(columns, made)))
+        return rows
 
 
-def shootdown(lockstep, program, benchmarks, size):
-    print("benchmark,hit rate by entry,whole,points,cycles by entry,whole,change %")
-    points, changes = [], []
-    for name in benchmarks:
+def policy(name):
+    return [f"uvm.prefetch.policy={name}", f"uvm.prefetch.oversubscribed={name}"]
+
+
+def within(value, wanted):
+    return f"{100 * (value / wanted - 1):+.1f}" if wanted else ""
+
+
+def prefetchers(study):
+    size = study.size or "published"
+
+    def row(name, prefetcher):
+        run = study.run(name, "managed", size, "gtx1080ti-uvmsmart", policy(prefetcher), ["--frontend", "ptx"])
+        return [name, prefetcher, run.gmmu("far_faults"), f"{run.microseconds():.1f}", f"{run.with_service():.1f}"]
+
+    cases = [(name, prefetcher) for name in study.benchmarks for prefetcher in PREFETCHERS]
+    columns = ["benchmark", "prefetcher", "far_faults", "kernels_us", "with_faults_us"]
+    rows = study.table(columns, cases, row)
+    full = []
+    for row in rows:
+        name, index = row["benchmark"], PREFETCHERS.index(row["prefetcher"])
+        base = next(r for r in rows if r["benchmark"] == name and r["prefetcher"] == "none")
+        share = float(row["with_faults_us"]) / float(base["with_faults_us"])
+        faults, times = PUBLISHED_FAULTS[name][index], PUBLISHED_TIMES[name][index]
+        full.append([*row.values(), faults, within(row["far_faults"], faults), f"{share:.4f}", times, within(share, times)])
+    with open(study.path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        more = ["published_faults", "faults_off_percent", "normalised", "published_normalised", "time_off_percent"]
+        writer.writerows([[*columns, *more], *full])
+    beyond = [f"{row[0]} {row[1]} {row[-1]} %" for row in full if abs(float(row[-1])) > 15]
+    print(f"times beyond 15 %: {', '.join(beyond) or 'none'}")
+
+
+def order(study):
+    size = study.size or "seed"
+
+    def row(name, prefetcher):
+        settings = [*policy(prefetcher), "uvm.fault.service=serial"]
+        run = study.run(name, "managed", size, "v100-sst", settings, ["--frontend", "ptx"])
+        return [name, prefetcher, run.gmmu("far_faults"), f"{run.microseconds():.1f}"]
+
+    cases = [(name, prefetcher) for name in study.benchmarks for prefetcher in PREFETCHERS]
+    rows = study.table(["benchmark", "prefetcher", "far_faults", "kernels_us"], cases, row)
+    for name in study.benchmarks:
+        times = [float(row["kernels_us"]) for row in rows if row["benchmark"] == name]
+        signs = "".join(" > " if a > b else " = " if a == b else " < " for a, b in zip(times, times[1:]))
+        print(f"{name}: none, random, sequential-local, tree:{signs}")
+
+
+def correlation(study):
+    """Time of the kernels on the H200's configuration, by prefetcher, beside a real one."""
+    sizes = [study.size] if study.size else ["seed", "published"]
+    with open(HARDWARE, newline="") as file:
+        real = {(r["benchmark"], r["size"]): float(r["median_us"]) for r in csv.DictReader(file) if r["memory"] == "managed"}
+
+    def row(name, size, prefetcher):
+        run = study.run(name, "managed", size, "h200", policy(prefetcher), ["--frontend", "ptx"])
+        return [name, size, prefetcher, run.gmmu("far_faults"), f"{run.microseconds():.1f}", real.get((name, size), "")]
+
+    names = ["none", "random", "sequential-local", "tree-driver"]
+    cases = [(name, size, prefetcher) for size in sizes for name in study.benchmarks for prefetcher in names]
+    columns = ["benchmark", "size", "prefetcher", "far_faults", "kernels_us", "h200_us"]
+    rows = study.table(columns, cases, row)
+    for prefetcher in names:
+        pairs = [(float(r["kernels_us"]), r["h200_us"]) for r in rows if r["prefetcher"] == prefetcher]
+        logarithms = [[math.log(value) for value in side] for side in zip(*pairs)]
+        r = statistics.correlation(*logarithms)
+        off = statistics.mean(abs(ours / theirs - 1) for ours, theirs in pairs)
+        ratio = math.exp(statistics.mean(abs(a - b) for a, b in zip(*logarithms)))
+        print(f"{prefetcher}: r {r:.3f} of logarithms, mean error {100 * off:.0f} %, mean factor {ratio:.2f}")
+
+
+def shootdown(study):
+    size = study.size or "seed"
+
+    def row(name):
         runs = [
-            Run(
-                lockstep,
-                [program, name, "managed", size],
-                "gtx1080ti-uvmsmart",
-                [f"uvm.tlb.shootdown={scope}", "uvm.tlb.shootdown-on=map", "uvm.fault.service=serial"],
+            study.run(
+                name,
+                "managed",
+                size,
+                "v100-sst",
+                [f"uvm.tlb.shootdown={scope}", "uvm.tlb.shootdown-on=map"],
+                ["--frontend", "ptx"],
             )
             for scope in ["entry", "whole"]
         ]
-        rates = [100 * run.hit_rate() for run in runs]
+        rates = [run.hit_rate() for run in runs]
         cycles = [run.cycles() for run in runs]
         change = 100 * (cycles[1] / cycles[0] - 1)
-        points.append(rates[0] - rates[1])
-        changes.append(abs(change))
-        print(
-            f"{name},{rates[0]:.1f},{rates[1]:.1f},{points[-1]:.1f},{cycles[0]},{cycles[1]},{change:+.2f}",
-            flush=True,
-        )
-    print(f"mean: {statistics.mean(points):.1f} points (published 11), cycles {statistics.mean(changes):.2f} %")
+        return [name, *(f"{r:.2f}" for r in rates), f"{rates[0] - rates[1]:.2f}", *cycles, f"{change:+.2f}"]
+
+    columns = ["benchmark", "entry_hit_rate", "whole_hit_rate", "points", "entry_cycles", "whole_cycles", "cycles_change_percent"]
+    rows = study.table(columns, [(name,) for name in study.benchmarks], row)
+    for what, names in [("of the report's programs", REPORT), ("of all programs", BENCHMARKS)]:
+        chosen = [r for r in rows if r["benchmark"] in names]
+        if chosen:
+            points = statistics.mean(float(r["points"]) for r in chosen)
+            changes = statistics.mean(abs(float(r["cycles_change_percent"])) for r in chosen)
+            print(f"mean {what}: {points:.1f} points (published 11), cycles {changes:.2f} %")
 
 
-def oversubscription(lockstep, program, benchmarks, size):
-    evictors = ["lru-4k", "random-4k", "sequential-local", "tree", "lru-2m", "lfu-2m", "driver"]
-    print("benchmark,percent,evictor,prefetcher,checksum right,faults,evicted pages,thrashed pages,with faults us")
-    for name in benchmarks:
-        right = Run(lockstep, [program, name, "copy", size], "gtx1080ti-uvmsmart", [], ["--mode", "functional"])
-        for percent in [110, 125, 150]:
-            for evictor in evictors:
-                prefetcher = {"lru-4k": "none", "random-4k": "random", "sequential-local": "sequential-local"}
-                policy = prefetcher.get(evictor, "tree-uvmsmart")
-                settings = [
-                    f"uvm.oversubscription={percent}",
-                    f"uvm.evict.policy={evictor}",
-                    f"uvm.prefetch.oversubscribed={policy}",
-                ]
-                run = Run(lockstep, [program, name, "managed", size], "gtx1080ti-uvmsmart", settings)
-                total = run.microseconds() + 45 * run.gmmu("far_faults")
-                same = run.checksum() == right.checksum()
-                print(
-                    f"{name},{percent},{evictor},{policy},{same},{run.gmmu('far_faults')},"
-                    f"{run.gmmu('evicted')},{run.gmmu('thrashed')},{total:.0f}",
-                    flush=True,
-                )
+def oversubscription(study):
+    size = study.size or "small"
+    beside = {"lru-4k": "none", "random-4k": "random", "sequential-local": "sequential-local"}
+    gpu = "gtx1080ti-uvmsmart"
+    functional = ["--mode", "functional", "--frontend", "ptx"]
+    right = {name: study.run(name, "copy", size, gpu, [], functional).checksum() for name in study.benchmarks}
+    if not all(right.values()):
+        raise SystemExit("a run printed no checksum")
+
+    def row(name, percent, evictor):
+        prefetcher = beside.get(evictor, "tree-uvmsmart")
+        settings = [
+            f"uvm.oversubscription={percent}",
+            f"uvm.evict.policy={evictor}",
+            f"uvm.prefetch.oversubscribed={prefetcher}",
+        ]
+        run = study.run(name, "managed", size, gpu, settings, ["--frontend", "ptx"])
+        same = "yes" if run.checksum() == right[name] else "no"
+        counts = [run.gmmu(count) for count in ["far_faults", "evicted", "thrashed"]]
+        return [name, percent, evictor, prefetcher, same, *counts, f"{run.with_service():.0f}"]
+
+    cases = [(name, percent, evictor) for name in study.benchmarks for percent in [100, 110, 125, 150] for evictor in EVICTORS if percent > 100 or evictor == "tree"]
+    columns = ["benchmark", "percent", "evictor", "prefetcher_when_full", "results_right", "far_faults", "evicted_pages", "thrashed_pages", "with_faults_us"]
+    rows = study.table(columns, cases, row)
+    wrong = [r for r in rows if r["results_right"] != "yes"]
+    idle = [r for r in rows if r["percent"] > 100 and r["evicted_pages"] == 0]
+    print(f"{len(rows)} runs complete, {len(wrong)} with wrong results, {len(idle)} oversubscribed ones without evictions")
 
 
-def bulk_or_on_demand(lockstep, program, benchmarks, size):
-    print("benchmark,way,kernels us,far faults,host s,digest")
+def bulk_or_on_demand(study):
+    size = study.size or "seed"
     ways = [
-        ("bulk copy", "copy", [], []),
-        ("replayable", "managed", ["uvm.fault.mode=replayable"], []),
-        ("stall the SM", "managed", ["uvm.fault.mode=stall-sm"], []),
+        ("bulk copy", "copy", []),
+        ("replayable", "managed", ["uvm.fault.mode=replayable"]),
+        ("stall the SM", "managed", ["uvm.fault.mode=stall-sm"]),
     ]
-    for name in benchmarks:
-        for way, mode, settings, options in ways:
-            settings = [*settings, "uvm.fault.service=serial", "uvm.prefetch.policy=none"]
-            run = Run(lockstep, [program, name, mode, size], "gtx1080ti-uvmsmart", settings, options)
-            wall = run.summary["host"]["simulating_seconds"]
-            print(
-                f"{name},{way},{run.microseconds():.0f},{run.gmmu('far_faults')},{wall:.2f},{run.summary['digest'][:16]}",
-                flush=True,
-            )
+
+    def row(name, prefetcher, way, memory, settings, jumps):
+        settings = [*settings, "uvm.fault.service=serial", *policy(prefetcher)]
+        options = ["--frontend", "ptx", *([] if jumps else ["--no-jumps"])]
+        run = study.run(name, memory, size, "v100-sst", settings, options)
+        wall = run.summary["host"]["simulating_seconds"]
+        digest = run.summary["digest"][:16]
+        return [name, prefetcher, way, "yes" if jumps else "no", f"{run.microseconds():.1f}", run.gmmu("far_faults"), f"{wall:.2f}", digest]
+
+    cases = [(name, prefetcher, *way, jumps) for name in study.benchmarks for prefetcher in ["none", "tree"] for way in ways for jumps in [True, False]]
+    columns = ["benchmark", "prefetcher", "way", "jumps", "kernels_us", "far_faults", "host_s", "digest"]
+    rows = study.table(columns, cases, row)
+    for with_jumps, without in zip(rows[::2], rows[1::2]):
+        same = with_jumps["digest"] == without["digest"]
+        gain = float(without["host_s"]) / max(float(with_jumps["host_s"]), 1e-9)
+        print(f"{with_jumps['benchmark']}, {with_jumps['prefetcher']}, {with_jumps['way']}: {gain:.1f}x, digests {'equal' if same else 'DIFFER'}")
 
 
 STUDIES = {
     "prefetchers": prefetchers,
+    "order": order,
+    "correlation": correlation,
     "shootdown": shootdown,
     "oversubscription": oversubscription,
     "bulk-or-on-demand": bulk_or_on_demand,
@@ -182,15 +299,19 @@ STUDIES = {
 
 def main():
     words = sys.argv[1:]
-    chosen = {"--only": ",".join(BENCHMARKS), "--size": "published"}
+    chosen = {"--only": ",".join(BENCHMARKS), "--size": "", "--jobs": "1", "--out": str(HERE / "data")}
     for option in chosen:
         if option in words:
             at = words.index(option)
+            if at + 1 == len(words):
+                sys.exit(__doc__)
             chosen[option] = words[at + 1]
             del words[at : at + 2]
     if len(words) != 3 or words[0] not in STUDIES:
         sys.exit(__doc__)
-    STUDIES[words[0]](words[1], words[2], chosen["--only"].split(","), chosen["--size"])
+    names = chosen["--only"].split(",")
+    study = Study(*words, names, chosen["--size"], int(chosen["--jobs"]), chosen["--out"])
+    STUDIES[words[0]](study)
 
 
 main()

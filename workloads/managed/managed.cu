@@ -3,18 +3,20 @@
 // alignment, finite differences. Each runs on managed memory or on plain copies; both print the
 // same checksum.
 //
-//   managed BENCHMARK managed|copy|prefetch [published|smart|seed|tiny] [repetitions]
+//   managed BENCHMARK managed|copy|prefetch [published|seed|small|tiny] [repetitions]
 //
-// `published` has the inputs of UVMSmart's runs, `smart` their footprints with half the steps of
-// hotspot, `seed` smaller ones. With repetitions, every
-// run prints the time of its kernels: allocations are fresh and written by the host each time.
+// `published` has the inputs of UVMSmart's runs, `seed` those of the UVM report (hotspot and nw
+// 512, where the report has 30 or says nothing: 30 x 30 cells are one page an array), `small` the
+// least that has several trees of pages to choose from when memory is short. With repetitions,
+// every run prints the time of its kernels: allocations are fresh and written by the host each
+// time.
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <vector>
+#include <initializer_list>
 
 #include <cuda_runtime.h>
 
@@ -171,19 +173,44 @@ static uint64_t bfs(int count, int edge_count) {
 
 // ---- hotspot ---------------------------------------------------------------------------------
 
-__global__ void hotspot_step(const float *power, const float *from, float *to, int size) {
-    int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
-    if (x >= size || y >= size)
-        return;
+const int HOTSPOT_TILE = 16;
+
+// Several steps of a tile with as many cells around it as there are steps: those cells are computed
+// by neighbours as well, so that blocks need not meet between steps.
+__global__ void hotspot_steps(const float *power, const float *from, float *to, int size,
+                              int steps) {
+    __shared__ float tile[HOTSPOT_TILE][HOTSPOT_TILE];
+    int inner = HOTSPOT_TILE - 2 * steps, tx = threadIdx.x, ty = threadIdx.y;
+    int x = blockIdx.x * inner - steps + tx, y = blockIdx.y * inner - steps + ty;
+    bool inside = x >= 0 && x < size && y >= 0 && y < size;
     int at = y * size + x;
-    float own = from[at];
-    float north = y > 0 ? from[at - size] : own, south = y < size - 1 ? from[at + size] : own;
-    float west = x > 0 ? from[at - 1] : own, east = x < size - 1 ? from[at + 1] : own;
-    to[at] = own + 0.125f * (power[at] + (north + south - 2.0f * own) * 0.1f +
-                             (west + east - 2.0f * own) * 0.1f + (80.0f - own) * 0.00005f);
+    float heat = inside ? power[at] : 0.0f;
+    tile[ty][tx] = inside ? from[at] : 0.0f;
+    __syncthreads();
+    for (int step = 1; step <= steps; step++) {
+        bool computes = inside && tx >= step && tx < HOTSPOT_TILE - step && ty >= step &&
+                        ty < HOTSPOT_TILE - step;
+        float value = 0.0f;
+        if (computes) {
+            float own = tile[ty][tx];
+            float north = y > 0 ? tile[ty - 1][tx] : own;
+            float south = y < size - 1 ? tile[ty + 1][tx] : own;
+            float west = x > 0 ? tile[ty][tx - 1] : own;
+            float east = x < size - 1 ? tile[ty][tx + 1] : own;
+            value = own + 0.125f * (heat + (north + south - 2.0f * own) * 0.1f +
+                                    (west + east - 2.0f * own) * 0.1f + (80.0f - own) * 0.00005f);
+        }
+        __syncthreads();
+        if (computes)
+            tile[ty][tx] = value;
+        __syncthreads();
+    }
+    if (inside && tx >= steps && tx < HOTSPOT_TILE - steps && ty >= steps &&
+        ty < HOTSPOT_TILE - steps)
+        to[at] = tile[ty][tx];
 }
 
-static uint64_t hotspot(int size, int iterations) {
+static uint64_t hotspot(int size, int height, int iterations) {
     size_t cells = (size_t)size * size;
     Array<float> power(cells), first(cells), second(cells);
     random_state = 11;
@@ -192,16 +219,20 @@ static uint64_t hotspot(int size, int iterations) {
         first.host[i] = 320.0f + (next_random() & 255) * 0.1f;
     }
     power.to_device(), first.to_device(), second.to_device();
-    dim3 grid((size + 15) / 16, (size + 15) / 16), block(16, 16);
+    int inner = HOTSPOT_TILE - 2 * height;
+    dim3 grid((size + inner - 1) / inner, (size + inner - 1) / inner);
+    dim3 block(HOTSPOT_TILE, HOTSPOT_TILE);
     float *from = first.device, *to = second.device;
+    bool in_second = false;
     {
         Timer timer;
-        for (int i = 0; i < iterations; i++) {
-            hotspot_step<<<grid, block>>>(power.device, from, to, size);
+        for (int i = 0; i < iterations; i += height) {
+            hotspot_steps<<<grid, block>>>(power.device, from, to, size, height);
             std::swap(from, to);
+            in_second = !in_second;
         }
     }
-    Array<float> &result = iterations % 2 ? second : first;
+    Array<float> &result = in_second ? second : first;
     result.to_host();
     return checksum(result.host, cells);
 }
@@ -370,26 +401,38 @@ static uint64_t srad(int size, int iterations) {
 
 // ---- nw --------------------------------------------------------------------------------------
 
+const int NW_TILE = 16;
+
+// One tile of a diagonal of tiles: what it needs is brought into shared memory, and the diagonals
+// of the tile itself are computed there.
 __global__ void nw_tiles(const int *reference, int *scores, int size, int diagonal, int first,
                          int penalty) {
+    __shared__ int tile[NW_TILE + 1][NW_TILE + 1];
+    __shared__ int own[NW_TILE][NW_TILE];
     int tile_x = first + blockIdx.x, tile_y = diagonal - tile_x;
-    int width = size + 1;
-    for (int step = 0; step < 31; step++) {
-        int x = threadIdx.x, y = step - x;
-        if (y >= 0 && y < 16) {
-            int column = tile_x * 16 + x + 1, row = tile_y * 16 + y + 1;
-            if (column <= size && row <= size) {
-                int at = row * width + column;
-                int best = scores[at - width - 1] + reference[at];
-                best = max(best, scores[at - 1] - penalty);
-                best = max(best, scores[at - width] - penalty);
-                scores[at] = best;
-            }
+    int width = size + 1, x = threadIdx.x;
+    size_t corner = (size_t)tile_y * NW_TILE * width + tile_x * NW_TILE;
+    for (int y = 0; y < NW_TILE; y++)
+        own[y][x] = reference[corner + (size_t)(y + 1) * width + x + 1];
+    tile[0][x + 1] = scores[corner + x + 1];
+    tile[x + 1][0] = scores[corner + (size_t)(x + 1) * width];
+    if (x == 0)
+        tile[0][0] = scores[corner];
+    __syncthreads();
+    for (int step = 0; step < 2 * NW_TILE - 1; step++) {
+        int y = step - x;
+        if (y >= 0 && y < NW_TILE) {
+            int best = tile[y][x] + own[y][x];
+            best = max(best, tile[y + 1][x] - penalty);
+            tile[y + 1][x + 1] = max(best, tile[y][x + 1] - penalty);
         }
         __syncthreads();
     }
+    for (int y = 0; y < NW_TILE; y++)
+        scores[corner + (size_t)(y + 1) * width + x + 1] = tile[y + 1][x + 1];
 }
 
+// `size` is a multiple of the tile's.
 static uint64_t nw(int size, int penalty) {
     size_t cells = (size_t)(size + 1) * (size + 1);
     Array<int> reference(cells), scores(cells);
@@ -401,13 +444,13 @@ static uint64_t nw(int size, int penalty) {
         scores.host[(size_t)i * (size + 1)] = -i * penalty;
     }
     reference.to_device(), scores.to_device();
-    int tiles = (size + 15) / 16;
+    int tiles = size / NW_TILE;
     {
         Timer timer;
         for (int diagonal = 0; diagonal < 2 * tiles - 1; diagonal++) {
             int first = diagonal < tiles ? 0 : diagonal - tiles + 1;
             int last = diagonal < tiles ? diagonal : tiles - 1;
-            nw_tiles<<<last - first + 1, 16>>>(reference.device, scores.device, size, diagonal,
+            nw_tiles<<<last - first + 1, NW_TILE>>>(reference.device, scores.device, size, diagonal,
                                                first, penalty);
         }
     }
@@ -474,25 +517,32 @@ int main(int argc, char **argv) {
     const char *size = argc > 3 ? argv[3] : "tiny";
     int repetitions = argc > 4 ? std::atoi(argv[4]) : 1;
     mode = !std::strcmp(how, "copy") ? COPY : !std::strcmp(how, "prefetch") ? PREFETCH : MANAGED;
-    bool published = !std::strcmp(size, "published");
-    int which = published || !std::strcmp(size, "smart") ? 2 : !std::strcmp(size, "seed") ? 1 : 0;
+    const char *const sizes[] = {"tiny", "small", "seed", "published"};
+    int which = 0;
+    while (which < 4 && std::strcmp(size, sizes[which]))
+        which++;
+    if (which == 4) {
+        std::fprintf(stderr, "no size is called %s\n", size);
+        return 2;
+    }
     for (int repetition = 0; repetition < repetitions; repetition++) {
         kernel_milliseconds = 0;
         uint64_t sum = 0;
+        auto input = [&](std::initializer_list<int> values) { return values.begin()[which]; };
         if (!std::strcmp(name, "bfs"))
-            sum = which == 2 ? bfs(261444, 1568420) : which == 1 ? bfs(4096, 24576) : bfs(4096, 16384);
+            sum = bfs(input({4096, 131072, 4096, 261444}), input({16384, 1048576, 24576, 1568420}));
         else if (!std::strcmp(name, "hotspot"))
-            sum = which == 2 ? hotspot(1024, published ? 8 : 4) : which == 1 ? hotspot(512, 40) : hotspot(96, 4);
+            sum = hotspot(input({96, 256, 512, 1024}), 2, input({4, 4, 40, 8}));
         else if (!std::strcmp(name, "pathfinder"))
-            sum = which == 2 ? pathfinder(50000, 200) : which == 1 ? pathfinder(1000, 20) : pathfinder(8000, 10);
+            sum = pathfinder(input({8000, 16384, 1000, 50000}), input({10, 100, 20, 200}));
         else if (!std::strcmp(name, "backprop"))
-            sum = which == 2 ? backprop(131056) : which == 1 ? backprop(65536) : backprop(1024);
+            sum = backprop(input({1024, 65536, 65536, 131056}));
         else if (!std::strcmp(name, "srad"))
-            sum = which == 2 ? srad(1024, 2) : which == 1 ? srad(1024, 4) : srad(96, 2);
+            sum = srad(input({96, 256, 1024, 1024}), input({2, 2, 4, 2}));
         else if (!std::strcmp(name, "nw"))
-            sum = which == 2 ? nw(1024, 10) : which == 1 ? nw(512, 10) : nw(96, 10);
+            sum = nw(input({96, 1024, 512, 1024}), 10);
         else if (!std::strcmp(name, "fdtd"))
-            sum = which == 2 ? fdtd(1200, 5) : which == 1 ? fdtd(512, 5) : fdtd(96, 2);
+            sum = fdtd(input({96, 256, 512, 1200}), input({2, 2, 5, 5}));
         else {
             std::fprintf(stderr, "no benchmark is called %s\n", name);
             return 2;

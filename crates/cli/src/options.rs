@@ -34,6 +34,9 @@ pub struct SimulationOptions {
     /// How parts of the GPU are given to threads
     #[arg(long, value_enum, default_value_t = ScheduleName::Auto)]
     pub schedule: ScheduleName,
+    /// Run through every moment, even those in which nothing happens: slow, with the same answers
+    #[arg(long)]
+    pub no_jumps: bool,
     /// Empty the caches before every kernel, as ncu does by default
     #[arg(long)]
     pub cold_caches: bool,
@@ -129,6 +132,7 @@ impl SimulationOptions {
             ScheduleName::Static => Schedule::Static,
             ScheduleName::Dynamic => Schedule::Dynamic,
         };
+        description.execution.no_jumping = self.no_jumps;
         description.cold_caches = self.cold_caches;
         description.assemble = self.assemble;
         description.check = self.check;

@@ -15,8 +15,6 @@ pub struct UvmConfig {
     /// Managed memory in percent of the device memory it gets, if that is to be less than it
     /// needs: 125 gives it four fifths; 100 leaves `capacity` to decide.
     pub oversubscription: u32,
-    /// What the first touch of memory that the host never wrote does: `migrate` or `zero-fill`.
-    pub first_touch: String,
     /// What becomes of managed pages when the host waits for the device: `lazy` leaves them where
     /// they are, `sync-flush` brings back what was written.
     pub host_access: String,
@@ -204,7 +202,6 @@ impl Default for UvmConfig {
         Self {
             capacity: Bytes(0),
             oversubscription: 100,
-            first_touch: "migrate".into(),
             host_access: "lazy".into(),
             host_fault: Duration::microseconds(20),
             touch_interval: Cycles(1000),
@@ -338,12 +335,7 @@ impl UvmConfig {
     /// # Errors
     /// The first key that is wrong, with its value and the reason.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let choices: [(&'static str, &str, &[&str]); 9] = [
-            (
-                "uvm.first-touch",
-                &self.first_touch,
-                &["migrate", "zero-fill"],
-            ),
+        let choices: [(&'static str, &str, &[&str]); 8] = [
             (
                 "uvm.host-access",
                 &self.host_access,

@@ -112,6 +112,8 @@ pub enum Message {
         /// Pages.
         count: u32,
     },
+    /// GMMU to slice: the link between host and device writes or reads these lines.
+    Carried(Box<CarriedLines>),
     /// Outside to GMMU: the program moves managed memory.
     Managed(Box<ManagedRequest>),
     /// SM or slice to a network, or network to slice: a packet on its way.
@@ -160,6 +162,15 @@ impl Message {
             other => format!("{other:?}"),
         }
     }
+}
+
+/// Lines of one slice that move between host and device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarriedLines {
+    /// Written here, or read and gone.
+    pub to_device: bool,
+    /// Pages, and which of their lines are those of the slice.
+    pub lines: Vec<(u64, u32)>,
 }
 
 /// What a program asks of managed memory, to be done in simulated time.

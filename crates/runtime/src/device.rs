@@ -186,6 +186,11 @@ pub trait Device {
     ) {
     }
 
+    /// Whether all that was written comes back whenever the host has waited for the device.
+    fn managed_flushes(&self) -> bool {
+        false
+    }
+
     /// All pages come back, until [`Device::managed_done`]: the host may touch any of them.
     fn managed_flush(&mut self, _ticket: u64, _at: Time) {}
 

@@ -63,6 +63,8 @@ pub struct Machine {
     /// When to save and load next, and how that goes on.
     reload: Option<Reload>,
     reloads: u64,
+    /// Managed memory that there ever was.
+    managed: Vec<(u64, u64)>,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ impl Machine {
                 at: Time::ZERO,
             }),
             reloads: 0,
+            managed: Vec::new(),
         })
     }
 
@@ -259,6 +262,7 @@ impl Machine {
         let nanoseconds = |cycle| clock.edge(Cycle(cycle)).nanoseconds();
         let (faults, migrations) = self.gpu.managed_logs();
         Some(ManagedTrace {
+            allocations: self.managed.clone(),
             migrations: migrations
                 .iter()
                 .map(|record| MigrationRow {
@@ -654,6 +658,7 @@ impl Device for Machine {
     }
 
     fn managed_map(&mut self, address: u64, bytes: u64) {
+        self.managed.push((address, bytes));
         self.gpu.managed_map(address, bytes);
     }
 
@@ -687,6 +692,10 @@ impl Device for Machine {
             .gpu
             .managed_host_access(ticket, address, bytes, write, at);
         refused(asked);
+    }
+
+    fn managed_flushes(&self) -> bool {
+        self.config.uvm.host_access == "sync-flush"
     }
 
     fn managed_flush(&mut self, ticket: u64, at: Time) {

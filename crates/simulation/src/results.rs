@@ -108,7 +108,7 @@ impl Results {
         folder.write_kernels(&self.kernels)?;
         folder.write_statistics(&self.statistics)?;
         if let Some(trace) = &self.managed {
-            folder.write_managed(trace)?;
+            folder.write_managed(trace, &self.kernels)?;
         }
         if let Some(watched) = &self.watched {
             folder.write_watched(watched)?;

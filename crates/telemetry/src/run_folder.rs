@@ -6,6 +6,7 @@
 //! | `kernels.csv` | a row a launch |
 //! | `stats.csv` | every statistic of every component |
 //! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
+//! | `managed_allocations.csv`, `managed_kernels.csv`, `managed_series.csv` | the same in sums |
 //!
 //! The folder is made before the run, so that a run that fails leaves what it has.
 //!
@@ -13,6 +14,7 @@
 
 mod kernels;
 mod managed;
+mod managed_tables;
 mod statistics;
 mod summary;
 
@@ -118,7 +120,19 @@ impl RunFolder {
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn write_managed(&self, trace: &ManagedTrace) -> Result<(), RunFolderError> {
+    pub fn write_managed(
+        &self,
+        trace: &ManagedTrace,
+        launches: &[KernelRow],
+    ) -> Result<(), RunFolderError> {
+        let allocations = managed_tables::allocations(trace);
+        self.replace("managed_allocations.csv", allocations.as_bytes())?;
+        let kernels = managed_tables::kernels(trace, launches);
+        self.replace("managed_kernels.csv", kernels.as_bytes())?;
+        self.replace(
+            "managed_series.csv",
+            managed_tables::series(trace).as_bytes(),
+        )?;
         self.replace("migrations.csv", managed::migrations(trace).as_bytes())?;
         self.replace("faults.csv", managed::faults(trace).as_bytes())?;
         self.replace("managed.trace.json", managed::time_line(trace).as_bytes())?;

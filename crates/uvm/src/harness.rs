@@ -116,7 +116,7 @@ impl Bench {
                             translator.shoot_down(scope);
                         }
                     }
-                    Output::Unmapped { .. } => {}
+                    Output::Unmapped { .. } | Output::Dropped { .. } | Output::Carried { .. } => {}
                     Output::Done { ticket } => self.done.push((at, ticket)),
                 }
             }

@@ -61,6 +61,17 @@ impl Space {
         self.allocations.values().map(Allocation::pages).sum()
     }
 
+    /// Pages of the largest tree.
+    #[must_use]
+    pub fn largest_tree(&self) -> u64 {
+        let largest = |allocation: &Allocation| match allocation.whole {
+            0 => allocation.last,
+            _ => LARGE_PAGES,
+        };
+        let pages = self.allocations.values().map(largest).max();
+        u64::from(pages.unwrap_or(LARGE_PAGES))
+    }
+
     /// Whether there is any managed memory.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -83,8 +83,6 @@ statistics! {
         host_back: Counter [bytes],
         /// Bytes that were used where they are, over the link.
         zero_copy: Counter [bytes],
-        /// Pages mapped without a transfer, because nothing was in them.
-        zero_filled: Counter [pages],
         /// Transfers to the device.
         transfers: Counter [transfers],
         /// Their sizes.
@@ -109,6 +107,8 @@ statistics! {
         eviction_cancelled: Counter [units],
         /// Pages that came to the device again after having left it.
         thrashed: Counter [pages],
+        /// How long they were away.
+        away: Histogram [cycles],
         /// Pages that stay on the host for a while because they moved too often.
         thrash_pinned: Counter [pages],
         /// Cycle of the first eviction; 0 if there was none.
@@ -129,6 +129,8 @@ statistics! {
         service_wait: Histogram [cycles],
         /// From being planned to the start of a transfer.
         channel_wait: Histogram [cycles],
+        /// Transfers to the device, from their start.
+        transfer_time: Histogram [cycles],
         /// Cycles in which the link was busy towards the device.
         to_device_busy: Counter [cycles],
         /// Cycles in which the link was busy towards the host.

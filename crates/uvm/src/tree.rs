@@ -37,8 +37,6 @@ pub struct Tree {
     pub pinned: PageSet,
     /// Were on the device before.
     pub evicted: PageSet,
-    /// Hold something that the host wrote, or that was once on the device.
-    pub populated: PageSet,
     /// Stay on the host and are used over the link.
     pub remote: PageSet,
     /// Are copied and kept on the host as well.
@@ -79,7 +77,6 @@ impl Tree {
             prefetched: PageSet::EMPTY,
             pinned: PageSet::EMPTY,
             evicted: PageSet::EMPTY,
-            populated: PageSet::EMPTY,
             remote: PageSet::EMPTY,
             duplicated: PageSet::EMPTY,
             thrashing: PageSet::EMPTY,

@@ -306,6 +306,7 @@ pub(super) fn build(
             first_slice: places.first_slice,
             slices: config.l2.slices,
             header,
+            home,
         };
         let pager = Pager::new(settings, wiring, probe(&[Topic::Gmmu], 0));
         partitions.push(GpuPartition::Pager(Box::new(pager)));

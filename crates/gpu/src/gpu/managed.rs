@@ -174,13 +174,6 @@ impl Gpu {
         }
     }
 
-    /// The host wrote to managed memory: its pages hold something that has to move.
-    pub fn managed_host_wrote(&mut self, address: u64, bytes: u64) {
-        if let Some(pager) = self.pager_mut() {
-            pager.gmmu.host_wrote(address, bytes);
-        }
-    }
-
     /// What GMMU, host runtime and link counted, if there ever was managed memory.
     #[must_use]
     pub fn managed_stats(&self) -> Option<&GmmuStats> {

@@ -37,7 +37,7 @@ use dram::{Dram, place};
 use crate::cache::{Evicted, SectorCache, mix};
 use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
-use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
+use crate::message::{CarriedLines, LaneAccess, Message, StrongAction, StrongRequest};
 use crate::probe::{Probe, Topic};
 use crate::sm::timing::CODE_LINES;
 use crate::statistics::SliceStats;
@@ -272,6 +272,7 @@ impl L2Slice {
                     self.write(line, sectors, partial, due);
                 }
                 Message::Forget { first, count } => self.forget(first, count),
+                Message::Carried(carried) => self.carry(&carried, due),
                 Message::Drain { launch } => {
                     let at = due.max(self.written);
                     self.reply(sender, at, 0, Message::Drained { launch });
@@ -304,8 +305,35 @@ impl L2Slice {
         }
     }
 
-    /// Pages have left the device: nothing of them is cached here any more. What was written went
-    /// along with them.
+    /// Lines come from the host, or go there and are no longer here. A copy engine writes through
+    /// the cache, so what came is found in it; what it reads and does not find, DRAM has.
+    fn carry(&mut self, carried: &CarriedLines, due: Time) {
+        const ALL: u8 = 0xf;
+        for (page, mask) in &carried.lines {
+            let mut left = *mask;
+            while left != 0 {
+                let line = page * (PAGE / LINE) + u64::from(left.trailing_zeros());
+                left &= left - 1;
+                if carried.to_device {
+                    self.write(line, ALL, 0, due);
+                    continue;
+                }
+                let begin = self.occupy(due, ALL.count_ones());
+                let known = self.tags.find(line).map(|place| *self.tags.line(place));
+                let here = known.map_or(0, |line| line.present & !line.partial);
+                let missing = (ALL & !here).count_ones();
+                self.stats.read_sectors.add(u64::from(ALL.count_ones()));
+                self.stats.read_hits.add(u64::from(here.count_ones()));
+                if missing > 0 {
+                    self.dram(begin, line, missing, false);
+                }
+                self.tags.remove(line);
+                self.tags.remove(line | COPY);
+            }
+        }
+    }
+
+    /// Pages have left the device without being wanted: nothing of them is cached here any more.
     fn forget(&mut self, first: u64, count: u32) {
         let home = self.parameters.home;
         let lines = PAGE / LINE;

@@ -6,6 +6,7 @@
 //! Start reading at [`Pager::run`]; the SM's side is `sm/translation.rs`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_engine::{
@@ -14,7 +15,8 @@ use lockstep_engine::{
 use lockstep_units::{Bytes, Cycle, Hertz, Time};
 use lockstep_uvm::{Gmmu, Output, Request, Settings};
 
-use crate::message::{ManagedAction, ManagedRequest, Message};
+use crate::memory::{Home, LINE, PAGE};
+use crate::message::{CarriedLines, ManagedAction, ManagedRequest, Message};
 use crate::probe::{Probe, Topic};
 
 /// Where a pager's messages go.
@@ -32,6 +34,8 @@ pub struct PagerWiring {
     pub slices: u32,
     /// Bytes around the payload of a packet.
     pub header: u64,
+    /// Which slice an address belongs to.
+    pub home: Home,
 }
 
 /// The GMMU and the host runtime behind it, as a partition.
@@ -195,6 +199,7 @@ impl Pager {
             first_slice,
             slices,
             header,
+            ..
         } = self.wiring;
         let said: Vec<(u64, Output)> = self.gmmu.outputs().collect();
         for (cycle, output) in said {
@@ -212,12 +217,23 @@ impl Pager {
                     continue;
                 }
                 Output::Unmapped { first, count } => {
+                    self.everywhere(at, &Message::Forget { first, count }, outbox);
+                    continue;
+                }
+                Output::Dropped { first, count } => {
                     let message = Message::Forget { first, count };
-                    self.everywhere(at, &message, outbox);
                     for slice in 0..slices {
                         let to = PartitionId(first_slice + slice);
                         outbox.send(forget, to, at, Bytes(header), message.clone());
                     }
+                    continue;
+                }
+                Output::Carried {
+                    first,
+                    count,
+                    to_device,
+                } => {
+                    self.carry(at, first..first + u64::from(count), to_device, outbox);
                     continue;
                 }
                 Output::Done { ticket } => {
@@ -228,6 +244,38 @@ impl Pager {
             };
             let to = PartitionId(first_sm + sm);
             outbox.send(answer, to, at, Bytes(header), message);
+        }
+    }
+
+    /// Tells slices which of their lines the link writes or reads.
+    fn carry(
+        &self,
+        at: Time,
+        pages: Range<u64>,
+        to_device: bool,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let PagerWiring {
+            forget,
+            first_slice,
+            header,
+            home,
+            ..
+        } = self.wiring;
+        let mut parts: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+        for page in pages {
+            for line in 0..PAGE / LINE {
+                let lines = parts.entry(home.slice(page * PAGE + line * LINE)).or_default();
+                match lines.last_mut() {
+                    Some((last, mask)) if *last == page => *mask |= 1 << line,
+                    _ => lines.push((page, 1 << line)),
+                }
+            }
+        }
+        for (slice, lines) in parts {
+            let message = Message::Carried(Box::new(CarriedLines { to_device, lines }));
+            let to = PartitionId(first_slice + slice);
+            outbox.send(forget, to, at, Bytes(header), message);
         }
     }
 

@@ -161,11 +161,11 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Pages(open))
     }
 
-    /// Where nothing stops the program's accesses, pages move back when it has waited.
+    /// Where nothing stops the program's accesses, or the model wants it so, pages move back when
+    /// it has waited.
     pub(crate) fn flush_managed(&mut self, client: Client) -> CallResult<()> {
-        if self.host_views.means.get(&client.process) != Some(&HostAccessMeans::None)
-            || !self.device.managed_is_paged()
-        {
+        let unseen = self.host_views.means.get(&client.process) == Some(&HostAccessMeans::None);
+        if !self.device.managed_is_paged() || !(unseen || self.device.managed_flushes()) {
             return Ok(());
         }
         let ticket = self.fresh();

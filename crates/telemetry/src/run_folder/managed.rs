@@ -39,6 +39,8 @@ pub struct FaultRow {
 /// What happened to managed memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagedTrace {
+    /// Managed memory that there ever was: addresses and bytes.
+    pub allocations: Vec<(u64, u64)>,
     /// Transfers, in the order in which they were complete.
     pub migrations: Vec<MigrationRow>,
     /// Far faults, in the order in which their pages came.
@@ -199,6 +201,7 @@ mod tests {
 
     fn trace() -> ManagedTrace {
         ManagedTrace {
+            allocations: vec![(0x2c00_0000_0000, 65536)],
             migrations: vec![
                 MigrationRow {
                     start: 1500,

@@ -94,12 +94,28 @@ pub enum Output {
     },
     /// To every SM: forget translations.
     ShootDown(Scope),
-    /// To every cache: forget what lies in these pages.
+    /// To every SM: forget what is cached of these pages.
     Unmapped {
         /// First page.
         first: u64,
         /// Pages.
         count: u32,
+    },
+    /// To device memory: forget what is cached of these pages; nothing of them is wanted.
+    Dropped {
+        /// First page.
+        first: u64,
+        /// Pages.
+        count: u32,
+    },
+    /// To device memory: the link writes these pages, or reads them and they are gone.
+    Carried {
+        /// First page.
+        first: u64,
+        /// Pages, at most those of a block.
+        count: u32,
+        /// Written, or read.
+        to_device: bool,
     },
     /// To the program: a prefetch or an access of the host is complete.
     Done {
@@ -314,7 +330,7 @@ impl Gmmu {
         // Two of the largest transfers must find room.
         let wanted = (self.state.space.pages() * 100).div_ceil(percent);
         wanted
-            .max(2 * u64::from(crate::LARGE_PAGES))
+            .max(2 * self.state.space.largest_tree())
             .min(self.settings.frames)
     }
 

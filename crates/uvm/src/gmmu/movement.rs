@@ -35,7 +35,7 @@ impl Gmmu {
             return false;
         };
         let pages = load.pages.count();
-        let Some(tree) = state.space.tree_mut(load.tree) else {
+        let Some(tree) = state.space.tree(load.tree) else {
             state.to_device.pop();
             return true;
         };
@@ -44,29 +44,47 @@ impl Gmmu {
             state.starved.get_or_insert(now);
             return false;
         }
-        let zero_fill = self.settings.config.first_touch == "zero-fill";
-        let carried = if zero_fill {
-            (load.pages & tree.populated).count()
-        } else {
-            pages
-        };
         if let Some(since) = state.starved.take() {
             state.stats.frame_wait.add(now - since);
         }
         state.to_device.pop();
         state.used += u64::from(pages);
         state.stats.channel_wait.add(now - load.planned.min(now));
-        state.stats.zero_filled.add(u64::from(pages - carried));
-        let time = self.settings.transfer(carried, true);
+        let time = self.settings.transfer(pages, true);
         state.stats.to_device_busy.add(time);
-        if carried > 0 {
+        state.stats.transfer_time.add(time);
+        if pages > 0 {
             state.stats.transfers.increment();
-            state.stats.transfer_size.add(u64::from(carried) * PAGE);
+            state.stats.transfer_size.add(u64::from(pages) * PAGE);
         }
         state.to_device.busy = Some((load, now));
         state.to_device.free_at = now + time;
+        self.carry(load.tree, load.pages, now, time, true);
         self.at(now + time, Event::Arrived);
         true
+    }
+
+    /// Says what a transfer writes into device memory or reads from it, as it gets along.
+    fn carry(&mut self, tree: u64, pages: PageSet, now: u64, time: u64, to_device: bool) {
+        let all = u64::from(pages.count());
+        let mut before = 0;
+        for (mut first, mut left) in pages.runs() {
+            while left > 0 {
+                let count = left.min(crate::BLOCK_PAGES);
+                let page = tree + u64::from(first);
+                // What is written is there when the last of it came; what is read leaves first.
+                let done = before + if to_device { u64::from(count) } else { 0 };
+                let output = Output::Carried {
+                    first: page,
+                    count,
+                    to_device,
+                };
+                self.say(now + time * done / all, output);
+                before += u64::from(count);
+                first += count;
+                left -= count;
+            }
+        }
     }
 
     /// A transfer to the device is complete: its pages are mapped.
@@ -99,15 +117,18 @@ impl Gmmu {
         tree.touched -= pages;
         tree.dirty -= pages;
         tree.prefetched -= pages;
-        tree.populated |= pages;
         tree.arrived = now;
-        let thrashed = (tree.evicted & pages).count();
+        let again = tree.evicted & pages;
+        self.state.stats.thrashed.add(u64::from(again.count()));
+        for index in again.iter() {
+            let away = now - tree.used[index as usize].min(now);
+            self.state.stats.away.add(away);
+        }
         for index in pages.iter() {
             let leaf = (index / crate::BLOCK_PAGES) as usize;
             tree.used[index as usize] = now;
             tree.block_used[leaf] = now;
         }
-        self.state.stats.thrashed.add(u64::from(thrashed));
         for index in pages.iter() {
             let page = load.tree + u64::from(index);
             let Some(fault) = self.state.faults.get(&page) else {
@@ -216,6 +237,11 @@ impl Gmmu {
             let first = load.tree + u64::from(first);
             self.say(now, Output::Unmapped { first, count });
         }
+        for (first, count) in (load.pages - moved).runs() {
+            let first = load.tree + u64::from(first);
+            self.say(now, Output::Dropped { first, count });
+        }
+        self.carry(load.tree, moved, now, time, false);
         self.at(now + time, Event::Left);
         true
     }
@@ -233,7 +259,10 @@ impl Gmmu {
             state.stats.prefetch_unused.add(u64::from(unused.count()));
             tree.leaving -= load.pages;
             tree.dirty -= load.pages;
-            tree.populated |= load.pages;
+            for index in load.pages.iter() {
+                // Nothing can use them now: since when they are away.
+                tree.used[index as usize] = now;
+            }
             tree.evicted |= load.pages;
             if load.cause == Cause::Eviction {
                 tree.round_trips = tree.round_trips.saturating_add(1).min(31);

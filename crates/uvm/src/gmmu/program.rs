@@ -121,11 +121,6 @@ impl Gmmu {
             .collect()
     }
 
-    /// The host has written here: the pages hold something.
-    pub fn host_wrote(&mut self, address: u64, bytes: u64) {
-        self.each_tree(address, bytes, |tree, pages| tree.populated |= pages);
-    }
-
     /// Takes advice.
     pub fn advise(&mut self, address: u64, bytes: u64, advice: Advice) {
         self.each_tree(address, bytes, |tree, pages| match advice {
@@ -205,8 +200,6 @@ impl Gmmu {
                 let wanted = neighbours(tree.pages, valid, PageSet::one(index), tree.thrashing);
                 let pages = (wanted & here) | PageSet::one(index);
                 moves = Some((tree.first, pages));
-            } else {
-                tree.populated.insert(index);
             }
         }
         let Some((tree, pages)) = moves else {
