@@ -123,7 +123,7 @@ int main(int argc, char **argv) {
         pauses(r, 2 * MIB, "next region");
         to_and_fro(r, 4 * KIB, true, 0, "write to and fro");
         to_and_fro(r, 4 * KIB, false, 0, "read to and fro");
-        to_and_fro(r, 4 * KIB, true, 2000, "write to and fro, 2 ms apart");
+        to_and_fro(r, 4 * KIB, true, 2000, "write to and fro and 2 ms apart");
         to_and_fro(r, 2 * MIB, true, 0, "write 2 MiB to and fro");
         allocations(r, 4 * KIB, "allocations of 4 KiB");
         allocations(r, 256 * KIB, "allocations of 256 KiB");

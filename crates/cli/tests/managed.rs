@@ -17,6 +17,16 @@ const BENCHMARKS: &[&str] = &[
     "fdtd",
 ];
 
+const EVICTORS: &[&str] = &[
+    "lru-4k",
+    "random-4k",
+    "sequential-local",
+    "tree",
+    "lru-2m",
+    "lfu-2m",
+    "driver",
+];
+
 /// The checksum that a run prints.
 fn checksum(folder: &Folder, options: &[&str], arguments: &[&str]) -> String {
     let words = [
@@ -60,6 +70,43 @@ fn managed_memory_and_plain_copies_give_the_same_results() {
                 copies,
                 "{benchmark} {manner}, timing"
             );
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_short_gives_the_same_results_whatever_leaves() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, PROGRAM, &["-arch=sm_90", "-std=c++17", "-O2"]) {
+        return;
+    }
+    for benchmark in ["hotspot", "srad", "fdtd"] {
+        let functional = ["--mode", "functional", "--record", "none"];
+        let copies = checksum(&folder, &functional, &[benchmark, "copy", "small"]);
+        for evictor in EVICTORS {
+            let policy = format!("uvm.evict.policy={evictor}");
+            let options = [
+                "--record",
+                "none",
+                "--set",
+                "uvm.oversubscription=150",
+                "--set",
+                policy.as_str(),
+                "--out",
+                "short",
+            ];
+            let arguments = [benchmark, "managed", "small"];
+            assert_eq!(
+                checksum(&folder, &options, &arguments),
+                copies,
+                "{benchmark} {evictor}"
+            );
+            let statistics = std::fs::read_to_string(folder.0.join("short/stats.csv")).unwrap();
+            let evicted = statistics
+                .lines()
+                .find_map(|line| line.strip_prefix("gpu 0/gmmu,evicted,"))
+                .unwrap_or_else(|| panic!("{benchmark} {evictor}: nothing on evictions"));
+            assert!(!evicted.starts_with("0,"), "{benchmark} {evictor}");
         }
     }
 }

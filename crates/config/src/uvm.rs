@@ -86,6 +86,9 @@ pub struct WalkConfig {
     pub latency_large: Cycles,
     /// Walks at a time; 0 for any number.
     pub threads: u32,
+    /// Walks that may begin in one cycle; 0 for any number. Faults that are found in the same cycle
+    /// are planned together.
+    pub starts: u32,
     /// Levels to an entry for 4 KiB or 64 KiB; one for 2 MiB is one level nearer.
     pub levels: u32,
     /// Reading one entry that is not in the walk cache.
@@ -123,8 +126,14 @@ pub struct FaultConfig {
     pub block_cost: Duration,
     /// `calibrated`: each 2 MiB that is touched for the first time.
     pub new_block_cost: Duration,
-    /// `calibrated`: the first fault of all.
+    /// `calibrated`: how long after a batch the host still looks for faults.
+    pub linger: Duration,
+    /// `calibrated`: a fault that comes later than that, for which the host has to be woken.
+    pub wake_cost: Duration,
+    /// `calibrated`: a fault after which the host has to find its way again, besides.
     pub cold_cost: Duration,
+    /// `calibrated`: how long there must have been no fault for that; the first of all counts.
+    pub cold_after: Duration,
     /// Far faults under way; 0 for any number.
     pub mshrs: u32,
 }
@@ -187,13 +196,18 @@ pub struct ZeroCopyConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ThrashConfig {
-    /// `off`, or `driver`: pages that thrash stay on the host for a while.
+    /// `off`, or `driver`: the device has to wait for pages that thrash, and those that go on with
+    /// it stay on the host for a while.
     pub policy: String,
     /// Moves of a page that are closer together count.
     pub lapse: Duration,
     /// So many in a row are thrashing.
     pub threshold: u32,
-    /// How long a page that thrashes stays.
+    /// How long the device waits for a page that thrashes.
+    pub nap: Duration,
+    /// After so many waits a page stays on the host.
+    pub pin_threshold: u32,
+    /// How long it stays.
     pub pin: Duration,
 }
 
@@ -244,6 +258,7 @@ impl Default for WalkConfig {
             latency: Cycles(100),
             latency_large: Cycles(66),
             threads: 0,
+            starts: 0,
             levels: 5,
             level_latency: Cycles(100),
             cache_entries: 128,
@@ -266,7 +281,10 @@ impl Default for FaultConfig {
             run_cost: Duration::ZERO,
             block_cost: Duration::ZERO,
             new_block_cost: Duration::microseconds(31),
+            linger: Duration::ZERO,
+            wake_cost: Duration::ZERO,
             cold_cost: Duration::microseconds(130),
+            cold_after: Duration::microseconds(1_000_000),
             mshrs: 0,
         }
     }
@@ -321,6 +339,8 @@ impl Default for ThrashConfig {
             policy: "off".into(),
             lapse: Duration::microseconds(500),
             threshold: 3,
+            nap: Duration::microseconds(500),
+            pin_threshold: 10,
             pin: Duration::microseconds(150_000),
         }
     }

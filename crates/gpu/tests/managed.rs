@@ -160,6 +160,51 @@ fn values_do_not_depend_on_where_pages_are() {
     }
 }
 
+/// Sums a statistic of all slices.
+fn slices(gpu: &Gpu, name: &str) -> u64 {
+    let mut table = lockstep_stats::Table::default();
+    gpu.statistics("gpu", &mut table);
+    let rows = table.rows().iter();
+    let own = rows.filter(|row| row.component.contains("/slice/") && row.name == name);
+    own.map(|row| row.value.to_string().parse::<u64>().unwrap())
+        .sum()
+}
+
+#[test]
+fn migrations_pass_through_device_memory() {
+    let plain = complete(&[], false);
+    let managed = complete(&[], true);
+    let more = slices(&managed, "written_sectors") - slices(&plain, "written_sectors");
+    assert_eq!(more, BYTES / 32, "every page is written as it comes");
+    // All of it fits L2, so what came need not be read from DRAM.
+    assert!(slices(&plain, "dram_read") > 0);
+    assert_eq!(slices(&managed, "dram_read"), 0);
+    let short = complete(&["uvm.oversubscription=150"], true);
+    let stats = short.managed_stats().unwrap();
+    let back = stats.written_back.get() + stats.clean_back.get();
+    let read = slices(&short, "read_sectors") - slices(&managed, "read_sectors");
+    assert!(
+        back > 0 && read >= back / 32,
+        "{back} bytes, {read} sectors"
+    );
+}
+
+#[test]
+fn every_evictor_leaves_the_right_values() {
+    let expected = complete(&[], false).memory_digest();
+    for evictor in lockstep_uvm::EVICTORS {
+        for percent in [110, 125, 150] {
+            let policy = format!("uvm.evict.policy=\"{}\"", evictor.name);
+            let short = format!("uvm.oversubscription={percent}");
+            let settings = [policy.as_str(), &short, "uvm.fault.service=\"additive\""];
+            let gpu = complete(&settings, true);
+            assert_eq!(gpu.memory_digest(), expected, "{settings:?}");
+            let stats = gpu.managed_stats().unwrap();
+            assert!(stats.evicted.get() > 0, "{settings:?}");
+        }
+    }
+}
+
 #[test]
 fn faults_of_a_whole_gpu_are_those_of_the_arithmetic() {
     for (policy, least, most) in [

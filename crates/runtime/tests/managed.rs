@@ -142,6 +142,19 @@ fn without_means_pages_come_back_when_the_host_waits() {
 }
 
 #[test]
+fn pages_come_back_when_the_host_waits_if_the_model_wants_it_so() {
+    let mut runtime = paged();
+    let memory = managed(&mut runtime, 2 * PAGE);
+    prefetch(&mut runtime, memory, 2 * PAGE, MemoryLocation::Device(0));
+    synchronize(&mut runtime);
+    assert!(!runtime.device().said.contains(&"flush".to_string()));
+    runtime.device_mut().flushes = true;
+    synchronize(&mut runtime);
+    assert!(runtime.device().said.contains(&"flush".to_string()));
+    assert!(runtime.device().resident.is_empty());
+}
+
+#[test]
 fn advice_reaches_the_device_in_its_words() {
     let mut runtime = paged();
     let memory = managed(&mut runtime, PAGE);

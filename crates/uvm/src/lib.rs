@@ -56,6 +56,6 @@ pub use split::{Split, Transfer, split};
 pub use statistics::{GmmuStats, TlbStats};
 pub use tlb::{Scope, Tlb};
 pub use translator::{Lookup, Translator};
-pub use tree::Tree;
+pub use tree::{TakenBack, Tree};
 pub use walk::{PageWalk, WalkCache};
 pub use zero_copy::migration_threshold;

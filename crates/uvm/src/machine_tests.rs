@@ -1,10 +1,15 @@
 //! GMMU and host runtime as a whole.
 
+use std::sync::Arc;
+
+use lockstep_units::Duration;
+
 use crate::PAGE;
 use crate::evict::EVICTORS;
 use crate::gmmu::Advice;
 use crate::harness::{Access, Bench, settings, touch_all};
 use crate::prefetch::PREFETCHERS;
+use crate::settings::Settings;
 
 fn access(bench: &Bench, page: u64) -> Access {
     *bench.accesses.iter().find(|a| a.page == page).unwrap()
@@ -218,23 +223,96 @@ fn a_stalled_tlb_takes_nothing_until_the_page_is_there() {
     assert!(!bench.translators[0].is_full());
 }
 
-#[test]
-fn pages_that_the_host_takes_back_too_often_stay_there() {
-    let settings = settings(|config| config.thrash.policy = "driver".into());
-    let mut bench = Bench::new(&settings);
+/// Device and host touch a page in turn; gives the bench and how long each touch of the device
+/// took.
+fn to_and_fro(settings: &Arc<Settings>, rounds: u64) -> (Bench, Vec<u64>) {
+    let mut bench = Bench::new(settings);
     bench.gmmu.map_memory(0, 64 << 10);
-    let mut now = 0;
-    for round in 0..4 {
+    let (mut now, mut took) = (0, Vec::new());
+    for round in 0..rounds {
         bench.touch(now, 0, 0, true);
         bench.run_until(u64::MAX);
+        took.push(bench.accesses.last().unwrap().at - now);
         now = bench.accesses.last().unwrap().at + 10;
         bench.gmmu.host_access(now, round, 0, PAGE, true);
         bench.run_until(u64::MAX);
         now = bench.done.last().unwrap().0 + 10;
     }
+    (bench, took)
+}
+
+#[test]
+fn the_device_waits_for_pages_that_the_host_takes_back_too_often() {
+    let settings = settings(|config| config.thrash.policy = "driver".into());
+    let nap = settings.cycles(settings.config.thrash.nap);
+    let (bench, took) = to_and_fro(&settings, 8);
+    let waited: Vec<bool> = took.iter().map(|cycles| *cycles > nap / 2).collect();
+    // Every third time, as on an H200 (`validation/hardware/h200/uvm_idle.csv`, to and fro).
+    let third = [false, false, false, true, false, false, true, false];
+    assert_eq!(waited, third, "{took:?}");
+    assert_eq!(bench.gmmu.stats().thrash_pinned.get(), 0);
+}
+
+#[test]
+fn pages_that_thrash_all_the_same_stay_on_the_host() {
+    let settings = settings(|config| {
+        config.thrash.policy = "driver".into();
+        config.thrash.pin_threshold = 0;
+    });
+    let (bench, _) = to_and_fro(&settings, 4);
     let stats = bench.gmmu.stats();
     assert!(stats.thrash_pinned.get() > 0);
     assert_eq!(stats.remote_writes.get(), 1);
+}
+
+#[test]
+fn walks_that_may_not_begin_together_are_planned_one_by_one() {
+    let faults = |starts| {
+        let settings = settings(|config| {
+            config.walk.starts = starts;
+            config.prefetch.policy = "sequential-local".into();
+        });
+        let mut bench = Bench::new(&settings);
+        bench.gmmu.map_memory(0, 64 << 10);
+        for sm in 0..4 {
+            bench.touch(0, sm, u64::from(sm), false);
+        }
+        bench.run_until(u64::MAX);
+        assert_eq!(bench.accesses.len(), 4);
+        bench.gmmu.stats().far_faults.get()
+    };
+    assert_eq!((faults(0), faults(1)), (4, 1));
+}
+
+#[test]
+fn a_host_that_was_idle_has_to_be_woken() {
+    let settings = settings(|config| {
+        config.fault.service = "calibrated".into();
+        config.fault.linger = Duration::microseconds(4);
+        config.fault.wake_cost = Duration::microseconds(20);
+        config.fault.cold_cost = Duration::microseconds(40);
+        config.fault.cold_after = Duration::microseconds(500);
+        config.prefetch.policy = "none".into();
+    });
+    let mut bench = Bench::new(&settings);
+    bench.gmmu.map_memory(0, 64 << 10);
+    let mut now = 0;
+    let mut took = Vec::new();
+    for (page, pause) in [(0, 0), (1, 0), (2, 50), (3, 1000)] {
+        now += settings.cycles(Duration::microseconds(pause));
+        bench.touch(now, 0, page, false);
+        bench.run_until(u64::MAX);
+        took.push(bench.accesses.last().unwrap().at - now);
+        now = bench.accesses.last().unwrap().at;
+    }
+    let [first, next, woken, cold] = took[..] else {
+        panic!("{took:?}");
+    };
+    let micros = |count| settings.cycles(Duration::microseconds(count));
+    assert_eq!(woken - next, micros(20));
+    assert_eq!(cold - next, micros(20) + micros(40));
+    // The first touches its 2 MiB for the first time, besides.
+    assert!(first > cold);
 }
 
 #[test]

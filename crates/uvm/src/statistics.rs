@@ -109,6 +109,8 @@ statistics! {
         thrashed: Counter [pages],
         /// How long they were away.
         away: Histogram [cycles],
+        /// Pages that the device had to wait for because they moved too often.
+        thrash_waits: Counter [pages],
         /// Pages that stay on the host for a while because they moved too often.
         thrash_pinned: Counter [pages],
         /// Cycle of the first eviction; 0 if there was none.

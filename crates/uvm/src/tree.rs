@@ -57,8 +57,19 @@ pub struct Tree {
     pub round_trips: u8,
     /// When a page last came to the device.
     pub arrived: u64,
-    /// When the host last took each page back, and how often in a row soon after the time before.
-    pub taken_back: Vec<(u64, u8)>,
+    /// What is known of each page that the host took back; nothing until it takes the first.
+    pub taken_back: Vec<TakenBack>,
+}
+
+/// A page that the host took back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenBack {
+    /// When it last did.
+    pub last: u64,
+    /// How often in a row, each time soon after the time before.
+    pub count: u32,
+    /// How often the device had to wait for it.
+    pub naps: u32,
 }
 
 impl Tree {

@@ -265,7 +265,9 @@ impl Pager {
         let mut parts: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
         for page in pages {
             for line in 0..PAGE / LINE {
-                let lines = parts.entry(home.slice(page * PAGE + line * LINE)).or_default();
+                let lines = parts
+                    .entry(home.slice(page * PAGE + line * LINE))
+                    .or_default();
                 match lines.last_mut() {
                     Some((last, mask)) if *last == page => *mask |= 1 << line,
                     _ => lines.push((page, 1 << line)),

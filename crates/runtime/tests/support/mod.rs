@@ -26,6 +26,8 @@ pub struct Fake {
     memory: BTreeMap<u64, u8>,
     /// Whether managed pages have places.
     pub pages: bool,
+    /// Whether they come back whenever the host has waited.
+    pub flushes: bool,
     /// Managed pages on the device.
     pub resident: BTreeSet<u64>,
     changed: bool,
@@ -81,6 +83,10 @@ impl Device for Fake {
         self.said
             .push(format!("host access {address:#x} {bytes} {write}"));
         self.begin(ticket, pages_of(address, bytes), false, at);
+    }
+
+    fn managed_flushes(&self) -> bool {
+        self.flushes
     }
 
     fn managed_flush(&mut self, ticket: u64, at: Time) {

@@ -25,11 +25,27 @@ impl Gmmu {
             self.translated(pending, now);
             return;
         }
+        if let Some(until) = self.napping(pending.page, now) {
+            let Pending { sm, page, .. } = pending;
+            self.say(now, Output::Nack { sm, page });
+            self.at(until, Event::Found(pending));
+            return;
+        }
         if self.stays(pending, now) {
             self.remote(pending, now);
             return;
         }
         self.fault(pending, now);
+    }
+
+    /// Until when the device has to wait for a page that moved to and fro.
+    fn napping(&mut self, page: u64, now: u64) -> Option<u64> {
+        let until = self.state.napping.get(&page).copied()?;
+        if now < until {
+            return Some(until);
+        }
+        self.state.napping.remove(&page);
+        None
     }
 
     /// Whether the page is used where it is.
@@ -185,9 +201,26 @@ impl Gmmu {
         }
         if !self.state.picking_up && self.state.batch.is_none() {
             self.state.picking_up = true;
+            self.state.wake = self.wake_cost(now);
             let pickup = self.settings.cycles(config.pickup);
             self.at(now + pickup, Event::PickUp);
         }
+    }
+
+    /// What the host takes to begin when the first fault of a batch comes.
+    fn wake_cost(&self, now: u64) -> u64 {
+        let settings = &self.settings;
+        let config = &settings.config.fault;
+        let idle = self.state.batch_ended.map(|ended| now - ended.min(now));
+        let longer = |than| idle.is_none_or(|idle| idle > settings.cycles(than));
+        let mut cost = 0;
+        if longer(config.linger) {
+            cost += settings.cycles(config.wake_cost);
+        }
+        if longer(config.cold_after) {
+            cost += settings.cycles(config.cold_cost);
+        }
+        cost
     }
 
     /// Tells everybody who waits for a page to ask again, one a cycle for each SM.

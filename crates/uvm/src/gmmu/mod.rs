@@ -206,6 +206,8 @@ struct State {
     starved: Option<u64>,
     remote_free: u64,
     walks: u32,
+    /// The last cycle in which a walk began or will, and how many did.
+    walk_starts: (u64, u32),
     walk_queue: VecDeque<Pending>,
     shared: Option<Tlb>,
     cache: WalkCache,
@@ -213,7 +215,12 @@ struct State {
     programs: BTreeMap<u64, program::ProgramRequest>,
     /// Pages that stay on the host until a cycle.
     kept_back: BTreeMap<u64, u64>,
-    warm: bool,
+    /// When the last batch ended.
+    batch_ended: Option<u64>,
+    /// Cycles that the host takes to begin with the batch that waits.
+    wake: u64,
+    /// Pages that the device has to wait for until a cycle.
+    napping: BTreeMap<u64, u64>,
     /// How often residence changed.
     changes: u64,
     stats: GmmuStats,
@@ -264,13 +271,16 @@ impl Gmmu {
             starved: None,
             remote_free: 0,
             walks: 0,
+            walk_starts: (0, 0),
             walk_queue: VecDeque::new(),
             shared: (tlb.shared_entries > 0).then(|| Tlb::new(tlb.shared_entries, tlb.shared_ways)),
             cache: WalkCache::new(config.walk.cache_entries),
             replay_free: vec![0; settings.sms as usize],
             programs: BTreeMap::new(),
             kept_back: BTreeMap::new(),
-            warm: false,
+            batch_ended: None,
+            wake: 0,
+            napping: BTreeMap::new(),
             changes: 0,
             stats: GmmuStats::default(),
             fault_log: Vec::new(),

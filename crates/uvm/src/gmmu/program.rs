@@ -10,6 +10,7 @@ use crate::page_set::PageSet;
 use crate::prefetch::tree_driver::neighbours;
 use crate::split::{Split, split};
 use crate::tlb::Scope;
+use crate::tree::TakenBack;
 
 /// What a program says about its use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -396,30 +397,40 @@ impl Gmmu {
         loads
     }
 
-    /// The host took pages back; those that moved too often stay there for a while.
+    /// The host took pages back. The device has to wait for those that moved too often, and after
+    /// that has happened a number of times they stay on the host for a while.
     pub(super) fn note_thrashing(&mut self, load: &Load, now: u64) {
         let config = &self.settings.config.thrash;
         if config.policy != "driver" {
             return;
         }
         let lapse = self.settings.cycles(config.lapse);
-        let until = now + self.settings.cycles(config.pin);
-        let threshold = config.threshold;
+        let nap = now + self.settings.cycles(config.nap);
+        let pin = now + self.settings.cycles(config.pin);
         let state = &mut *self.state;
         let Some(tree) = state.space.tree_mut(load.tree) else {
             return;
         };
         if tree.taken_back.is_empty() {
-            tree.taken_back = vec![(0, 0); tree.pages as usize];
+            tree.taken_back = vec![TakenBack::default(); tree.pages as usize];
         }
         for index in load.pages.iter() {
-            let (last, count) = &mut tree.taken_back[index as usize];
-            let soon = *last != 0 && now - *last < lapse;
-            *count = if soon { count.saturating_add(1) } else { 1 };
-            *last = now;
-            if u32::from(*count) >= threshold {
-                tree.thrashing.insert(index);
-                state.kept_back.insert(load.tree + u64::from(index), until);
+            let page = load.tree + u64::from(index);
+            let known = &mut tree.taken_back[index as usize];
+            let soon = known.last != 0 && now - known.last < lapse;
+            known.count = if soon { known.count + 1 } else { 1 };
+            known.last = now;
+            if known.count < config.threshold {
+                continue;
+            }
+            tree.thrashing.insert(index);
+            known.count = 0;
+            if known.naps < config.pin_threshold {
+                known.naps += 1;
+                state.napping.insert(page, nap);
+                state.stats.thrash_waits.increment();
+            } else {
+                state.kept_back.insert(page, pin);
                 state.stats.thrash_pinned.increment();
             }
         }

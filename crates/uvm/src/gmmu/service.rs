@@ -214,17 +214,13 @@ impl Gmmu {
             *blocks.entry(load.tree).or_default() |= load.pages;
         }
         let runs: usize = blocks.values().map(|pages| pages.runs().len()).sum();
-        let mut cost = fault.batch_cost
+        let cost = fault.batch_cost
             + fault.page_cost * faults.len() as u64
             + fault.kib_cost * (pages * PAGE / 1024)
             + fault.run_cost * runs as u64
             + fault.block_cost * blocks.len() as u64
             + fault.new_block_cost * new_blocks;
-        if !self.state.warm {
-            self.state.warm = true;
-            cost += fault.cold_cost;
-        }
-        self.settings.cycles(cost)
+        self.settings.cycles(cost) + self.state.wake
     }
 
     /// The host has done its part of a batch: transfers go, and when the last is complete,
@@ -257,6 +253,7 @@ impl Gmmu {
     /// What is left in the buffer is thrown away, and everybody asks again.
     fn end_batch(&mut self, now: u64) {
         self.state.batch = None;
+        self.state.batch_ended = Some(now);
         let flushed = self.state.buffer.len() as u64;
         self.state.stats.batch_flushed.add(flushed);
         self.state.buffer.clear();

@@ -25,7 +25,22 @@ impl Gmmu {
         }
     }
 
+    /// When a walk that is ready at a cycle begins.
+    fn begin_walk(&mut self, at: u64) -> u64 {
+        let most = self.settings.config.walk.starts;
+        let (last, count) = &mut self.state.walk_starts;
+        if at > *last {
+            (*last, *count) = (at, 1);
+        } else if most > 0 && *count >= most {
+            (*last, *count) = (*last + 1, 1);
+        } else {
+            *count += 1;
+        }
+        if most > 0 { *last } else { at }
+    }
+
     fn start_walk(&mut self, pending: Pending, at: u64) {
+        let at = self.begin_walk(at);
         self.state.walks += 1;
         self.state.stats.walks.increment();
         let size = self.mapping(pending.page);
