@@ -144,10 +144,11 @@ def prefetchers(study):
 
     def row(name, prefetcher):
         run = study.run(name, "managed", size, "gtx1080ti-uvmsmart", policy(prefetcher), ["--frontend", "ptx"])
-        return [name, prefetcher, run.gmmu("far_faults"), f"{run.microseconds():.1f}", f"{run.with_service():.1f}"]
+        counts = [run.gmmu("far_faults"), run.gmmu("refaults")]
+        return [name, prefetcher, *counts, f"{run.microseconds():.1f}", f"{run.with_service():.1f}"]
 
     cases = [(name, prefetcher) for name in study.benchmarks for prefetcher in PREFETCHERS]
-    columns = ["benchmark", "prefetcher", "far_faults", "kernels_us", "with_faults_us"]
+    columns = ["benchmark", "prefetcher", "far_faults", "of_them_again", "kernels_us", "with_faults_us"]
     rows = study.table(columns, cases, row)
     full = []
     for row in rows:

@@ -176,9 +176,10 @@ fn migrations_pass_through_device_memory() {
     let managed = complete(&[], true);
     let more = slices(&managed, "written_sectors") - slices(&plain, "written_sectors");
     assert_eq!(more, BYTES / 32, "every page is written as it comes");
-    // All of it fits L2, so what came need not be read from DRAM.
-    assert!(slices(&plain, "dram_read") > 0);
-    assert_eq!(slices(&managed, "dram_read"), 0);
+    // All of it fits L2, but for a set that is full now and then: what came need not be read from
+    // DRAM.
+    let [before, now] = [&plain, &managed].map(|gpu| slices(gpu, "dram_read"));
+    assert!(before > 100_000 && now < before / 100, "{before} {now}");
     let short = complete(&["uvm.oversubscription=150"], true);
     let stats = short.managed_stats().unwrap();
     let back = stats.written_back.get() + stats.clean_back.get();

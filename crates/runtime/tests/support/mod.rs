@@ -327,6 +327,11 @@ impl Paging {
         self.runtime.device()
     }
 
+    /// Its device, to be changed.
+    pub fn device_mut(&mut self) -> &mut Fake {
+        self.runtime.device_mut()
+    }
+
     /// Simulated time of the host.
     pub fn now(&self) -> Time {
         self.runtime.now()
