@@ -229,7 +229,6 @@ pub(super) fn build(
         slices: l2.slices,
         home,
         first_sm: places.first_sm,
-        sms: config.device.sms,
         dram: DramParameters::new(config)?,
         request: if timed {
             config.l2.clock.duration(Cycles(1))

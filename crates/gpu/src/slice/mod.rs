@@ -98,8 +98,6 @@ pub struct SliceParameters {
     pub home: Home,
     /// Number of the first SM's partition.
     pub first_sm: u32,
-    /// SMs.
-    pub sms: u32,
     /// The channel behind it.
     pub dram: DramParameters,
 }
