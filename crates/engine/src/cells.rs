@@ -16,8 +16,6 @@ pub(crate) struct Cell<P: Partition> {
     pub logged: bool,
     /// How often it ran since partitions were last shared out.
     pub runs: u32,
-    /// Nanoseconds that the pieces of this window took so far, if measured.
-    pub spent: u64,
 }
 
 /// All partitions.
@@ -28,7 +26,7 @@ pub(crate) struct Cells<P: Partition> {
     pub wakes: Box<[AtomicU64]>,
     /// What a run of each costs on this host, smoothed; for sharing out only.
     pub costs: Box<[AtomicU64]>,
-    /// The worker of each, or [`NOBODY`](crate::pieces::NOBODY). Whoever takes one over keeps it.
+    /// The worker of each. Whoever takes one over keeps it.
     pub owners: Box<[AtomicU32]>,
 }
 
@@ -52,7 +50,6 @@ impl<P: Partition> Cells<P> {
                 egress,
                 logged: false,
                 runs: 0,
-                spent: 0,
             }))
         };
         Self {

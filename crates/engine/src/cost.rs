@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::pieces::NOBODY;
+use crate::profile::Stopwatch;
 
 /// Costs are kept in sixteenths of a nanosecond, so that smoothing does not round them away.
 const SIXTEENTHS: u64 = 16;
@@ -23,7 +23,7 @@ pub(crate) const fn is_measured(step: u64) -> bool {
 }
 
 /// Steps between two looks at whether partitions should be shared out anew.
-const BALANCED_EVERY: u64 = 32;
+const BALANCED_EVERY: u64 = 128;
 
 /// After which steps it is looked whether partitions should be shared out anew.
 pub(crate) const fn is_balanced(step: u64) -> bool {
@@ -41,8 +41,8 @@ pub(crate) fn expected(cost: &AtomicU64) -> u64 {
 }
 
 /// Lets a measurement count for a quarter of the cost.
-pub(crate) fn note(cost: &AtomicU64, nanoseconds: u64) {
-    let now = nanoseconds.saturating_mul(SIXTEENTHS);
+pub(crate) fn note(cost: &AtomicU64, watch: Stopwatch) {
+    let now = watch.read().saturating_mul(SIXTEENTHS);
     let after = match cost.load(Ordering::Relaxed) {
         0 => now,
         before => before - before / 4 + now.min(before.max(LITTLE) * OUTLIER) / 4,
@@ -52,58 +52,15 @@ pub(crate) fn note(cost: &AtomicU64, nanoseconds: u64) {
 
 /// Shares partitions out anew if somebody has a twentieth more to do than is fair: from the one with
 /// the most to the one with the least, what evens them out best. All others stay where their caches
-/// are warm. What is then still too much for somebody goes to nobody, if it is `divisible`. `loads` says what
-/// each partition cost lately.
-pub(crate) fn balance(
-    loads: &[u64],
-    divisible: impl Fn(usize) -> bool,
-    owners: &[AtomicU32],
-    workers: usize,
-) {
-    let dearest = loads.iter().max().copied().unwrap_or(0);
-    let fair = (loads.iter().sum::<u64>() / workers as u64).max(dearest);
+/// are warm. `loads` says what each partition cost lately.
+pub(crate) fn balance(loads: &[u64], owners: &[AtomicU32], workers: usize) {
+    let owner = |index: usize| owners[index].load(Ordering::Relaxed) as usize % workers;
     let mut sums = vec![0u64; workers];
-    let mut common = Vec::new();
     for (index, load) in loads.iter().enumerate() {
-        match owners[index].load(Ordering::Relaxed) {
-            NOBODY => common.push(index),
-            owner => sums[owner as usize % workers] += load,
-        }
+        sums[owner(index)] += load;
     }
-    // Whoever has room for one of those that nobody owns takes it.
-    common.sort_by_key(|&index| std::cmp::Reverse(loads[index]));
-    for index in common {
-        let least = (0..workers).min_by_key(|&worker| sums[worker]).unwrap_or(0);
-        if sums[least] + loads[index] <= fair || !divisible(index) {
-            owners[index].store(least as u32, Ordering::Relaxed);
-            sums[least] += loads[index];
-        }
-    }
-    even_out(loads, owners, &mut sums, fair);
-    for (worker, sum) in sums.iter_mut().enumerate() {
-        while *sum > fair + fair / 50 {
-            let excess = *sum - fair;
-            let own = |index: &usize| {
-                owners[*index].load(Ordering::Relaxed) as usize == worker && divisible(*index)
-            };
-            let enough = (0..loads.len()).filter(|index| own(index) && loads[*index] >= excess);
-            let Some(chosen) = enough.min_by_key(|&index| loads[index]) else {
-                break;
-            };
-            owners[chosen].store(NOBODY, Ordering::Relaxed);
-            *sum -= loads[chosen];
-        }
-    }
-}
-
-/// Moves partitions from who has the most to who has the least, until nobody has a twentieth more than is fair
-/// or none can be moved.
-fn even_out(loads: &[u64], owners: &[AtomicU32], sums: &mut [u64], fair: u64) {
-    let workers = sums.len();
-    let owner = |index: usize| match owners[index].load(Ordering::Relaxed) {
-        NOBODY => usize::MAX,
-        owner => owner as usize % workers,
-    };
+    let dearest = loads.iter().max().copied().unwrap_or(0);
+    let fair = (sums.iter().sum::<u64>() / workers as u64).max(dearest);
     for _ in 0..loads.len() {
         let most = (0..workers).max_by_key(|&worker| sums[worker]).unwrap_or(0);
         let least = (0..workers).min_by_key(|&worker| sums[worker]).unwrap_or(0);
@@ -187,7 +144,7 @@ mod tests {
     fn check(loads: &[u64], workers: usize, expected: &[u32]) {
         let dealt = |index| AtomicU32::new((index % workers) as u32);
         let owners: Vec<AtomicU32> = (0..loads.len()).map(dealt).collect();
-        balance(loads, |_| false, &owners, workers);
+        balance(loads, &owners, workers);
         let owners: Vec<u32> = owners.into_iter().map(AtomicU32::into_inner).collect();
         assert_eq!(owners, expected);
     }
@@ -198,33 +155,6 @@ mod tests {
         check(&[30, 0, 30], 2, &[1, 1, 0]);
         check(&[8, 0, 4, 0, 2, 0, 2, 0], 2, &[1, 1, 0, 1, 0, 1, 0, 1]);
         check(&[1, 2, 3], 1, &[0, 0, 0]);
-    }
-
-    #[test]
-    fn what_is_too_much_for_somebody_goes_to_nobody() {
-        let owners: Vec<AtomicU32> = (0..9).map(|index| AtomicU32::new(index % 4)).collect();
-        let owned = |owners: &[AtomicU32]| -> Vec<u32> {
-            owners
-                .iter()
-                .map(|owner| owner.load(Ordering::Relaxed))
-                .collect()
-        };
-        balance(&[100; 9], |_| true, &owners, 4);
-        let nobody = owned(&owners)
-            .iter()
-            .filter(|&&owner| owner == NOBODY)
-            .count();
-        assert_eq!(nobody, 1, "{owners:?}");
-        let before = owned(&owners);
-        balance(&[100; 9], |_| true, &owners, 4);
-        assert_eq!(owned(&owners), before, "it stays so");
-        balance(
-            &[100, 100, 100, 100, 100, 100, 100, 100, 0],
-            |_| true,
-            &owners,
-            4,
-        );
-        assert!(!owned(&owners).contains(&NOBODY), "there is room again");
     }
 
     #[test]
@@ -280,7 +210,9 @@ mod tests {
     #[test]
     fn an_outlier_counts_little() {
         let cost = AtomicU64::new(LITTLE);
-        note(&cost, 2_000_000);
+        let watch = Stopwatch::start();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        note(&cost, watch);
         assert!(expected(&cost) < 3_000);
     }
 }

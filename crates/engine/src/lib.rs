@@ -91,7 +91,6 @@ mod loom_tests;
 mod options;
 mod outbox;
 mod partition;
-mod pieces;
 mod pool;
 mod profile;
 mod save;

@@ -93,25 +93,6 @@ pub trait Partition: Send + Sync + 'static {
         outbox: &mut Outbox<'_, Self::Message>,
     ) -> Wake;
 
-    /// Whether a window may be simulated piece by piece with [`run_piece`](Self::run_piece), the pieces on
-    /// different threads: for partitions that take the host long.
-    fn divisible(&self) -> bool {
-        false
-    }
-
-    /// Simulates the window from where the last piece of it ended until `until`, and says when the partition
-    /// next has work once `until` is the end of the window. However a window is divided, the outcome must be
-    /// that of [`run`](Self::run).
-    fn run_piece(
-        &mut self,
-        window: Window,
-        until: Time,
-        inbox: &mut Inbox<Self::Message>,
-        outbox: &mut Outbox<'_, Self::Message>,
-    ) -> Option<Wake> {
-        (until == window.end).then(|| self.run(window, inbox, outbox))
-    }
-
     /// Whether the last [`run`](Self::run) logged something that
     /// [`Boundary::commit`](crate::Boundary::commit) has to apply.
     fn has_log(&self) -> bool {

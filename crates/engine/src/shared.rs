@@ -1,7 +1,7 @@
 //! What the workers of an engine share, and the share of a step that each of them does.
 
 use std::any::Any;
-use std::cell::{RefCell, UnsafeCell};
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,6 @@ use crate::cells::Cells;
 use crate::cost;
 use crate::exchange::{Exchange, Side};
 use crate::gate::Gate;
-use crate::pieces::{self, Pieces};
 use crate::profile::Stopwatch;
 use crate::sync::Padded;
 use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wake, Window};
@@ -23,7 +22,7 @@ use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wa
 pub(crate) enum Task {
     /// Run the partitions of their lists.
     Lists,
-    /// The same, pieces of the partitions that nobody owns, and what is left of the lists of others.
+    /// The same, and then what is left of the lists of others.
     Steal,
     /// Run all partitions: one worker, alone.
     Queue,
@@ -52,27 +51,10 @@ pub(crate) struct Plan {
     pub mail: Vec<u64>,
     /// For each worker, the partitions it runs.
     pub lists: Vec<Padded<Vec<PartitionId>>>,
-    /// For each worker, nanoseconds that its list takes less than its share of everything.
-    pub spare: Vec<u64>,
-    /// The partitions that nobody owns.
-    pub common: Vec<PartitionId>,
-    /// Into how many pieces their window is cut.
-    pub pieces: u32,
     /// All partitions with work, the dearest first.
     pub queue: Vec<PartitionId>,
     /// The partitions that logged something, in order.
     pub logged: Vec<(PartitionId, u64)>,
-}
-
-/// A piece of a window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    number: u32,
-    of: u32,
-}
-
-impl Piece {
-    const WHOLE: Self = Self { number: 0, of: 1 };
 }
 
 /// What a worker tells the leader after a step.
@@ -125,8 +107,6 @@ pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
     pub plan: UnsafeCell<Plan>,
     /// How far the list of each worker was taken.
     pub taken: Box<[Padded<AtomicUsize>]>,
-    /// How far the partitions that nobody owns are.
-    pub pieces: Pieces,
     pub reports: Box<[Padded<UnsafeCell<Report>>]>,
     pub panicked: AtomicBool,
     /// The first panic of a worker, to be raised by the leader.
@@ -159,14 +139,10 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 perturbation: None,
                 mail: vec![0; topology.partitions().div_ceil(64)],
                 lists: vec![Padded(Vec::new())],
-                spare: vec![0],
-                common: Vec::new(),
-                pieces: 1,
                 queue: Vec::new(),
                 logged: Vec::new(),
             }),
             taken: [Padded::default()].into(),
-            pieces: Pieces::new(topology.partitions()),
             reports: [Report::new()].into(),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -179,7 +155,6 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         self.exchange = Exchange::new(workers, self.topology.partitions());
         self.gate = Gate::new(workers - 1);
         self.plan.get_mut().lists = (0..workers).map(|_| Padded(Vec::new())).collect();
-        self.plan.get_mut().spare = vec![0; workers];
         self.taken = (0..workers).map(|_| Padded::default()).collect();
         self.reports = (0..workers).map(|_| Report::new()).collect();
     }
@@ -226,81 +201,46 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         report.fault = None;
         report.ran = 0;
         (report.sent, report.earliest) = (0, Time::NEVER);
-        let report = RefCell::new(report);
-        let delay = |id: PartitionId| {
-            if let Some(perturbation) = plan.perturbation {
-                perturbation.delay(plan.step, worker, id.0);
-            }
-        };
-        let run = |side: &mut Side<P::Message>, id: PartitionId| {
-            delay(id);
-            // SAFETY: lists are disjoint and hand out each partition once, so this worker alone has
-            // the cell and takes its messages.
-            unsafe { self.run(plan, id, Piece::WHOLE, side, &mut report.borrow_mut()) };
-        };
-        // Runs a piece of a partition that nobody owns, if there is one, and says what it was expected to take.
-        let piece = |side: &mut Side<P::Message>| {
-            let (place, number) = self.pieces.take(plan.common.len(), plan.pieces)?;
-            let id = plan.common[place];
-            delay(id);
-            let piece = Piece {
-                number,
-                of: plan.pieces,
-            };
-            // SAFETY: these partitions are in no list, and each of their pieces goes to one worker after the
-            // one before it was finished.
-            let over = unsafe { self.run(plan, id, piece, side, &mut report.borrow_mut()) };
-            self.pieces.finish(place, number, over);
-            Some((self.expected(id) / u64::from(plan.pieces)).max(1))
-        };
         let work = |side: &mut Side<P::Message>| {
+            let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
+                if let Some(perturbation) = plan.perturbation {
+                    perturbation.delay(plan.step, worker, id.0);
+                }
+                // SAFETY: lists are disjoint and hand out each partition once, so this worker alone has
+                // the cell and takes its messages.
+                unsafe { self.run(plan, id, side, report) };
+            };
             match plan.task {
                 Task::Lists => plan.lists[worker].0.iter().for_each(|&id| run(side, id)),
                 Task::Steal => {
                     // One's own list first: what one ran before is warm in the caches.
-                    let mut spare = plan.spare[worker];
-                    loop {
-                        if spare > 0 {
-                            let spent = piece(side).unwrap_or(0);
-                            spare = spare.saturating_sub(spent);
+                    for offset in 0..plan.workers {
+                        let whose = (worker + offset) % plan.workers;
+                        let (list, taken) = (&plan.lists[whose].0, &self.taken[whose].0);
+                        // Looking first leaves the line with those who have something to take.
+                        while let Some(&next) = list.get(taken.load(Ordering::Relaxed)) {
+                            if offset > 0 && self.expected(next) < plan.worth_taking {
+                                break;
+                            }
+                            let Some(&id) = list.get(taken.fetch_add(1, Ordering::Relaxed)) else {
+                                break;
+                            };
+                            if offset > 0 {
+                                self.cells.owners[id.index()]
+                                    .store(worker as u32, Ordering::Relaxed);
+                            }
+                            run(side, id);
                         }
-                        let Some(id) = self.take(plan, worker, 0) else {
-                            break;
-                        };
-                        run(side, id);
-                    }
-                    loop {
-                        while piece(side).is_some() {}
-                        let mut others =
-                            (1..plan.workers).map(|offset| (worker + offset) % plan.workers);
-                        let Some(id) =
-                            others.find_map(|whose| self.take(plan, whose, plan.worth_taking))
-                        else {
-                            break;
-                        };
-                        self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
-                        run(side, id);
                     }
                 }
                 Task::Queue | Task::Commit | Task::Exit => {
                     plan.queue.iter().for_each(|&id| run(side, id));
                 }
             }
-            report.borrow_mut().note_sent(side);
+            report.note_sent(side);
         };
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
         unsafe { self.exchange.write(worker, plan.step, work) };
-    }
-
-    /// Takes the next partition of a worker's list, if it is expected to take so many nanoseconds.
-    fn take(&self, plan: &Plan, whose: usize, worth: u64) -> Option<PartitionId> {
-        let (list, taken) = (&plan.lists[whose].0, &self.taken[whose].0);
-        // Looking first leaves the line with those who have something to take.
-        let next = list.get(taken.load(Ordering::Relaxed))?;
-        if worth > 0 && self.expected(*next) < worth {
-            return None;
-        }
-        list.get(taken.fetch_add(1, Ordering::Relaxed)).copied()
     }
 
     /// Nanoseconds that a partition is expected to take.
@@ -325,12 +265,18 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         );
     }
 
-    /// Brings the messages for one partition in and says whether it has work in the window of the plan.
+    /// Runs one partition through the window of the plan, if it has work there.
     ///
     /// # Safety
     /// No other thread reaches the cell, nor takes messages for it.
     #[inline]
-    unsafe fn begin(&self, plan: &Plan, id: PartitionId) -> bool {
+    unsafe fn run(
+        &self,
+        plan: &Plan,
+        id: PartitionId,
+        side: &mut Side<P::Message>,
+        report: &mut Report,
+    ) {
         // SAFETY: as the caller promises.
         let cell = unsafe { self.cells.get(id) };
         if cell.logged {
@@ -354,31 +300,8 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         let next = due.0.min(wake.load(Ordering::Relaxed));
         if plan.jumping && next >= plan.window.end.0 {
             wake.store(next, Ordering::Relaxed);
-            return false;
+            return;
         }
-        true
-    }
-
-    /// Runs one partition through a piece of the window, if it has work in the window, and says whether that
-    /// was all.
-    ///
-    /// # Safety
-    /// No other thread reaches the cell, nor takes messages for it, and the pieces before this one were run.
-    #[inline]
-    unsafe fn run(
-        &self,
-        plan: &Plan,
-        id: PartitionId,
-        piece: Piece,
-        side: &mut Side<P::Message>,
-        report: &mut Report,
-    ) -> bool {
-        // SAFETY: as the caller promises.
-        if piece.number == 0 && unsafe { !self.begin(plan, id) } {
-            return true;
-        }
-        // SAFETY: as the caller promises.
-        let cell = unsafe { self.cells.get(id) };
         let mut outbox = Outbox {
             topology: &self.topology,
             sender: id,
@@ -387,28 +310,16 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             side,
         };
         let watch = plan.measure.then(Stopwatch::start);
-        let (window, inbox) = (plan.window, &mut cell.inbox);
-        let wake = if piece == Piece::WHOLE {
-            Some(cell.partition.run(window, inbox, &mut outbox))
-        } else {
-            let until = pieces::end_of(window, piece.number, piece.of);
-            cell.partition.run_piece(window, until, inbox, &mut outbox)
+        let own = match cell
+            .partition
+            .run(plan.window, &mut cell.inbox, &mut outbox)
+        {
+            Wake::At(time) => time,
+            Wake::OnMessage => Time::NEVER,
         };
         if let Some(watch) = watch {
-            cell.spent += watch.read();
+            cost::note(&self.cells.costs[id.index()], watch);
         }
-        let own = match wake {
-            Some(Wake::At(time)) => time,
-            Some(Wake::OnMessage) => Time::NEVER,
-            None => return false,
-        };
-        if plan.measure {
-            cost::note(
-                &self.cells.costs[id.index()],
-                std::mem::take(&mut cell.spent),
-            );
-        }
-        let wake = &self.cells.wakes[id.index()];
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);
         report.ran += 1;
@@ -421,6 +332,5 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             let earliest = report.fault.unwrap_or((time, id));
             report.fault = Some(earliest.min((time, id)));
         }
-        true
     }
 }

@@ -10,7 +10,6 @@ use lockstep_units::Time;
 use crate::boundary::{Boundary, Control, Shard};
 use crate::cells::Cells;
 use crate::cost;
-use crate::pieces::{self, NOBODY};
 use crate::pool::Pool;
 use crate::profile::Stopwatch;
 use crate::shared::Task;
@@ -19,9 +18,6 @@ use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 /// Nanoseconds that a partition must be expected to take for another worker to take it over: fetching
 /// what belongs to it from another processor's caches takes as long.
 const WORTH_TAKING: u64 = 4_000;
-
-/// Nanoseconds that a partition must be expected to take for its window to be cut into pieces.
-const WORTH_DIVIDING: u64 = 20_000;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.
@@ -63,8 +59,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
         if threads > 1 && schedule != Schedule::Static && cost::is_balanced(self.step) {
-            let divides = schedule == Schedule::Dynamic;
-            balance(cells, &mut self.dearest_first, threads, divides);
+            balance(cells, &mut self.dearest_first, threads);
         }
         let mut length = 0;
         for &id in &self.dearest_first {
@@ -93,47 +88,14 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             Schedule::Dynamic => Task::Steal,
             Schedule::Static | Schedule::Balanced => Task::Lists,
         };
-        let divides = plan.task == Task::Steal;
-        plan.pieces = pieces::PIECES;
-        if let Some(perturbation) = perturbation {
-            plan.pieces = 1 + perturbation.draw(self.step, 0) as u32 % 6;
-        }
         self.lengths[..workers].fill(0);
-        plan.spare[..workers].fill(0);
-        plan.common.clear();
-        let mut sum = 0;
         for &id in &plan.queue {
-            let cells = &self.shared.cells;
-            let expected = cost::expected(&cells.costs[id.index()]);
-            sum += expected;
             let owner = match perturbation {
-                Some(perturbation) => match perturbation.draw(self.step, id.0.into()) as u32 {
-                    drawn if drawn % 4 == 0 => NOBODY,
-                    drawn => drawn >> 2,
-                },
-                None => cells.owners[id.index()].load(Ordering::Relaxed),
-            };
-            let worth = expected >= plan.worth_taking;
-            // SAFETY: the workers wait, and this is the only reference to the cell.
-            if owner == NOBODY && divides && worth && unsafe { cells.get(id) }.partition.divisible()
-            {
-                plan.common.push(id);
-                continue;
-            }
-            let owner = if owner == NOBODY { id.0 } else { owner } as usize % workers;
-            plan.spare[owner] += expected;
+                Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize,
+                None => self.shared.cells.owners[id.index()].load(Ordering::Relaxed) as usize,
+            } % workers;
             put(&mut plan.lists[owner].0, &mut self.lengths[owner], id);
         }
-        // Nobody helps out before its own partitions are run unless it is expected to have time.
-        let share = sum / workers as u64;
-        for own in &mut plan.spare[..workers] {
-            *own = if plan.common.is_empty() {
-                0
-            } else {
-                share.saturating_sub(*own)
-            };
-        }
-        self.shared.pieces.reset(plan.common.len());
         let lists = plan.lists.iter_mut().zip(&self.shared.taken);
         for ((list, taken), &length) in lists.zip(&self.lengths[..workers]) {
             cut(&mut list.0, length);
@@ -299,12 +261,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 }
 
 /// Shares partitions out anew by what each cost since the last time.
-fn balance<P: Partition>(
-    cells: &Cells<P>,
-    dearest_first: &mut [PartitionId],
-    workers: usize,
-    divides: bool,
-) {
+fn balance<P: Partition>(cells: &Cells<P>, dearest_first: &mut [PartitionId], workers: usize) {
     let mut loads = vec![0; cells.len()];
     for (index, load) in loads.iter_mut().enumerate() {
         // SAFETY: the workers wait, and this is the only reference to the cell.
@@ -314,14 +271,7 @@ fn balance<P: Partition>(
             .load(Ordering::Relaxed)
             .saturating_mul(runs.into());
     }
-    let divisible = |index: usize| {
-        // SAFETY: the workers wait, and nobody changes the cell.
-        let cell = unsafe { cells.look(PartitionId(index as u32)) };
-        divides
-            && cell.partition.divisible()
-            && cost::expected(&cells.costs[index]) >= WORTH_DIVIDING
-    };
-    cost::balance(&loads, divisible, &cells.owners, workers);
+    cost::balance(&loads, &cells.owners, workers);
     dearest_first.sort_by_key(|id| (Reverse(loads[id.index()]), *id));
 }
 

@@ -71,23 +71,6 @@ impl Partition for GpuPartition {
         }
     }
 
-    fn divisible(&self) -> bool {
-        matches!(self, Self::Sm(sm) if sm.divisible())
-    }
-
-    fn run_piece(
-        &mut self,
-        window: Window,
-        until: Time,
-        inbox: &mut Inbox<Message>,
-        outbox: &mut Outbox<'_, Message>,
-    ) -> Option<Wake> {
-        match self {
-            Self::Sm(sm) => sm.run_piece(window, until, inbox, outbox),
-            _ => (until == window.end).then(|| self.run(window, inbox, outbox)),
-        }
-    }
-
     fn has_log(&self) -> bool {
         self.log().is_some_and(|log| !log.is_empty())
     }

@@ -112,29 +112,16 @@ impl Partition for Node {
         inbox: &mut Inbox<Note>,
         outbox: &mut Outbox<'_, Note>,
     ) -> Wake {
-        let wake = self.run_piece(window, window.end, inbox, outbox);
-        wake.expect("the window is over")
-    }
-
-    fn divisible(&self) -> bool {
-        true
-    }
-
-    fn run_piece(
-        &mut self,
-        window: Window,
-        until: Time,
-        inbox: &mut Inbox<Note>,
-        outbox: &mut Outbox<'_, Note>,
-    ) -> Option<Wake> {
         loop {
             let alarm = self.state.alarms.first().copied().unwrap_or(Time::NEVER);
             let due = inbox.next_due().unwrap_or(Time::NEVER);
             let now = alarm.min(due);
-            if now >= until {
-                let alarm = self.state.alarms.first();
-                let wake = alarm.map_or(Wake::OnMessage, |&time| Wake::At(time));
-                return (until == window.end).then_some(wake);
+            if now >= window.end {
+                return self
+                    .state
+                    .alarms
+                    .first()
+                    .map_or(Wake::OnMessage, |&time| Wake::At(time));
             }
             assert!(
                 now >= window.start,

@@ -30,7 +30,6 @@ pub mod timing;
 mod translation;
 mod warp;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_engine::{Inbox, Outbox, Wake, Window};
@@ -114,8 +113,6 @@ pub struct Sm {
     printed_bytes: usize,
     prints: u64,
     fault: Option<(Time, Box<Fault>)>,
-    /// The next cycle of a window of which only a piece was simulated.
-    paused: Option<u64>,
     /// Last cycle in which an instruction was issued or an answer came.
     progress: u64,
     stats: SmStats,
@@ -168,7 +165,6 @@ impl Sm {
             printed_bytes: 0,
             prints: 0,
             fault: None,
-            paused: None,
             progress: 0,
             stats: SmStats::default(),
             parameters,
@@ -235,52 +231,12 @@ impl Sm {
         inbox: &mut Inbox<Message>,
         outbox: &mut Outbox<'_, Message>,
     ) -> Wake {
-        let wake = self.run_piece(window, window.end, inbox, outbox);
-        wake.unwrap_or(Wake::OnMessage)
-    }
-
-    /// Whether windows may be simulated in pieces: where there is enough to do.
-    #[must_use]
-    pub fn divisible(&self) -> bool {
-        self.parameters.timed
-    }
-
-    /// Simulates a window from where the last piece of it ended until `until`, and says when there is more to
-    /// do once that is the end of the window.
-    pub fn run_piece(
-        &mut self,
-        window: Window,
-        until: Time,
-        inbox: &mut Inbox<Message>,
-        outbox: &mut Outbox<'_, Message>,
-    ) -> Option<Wake> {
+        if self.fault.is_some() {
+            while inbox.take_in_window().is_some() {}
+            return Wake::OnMessage;
+        }
         let clock = self.parameters.clock;
         let cycles = window.cycles(clock);
-        let last = until == window.end;
-        let piece = match self.paused {
-            Some(from) => Cycle(from)..clock.cycle_at_or_after(until),
-            None if self.fault.is_some() => {
-                while inbox.take_in_window().is_some() {}
-                return last.then_some(Wake::OnMessage);
-            }
-            None => {
-                self.begin_window(&cycles, outbox);
-                cycles.start..clock.cycle_at_or_after(until)
-            }
-        };
-        let next = match self.issue {
-            Issue::Functional => {
-                self.run_functional(cycles.clone(), inbox, outbox);
-                cycles.end.0
-            }
-            Issue::Timing(_) => self.run_timing(&cycles, piece, inbox, outbox),
-        };
-        self.paused = (!last).then_some(next);
-        last.then(|| self.wake(window, inbox))
-    }
-
-    /// What the boundary before a window changes.
-    fn begin_window(&mut self, cycles: &Range<Cycle>, outbox: &mut Outbox<'_, Message>) {
         if self.fences.iter().any(|fence| fence.boundary) {
             // What was logged before is committed now.
             for fence in &mut self.fences {
@@ -289,6 +245,11 @@ impl Sm {
             let now = self.now(cycles.start, cycles.start.0);
             self.check_fences(now, outbox);
         }
+        match self.issue {
+            Issue::Functional => self.run_functional(cycles, inbox, outbox),
+            Issue::Timing(_) => self.run_timing(cycles, inbox, outbox),
+        };
+        self.wake(window, inbox)
     }
 
     fn wake(&self, window: Window, inbox: &Inbox<Message>) -> Wake {

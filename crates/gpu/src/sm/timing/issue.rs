@@ -31,19 +31,17 @@ struct Cost {
 }
 
 impl Sm {
-    /// Simulates a piece of the window `cycles` and says with which cycle to go on.
     pub(in crate::sm) fn run_timing(
         &mut self,
-        cycles: &Range<Cycle>,
-        piece: Range<Cycle>,
+        cycles: Range<Cycle>,
         inbox: &mut Inbox<Message>,
         outbox: &mut Outbox<'_, Message>,
-    ) -> u64 {
+    ) {
         let start = cycles.start.0;
         let mut clock = Clock::new(self.clock());
-        clock.seek(self.clock().edge(piece.start));
+        clock.seek(self.clock().edge(cycles.start));
         let mut next_message = self.next_message(inbox);
-        while clock.cycle() < piece.end {
+        while clock.cycle() < cycles.end {
             let now = Now {
                 cycle: clock.cycle().0,
                 time: clock.time(),
@@ -56,7 +54,7 @@ impl Sm {
             }
             let next = self.issue_cycle(now, outbox);
             if self.fault.is_some() {
-                return cycles.end.0;
+                return;
             }
             self.flush_wanted(now, outbox);
             if next <= now.cycle + 1 {
@@ -69,11 +67,10 @@ impl Sm {
                 .min(self.fence_due)
                 .min(asleep.unwrap_or(u64::MAX));
             if next >= cycles.end.0 {
-                return cycles.end.0;
+                return;
             }
             clock.seek(self.clock().edge(Cycle(next.max(now.cycle + 1))));
         }
-        clock.cycle().0
     }
 
     #[inline]
