@@ -274,7 +274,7 @@ def bulk_or_on_demand(study):
     def row(name, prefetcher, way, memory, settings, jumps):
         settings = [*settings, "uvm.fault.service=serial", *policy(prefetcher)]
         options = ["--frontend", "ptx", *([] if jumps else ["--no-jumps"])]
-        run = study.run(name, memory, size, "v100-sst", settings, options)
+        run = study.run(name, memory, size, "h200", settings, options)
         wall = run.summary["host"]["simulating_seconds"]
         digest = run.summary["digest"][:16]
         return [name, prefetcher, way, "yes" if jumps else "no", f"{run.microseconds():.1f}", run.gmmu("far_faults"), f"{wall:.2f}", digest]
