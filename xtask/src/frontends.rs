@@ -226,75 +226,96 @@ const SPEED: &[(&str, &[&str])] = &[
     ("black_scholes", &[]),
 ];
 
-/// Prints processor time a warp instruction of both front ends, and their ratio. Each is the best of several
-/// runs, which take turns so that what else the host does falls on both.
+/// What a program took: processor time, warp instructions.
+type Cost = (f64, u64);
+
+/// Prints processor time a warp instruction of both front ends, and their ratio. What a program takes at its
+/// small size counts as its start and is taken off. Each figure is the best of several runs, which take turns
+/// so that what else the host does falls on all.
 pub fn speed(only: &str, repeat: u32) -> Result<()> {
     simulator::build()?;
     validate::build_programs()?;
     println!(
-        "{:<18} {:>14} {:>14} {:>12} {:>12} {:>8}",
-        "program", "machine inst", "PTX inst", "machine ns", "PTX ns", "ratio"
+        "{:<18} {:>13} {:>13} {:>11} {:>11} {:>11} {:>11} {:>7}",
+        "program",
+        "machine inst",
+        "PTX inst",
+        "start ms",
+        "PTX start",
+        "machine ns",
+        "PTX ns",
+        "ratio"
     );
     let mut sums = [(0.0, 0u64); 2];
-    let mut ratios = Vec::new();
+    let mut ratios: Vec<f64> = Vec::new();
     for (name, arguments) in SPEED.iter().filter(|(name, _)| name.contains(only)) {
-        let executable = validate::programs().join(name);
-        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
-        let mut best: [Option<(f64, u64)>; 2] = [None; 2];
+        let large: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
+        let sizes = [workloads::named(name)?.small, large];
+        let mut best: [[Option<Cost>; 2]; 2] = [[None; 2]; 2];
         for _ in 0..repeat.max(1) {
             for (frontend, best) in ["sass", "ptx"].iter().zip(&mut best) {
-                let options = [
-                    "--mode",
-                    "functional",
-                    "--threads",
-                    "1",
-                    "--frontend",
-                    frontend,
-                ];
-                let run = simulator::run(&options, &executable, &arguments, LIMIT)?;
-                if !run.verifies(name) {
-                    bail!("{name} ({frontend}) failed:\n{}", run.output.tail(6));
-                }
-                let summary = run.summary.context("the run left no summary.json")?;
-                let seconds = summary
-                    .host
-                    .processor_seconds
-                    .context("no processor_seconds in summary.json")?;
-                let instructions = summary.totals.inst_executed.unwrap_or(0).max(1);
-                if best.is_none_or(|(least, _)| seconds < least) {
-                    *best = Some((seconds, instructions));
+                for (arguments, best) in sizes.iter().zip(best) {
+                    let cost = cost(name, frontend, arguments)?;
+                    if best.is_none_or(|least| cost.0 < least.0) {
+                        *best = Some(cost);
+                    }
                 }
             }
         }
-        let [Some(machine), Some(ptx)] = best else {
-            continue;
-        };
-        let [first, second] = [machine, ptx].map(|(seconds, count)| seconds / count as f64 * 1e9);
+        let [machine, ptx] = best.map(|[start, whole]| {
+            let (start, whole) = (start.unwrap_or_default(), whole.unwrap_or_default());
+            let rest = (whole.0 - start.0, whole.1.saturating_sub(start.1).max(1));
+            (start.0 * 1e3, rest)
+        });
+        let [first, second] = [machine.1, ptx.1].map(nanoseconds);
         println!(
-            "{name:<18} {:>14} {:>14} {first:>12.1} {second:>12.1} {:>8.2}",
-            machine.1,
-            ptx.1,
+            "{name:<18} {:>13} {:>13} {:>11.1} {:>11.1} {first:>11.1} {second:>11.1} {:>7.2}",
+            machine.1.1,
+            ptx.1.1,
+            machine.0,
+            ptx.0,
             first / second
         );
         ratios.push(first / second);
-        for (sum, (seconds, count)) in sums.iter_mut().zip([machine, ptx]) {
+        for (sum, (seconds, count)) in sums.iter_mut().zip([machine.1, ptx.1]) {
             sum.0 += seconds;
             sum.1 += count;
         }
     }
-    let [first, second] = sums.map(|(seconds, count)| seconds / count.max(1) as f64 * 1e9);
-    let mean =
-        ratios.iter().map(|ratio: &f64| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64;
+    let [first, second] = sums.map(nanoseconds);
+    let mean = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len().max(1) as f64;
     println!(
-        "{:<18} {:>14} {:>14} {first:>12.1} {second:>12.1} {:>8.2}",
-        "all",
-        sums[0].1,
-        sums[1].1,
-        first / second
+        "all together: machine code {first:.1} ns, PTX {second:.1} ns a warp instruction, ratio {:.2}; geometric mean \
+         of the ratios {:.2}",
+        first / second,
+        mean.exp()
     );
-    println!("geometric mean of the ratios {:.2}", mean.exp());
     process::step("Figures are about this machine and no part of any digest");
     Ok(())
+}
+
+fn nanoseconds((seconds, count): Cost) -> f64 {
+    seconds / count.max(1) as f64 * 1e9
+}
+
+/// Runs a program once in functional mode.
+fn cost(name: &str, frontend: &str, arguments: &[String]) -> Result<Cost> {
+    let options = [
+        "--mode",
+        "functional",
+        "--threads",
+        "1",
+        "--frontend",
+        frontend,
+    ];
+    let run = simulator::run(&options, &validate::programs().join(name), arguments, LIMIT)?;
+    if !run.verifies(name) {
+        bail!("{name} ({frontend}) failed:\n{}", run.output.tail(6));
+    }
+    let summary = run.summary.context("the run left no summary.json")?;
+    let seconds = summary.host.processor_seconds;
+    let seconds = seconds.context("no processor_seconds in summary.json")?;
+    Ok((seconds, summary.totals.inst_executed.unwrap_or(0)))
 }
 
 #[cfg(test)]
