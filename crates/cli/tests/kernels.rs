@@ -105,19 +105,19 @@ fn watching_a_part_writes_its_lines_and_changes_nothing() {
         let digest = said.err.lines().find(|line| line.starts_with("digest "));
         (digest.unwrap().to_string(), lines)
     };
-    let watches = [
-        "--debug",
-        "sm 1,0,100000000,30",
-        "--debug",
-        "dispatcher,0,100000000",
-    ];
+    // Which SM gets a block is the GPU's affair: the dispatcher tells.
+    let (_, sent) = watch("1", &["--debug", "dispatcher,0,100000000"]);
+    let chosen = sent
+        .split_once("sends block 1 of launch 0 to sm ")
+        .and_then(|(_, rest)| rest.lines().next())
+        .unwrap_or_else(|| panic!("{sent}"));
+    let sm = format!("sm {chosen},0,100000000,30");
+    let watches = ["--debug", &sm, "--debug", "dispatcher,0,100000000"];
     let (digest, lines) = watch("1", &watches);
     assert_eq!(watch("3", &watches), (digest.clone(), lines.clone()));
     assert_eq!(watch("1", &[]), (digest, String::new()));
-    assert!(
-        lines.contains("# sm 1, cycles 0 to 100000000: 30 of "),
-        "{lines}"
-    );
+    let head = format!("# sm {chosen}, cycles 0 to 100000000: 30 of ");
+    assert!(lines.contains(&head), "{lines}");
     assert!(lines.contains("receives block 1 of launch 0"), "{lines}");
     assert!(lines.contains("ld.param.u64 %d0, [data]"), "{lines}");
     assert!(
