@@ -109,7 +109,7 @@ fn accesses() {
             weak store: 2 functional, 2 timing
             strong load, used: 204 functional, 776 timing
             strong store: 2 functional, 2 timing
-            atomic, used: 204 functional, 839 timing
+            atomic, used: 204 functional, 829 timing
             reduction: 2 functional, 2 timing
             shared load, used: 4 functional, 38 timing
         "#]],
