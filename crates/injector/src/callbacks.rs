@@ -172,15 +172,7 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
             session.gates.leave(data.context, device, Vec::new(), false)
         }
     } else if entering {
-        let chip = session.chip(device);
-        session.gates.enter(
-            &session.cupti,
-            data.context,
-            device,
-            &chip,
-            &session.counters,
-            graph,
-        )
+        take_turn(session, data.context, device, graph)
     } else {
         if graph {
             // What runs on after its profiler is stopped has no counts.
@@ -194,6 +186,19 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     session.publish_outcome(&outcome);
 }
 
+/// Waits until nobody else is counted on the device, and has the profiler of the context running.
+fn take_turn(session: &'static Session, context: *mut c_void, device: u32, graph: bool) -> Outcome {
+    let chip = session.chip(device);
+    session.gates.enter(
+        &session.cupti,
+        context,
+        device,
+        &chip,
+        &session.counters,
+        graph,
+    )
+}
+
 /// An executable graph is made or changed, in exact mode.
 ///
 /// Kernels of a graph are counted as they were prepared at this time: made while the profiler of its
@@ -205,15 +210,7 @@ fn make_graph(session: &'static Session, entering: bool, data: &CallbackData) {
     }
     let device = device_of(session, data.context);
     let outcome = if entering {
-        let chip = session.chip(device);
-        session.gates.enter(
-            &session.cupti,
-            data.context,
-            device,
-            &chip,
-            &session.counters,
-            false,
-        )
+        take_turn(session, data.context, device, false)
     } else {
         session.gates.leave(data.context, device, Vec::new(), false)
     };

@@ -607,8 +607,8 @@ impl Convergence {
         self.active = 0;
     }
 
-    /// Runs a split that is ready: the other side of the last branch, else what has the lowest
-    /// program counter; for PTX the oldest.
+    /// Runs a split that is ready: the other side of the last branch, else the smallest; for PTX the
+    /// oldest.
     fn next_split(&mut self) {
         if self.active != 0 {
             return;

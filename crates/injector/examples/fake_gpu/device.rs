@@ -11,26 +11,31 @@ use lockstep_injector::cupti::numbers;
 use crate::profiler::refused;
 use crate::state::{Context, Stage, Unreported, Work, device_now, state};
 
-fn resource(number: u32, context: usize) {
+/// Calls the subscriber, if it asked for this.
+fn tell<T>(domain: u32, number: u32, data: &T) {
     let locked = state();
-    let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
+    let wanted = locked.enabled.contains(&(domain, number));
     let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
         return;
     };
     drop(locked);
+    unsafe {
+        callback(
+            user as *mut c_void,
+            domain,
+            number,
+            std::ptr::from_ref(data).cast(),
+        )
+    };
+}
+
+fn resource(number: u32, context: usize) {
     let data = ResourceData {
         context: context as *mut c_void,
         stream: std::ptr::null_mut(),
         resourceDescriptor: std::ptr::null_mut(),
     };
-    unsafe {
-        callback(
-            user as *mut c_void,
-            numbers::DOMAIN_RESOURCE,
-            number,
-            std::ptr::from_ref(&data).cast(),
-        )
-    };
+    tell(numbers::DOMAIN_RESOURCE, number, &data);
 }
 
 /// Makes a context on `device`.
@@ -238,12 +243,6 @@ pub unsafe extern "C" fn fake_capture(context: usize, stream: u64, on: u32) {
 
 /// Tells the subscriber that the program calls a function of which nothing is asked.
 fn announce_call(site: u32, context: usize, number: u32) {
-    let locked = state();
-    let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
-        return;
-    };
-    drop(locked);
     let mut result = 0i32;
     let mut correlation_data = 0u64;
     // The parameters of this function are none of a launch: nobody may look at them.
@@ -258,25 +257,12 @@ fn announce_call(site: u32, context: usize, number: u32) {
         correlationData: &mut correlation_data,
         correlationId: 0,
     };
-    unsafe {
-        callback(
-            user as *mut c_void,
-            numbers::DOMAIN_DRIVER,
-            number,
-            std::ptr::from_ref(&data).cast(),
-        )
-    };
+    tell(numbers::DOMAIN_DRIVER, number, &data);
 }
 
 /// Tells the subscriber that an executable was made of `graph`.
 fn describe_graph(context: usize, graph: *mut c_void) {
-    let locked = state();
     let number = numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED;
-    let wanted = locked.enabled.contains(&(numbers::DOMAIN_RESOURCE, number));
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
-        return;
-    };
-    drop(locked);
     let null = std::ptr::null_mut();
     let mut described = GraphData {
         graph,
@@ -292,14 +278,7 @@ fn describe_graph(context: usize, graph: *mut c_void) {
         stream: null,
         resourceDescriptor: std::ptr::from_mut(&mut described).cast(),
     };
-    unsafe {
-        callback(
-            user as *mut c_void,
-            numbers::DOMAIN_RESOURCE,
-            number,
-            std::ptr::from_ref(&data).cast(),
-        )
-    };
+    tell(numbers::DOMAIN_RESOURCE, number, &data);
 }
 
 #[allow(clippy::too_many_arguments, reason = "what a launch has")]
@@ -319,13 +298,7 @@ fn announce(
         1 => numbers::DRIVER_LAUNCH_EX[0],
         _ => numbers::DRIVER_GRAPH_LAUNCH[0],
     };
-    let locked = state();
-    let wanted = locked.enabled.contains(&(numbers::DOMAIN_DRIVER, number));
-    let uid = locked.contexts.get(&context).map_or(0, |one| one.number);
-    let Some((callback, user)) = locked.callback.filter(|_| wanted) else {
-        return;
-    };
-    drop(locked);
+    let uid = state().contexts.get(&context).map_or(0, |one| one.number);
     let stream = stream as usize as *mut c_void;
     let null = std::ptr::null_mut();
     let config = LaunchConfig {
@@ -367,14 +340,7 @@ fn announce(
         correlationData: &mut correlation_data,
         correlationId: correlation,
     };
-    unsafe {
-        callback(
-            user as *mut c_void,
-            numbers::DOMAIN_DRIVER,
-            number,
-            std::ptr::from_ref(&data).cast(),
-        )
-    };
+    tell(numbers::DOMAIN_DRIVER, number, &data);
 }
 
 fn wait_until(end: u64) {

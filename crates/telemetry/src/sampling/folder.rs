@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::collector::{Collector, Gaps};
 use super::rows::{GaugeRow, LaunchRow, SeriesRow, Sink};
+use crate::run_folder::STALL_COLUMNS;
 use crate::schema::counters::HOST_GAUGES;
 use crate::schema::{GAUGES, Metadata};
 
@@ -41,7 +42,8 @@ pub enum FolderError {
     },
 }
 
-/// Columns of `kernels.csv` that come from counters, in the order of a simulation's file.
+/// Columns of `kernels.csv` that come from counters, in the order of a simulation's file;
+/// [`STALL_COLUMNS`] come after them.
 const KERNEL_COUNTERS: &[&str] = &[
     "cycles",
     "active_cycles",
@@ -56,20 +58,6 @@ const KERNEL_COUNTERS: &[&str] = &[
     "dram_bytes_read",
     "dram_bytes_written",
     "thread_inst_executed_pred_on",
-    "stalled_selected",
-    "stalled_not_selected",
-    "stalled_wait",
-    "stalled_long_scoreboard",
-    "stalled_short_scoreboard",
-    "stalled_math_pipe_throttle",
-    "stalled_lg_throttle",
-    "stalled_mio_throttle",
-    "stalled_barrier",
-    "stalled_membar",
-    "stalled_branch_resolving",
-    "stalled_no_instruction",
-    "stalled_imc_miss",
-    "stalled_sleeping",
 ];
 
 /// What `summary.json` says.
@@ -166,7 +154,7 @@ impl SampleFolder {
             writeln!(
                 self.kernels,
                 "launch,kernel,gpu,context,stream,grid,block,start_ns,duration_ns,{},process,source,exact",
-                KERNEL_COUNTERS.join(",")
+                [KERNEL_COUNTERS, &STALL_COLUMNS].concat().join(",")
             )?;
         }
         self.flush()
@@ -288,6 +276,7 @@ impl Sink for SampleFolder {
     fn launch(&mut self, row: &LaunchRow) -> io::Result<()> {
         let counters: Vec<Option<u64>> = KERNEL_COUNTERS
             .iter()
+            .chain(&STALL_COLUMNS)
             .map(|name| {
                 let place = self.counters.iter().position(|counter| counter == name)?;
                 row.counters.get(place).copied().flatten()
