@@ -137,6 +137,33 @@ fn main() {
                     unsafe { (device.capture)(context, stream, 0) };
                 });
             }
+            "destroy_beside" => {
+                let (gone, other) = (contexts[number(1) as usize], contexts[number(2) as usize]);
+                let name = CString::new(words[3]).unwrap();
+                std::thread::scope(|scope| {
+                    scope.spawn(|| unsafe {
+                        (device.launch)(other, 202, name.as_ptr(), 2, 10, 32, 5, 20_000_000, 3);
+                    });
+                    std::thread::sleep(Duration::from_millis(30));
+                    (device.destroy)(gone);
+                });
+            }
+            "capture_lasts" => {
+                let (context, stream) = (contexts[number(1) as usize], number(2));
+                let other = contexts[number(3) as usize];
+                let name = CString::new(words[4]).unwrap();
+                unsafe { (device.capture)(context, stream, 1) };
+                let launch = |context, stream, how| unsafe {
+                    (device.launch)(context, stream, name.as_ptr(), how, 10, 32, 5, 1000, 2);
+                };
+                // The thread that captures launches elsewhere, and another one ends only after it has.
+                launch(context, 203, 0);
+                std::thread::scope(|scope| {
+                    scope.spawn(|| launch(other, 204, 0));
+                });
+                launch(other, 205, 2);
+                unsafe { (device.capture)(context, stream, 0) };
+            }
             "sync" => (device.synchronize)(),
             "sleep" => std::thread::sleep(Duration::from_millis(number(1))),
             "fork" => unsafe {

@@ -12,7 +12,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
-use crate::lanes::Outcome;
+use crate::lanes::{Outcome, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};
@@ -162,6 +162,11 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
         return;
     }
     let graph = numbers::DRIVER_GRAPH_LAUNCH.contains(&number);
+    let purpose = if graph {
+        Purpose::Graph
+    } else {
+        Purpose::Kernel
+    };
     let device = device_of(session, data.context);
     let outcome = if CAPTURED.get() {
         // Nothing runs and nothing is counted, but the profiler takes one launch at a time.
@@ -169,25 +174,29 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
             session.gates.pass(device);
             Outcome::default()
         } else {
-            session.gates.leave(data.context, device, Vec::new(), false)
+            leave_empty(session, data.context, device)
         }
     } else if entering {
-        take_turn(session, data.context, device, graph)
+        take_turn(session, data.context, device, purpose)
     } else {
         if graph {
             // What runs on after its profiler is stopped has no counts.
             session.graphs.wait(stream);
         }
-        session
-            .gates
-            .leave(data.context, device, describe(session, number, data), graph)
+        let launches = describe(session, number, data);
+        session.gates.leave(data.context, device, launches, purpose)
     };
     session.arrange_end();
     session.publish_outcome(&outcome);
 }
 
 /// Waits until nobody else is counted on the device, and has the profiler of the context running.
-fn take_turn(session: &'static Session, context: *mut c_void, device: u32, graph: bool) -> Outcome {
+fn take_turn(
+    session: &'static Session,
+    context: *mut c_void,
+    device: u32,
+    purpose: Purpose,
+) -> Outcome {
     let chip = session.chip(device);
     session.gates.enter(
         &session.cupti,
@@ -195,8 +204,14 @@ fn take_turn(session: &'static Session, context: *mut c_void, device: u32, graph
         device,
         &chip,
         &session.counters,
-        graph,
+        purpose,
     )
+}
+
+/// Ends a turn in which nothing was launched.
+fn leave_empty(session: &Session, context: *mut c_void, device: u32) -> Outcome {
+    let gates = &session.gates;
+    gates.leave(context, device, Vec::new(), Purpose::Kernel)
 }
 
 /// An executable graph is made or changed, in exact mode.
@@ -210,9 +225,9 @@ fn make_graph(session: &'static Session, entering: bool, data: &CallbackData) {
     }
     let device = device_of(session, data.context);
     let outcome = if entering {
-        take_turn(session, data.context, device, false)
+        take_turn(session, data.context, device, Purpose::Kernel)
     } else {
-        session.gates.leave(data.context, device, Vec::new(), false)
+        leave_empty(session, data.context, device)
     };
     session.publish_outcome(&outcome);
 }

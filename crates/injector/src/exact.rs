@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 use lockstep_telemetry::schema::Counter;
 
@@ -17,39 +18,30 @@ use crate::cupti::layouts::{
 use crate::cupti::{Cupti, CuptiError, Range, numbers};
 use crate::host_object::{HostObject, MetricNames, too_old};
 use crate::session::Launch;
+use crate::{clock, report};
 
 /// Ranges between two times that counters are read.
 const MOST_RANGES: usize = 256;
 
-/// The range profiler of one context.
-pub struct ExactContext {
-    cupti: &'static Cupti,
-    functions: Range,
-    object: *mut c_void,
+/// What is counted on one chip. Making it takes long, so contexts share one.
+pub struct Plan {
     host: HostObject<'static>,
     names: MetricNames,
     places: Vec<usize>,
-    image: Vec<u8>,
     configuration: Vec<u8>,
-    running: bool,
-    pending: VecDeque<Launch>,
 }
 
-// SAFETY: a context's profiler is used by one thread at a time, behind a lock.
-unsafe impl Send for ExactContext {}
+// SAFETY: a plan is used by whoever has the turn on its GPU, one thread at a time.
+unsafe impl Sync for Plan {}
 
-impl ExactContext {
-    /// Prepares to count every kernel of `context` on `chip`.
-    pub fn prepare(
+impl Plan {
+    /// Chooses the metrics of `counters` on `chip`.
+    pub fn new(
         cupti: &'static Cupti,
-        context: *mut c_void,
         chip: &str,
         counters: &[&'static Counter],
         tell: &mut dyn FnMut(String),
     ) -> Result<Self, CuptiError> {
-        let Some(functions) = cupti.range else {
-            return Err(too_old());
-        };
         let host = HostObject::new(cupti, numbers::PROFILER_RANGE, chip, None)?;
         let mut chosen = Vec::new();
         for (place, counter) in counters.iter().enumerate() {
@@ -74,8 +66,42 @@ impl ExactContext {
             });
         }
         let (configuration, _) = host.configuration()?;
+        Ok(Self {
+            host,
+            names: MetricNames::new(chosen.iter().map(|(_, name)| *name)),
+            places: chosen.iter().map(|(place, _)| *place).collect(),
+            configuration,
+        })
+    }
+}
+
+/// The range profiler of one context.
+pub struct ExactContext {
+    cupti: &'static Cupti,
+    functions: Range,
+    object: *mut c_void,
+    plan: Arc<Plan>,
+    image: Vec<u8>,
+    running: bool,
+    pending: VecDeque<Launch>,
+}
+
+// SAFETY: a context's profiler is used by one thread at a time, behind a lock.
+unsafe impl Send for ExactContext {}
+
+impl ExactContext {
+    /// Prepares to count every kernel of `context`.
+    pub fn enable(
+        cupti: &'static Cupti,
+        context: *mut c_void,
+        plan: Arc<Plan>,
+    ) -> Result<Self, CuptiError> {
+        let Some(functions) = cupti.range else {
+            return Err(too_old());
+        };
         let mut enable = RangeEnable::new();
         enable.ctx = context;
+        let begun = clock::now();
         // SAFETY: blocks of the sizes that they state, here and below; a live context.
         cupti.check("enabling the range profiler", unsafe {
             (functions.enable)(&mut enable)
@@ -84,18 +110,15 @@ impl ExactContext {
             cupti,
             functions,
             object: enable.pRangeProfilerObject,
-            host,
-            names: MetricNames::new(chosen.iter().map(|(_, name)| *name)),
-            places: chosen.iter().map(|(place, _)| *place).collect(),
+            plan,
             image: Vec::new(),
-            configuration,
             running: false,
             pending: VecDeque::new(),
         };
         let mut size = RangeImageSize::new();
         size.pRangeProfilerObject = exact.object;
-        size.pMetricNames = exact.names.pointers();
-        size.numMetrics = exact.names.count();
+        size.pMetricNames = exact.plan.names.pointers();
+        size.numMetrics = exact.plan.names.count();
         size.maxNumOfRanges = MOST_RANGES;
         size.maxNumRangeTreeNodes = MOST_RANGES as u32;
         // SAFETY: live names.
@@ -103,11 +126,13 @@ impl ExactContext {
             (functions.image_size)(&mut size)
         })?;
         exact.image = vec![0; size.counterDataSize];
+        took("enabling", context, begun);
         Ok(exact)
     }
 
     /// Starts counting, with an empty image.
     pub fn run(&mut self) -> Result<(), CuptiError> {
+        let begun = clock::now();
         let mut clear = RangeImageInitialize::new();
         clear.pRangeProfilerObject = self.object;
         clear.counterDataSize = self.image.len();
@@ -117,8 +142,8 @@ impl ExactContext {
         self.cupti.check("clearing the counter image", result)?;
         let mut block = RangeConfig::new();
         block.pRangeProfilerObject = self.object;
-        block.configSize = self.configuration.len();
-        block.pConfig = self.configuration.as_ptr();
+        block.configSize = self.plan.configuration.len();
+        block.pConfig = self.plan.configuration.as_ptr();
         block.counterDataImageSize = self.image.len();
         block.pCounterDataImage = self.image.as_mut_ptr();
         block.range = numbers::RANGE_AUTOMATIC;
@@ -135,6 +160,7 @@ impl ExactContext {
         let result = unsafe { (self.functions.start)(&mut start) };
         self.cupti.check("starting the range profiler", result)?;
         self.running = true;
+        took("starting", self.object, begun);
         Ok(())
     }
 
@@ -166,6 +192,7 @@ impl ExactContext {
         if !std::mem::take(&mut self.running) {
             return Ok(self.pending.drain(..).collect());
         }
+        let begun = clock::now();
         let mut stop = RangeStop::new();
         stop.pRangeProfilerObject = self.object;
         // SAFETY: a started object.
@@ -183,11 +210,21 @@ impl ExactContext {
         // SAFETY: an initialised image of the stated size.
         let result = unsafe { (self.functions.image_info)(&mut info) };
         self.cupti.check("counting ranges", result)?;
+        took("stopping and decoding", self.object, begun);
+        if info.numTotalRanges != self.pending.len() || decode.numOfRangeDropped != 0 {
+            report::detail(&format!(
+                "{} ranges of {} launches, {} dropped",
+                info.numTotalRanges,
+                self.pending.len(),
+                decode.numOfRangeDropped
+            ));
+        }
         let mut done = Vec::new();
-        let mut values = vec![0.0; self.names.count()];
+        let mut values = vec![0.0; self.plan.names.count()];
         for index in 0..info.numTotalRanges {
-            self.host
-                .evaluate(&self.image, index, &self.names, &mut values)?;
+            self.plan
+                .host
+                .evaluate(&self.image, index, &self.plan.names, &mut values)?;
             let Some(mut launch) = self.pending.pop_front().or_else(|| unlisted.clone()) else {
                 break;
             };
@@ -199,6 +236,7 @@ impl ExactContext {
                 }
             };
             launch.counts = self
+                .plan
                 .places
                 .iter()
                 .copied()
@@ -223,9 +261,22 @@ impl Drop for ExactContext {
             // SAFETY: a started object.
             unsafe { (self.functions.stop)(&mut stop) };
         }
+        let begun = clock::now();
         let mut block = RangeDisable::new();
         block.pRangeProfilerObject = self.object;
         // SAFETY: an enabled object, stopped, not used again.
-        unsafe { (self.functions.disable)(&mut block) };
+        let result = unsafe { (self.functions.disable)(&mut block) };
+        took("disabling", self.object, begun);
+        if let Err(error) = self.cupti.check("disabling the range profiler", result) {
+            report::detail(&error.to_string());
+        }
     }
+}
+
+/// A line in the log.
+fn took(what: &str, whose: *mut c_void, begun: u64) {
+    report::detail(&format!(
+        "{what} the range profiler {whose:?} took {} ns",
+        clock::now() - begun
+    ));
 }

@@ -1,48 +1,35 @@
 //! Exact counting over several contexts and threads: one launch at a time per GPU.
 //!
-//! The range profiler counts in one context of a GPU at a time. Launches therefore pass a gate, and
-//! when a launch comes from another context than the last, the profiler of that one is stopped, its
-//! counts are read, and the new one is started.
-//!
-//! Stopping or starting a profiler breaks captures that are under way, and kernels that are captured
-//! while profilers change are not all counted later. So a capture begins with its own context's
-//! profiler running, and others wait until it has ended.
+//! The range profiler counts in one context of a GPU at a time. Launches therefore wait for their turn
+//! ([`crate::turns`]), and when a launch comes from another context than the last, the profiler of that
+//! one is stopped, its counts are read, and the new one is started.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::ThreadId;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use lockstep_telemetry::schema::Counter;
 
 use crate::cupti::{Cupti, CuptiError, numbers};
-use crate::exact::ExactContext;
+use crate::exact::{ExactContext, Plan};
 use crate::host_object;
 use crate::session::{Launch, lock};
-
-/// A capture that lasts longer than this waits for the very launch that waits for it, or was given up.
-const PATIENCE: Duration = Duration::from_secs(2);
+use crate::turns::{Profilers, Turns};
 
 /// The gate of one GPU.
 #[derive(Default)]
 pub struct Gate {
-    turn: Mutex<Turn>,
-    free: Condvar,
-    /// Profilers by context. Whoever passed the gate may use them.
+    turns: Turns,
+    /// Used by whoever has the turn.
     lanes: Mutex<Lanes>,
-}
-
-/// Who may pass.
-#[derive(Default)]
-struct Turn {
-    taken: bool,
-    /// Captures under way: who began them, and in which context.
-    captures: Vec<(ThreadId, usize)>,
 }
 
 #[derive(Default)]
 struct Lanes {
+    /// What is counted, once it is known.
+    plan: Option<Arc<Plan>>,
+    /// Profilers by context.
     profilers: BTreeMap<usize, ExactContext>,
     active: Option<usize>,
     /// Contexts whose profiler could not be started: their launches are not counted.
@@ -51,7 +38,11 @@ struct Lanes {
 
 /// The gates of all GPUs.
 #[derive(Default)]
-pub struct Gates(Mutex<BTreeMap<u32, Arc<Gate>>>);
+pub struct Gates {
+    gates: Mutex<BTreeMap<u32, Arc<Gate>>>,
+    /// The process ends: nothing is counted any more.
+    closed: AtomicBool,
+}
 
 /// What became known at a gate: launches with their counts, and sentences.
 #[derive(Default)]
@@ -81,68 +72,34 @@ impl Outcome {
     }
 }
 
+/// What a turn is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// One kernel, or something that prepares kernels.
+    Kernel,
+    /// A graph, which brings several ranges.
+    Graph,
+}
+
 impl Gates {
     fn gate(&self, device: u32) -> Arc<Gate> {
-        Arc::clone(lock(&self.0).entry(device).or_default())
+        Arc::clone(lock(&self.gates).entry(device).or_default())
     }
 
-    /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it. No profiler may be
-    /// stopped or started in it.
+    /// Waits for the turn of this thread on `device`; [`Self::leave`] ends it. No profiler is stopped
+    /// or started in it.
     pub fn pass(&self, device: u32) {
-        self.pass_for(device, false);
-    }
-
-    fn pass_for(&self, device: u32, changes_profilers: bool) -> Arc<Gate> {
-        let gate = self.gate(device);
-        let own = std::thread::current().id();
-        let mut turn = lock(&gate.turn);
-        loop {
-            if turn.taken {
-                turn = gate
-                    .free
-                    .wait(turn)
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-                continue;
-            }
-            let disturbs = turn.captures.iter().any(|(thread, _)| *thread != own);
-            if !changes_profilers || !disturbs {
-                break;
-            }
-            let (next, waited) = gate
-                .free
-                .wait_timeout(turn, PATIENCE)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            turn = next;
-            if waited.timed_out() {
-                turn.captures.retain(|(thread, _)| *thread == own);
-            }
-        }
-        turn.taken = true;
-        drop(turn);
-        gate
+        self.gate(device).turns.begin_beside_captures();
     }
 
     /// This thread began a capture in `context`; it has the turn.
     pub fn capture_began(&self, context: *mut c_void, device: u32) {
-        let begun = (std::thread::current().id(), context as usize);
-        lock(&self.gate(device).turn).captures.push(begun);
+        self.gate(device).turns.capture_began(context);
     }
 
-    /// A capture ended in `context`, most likely the one that this thread began.
+    /// A capture ended in `context`.
     pub fn capture_ended(&self, context: *mut c_void, device: u32) {
-        let gate = self.gate(device);
-        let own = std::thread::current().id();
-        let mut turn = lock(&gate.turn);
-        let captures = &turn.captures;
-        let begun = captures.iter().position(|(thread, _)| *thread == own);
-        let begun = begun.or_else(|| {
-            let same = |one: &(ThreadId, usize)| one.1 == context as usize;
-            captures.iter().position(same)
-        });
-        if let Some(place) = begun {
-            turn.captures.remove(place);
-        }
-        gate.free.notify_all();
+        self.gate(device).turns.capture_ended(context);
     }
 
     /// A thread is about to launch in `context`: wait for its turn and make its profiler count.
@@ -153,15 +110,28 @@ impl Gates {
         device: u32,
         chip: &str,
         counters: &[&'static Counter],
-        graph: bool,
+        purpose: Purpose,
     ) -> Outcome {
-        let gate = self.pass_for(device, true);
+        let gate = self.gate(device);
+        let profilers = gate.turns.begin();
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
+        if profilers == Profilers::LeftAlone {
+            if !lanes.counts(context) {
+                outcome.sentences.push(
+                    "some launches have no exact counts: they were made while a graph was captured"
+                        .to_owned(),
+                );
+            }
+            return outcome;
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return outcome;
+        }
         lanes.switch_to(cupti, context, chip, counters, &mut outcome);
         if let Some(profiler) = lanes.profilers.get_mut(&(context as usize)) {
             // A graph brings several ranges: what came before it is read first.
-            if graph || profiler.is_full() {
+            if purpose == Purpose::Graph || profiler.is_full() {
                 outcome.add(profiler.collect(true, Vec::new()));
             }
         }
@@ -174,29 +144,42 @@ impl Gates {
         context: *mut c_void,
         device: u32,
         launches: Vec<Launch>,
-        graph: bool,
+        purpose: Purpose,
     ) -> Outcome {
         let gate = self.gate(device);
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
+        let left_alone = gate.turns.captures();
         match lanes.profilers.get_mut(&(context as usize)) {
-            Some(profiler) if graph => outcome.add(profiler.collect(true, launches)),
+            Some(profiler) if purpose == Purpose::Graph && !left_alone => {
+                outcome.add(profiler.collect(true, launches));
+            }
             Some(profiler) if profiler.is_running() => {
-                launches.into_iter().for_each(|one| profiler.launched(one))
+                launches.into_iter().for_each(|one| profiler.launched(one));
             }
             _ => outcome.launches = launches,
         }
         drop(lanes);
-        lock(&gate.turn).taken = false;
-        gate.free.notify_all();
+        gate.turns.end();
         outcome
     }
 
-    /// The context goes: read what its profiler counted.
+    /// The context goes: read what its profiler counted, and give the profiler up, while nobody else
+    /// launches.
     pub fn close(&self, context: *mut c_void) -> Outcome {
         let mut outcome = Outcome::default();
-        let gates: Vec<Arc<Gate>> = lock(&self.0).values().cloned().collect();
+        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
         for gate in gates {
+            gate.turns.captures_gone(context);
+            {
+                let mut lanes = lock(&gate.lanes);
+                // Another context may get the same handle.
+                lanes.refused.retain(|refused| *refused != context as usize);
+                if !lanes.profilers.contains_key(&(context as usize)) {
+                    continue;
+                }
+            }
+            gate.turns.begin();
             let mut lanes = lock(&gate.lanes);
             if let Some(mut profiler) = lanes.profilers.remove(&(context as usize)) {
                 outcome.add(profiler.collect(false, Vec::new()));
@@ -204,6 +187,8 @@ impl Gates {
                     lanes.active = None;
                 }
             }
+            drop(lanes);
+            gate.turns.end();
         }
         outcome
     }
@@ -211,18 +196,36 @@ impl Gates {
     /// The process ends: read everything, and leave the profilers to the driver.
     pub fn close_all(&self) -> Outcome {
         let mut outcome = Outcome::default();
-        let gates = std::mem::take(&mut *lock(&self.0));
-        for gate in gates.values() {
-            for profiler in lock(&gate.lanes).profilers.values_mut() {
-                outcome.add(profiler.collect(false, Vec::new()));
+        self.closed.store(true, Ordering::Release);
+        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
+        for gate in gates {
+            if !gate.turns.begin_soon() {
+                outcome.sentences.push(
+                    "some exact counts are missing: the process ended during a launch".to_owned(),
+                );
+                continue;
             }
+            let mut lanes = lock(&gate.lanes);
+            let profilers = std::mem::take(&mut lanes.profilers);
+            lanes.active = None;
+            drop(lanes);
+            for (_, mut profiler) in profilers {
+                outcome.add(profiler.collect(false, Vec::new()));
+                std::mem::forget(profiler);
+            }
+            gate.turns.end();
         }
-        std::mem::forget(gates);
         outcome
     }
 }
 
 impl Lanes {
+    /// Whether launches in `context` are being counted.
+    fn counts(&self, context: *mut c_void) -> bool {
+        let profiler = self.profilers.get(&(context as usize));
+        profiler.is_some_and(ExactContext::is_running)
+    }
+
     /// Makes the profiler of `context` the one that counts.
     fn switch_to(
         &mut self,
@@ -274,9 +277,17 @@ impl Lanes {
         if let Some(profiler) = self.profilers.get_mut(&(context as usize)) {
             return profiler.run();
         }
-        host_object::initialize_profiler(cupti)?;
-        let tell = &mut |sentence| outcome.sentences.push(sentence);
-        let mut profiler = ExactContext::prepare(cupti, context, chip, counters, tell)?;
+        let plan = match &self.plan {
+            Some(plan) => Arc::clone(plan),
+            None => {
+                host_object::initialize_profiler(cupti)?;
+                let tell = &mut |sentence| outcome.sentences.push(sentence);
+                let plan = Arc::new(Plan::new(cupti, chip, counters, tell)?);
+                self.plan = Some(Arc::clone(&plan));
+                plan
+            }
+        };
+        let mut profiler = ExactContext::enable(cupti, context, plan)?;
         profiler.run()?;
         self.profilers.insert(context as usize, profiler);
         Ok(())

@@ -28,6 +28,7 @@ mod report;
 mod sampler;
 mod session;
 mod settings;
+mod turns;
 mod worker;
 
 use session::Session;

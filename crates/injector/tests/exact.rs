@@ -130,3 +130,47 @@ fn a_capture_is_not_broken_by_launches_of_others() {
     let started = collected.totals("warps_launched", |key| key.kernel.to_string());
     assert_eq!((started["a"], started["b"], started["k"]), (60, 60, 30));
 }
+
+#[test]
+fn a_context_goes_when_nobody_else_launches() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(EXACT);
+    bench.run_well(&[
+        "context 0",
+        "context 0",
+        "launch 1 8 b 20 32 5 1000 3",
+        "launch 0 7 a 10 32 5 1000 3",
+        "destroy_beside 0 1 g",
+    ]);
+    let collected = bench.collect(&metadata);
+    assert!(collected.rows.launches.iter().all(|row| row.exact));
+    let started = collected.totals("warps_launched", |key| key.kernel.to_string());
+    assert_eq!((started["a"], started["b"], started["g"]), (30, 60, 30));
+}
+
+#[test]
+fn a_capture_that_lasts_is_never_broken_and_what_it_costs_is_told() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(EXACT);
+    let told = bench.run_well(&[
+        "context 0",
+        "context 0",
+        "launch 1 8 b 20 32 5 1000 3",
+        "launch 0 7 a 10 32 5 1000 3",
+        "capture_lasts 0 7 1 k",
+        "launch 1 8 b 20 32 5 1000 3",
+    ]);
+    assert!(
+        told.contains("they were made while a graph was captured"),
+        "{told}"
+    );
+    let collected = bench.collect(&metadata);
+    let rows = &collected.rows.launches;
+    let of = |kernel: &str, exact: bool| {
+        let rows = rows.iter().filter(|row| &*row.key.kernel == kernel);
+        rows.filter(|row| row.exact == exact).count()
+    };
+    assert_eq!((of("a", true), of("b", true)), (3, 6));
+    // Two in the captured context, whose profiler runs; two and a graph of two in the other.
+    assert_eq!((of("k", true), of("k", false)), (2, 4));
+}

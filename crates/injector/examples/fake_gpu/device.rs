@@ -133,6 +133,7 @@ pub unsafe extern "C" fn fake_launch(
             correlation,
             graph,
         );
+        state().launching += 1;
         for kernel in 0..if how == 2 { count } else { 1 } {
             run(
                 context,
@@ -146,6 +147,7 @@ pub unsafe extern "C" fn fake_launch(
                 prepared || kernel == 0,
             );
         }
+        state().launching -= 1;
         announce(
             1,
             context,

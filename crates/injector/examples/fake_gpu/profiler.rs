@@ -7,7 +7,7 @@ use lockstep_injector::cupti::numbers;
 
 use crate::begin;
 use crate::state::{
-    HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, Work, demand,
+    HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, State, Work, demand,
     device_now, failure, state,
 };
 
@@ -496,6 +496,7 @@ pub unsafe extern "C" fn cuptiRangeProfilerEnable(block: *mut RangeEnable) -> i3
         !state.recording,
         "cuptiRangeProfilerEnable: while kernels are traced",
     );
+    undisturbed(&state, "cuptiRangeProfilerEnable");
     let handle = state.handle();
     let object = RangeObject {
         context: block.ctx as usize,
@@ -521,6 +522,7 @@ macro_rules! range_at_stage {
                 .is_none_or(|count| *count == 0),
             concat!($function, ": breaks a capture"),
         );
+        undisturbed(&$state, $function);
         let Some(object) = $state.ranges.get_mut(&($handle as usize)) else {
             demand(false, concat!($function, ": not an object"));
             return 1;
@@ -531,6 +533,15 @@ macro_rules! range_at_stage {
         );
         object
     }};
+}
+
+/// Profilers that change while anything is launched lose ranges of it on the real device, and were
+/// seen to make launches fail.
+fn undisturbed(state: &State, function: &str) {
+    demand(
+        state.launching == 0,
+        &format!("{function}: while another thread launches"),
+    );
 }
 
 #[unsafe(no_mangle)]

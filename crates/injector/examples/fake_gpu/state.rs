@@ -187,6 +187,8 @@ pub struct State {
     pub launches: u32,
     /// Captures under way, by context.
     pub captures: BTreeMap<usize, u32>,
+    /// Calls under way between the subscriber's two calls that launch something.
+    pub launching: u32,
     pub board: bool,
 }
 
