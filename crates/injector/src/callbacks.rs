@@ -1,6 +1,6 @@
 //! What CUPTI calls: contexts, graphs and launches.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,7 +12,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
-use crate::lanes::{Outcome, Purpose};
+use crate::lanes::{Changing, Outcome, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};
@@ -25,6 +25,8 @@ thread_local! {
     /// The outermost launch only adds a node to a graph that is being captured: nothing runs, and the
     /// graph's own launch will count.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
+    /// The outermost call changes contexts, memory, modules or streams, and has the turn for it.
+    static CHANGING: RefCell<Option<Changing>> = const { RefCell::new(None) };
 }
 
 /// Subscribes to what the mode needs.
@@ -65,8 +67,8 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
                 .iter()
                 .chain(&numbers::DRIVER_CAPTURE_BEGIN)
                 .chain(&numbers::DRIVER_CAPTURE_END);
-            for number in graphs {
-                enable(numbers::DOMAIN_DRIVER, *number)?;
+            for number in graphs.copied().chain(numbers::driver_changes()) {
+                enable(numbers::DOMAIN_DRIVER, number)?;
             }
         }
     }
@@ -143,6 +145,15 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
         if !entering {
             let device = device_of(session, data.context);
             session.gates.capture_ended(data.context, device);
+        }
+        return;
+    }
+    if numbers::driver_changes().any(|one| one == number) {
+        if let Some(before) = CHANGING.take() {
+            before.done();
+        }
+        if entering {
+            CHANGING.set(Some(session.gates.changing()));
         }
         return;
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use lockstep_telemetry::schema::Counter;
 
-use crate::cupti::{Cupti, CuptiError, numbers};
+use crate::cupti::{Cupti, CuptiError};
 use crate::exact::{ExactContext, Plan};
 use crate::host_object;
 use crate::session::{Launch, lock};
@@ -29,9 +29,8 @@ pub struct Gate {
 struct Lanes {
     /// What is counted, once it is known.
     plan: Option<Arc<Plan>>,
-    /// Profilers by context.
-    profilers: BTreeMap<usize, ExactContext>,
-    active: Option<usize>,
+    /// The context that is counted, and its profiler: the hardware takes no second one.
+    active: Option<(usize, ExactContext)>,
     /// Contexts whose profiler could not be started: their launches are not counted.
     refused: Vec<usize>,
 }
@@ -117,7 +116,7 @@ impl Gates {
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         if profilers == Profilers::LeftAlone {
-            if !lanes.counts(context) {
+            if lanes.of(context).is_none() {
                 outcome.sentences.push(
                     "some launches have no exact counts: they were made while a graph was captured"
                         .to_owned(),
@@ -129,7 +128,7 @@ impl Gates {
             return outcome;
         }
         lanes.switch_to(cupti, context, chip, counters, &mut outcome);
-        if let Some(profiler) = lanes.profilers.get_mut(&(context as usize)) {
+        if let Some(profiler) = lanes.of(context) {
             // A graph brings several ranges: what came before it is read first.
             if purpose == Purpose::Graph || profiler.is_full() {
                 outcome.add(profiler.collect(true, Vec::new()));
@@ -150,7 +149,7 @@ impl Gates {
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
         let left_alone = gate.turns.captures();
-        match lanes.profilers.get_mut(&(context as usize)) {
+        match lanes.of(context) {
             Some(profiler) if purpose == Purpose::Graph && !left_alone => {
                 outcome.add(profiler.collect(true, launches));
             }
@@ -164,31 +163,34 @@ impl Gates {
         outcome
     }
 
-    /// The context goes: read what its profiler counted, and give the profiler up, while nobody else
-    /// launches.
+    /// This thread is about to change what the whole process has on its GPUs; [`Changing::done`] ends it.
+    pub fn changing(&self) -> Changing {
+        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
+        // In the order of devices, as everybody who waits for several.
+        Changing(
+            gates
+                .into_iter()
+                .filter(|gate| gate.turns.begin_short())
+                .collect(),
+        )
+    }
+
+    /// The context goes: read what its profiler counted, and give the profiler up. The thread has the
+    /// turn, as for all changes of contexts.
     pub fn close(&self, context: *mut c_void) -> Outcome {
         let mut outcome = Outcome::default();
         let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
         for gate in gates {
             gate.turns.captures_gone(context);
-            {
-                let mut lanes = lock(&gate.lanes);
-                // Another context may get the same handle.
-                lanes.refused.retain(|refused| *refused != context as usize);
-                if !lanes.profilers.contains_key(&(context as usize)) {
-                    continue;
-                }
-            }
-            gate.turns.begin();
             let mut lanes = lock(&gate.lanes);
-            if let Some(mut profiler) = lanes.profilers.remove(&(context as usize)) {
+            // Another context may get the same handle.
+            lanes.refused.retain(|refused| *refused != context as usize);
+            if let Some((_, mut profiler)) = lanes
+                .active
+                .take_if(|(active, _)| *active == context as usize)
+            {
                 outcome.add(profiler.collect(false, Vec::new()));
-                if lanes.active == Some(context as usize) {
-                    lanes.active = None;
-                }
             }
-            drop(lanes);
-            gate.turns.end();
         }
         outcome
     }
@@ -199,17 +201,13 @@ impl Gates {
         self.closed.store(true, Ordering::Release);
         let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
         for gate in gates {
-            if !gate.turns.begin_soon() {
+            if !gate.turns.begin_short() {
                 outcome.sentences.push(
                     "some exact counts are missing: the process ended during a launch".to_owned(),
                 );
                 continue;
             }
-            let mut lanes = lock(&gate.lanes);
-            let profilers = std::mem::take(&mut lanes.profilers);
-            lanes.active = None;
-            drop(lanes);
-            for (_, mut profiler) in profilers {
+            if let Some((_, mut profiler)) = lock(&gate.lanes).active.take() {
                 outcome.add(profiler.collect(false, Vec::new()));
                 std::mem::forget(profiler);
             }
@@ -219,11 +217,23 @@ impl Gates {
     }
 }
 
+/// The turns of a thread that changes contexts, memory, modules or streams.
+pub struct Changing(Vec<Arc<Gate>>);
+
+impl Changing {
+    /// The change is made.
+    pub fn done(self) {
+        for gate in self.0 {
+            gate.turns.end();
+        }
+    }
+}
+
 impl Lanes {
-    /// Whether launches in `context` are being counted.
-    fn counts(&self, context: *mut c_void) -> bool {
-        let profiler = self.profilers.get(&(context as usize));
-        profiler.is_some_and(ExactContext::is_running)
+    /// The profiler of `context`, if it is the one that counts.
+    fn of(&mut self, context: *mut c_void) -> Option<&mut ExactContext> {
+        let (active, profiler) = self.active.as_mut()?;
+        (*active == context as usize).then_some(profiler)
     }
 
     /// Makes the profiler of `context` the one that counts.
@@ -236,30 +246,16 @@ impl Lanes {
         outcome: &mut Outcome,
     ) {
         let wanted = context as usize;
-        if self.active == Some(wanted) || self.refused.contains(&wanted) {
+        if self.of(context).is_some() || self.refused.contains(&wanted) {
             return;
         }
-        if let Some(other) = self
-            .active
-            .take()
-            .and_then(|other| self.profilers.get_mut(&other))
-        {
+        // A profiler that is only stopped still holds the hardware.
+        if let Some((_, mut other)) = self.active.take() {
             outcome.add(other.collect(false, Vec::new()));
         }
-        let mut started = self.start(cupti, context, chip, counters, outcome);
-        if started
-            .as_ref()
-            .is_err_and(|error| error.number == numbers::HARDWARE_BUSY)
-            && !self.profilers.is_empty()
-        {
-            // A stopped profiler still held the hardware: give it up entirely.
-            self.profilers.clear();
-            started = self.start(cupti, context, chip, counters, outcome);
-        }
-        match started {
-            Ok(()) => self.active = Some(wanted),
+        match self.start(cupti, context, chip, counters, outcome) {
+            Ok(profiler) => self.active = Some((wanted, profiler)),
             Err(error) => {
-                self.profilers.remove(&wanted);
                 self.refused.push(wanted);
                 outcome.sentences.push(format!("no exact counts: {error}"));
             }
@@ -273,10 +269,7 @@ impl Lanes {
         chip: &str,
         counters: &[&'static Counter],
         outcome: &mut Outcome,
-    ) -> Result<(), CuptiError> {
-        if let Some(profiler) = self.profilers.get_mut(&(context as usize)) {
-            return profiler.run();
-        }
+    ) -> Result<ExactContext, CuptiError> {
         let plan = match &self.plan {
             Some(plan) => Arc::clone(plan),
             None => {
@@ -289,7 +282,6 @@ impl Lanes {
         };
         let mut profiler = ExactContext::enable(cupti, context, plan)?;
         profiler.run()?;
-        self.profilers.insert(context as usize, profiler);
-        Ok(())
+        Ok(profiler)
     }
 }

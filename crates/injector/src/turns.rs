@@ -1,8 +1,9 @@
 //! Whose turn it is on one GPU in exact mode, and which captures are under way.
 //!
-//! Whoever has the turn is the only one who launches, makes graphs, begins a capture or lets a context
-//! go: each of them was seen to lose counts, or to end the program, when another thread changed
-//! profilers at the same time.
+//! Whoever has the turn is the only one who launches, makes graphs, begins a capture, or makes or ends
+//! contexts, memory, modules and streams. On a real device a context that goes while another thread
+//! launches a graph costs that graph the counts of a kernel, and profilers that change meanwhile were
+//! seen to make the program's launches fail.
 //!
 //! Stopping or starting a profiler breaks captures that are under way, so nobody does while there are
 //! any. Captures are waited for, but not for ever: one that lasts may be waiting for the very launch
@@ -15,8 +16,10 @@ use std::time::Duration;
 
 use crate::session::lock;
 
-/// A capture that lasts longer than this is no longer waited for.
+/// What lasts longer than this is no longer waited for where that could stop the program.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A call that is always short and lasts so long has ended without our knowing.
+const ENDED: Duration = Duration::from_secs(10);
 
 /// Whether profilers may be changed during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +32,18 @@ pub enum Profilers {
 
 #[derive(Default)]
 struct State {
-    taken: bool,
+    holder: Option<Holder>,
+    /// Turns so far.
+    count: u64,
     captures: Vec<Capture>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Holder {
+    thread: ThreadId,
+    /// The turn is for a call that never waits for another thread.
+    short: bool,
+    number: u64,
 }
 
 struct Capture {
@@ -40,11 +53,22 @@ struct Capture {
     lasts: bool,
 }
 
+impl State {
+    fn give_to(&mut self, thread: ThreadId, short: bool) {
+        self.count += 1;
+        self.holder = Some(Holder {
+            thread,
+            short,
+            number: self.count,
+        });
+    }
+}
+
 /// The turns of one GPU.
 #[derive(Default)]
 pub struct Turns {
     state: Mutex<State>,
-    free: Condvar,
+    changed: Condvar,
 }
 
 impl Turns {
@@ -53,22 +77,19 @@ impl Turns {
         let own = std::thread::current().id();
         let mut state = lock(&self.state);
         loop {
-            state = self.until_free(state);
+            state = self.until_free(state, own);
             let others = |one: &Capture| one.thread != own && !one.lasts;
             if !state.captures.iter().any(others) {
                 break;
             }
-            let (next, waited) = self
-                .free
-                .wait_timeout(state, PATIENCE)
-                .unwrap_or_else(PoisonError::into_inner);
+            let (next, waited) = self.wait_for(state, PATIENCE);
             state = next;
-            if waited.timed_out() {
+            if waited {
                 let captures = state.captures.iter_mut();
                 captures.for_each(|one| one.lasts |= one.thread != own);
             }
         }
-        state.taken = true;
+        state.give_to(own, false);
         if state.captures.is_empty() {
             Profilers::Free
         } else {
@@ -78,33 +99,71 @@ impl Turns {
 
     /// Waits for a turn in which no profiler is changed.
     pub fn begin_beside_captures(&self) {
-        let state = lock(&self.state);
-        self.until_free(state).taken = true;
+        let own = std::thread::current().id();
+        self.until_free(lock(&self.state), own).give_to(own, false);
     }
 
-    /// Waits for a turn for as long as a capture is waited for; false if it did not come.
-    pub fn begin_soon(&self) -> bool {
-        let (mut state, waited) = self
-            .free
-            .wait_timeout_while(lock(&self.state), PATIENCE, |state| state.taken)
+    /// Waits for a turn for a short call, but not for ever: what runs now may be waiting for this
+    /// thread. False if the turn did not come.
+    pub fn begin_short(&self) -> bool {
+        let own = std::thread::current().id();
+        let taken = |state: &mut State| state.holder.is_some_and(|one| one.thread != own);
+        let (mut state, _) = self
+            .changed
+            .wait_timeout_while(lock(&self.state), PATIENCE, taken)
             .unwrap_or_else(PoisonError::into_inner);
-        if waited.timed_out() && state.taken {
+        if taken(&mut state) {
             return false;
         }
-        state.taken = true;
+        state.give_to(own, true);
         true
     }
 
-    fn until_free<'state>(&self, state: MutexGuard<'state, State>) -> MutexGuard<'state, State> {
-        self.free
-            .wait_while(state, |state| state.taken)
-            .unwrap_or_else(PoisonError::into_inner)
+    fn until_free<'state>(
+        &self,
+        mut state: MutexGuard<'state, State>,
+        own: ThreadId,
+    ) -> MutexGuard<'state, State> {
+        // A turn that this thread still has is one whose end nobody told.
+        while let Some(holder) = state.holder.filter(|one| one.thread != own) {
+            if !holder.short {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (next, waited) = self.wait_for(state, ENDED);
+            state = next;
+            if waited && state.holder == Some(holder) {
+                break;
+            }
+        }
+        state
     }
 
-    /// The turn is over.
+    /// Waits for a change; true if none came in time.
+    fn wait_for<'state>(
+        &self,
+        state: MutexGuard<'state, State>,
+        time: Duration,
+    ) -> (MutexGuard<'state, State>, bool) {
+        let (state, waited) = self
+            .changed
+            .wait_timeout(state, time)
+            .unwrap_or_else(PoisonError::into_inner);
+        (state, waited.timed_out())
+    }
+
+    /// The turn of this thread is over, if it still has it.
     pub fn end(&self) {
-        lock(&self.state).taken = false;
-        self.free.notify_all();
+        let own = std::thread::current().id();
+        let mut state = lock(&self.state);
+        if state.holder.is_some_and(|holder| holder.thread == own) {
+            state.holder = None;
+        }
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// Whether captures are under way.
@@ -136,14 +195,14 @@ impl Turns {
         if let Some(place) = begun {
             state.captures.remove(place);
         }
-        self.free.notify_all();
+        self.changed.notify_all();
     }
 
     /// The context goes, and its captures with it.
     pub fn captures_gone(&self, context: *mut c_void) {
         let kept = |one: &Capture| one.context != context as usize;
         lock(&self.state).captures.retain(kept);
-        self.free.notify_all();
+        self.changed.notify_all();
     }
 }
 
@@ -225,11 +284,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_process_does_not_wait_for_ever() {
+    fn short_calls_do_not_wait_for_ever() {
         let turns = Turns::default();
         turns.begin();
-        assert!(!turns.begin_soon());
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| turns.begin_short());
+            assert!(!other.join().unwrap());
+        });
         turns.end();
-        assert!(turns.begin_soon());
+        assert!(turns.begin_short());
     }
 }

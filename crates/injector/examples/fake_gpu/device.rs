@@ -9,7 +9,11 @@ use lockstep_injector::cupti::layouts::{
 use lockstep_injector::cupti::numbers;
 
 use crate::profiler::refused;
-use crate::state::{Context, Stage, Unreported, Work, device_now, state};
+use crate::state::{Context, Stage, Unreported, Work, demand, device_now, state};
+
+/// `cuCtxCreate_v4` and `cuCtxDestroy_v2`.
+const CREATE_CONTEXT: u32 = 757;
+const DESTROY_CONTEXT: u32 = 322;
 
 /// Calls the subscriber, if it asked for this.
 fn tell<T>(domain: u32, number: u32, data: &T) {
@@ -41,20 +45,35 @@ fn resource(number: u32, context: usize) {
 /// Makes a context on `device`.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_context_create(device: u32) -> usize {
+    announce_call(numbers::SITE_ENTER, 0, CREATE_CONTEXT);
     let mut locked = state();
+    demand(
+        locked.launching == 0 || !locked.counts(),
+        "a context is made while another thread launches",
+    );
     let handle = locked.handle();
     let number = locked.contexts.len() as u32 + 1;
     locked.contexts.insert(handle, Context { number, device });
     drop(locked);
     resource(numbers::RESOURCE_CONTEXT_CREATED, handle);
+    announce_call(1, handle, CREATE_CONTEXT);
     handle
 }
 
 /// Ends a context.
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_context_destroy(context: usize) {
+    announce_call(numbers::SITE_ENTER, context, DESTROY_CONTEXT);
     resource(numbers::RESOURCE_CONTEXT_DESTROY_STARTING, context);
-    state().contexts.remove(&context);
+    let mut locked = state();
+    // Whatever is launched meanwhile loses counts on the real device.
+    demand(
+        locked.launching == 0 || !locked.counts(),
+        "a context goes while another thread launches",
+    );
+    locked.contexts.remove(&context);
+    drop(locked);
+    announce_call(1, context, DESTROY_CONTEXT);
 }
 
 /// Launches `count` kernels: by `cuLaunchKernel` (`how` 0), by `cuLaunchKernelEx` (1), or as one

@@ -217,6 +217,11 @@ pub fn state() -> Guard {
 }
 
 impl State {
+    /// Whether kernels are counted one by one now.
+    pub fn counts(&self) -> bool {
+        self.ranges.values().any(|one| one.stage == Stage::Started)
+    }
+
     pub fn handle(&mut self) -> usize {
         self.next_handle += 1;
         0x1000 + 16 * self.next_handle

@@ -39,8 +39,30 @@ pub const DRIVER_LAUNCH_EX: [u32; 2] = [652, 653];
 pub const DRIVER_GRAPH_LAUNCH: [u32; 2] = [514, 515];
 
 /// What makes or changes an executable graph: `cuGraphInstantiate` and its later forms,
-/// `cuGraphExecUpdate`, `cuGraphExecKernelNodeSetParams`, each with its second version.
-pub const DRIVER_GRAPH_MAKE: [u32; 9] = [513, 578, 643, 656, 657, 561, 696, 538, 692];
+/// `cuGraphExecUpdate`, `cuGraphExecKernelNodeSetParams`, each with its second version,
+/// `cuGraphExecNodeSetParams`, and `cuGraphUpload` in both forms.
+pub const DRIVER_GRAPH_MAKE: [u32; 12] =
+    [513, 578, 643, 656, 657, 561, 696, 538, 692, 714, 580, 581];
+
+/// What makes or ends contexts, and primary and green ones.
+const CHANGE_CONTEXTS: [u32; 12] = [235, 322, 386, 387, 389, 544, 545, 645, 757, 743, 744, 11];
+/// What loads and unloads modules and libraries.
+const CHANGE_MODULES: [u32; 8] = [18, 19, 20, 21, 22, 678, 679, 680];
+/// What allocates and frees memory of the device and of the host.
+const CHANGE_MEMORY: [u32; 15] = [
+    243, 244, 245, 371, 294, 38, 271, 379, 302, 272, 274, 89, 549, 551, 552,
+];
+/// What makes and ends streams, and ends executable graphs.
+const CHANGE_STREAMS: [u32; 4] = [124, 367, 326, 516];
+
+/// Everything that changes what a process has on a GPU.
+pub fn driver_changes() -> impl Iterator<Item = u32> {
+    CHANGE_CONTEXTS
+        .into_iter()
+        .chain(CHANGE_MODULES)
+        .chain(CHANGE_MEMORY)
+        .chain(CHANGE_STREAMS)
+}
 
 /// `cuStreamBeginCapture` and its other forms.
 pub const DRIVER_CAPTURE_BEGIN: [u32; 6] = [495, 496, 539, 540, 720, 721];
