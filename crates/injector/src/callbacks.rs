@@ -12,7 +12,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
-use crate::lanes::{Changing, Outcome, Purpose};
+use crate::lanes::{Changing, Outcome, Place, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};
@@ -208,15 +208,17 @@ fn take_turn(
     device: u32,
     purpose: Purpose,
 ) -> Outcome {
-    let chip = session.chip(device);
-    session.gates.enter(
-        &session.cupti,
+    let (uuid, chip) = session.gpu(device);
+    let place = Place {
+        cupti: &session.cupti,
         context,
         device,
-        &chip,
-        &session.counters,
-        purpose,
-    )
+        chip,
+        uuid,
+        locks: &session.settings.locks,
+        counters: &session.counters,
+    };
+    session.gates.enter(&place, purpose)
 }
 
 /// Ends a turn in which nothing was launched.

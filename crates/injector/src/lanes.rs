@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -13,6 +14,7 @@ use lockstep_telemetry::schema::Counter;
 
 use crate::cupti::{Cupti, CuptiError};
 use crate::exact::{ExactContext, Plan};
+use crate::hardware::Hardware;
 use crate::host_object;
 use crate::session::{Launch, lock};
 use crate::turns::{Profilers, Turns};
@@ -27,6 +29,8 @@ pub struct Gate {
 
 #[derive(Default)]
 struct Lanes {
+    /// The right to count, once it was asked for.
+    hardware: Option<Hardware>,
     /// What is counted, once it is known.
     plan: Option<Arc<Plan>>,
     /// The context that is counted, and its profiler: the hardware takes no second one.
@@ -71,6 +75,24 @@ impl Outcome {
     }
 }
 
+/// Where a launch is made, and what is counted there.
+pub struct Place<'a> {
+    /// Opened at the start.
+    pub cupti: &'static Cupti,
+    /// The driver's handle of the context.
+    pub context: *mut c_void,
+    /// Index of the GPU in the process.
+    pub device: u32,
+    /// Its chip, as CUPTI spells it.
+    pub chip: String,
+    /// Its UUID.
+    pub uuid: String,
+    /// Folder of the locks of GPUs.
+    pub locks: &'a Path,
+    /// Resolved names of the metadata file.
+    pub counters: &'a [&'static Counter],
+}
+
 /// What a turn is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -101,17 +123,10 @@ impl Gates {
         self.gate(device).turns.capture_ended(context);
     }
 
-    /// A thread is about to launch in `context`: wait for its turn and make its profiler count.
-    pub fn enter(
-        &self,
-        cupti: &'static Cupti,
-        context: *mut c_void,
-        device: u32,
-        chip: &str,
-        counters: &[&'static Counter],
-        purpose: Purpose,
-    ) -> Outcome {
-        let gate = self.gate(device);
+    /// A thread is about to launch: wait for its turn and make the profiler of its context count.
+    pub fn enter(&self, place: &Place<'_>, purpose: Purpose) -> Outcome {
+        let context = place.context;
+        let gate = self.gate(place.device);
         let profilers = gate.turns.begin();
         let mut outcome = Outcome::default();
         let mut lanes = lock(&gate.lanes);
@@ -127,7 +142,7 @@ impl Gates {
         if self.closed.load(Ordering::Acquire) {
             return outcome;
         }
-        lanes.switch_to(cupti, context, chip, counters, &mut outcome);
+        lanes.switch_to(place, &mut outcome);
         if let Some(profiler) = lanes.of(context) {
             // A graph brings several ranges: what came before it is read first.
             if purpose == Purpose::Graph || profiler.is_full() {
@@ -158,8 +173,24 @@ impl Gates {
             }
             _ => outcome.launches = launches,
         }
+        if !left_alone {
+            lanes.give_to_others(&mut outcome);
+        }
         drop(lanes);
         gate.turns.end();
+        outcome
+    }
+
+    /// Gives the hardware to other processes if they wait and this one does not launch.
+    pub fn give_to_others(&self) -> Outcome {
+        let mut outcome = Outcome::default();
+        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
+        for gate in gates {
+            if gate.turns.begin_at_once() {
+                lock(&gate.lanes).give_to_others(&mut outcome);
+                gate.turns.end();
+            }
+        }
         outcome
     }
 
@@ -211,6 +242,7 @@ impl Gates {
                 outcome.add(profiler.collect(false, Vec::new()));
                 std::mem::forget(profiler);
             }
+            // The lock of the hardware goes with the process, as the profiler does.
             gate.turns.end();
         }
         outcome
@@ -236,24 +268,41 @@ impl Lanes {
         (*active == context as usize).then_some(profiler)
     }
 
-    /// Makes the profiler of `context` the one that counts.
-    fn switch_to(
-        &mut self,
-        cupti: &'static Cupti,
-        context: *mut c_void,
-        chip: &str,
-        counters: &[&'static Counter],
-        outcome: &mut Outcome,
-    ) {
-        let wanted = context as usize;
-        if self.of(context).is_some() || self.refused.contains(&wanted) {
+    /// Gives the hardware to another process that waits for it, after a while.
+    fn give_to_others(&mut self, outcome: &mut Outcome) {
+        if let Some(hardware) = self.hardware.as_mut().filter(|one| one.is_due()) {
+            if let Some((_, mut profiler)) = self.active.take() {
+                outcome.add(profiler.collect(false, Vec::new()));
+            }
+            hardware.give();
+        }
+    }
+
+    /// Makes the profiler of a context the one that counts.
+    fn switch_to(&mut self, place: &Place<'_>, outcome: &mut Outcome) {
+        let wanted = place.context as usize;
+        if self.of(place.context).is_some() || self.refused.contains(&wanted) {
             return;
         }
         // A profiler that is only stopped still holds the hardware.
         if let Some((_, mut other)) = self.active.take() {
             outcome.add(other.collect(false, Vec::new()));
         }
-        match self.start(cupti, context, chip, counters, outcome) {
+        let hardware = self
+            .hardware
+            .get_or_insert_with(|| Hardware::new(place.locks.to_owned(), place.uuid.clone()));
+        match hardware.take() {
+            Ok(true) => {}
+            Ok(false) => {
+                outcome.sentences.push(
+                    "some launches have no exact counts: another process counted on the same GPU for too long"
+                        .to_owned(),
+                );
+                return;
+            }
+            Err(sentence) => outcome.sentences.push(sentence),
+        }
+        match self.start(place, outcome) {
             Ok(profiler) => self.active = Some((wanted, profiler)),
             Err(error) => {
                 self.refused.push(wanted);
@@ -264,23 +313,19 @@ impl Lanes {
 
     fn start(
         &mut self,
-        cupti: &'static Cupti,
-        context: *mut c_void,
-        chip: &str,
-        counters: &[&'static Counter],
+        place: &Place<'_>,
         outcome: &mut Outcome,
     ) -> Result<ExactContext, CuptiError> {
         let plan = match &self.plan {
             Some(plan) => Arc::clone(plan),
             None => {
-                host_object::initialize_profiler(cupti)?;
+                host_object::initialize_profiler(place.cupti)?;
                 let tell = &mut |sentence| outcome.sentences.push(sentence);
-                let plan = Arc::new(Plan::new(cupti, chip, counters, tell)?);
-                self.plan = Some(Arc::clone(&plan));
-                plan
+                let plan = Plan::new(place.cupti, &place.chip, place.counters, tell)?;
+                Arc::clone(self.plan.insert(Arc::new(plan)))
             }
         };
-        let mut profiler = ExactContext::enable(cupti, context, plan)?;
+        let mut profiler = ExactContext::enable(place.cupti, place.context, plan)?;
         profiler.run()?;
         Ok(profiler)
     }

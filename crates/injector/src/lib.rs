@@ -16,6 +16,7 @@ mod driver;
 mod dynamic;
 mod exact;
 mod graphs;
+mod hardware;
 mod host;
 mod host_object;
 mod lanes;

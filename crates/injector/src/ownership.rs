@@ -1,4 +1,4 @@
-//! One sampler per GPU: a lock file named after the GPU's UUID.
+//! One sampler per GPU: a lock file named after the GPU's UUID. Other locks have files of their own.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,21 +7,38 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
 /// The right to sample one GPU, given back when this is dropped or the process ends.
 #[derive(Debug)]
-pub struct Ownership(#[allow(dead_code, reason = "holding it open is the point")] File);
+pub struct Ownership(File);
 
 impl Ownership {
     /// Takes the right for GPU `uuid`, unless another process has it.
     pub fn take(folder: &Path, uuid: &str) -> Result<Option<Self>, String> {
-        let path = folder.join(format!("{uuid}.lock"));
+        Self::lock(folder, uuid, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// Takes a part in a right that several processes may have at once; waits for one that has it
+    /// alone.
+    pub fn share(folder: &Path, name: &str) -> Result<Option<Self>, String> {
+        Self::lock(folder, name, FlockOperation::LockShared)
+    }
+
+    fn lock(folder: &Path, name: &str, how: FlockOperation) -> Result<Option<Self>, String> {
+        let path = folder.join(format!("{name}.lock"));
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file: File = open(&path, flags, Mode::from_raw_mode(0o600))
             .map_err(|error| format!("{}: cannot open the lock of a GPU: {error}", path.display()))?
             .into();
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match flock(&file, how) {
             Ok(()) => Ok(Some(Self(file))),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(format!("{}: cannot lock: {error}", path.display())),
         }
+    }
+}
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        // A child of the process may still hold the file open.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 

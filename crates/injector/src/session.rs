@@ -308,11 +308,12 @@ impl Session {
         }
     }
 
-    /// The chip of GPU `index`.
-    pub fn chip(&self, index: u32) -> String {
+    /// UUID and chip of GPU `index`.
+    pub fn gpu(&self, index: u32) -> (String, String) {
         lock(&self.devices)
             .get(&index)
-            .map_or_else(String::new, |device| device.chip.clone())
+            .map(|device| (device.uuid.clone(), device.chip.clone()))
+            .unwrap_or_default()
     }
 
     /// Arranges, once more, that the end of the process finds us first: libraries that CUPTI loads

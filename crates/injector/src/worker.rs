@@ -101,6 +101,9 @@ fn work(session: &'static Session) {
             }
             drain_due = now + drain;
             session.beat();
+            if session.settings.metadata.mode == Mode::Exact {
+                session.publish_outcome(&session.gates.give_to_others());
+            }
             drain_samples(session);
             if now >= flush_due && session.traces_kernels() {
                 activity::flush(session, false);

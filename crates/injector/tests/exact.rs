@@ -174,3 +174,30 @@ fn a_capture_that_lasts_is_never_broken_and_what_it_costs_is_told() {
     // Two in the captured context, whose profiler runs; two and a graph of two in the other.
     assert_eq!((of("k", true), of("k", false)), (2, 4));
 }
+
+#[test]
+fn processes_count_in_turns_on_one_gpu() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(EXACT);
+    let shared = bench.folder.join("shared");
+    bench.set("FAKE_GPU_SHARED", shared.to_str().unwrap());
+    // One is idle for longer than it may keep the hardware, the others launch all the time.
+    let idle = [
+        "context 0",
+        "launch 0 7 a 10 32 5 1000 3",
+        "sleep 900",
+        "launch 0 7 a 10 32 5 1000 3",
+    ];
+    let busy = ["context 0", "launch 0 7 b 20 32 5 2000000 300"];
+    let programs = [bench.spawn(&idle), bench.spawn(&busy), bench.spawn(&busy)];
+    for program in programs {
+        let output = program.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && error.is_empty(), "{error}");
+    }
+    bench.no_complaints();
+    let collected = bench.collect(&metadata);
+    assert!(collected.rows.launches.iter().all(|row| row.exact));
+    let started = collected.totals("warps_launched", |key| key.kernel.to_string());
+    assert_eq!((started["a"], started["b"]), (60, 2 * 300 * 20));
+}

@@ -7,8 +7,8 @@ use lockstep_injector::cupti::numbers;
 
 use crate::begin;
 use crate::state::{
-    HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, State, Work, demand,
-    device_now, failure, state,
+    Hardware, HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, State, Work,
+    demand, device_now, failure, state,
 };
 
 const CHIP: &CStr = c"GH100";
@@ -503,6 +503,7 @@ pub unsafe extern "C" fn cuptiRangeProfilerEnable(block: *mut RangeEnable) -> i3
         stage: Stage::Enabled,
         ranges: Vec::new(),
         image: 0,
+        hardware: None,
     };
     state.ranges.insert(handle, object);
     block.pRangeProfilerObject = handle as *mut _;
@@ -621,16 +622,24 @@ pub unsafe extern "C" fn cuptiRangeProfilerStart(block: *mut RangeStart) -> i32 
     begin!("cuptiRangeProfilerStart", block);
     let mut state = state();
     let handle = unsafe { (*block).pRangeProfilerObject };
-    // The hardware counts in one context at a time.
-    if state.ranges.values().any(|one| one.stage == Stage::Started) {
+    // The hardware counts in one context at a time, and a profiler that is stopped still holds it.
+    let others = state
+        .ranges
+        .iter()
+        .filter(|(one, _)| **one != handle as usize);
+    let free = others.clone().all(|(_, one)| one.hardware.is_none());
+    let object = range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured);
+    if free && object.hardware.is_none() {
+        object.hardware = Hardware::take();
+    }
+    if !free || object.hardware.is_none() {
         demand(
             false,
-            "cuptiRangeProfilerStart: while another context is profiled",
+            "cuptiRangeProfilerStart: while another context or process is profiled",
         );
         return numbers::HARDWARE_BUSY;
     }
-    range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured).stage =
-        Stage::Started;
+    object.stage = Stage::Started;
     0
 }
 

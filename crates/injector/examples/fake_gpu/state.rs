@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CString, c_void};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lockstep_injector::clock;
+use rustix::fs::{FlockOperation, flock};
+
 use lockstep_injector::cupti::{BufferCompleted, BufferRequested, Callback};
 
 /// One kernel on the device, as every process sees it.
@@ -127,6 +130,24 @@ pub struct RangeObject {
     pub stage: Stage,
     pub ranges: Vec<Work>,
     pub image: usize,
+    /// The counting hardware, from the first start until the object goes.
+    pub hardware: Option<Hardware>,
+}
+
+/// The counting hardware of a device that several processes share; nothing to lock otherwise.
+pub struct Hardware(#[allow(dead_code, reason = "holding it open is the point")] Option<File>);
+
+impl Hardware {
+    /// Takes it unless another process has it.
+    pub fn take() -> Option<Self> {
+        let Some(shared) = std::env::var_os("FAKE_GPU_SHARED") else {
+            return Some(Self(None));
+        };
+        let path = Path::new(&shared).with_extension("hardware");
+        let file = File::create(path).expect("the shared device can be written");
+        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(Self(Some(file)))
+    }
 }
 
 /// Every metric of the fake chip.
@@ -255,7 +276,7 @@ impl State {
         let Some(path) = std::env::var_os("FAKE_GPU_SHARED") else {
             return;
         };
-        let Ok(mut file) = std::fs::File::open(path) else {
+        let Ok(mut file) = File::open(path) else {
             return;
         };
         let mut bytes = Vec::new();
