@@ -15,7 +15,7 @@ use crate::graphs::GraphKernel;
 use crate::lanes::{Changing, Outcome, Place, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
-use crate::{activity, clock};
+use crate::{activity, clock, report};
 
 thread_local! {
     /// Launches begun and not ended on this thread: the driver may launch inside a launch.
@@ -25,8 +25,8 @@ thread_local! {
     /// The outermost launch only adds a node to a graph that is being captured: nothing runs, and the
     /// graph's own launch will count.
     static CAPTURED: Cell<bool> = const { Cell::new(false) };
-    /// The outermost call changes contexts, memory, modules or streams, and has the turn for it.
-    static CHANGING: RefCell<Option<Changing>> = const { RefCell::new(None) };
+    /// The call under way that changes contexts, memory, modules or streams, with its turn.
+    static CHANGING: RefCell<Option<(u32, Changing)>> = const { RefCell::new(None) };
 }
 
 /// Subscribes to what the mode needs.
@@ -126,6 +126,12 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
 fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let entering = data.callbackSite == numbers::SITE_ENTER;
     let depth = DEPTH.get();
+    if numbers::driver_changes().any(|one| one == number) {
+        if depth == 0 {
+            change(session, number, entering, data.correlationId);
+        }
+        return;
+    }
     DEPTH.set(if entering {
         depth + 1
     } else {
@@ -134,6 +140,9 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let outermost = if entering { depth == 0 } else { depth == 1 };
     if !outermost {
         return;
+    }
+    if entering {
+        drop(CHANGING.take());
     }
     if numbers::DRIVER_GRAPH_MAKE.contains(&number) {
         return make_graph(session, entering, data);
@@ -145,15 +154,6 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
         if !entering {
             let device = device_of(session, data.context);
             session.gates.capture_ended(data.context, device);
-        }
-        return;
-    }
-    if numbers::driver_changes().any(|one| one == number) {
-        if let Some(before) = CHANGING.take() {
-            before.done();
-        }
-        if entering {
-            CHANGING.set(Some(session.gates.changing()));
         }
         return;
     }
@@ -199,6 +199,23 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     };
     session.arrange_end();
     session.publish_outcome(&outcome);
+}
+
+/// A call that changes contexts, memory, modules or streams begins or ends, in exact mode.
+///
+/// The end of a call that ends its own context is not told. Its turn is over when the thread makes
+/// another call, or ends, or has had it for long enough.
+fn change(session: &Session, number: u32, entering: bool, correlation: u32) {
+    report::detail(&format!(
+        "call {number} {} {correlation} of {:?}",
+        if entering { "begins" } else { "ends" },
+        std::thread::current().id()
+    ));
+    let own = |one: &mut (u32, Changing)| entering || one.0 == correlation;
+    drop(CHANGING.with_borrow_mut(|changing| changing.take_if(own)));
+    if entering {
+        CHANGING.set(Some((correlation, session.gates.changing())));
+    }
 }
 
 /// Waits until nobody else is counted on the device, and has the profiler of the context running.

@@ -194,7 +194,7 @@ impl Gates {
         outcome
     }
 
-    /// This thread is about to change what the whole process has on its GPUs; [`Changing::done`] ends it.
+    /// This thread is about to change what the whole process has on its GPUs. The turns end with the value.
     pub fn changing(&self) -> Changing {
         let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
         // In the order of devices, as everybody who waits for several.
@@ -252,10 +252,9 @@ impl Gates {
 /// The turns of a thread that changes contexts, memory, modules or streams.
 pub struct Changing(Vec<Arc<Gate>>);
 
-impl Changing {
-    /// The change is made.
-    pub fn done(self) {
-        for gate in self.0 {
+impl Drop for Changing {
+    fn drop(&mut self) {
+        for gate in &self.0 {
             gate.turns.end();
         }
     }

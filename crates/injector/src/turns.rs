@@ -12,14 +12,15 @@
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::session::lock;
 
 /// What lasts longer than this is no longer waited for where that could stop the program.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A call that is always short and lasts so long has ended without our knowing.
-const ENDED: Duration = Duration::from_secs(10);
+/// A call that is always short and lasts so long has ended without our knowing: CUPTI does not tell
+/// the end of a call that ends its own context.
+const ENDED: Duration = Duration::from_millis(300);
 
 /// Whether profilers may be changed during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,13 +108,18 @@ impl Turns {
     /// thread. False if the turn did not come.
     pub fn begin_short(&self) -> bool {
         let own = std::thread::current().id();
-        let taken = |state: &mut State| state.holder.is_some_and(|one| one.thread != own);
-        let (mut state, _) = self
-            .changed
-            .wait_timeout_while(lock(&self.state), PATIENCE, taken)
-            .unwrap_or_else(PoisonError::into_inner);
-        if taken(&mut state) {
-            return false;
+        let begun = Instant::now();
+        let mut state = lock(&self.state);
+        while let Some(holder) = state.holder.filter(|one| one.thread != own) {
+            let most = if holder.short { ENDED } else { PATIENCE };
+            let (next, waited) = self.wait_for(state, most);
+            state = next;
+            if waited && state.holder == Some(holder) && holder.short {
+                break;
+            }
+            if begun.elapsed() >= PATIENCE {
+                return false;
+            }
         }
         state.give_to(own, true);
         true
