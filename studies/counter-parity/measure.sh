@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures counters of a real GPU: our exact counts and series beside ncu's, attribution, and cost.
 #
-#   measure.sh OUT LOCKSTEP [PART...]      parts: parity series attribution graphs robustness overhead
+#   measure.sh OUT LOCKSTEP [PART...]      parts: parity series attribution graphs processes robustness overhead
 #
 # Needs nvcc, ncu and a GPU whose counters this user may read. LOCKSTEP is the `lockstep` command
 # (LOCKSTEP_INJECTOR names the injector if it is not beside it). Every step has a time limit; what
@@ -10,7 +10,7 @@ set -u
 out=$(realpath -m "$1")
 lockstep=$(realpath "$2")
 shift 2
-parts=${*:-parity series attribution graphs robustness overhead}
+parts=${*:-parity series attribution graphs processes robustness overhead}
 export LOCKSTEP_INJECTOR=${LOCKSTEP_INJECTOR:-$(dirname "$lockstep")/liblockstep_injector.so}
 here=$(dirname "$(realpath "$0")")
 counters=$here/../../configs/counters
@@ -19,7 +19,7 @@ runs=${RUNS:-3}
 mkdir -p "$out" "$bin"
 ncu_metrics=smsp__inst_executed.sum,sm__cycles_active.sum,smsp__inst_issued.sum,smsp__thread_inst_executed.sum,smsp__warps_launched.sum
 
-for program in vector_add bfs steady contexts graph_turns; do
+for program in vector_add bfs steady contexts graph_turns rounds; do
     [ -x "$bin/$program" ] || nvcc -O3 -arch=native -o "$bin/$program" "$here/programs/$program.cu" -lcuda &
 done
 [ -x "$bin/vector_add_shared" ] || nvcc -O3 -arch=native --cudart shared -o "$bin/vector_add_shared" "$here/programs/vector_add.cu" &
@@ -38,6 +38,14 @@ step() {
     return $code
 }
 sample() { step "$1" "${limit:-25}" "$lockstep" sample --quiet --out "$out/$1" "${@:2}"; }
+
+# What each program of several at once does when it is alone.
+alone() {
+    [ -e "$out/alone-steady/summary.json" ] && return
+    sample alone-vector_add --exact -- "$bin/vector_add" 200000000 20000000 2
+    sample alone-bfs --exact -- "$bin/bfs" 1000000 8 2
+    sample alone-steady --exact -- "$bin/steady" 20000 20 0
+}
 
 # The same, with everything that the reader learned, so that it can be divided again.
 recorded() { sample "$1" --recording "$out/$1.recording" "${@:2}"; }
@@ -78,10 +86,7 @@ for part in $parts; do
         sample shared-sampled --interval "1 ms" -- "$bin/vector_add_shared"
         sample shared-exact --exact -- "$bin/vector_add_shared" 100000000
         limit=40 sample contexts-exact --exact -- "$bin/contexts" 4 40
-        # What each program of the next runs does when it is alone.
-        sample alone-vector_add --exact -- "$bin/vector_add" 200000000 20000000 2
-        sample alone-bfs --exact -- "$bin/bfs" 1000000 8 2
-        sample alone-steady --exact -- "$bin/steady" 20000 20 0
+        alone
         together="$bin/vector_add 200000000 20000000 40 & $bin/bfs 1000000 8 20 & $bin/steady 20000 12000 0.1 & wait"
         for run in $(seq "$runs"); do
             recorded contexts-sampled-$run --interval "1 ms" -- "$bin/contexts" 4 2000
@@ -97,6 +102,17 @@ for part in $parts; do
         sample graph-turns --exact -- "$bin/graph_turns"
         for run in $(seq "${GRAPH_RUNS:-20}"); do
             limit=30 sample graphs-exact-$run --exact -- "$bin/contexts" 4 8
+        done
+        for run in $(seq "${ROUNDS_RUNS:-4}"); do
+            limit=40 sample rounds-exact-$run --exact -- "$bin/rounds" 3 2
+        done
+        ;;
+    processes)
+        # Counted exactly, several at once: each must count what it counts alone.
+        alone
+        together="$bin/vector_add 200000000 20000000 2 & $bin/bfs 1000000 8 2 & $bin/steady 20000 20 0 & wait"
+        for run in $(seq "${RUNS:-3}"); do
+            limit=60 sample processes-exact-$run --exact -- bash -c "$together"
         done
         ;;
     robustness)
@@ -141,7 +157,7 @@ for part in $parts; do
         for run in $(seq "${OVERHEAD_RUNS:-20}"); do
             for interval in none "10 ms" "1 ms"; do
                 time_one kernels-of-69us "$interval" "$run" 30000 8000
-                [ "$run" -gt 10 ] || time_one launch-bound "$interval" "$run" 100 60000
+                [ "$run" -gt "${LAUNCH_BOUND_RUNS:-10}" ] || time_one launch-bound "$interval" "$run" 100 60000
             done
         done
         ;;

@@ -23,7 +23,7 @@ EVENTS = {
 }
 SAMPLED = ["inst_executed", "active_cycles", "inst_issued", "warps_launched"]
 # Two-sided 95 % points of Student's distribution.
-STUDENT = {9: 2.262, 19: 2.093, 38: 2.024}
+STUDENT = {4: 2.776, 9: 2.262, 19: 2.093, 38: 2.024}
 
 failures = []
 
@@ -242,6 +242,37 @@ def graphs(measured, rows):
             rows.append(["graph-turns", kernel, launches, counted.get(kernel, 0), f"{ratio:.5f}", "", ""])
 
 
+def rounds(measured, rows):
+    """Contexts that come and go beside graphs, in exact mode; the program checks its own sums."""
+    for folder in folders(measured, "rounds-exact"):
+        run = os.path.basename(folder)
+        sums, counted, summary = read_totals(folder)
+        claim(summary["exit_code"] == 0, f"{run}: the program found its sums right")
+        for kernel, launches in [("plain", 12), ("even", 24), ("odd", 12)]:
+            ratio = sums.get(kernel, {}).get("warps_launched", 0) / (launches * 132)
+            claim(counted.get(kernel, 0) == launches and ratio == 1, f"{run}: {kernel} ({ratio:.5f})")
+            rows.append([run, kernel, launches, counted.get(kernel, 0), f"{ratio:.5f}", "", ""])
+
+
+def exact_processes(measured, rows):
+    """Processes at once in exact mode: each counts what it counts alone."""
+    programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
+    for folder in folders(measured, "processes-exact"):
+        run = os.path.basename(folder)
+        sums, counted, summary = read_totals(folder)
+        claim(all(total["exact"] for total in summary["totals"]), f"{run}: every count is exact")
+        for program, kernels in programs.items():
+            alone, launched, _ = read_totals(f"{measured}/alone-{program}")
+            owners = {total["process"] for total in summary["totals"] if base_name(total["kernel"]) in kernels}
+            claim(len(owners) == 1, f"{run}: {program} is one process")
+            whole = lambda of, event: sum(of.get(kernel, {}).get(event, 0) for kernel in kernels)
+            for event in ["inst_executed", "thread_inst_executed", "warps_launched"]:
+                claim(whole(sums, event) == whole(alone, event), f"{run}: {event} of {program} as alone")
+            rows.append([run, program, sum(launched[kernel] for kernel in kernels), sum(counted.get(kernel, 0) for kernel in kernels),
+                         f"{whole(sums, 'warps_launched') / whole(alone, 'warps_launched'):.5f}",
+                         f"{whole(sums, 'inst_executed') / whole(alone, 'inst_executed'):.5f}", ""])
+
+
 def busy(measured, rows):
     """A GPU that is busy for longer than an image of counters lasts."""
     for folder in folders(measured, "busy"):
@@ -262,6 +293,8 @@ def attribution(measured, tables):
     contexts(measured, rows)
     processes(measured, rows)
     graphs(measured, rows)
+    rounds(measured, rows)
+    exact_processes(measured, rows)
     busy(measured, rows)
     for run in ["shared-sampled", "shared-exact", "sixteen", "killed-program", "second-reader", "all"]:
         if os.path.exists(f"{measured}/{run}/summary.json"):

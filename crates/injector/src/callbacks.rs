@@ -15,7 +15,7 @@ use crate::graphs::GraphKernel;
 use crate::lanes::{Changing, Outcome, Place, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
-use crate::{activity, clock, report};
+use crate::{activity, clock};
 
 thread_local! {
     /// Launches begun and not ended on this thread: the driver may launch inside a launch.
@@ -67,8 +67,12 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
                 .iter()
                 .chain(&numbers::DRIVER_CAPTURE_BEGIN)
                 .chain(&numbers::DRIVER_CAPTURE_END);
-            for number in graphs.copied().chain(numbers::driver_changes()) {
-                enable(numbers::DOMAIN_DRIVER, number)?;
+            for number in graphs {
+                enable(numbers::DOMAIN_DRIVER, *number)?;
+            }
+            for (_, number) in numbers::DRIVER_CHANGES {
+                // An older library does not have the newest of them, and nobody calls those then.
+                let _ = enable(numbers::DOMAIN_DRIVER, *number);
             }
         }
     }
@@ -126,9 +130,9 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
 fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let entering = data.callbackSite == numbers::SITE_ENTER;
     let depth = DEPTH.get();
-    if numbers::driver_changes().any(|one| one == number) {
+    if numbers::is_change(number) {
         if depth == 0 {
-            change(session, number, entering, data.correlationId);
+            change(session, entering, data.correlationId);
         }
         return;
     }
@@ -203,14 +207,9 @@ fn launch(session: &'static Session, number: u32, data: &CallbackData) {
 
 /// A call that changes contexts, memory, modules or streams begins or ends, in exact mode.
 ///
-/// The end of a call that ends its own context is not told. Its turn is over when the thread makes
-/// another call, or ends, or has had it for long enough.
-fn change(session: &Session, number: u32, entering: bool, correlation: u32) {
-    report::detail(&format!(
-        "call {number} {} {correlation} of {:?}",
-        if entering { "begins" } else { "ends" },
-        std::thread::current().id()
-    ));
+/// The end of a call in which a profiler was given up is not told. Its turn is over when the thread
+/// makes another call, or ends, or has had it for long enough.
+fn change(session: &Session, entering: bool, correlation: u32) {
     let own = |one: &mut (u32, Changing)| entering || one.0 == correlation;
     drop(CHANGING.with_borrow_mut(|changing| changing.take_if(own)));
     if entering {

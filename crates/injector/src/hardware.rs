@@ -4,6 +4,11 @@
 //! a second lock that it waits. The owner gives it up after a while when somebody waits, between two
 //! launches. Changing hands takes half a second, so it keeps it for about as long.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how long others are waited for is host time"
+)]
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -9,6 +9,11 @@
 //! any. Captures are waited for, but not for ever: one that lasts may be waiting for the very launch
 //! that waits for it. Then the launch goes on and profilers stay as they are.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how long others are waited for is host time"
+)]
+
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -19,7 +24,7 @@ use crate::session::lock;
 /// What lasts longer than this is no longer waited for where that could stop the program.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A call that is always short and lasts so long has ended without our knowing: CUPTI does not tell
-/// the end of a call that ends its own context.
+/// the end of a call in which a profiler was given up.
 const ENDED: Duration = Duration::from_millis(300);
 
 /// Whether profilers may be changed during a turn.
@@ -283,7 +288,7 @@ mod tests {
             let other = scope.spawn(|| {
                 let mut profilers = Vec::new();
                 for _ in 0..3 {
-                    let begun = std::time::Instant::now();
+                    let begun = Instant::now();
                     profilers.push((turns.begin(), begun.elapsed() >= PATIENCE));
                     turns.end();
                 }

@@ -141,11 +141,17 @@ fn a_context_goes_when_nobody_else_launches() {
         "launch 1 8 b 20 32 5 1000 3",
         "launch 0 7 a 10 32 5 1000 3",
         "destroy_beside 0 1 g",
+        // Another thread launches after a call whose end nobody told.
+        "threads 2 1 b 20 32 5 1000 3",
+        "destroy 1",
+        "context 0",
+        "threads 2 2 c 10 32 5 1000 3",
     ]);
     let collected = bench.collect(&metadata);
     assert!(collected.rows.launches.iter().all(|row| row.exact));
     let started = collected.totals("warps_launched", |key| key.kernel.to_string());
-    assert_eq!((started["a"], started["b"], started["g"]), (30, 60, 30));
+    assert_eq!((started["a"], started["b"]), (30, 180));
+    assert_eq!((started["g"], started["c"]), (30, 60));
 }
 
 #[test]

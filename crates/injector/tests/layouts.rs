@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lockstep_injector::cupti::layouts::{BLOCKS, RECORDS};
+use lockstep_injector::cupti::numbers;
 
 fn headers() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -80,6 +81,38 @@ fn layouts_agree_with_the_headers() {
         ("CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz", 653),
         ("CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch", 514),
         ("CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz", 515),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate", 513),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2", 578),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags", 643),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams", 656),
+        (
+            "CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz",
+            657,
+        ),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate", 561),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2", 696),
+        (
+            "CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams",
+            538,
+        ),
+        (
+            "CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2",
+            692,
+        ),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphExecNodeSetParams", 714),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphUpload", 580),
+        ("CUPTI_DRIVER_TRACE_CBID_cuGraphUpload_ptsz", 581),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture", 495),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_ptsz", 496),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2", 539),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2_ptsz", 540),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph", 720),
+        (
+            "CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCaptureToGraph_ptsz",
+            721,
+        ),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture", 497),
+        ("CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz", 498),
         ("CUPTI_CBID_RESOURCE_CONTEXT_CREATED", 1),
         ("CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING", 2),
         ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", 10),
@@ -95,6 +128,10 @@ fn layouts_agree_with_the_headers() {
         ("CUPTI_ERROR_INVALID_METRIC_NAME", 17),
     ] {
         check(&mut source, format!("{name} == {value}"));
+    }
+    for (name, number) in numbers::DRIVER_CHANGES {
+        let name = format!("CUPTI_DRIVER_TRACE_CBID_{name}");
+        check(&mut source, format!("{name} == {number}"));
     }
     let file = std::env::temp_dir().join(format!("lockstep-layouts-{}.c", std::process::id()));
     std::fs::write(&file, source).unwrap();

@@ -9,6 +9,7 @@
 
 mod attribution;
 mod collector;
+mod doubt;
 mod folder;
 mod habits;
 mod launcher;
@@ -20,6 +21,7 @@ mod view;
 
 pub use attribution::Attribution;
 pub use collector::{Collector, Gaps, Totals};
+pub use doubt::{Doubts, Shared};
 pub use folder::{FolderError, SampleFolder, Summary};
 pub use launcher::{LaunchError, Launcher, SamplerProcess, find_injector};
 pub use recording::Recording;

@@ -64,6 +64,7 @@ pub extern "C" fn fake_context_create(device: u32) -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn fake_context_destroy(context: usize) {
     announce_call(numbers::SITE_ENTER, context, DESTROY_CONTEXT);
+    let before = state().disabled;
     resource(numbers::RESOURCE_CONTEXT_DESTROY_STARTING, context);
     let mut locked = state();
     // Whatever is launched meanwhile loses counts on the real device.
@@ -72,8 +73,12 @@ pub extern "C" fn fake_context_destroy(context: usize) {
         "a context goes while another thread launches",
     );
     locked.contexts.remove(&context);
+    let disabled = locked.disabled;
     drop(locked);
-    announce_call(1, context, DESTROY_CONTEXT);
+    // The real library does not tell the end of a call in which a profiler was given up.
+    if disabled == before {
+        announce_call(1, context, DESTROY_CONTEXT);
+    }
 }
 
 /// Launches `count` kernels: by `cuLaunchKernel` (`how` 0), by `cuLaunchKernelEx` (1), or as one

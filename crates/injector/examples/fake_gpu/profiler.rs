@@ -557,6 +557,7 @@ pub unsafe extern "C" fn cuptiRangeProfilerDisable(block: *mut RangeDisable) -> 
         Stage::Enabled | Stage::Configured | Stage::Stopped
     );
     state.ranges.remove(&handle);
+    state.disabled += 1;
     0
 }
 

@@ -210,6 +210,8 @@ pub struct State {
     pub captures: BTreeMap<usize, u32>,
     /// Calls under way between the subscriber's two calls that launch something.
     pub launching: u32,
+    /// Profilers that were given up so far.
+    pub disabled: u32,
     pub board: bool,
 }
 

@@ -44,24 +44,57 @@ pub const DRIVER_GRAPH_LAUNCH: [u32; 2] = [514, 515];
 pub const DRIVER_GRAPH_MAKE: [u32; 12] =
     [513, 578, 643, 656, 657, 561, 696, 538, 692, 714, 580, 581];
 
-/// What makes or ends contexts, and primary and green ones.
-const CHANGE_CONTEXTS: [u32; 12] = [235, 322, 386, 387, 389, 544, 545, 645, 757, 743, 744, 11];
-/// What loads and unloads modules and libraries.
-const CHANGE_MODULES: [u32; 8] = [18, 19, 20, 21, 22, 678, 679, 680];
-/// What allocates and frees memory of the device and of the host.
-const CHANGE_MEMORY: [u32; 15] = [
-    243, 244, 245, 371, 294, 38, 271, 379, 302, 272, 274, 89, 549, 551, 552,
+/// What makes or ends contexts, modules, memory and streams, by name and number.
+pub const DRIVER_CHANGES: &[(&str, u32)] = &[
+    // Contexts, primary and green ones too.
+    ("cuCtxDestroy", 11),
+    ("cuCtxCreate_v2", 235),
+    ("cuCtxDestroy_v2", 322),
+    ("cuDevicePrimaryCtxRetain", 386),
+    ("cuDevicePrimaryCtxRelease", 387),
+    ("cuDevicePrimaryCtxReset", 389),
+    ("cuDevicePrimaryCtxRelease_v2", 544),
+    ("cuDevicePrimaryCtxReset_v2", 545),
+    ("cuCtxCreate_v3", 645),
+    ("cuCtxCreate_v4", 757),
+    ("cuGreenCtxCreate", 743),
+    ("cuGreenCtxDestroy", 744),
+    // Modules and libraries.
+    ("cuModuleLoad", 18),
+    ("cuModuleLoadData", 19),
+    ("cuModuleLoadDataEx", 20),
+    ("cuModuleLoadFatBinary", 21),
+    ("cuModuleUnload", 22),
+    ("cuLibraryLoadData", 678),
+    ("cuLibraryLoadFromFile", 679),
+    ("cuLibraryUnload", 680),
+    // Memory of the device and of the host.
+    ("cuMemAlloc_v2", 243),
+    ("cuMemAllocPitch_v2", 244),
+    ("cuMemFree_v2", 245),
+    ("cuMemAllocManaged", 371),
+    ("cuMemAllocHost_v2", 294),
+    ("cuMemFreeHost", 38),
+    ("cuMemHostAlloc_v2", 271),
+    ("cuMemHostRegister_v2", 379),
+    ("cuMemHostUnregister", 302),
+    ("cuArrayCreate_v2", 272),
+    ("cuArray3DCreate_v2", 274),
+    ("cuArrayDestroy", 89),
+    ("cuMemCreate", 549),
+    ("cuMemRelease", 550),
+    ("cuMemMap", 551),
+    ("cuMemUnmap", 552),
+    // Streams, and executable graphs that go.
+    ("cuStreamCreate", 124),
+    ("cuStreamCreateWithPriority", 367),
+    ("cuStreamDestroy_v2", 326),
+    ("cuGraphExecDestroy", 516),
 ];
-/// What makes and ends streams, and ends executable graphs.
-const CHANGE_STREAMS: [u32; 4] = [124, 367, 326, 516];
 
-/// Everything that changes what a process has on a GPU.
-pub fn driver_changes() -> impl Iterator<Item = u32> {
-    CHANGE_CONTEXTS
-        .into_iter()
-        .chain(CHANGE_MODULES)
-        .chain(CHANGE_MEMORY)
-        .chain(CHANGE_STREAMS)
+/// Whether a call changes what a process has on a GPU.
+pub fn is_change(number: u32) -> bool {
+    DRIVER_CHANGES.iter().any(|(_, change)| *change == number)
 }
 
 /// `cuStreamBeginCapture` and its other forms.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::attribution::{Attribution, DeviceSample, Mark};
+use super::doubt::Doubts;
 use super::recording::Recording;
 use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 use crate::schema::counters::HOST_GAUGES;
@@ -55,6 +56,7 @@ pub struct Collector {
     processes: BTreeMap<u32, Arc<str>>,
     settle: u64,
     gaps: BTreeMap<Arc<str>, Gaps>,
+    doubts: Doubts,
     recording: Option<Recording>,
 }
 
@@ -98,6 +100,7 @@ impl Collector {
             processes: BTreeMap::new(),
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
+            doubts: Doubts::default(),
             recording: None,
         }
     }
@@ -141,6 +144,11 @@ impl Collector {
     /// What is missing from the series of each GPU.
     pub fn gaps(&self) -> &BTreeMap<Arc<str>, Gaps> {
         &self.gaps
+    }
+
+    /// What each stream did that shared a GPU, and how far that may be off.
+    pub fn doubts(&self) -> &Doubts {
+        &self.doubts
     }
 
     /// Notes how long a GPU was sampled; true if samples before this one are missing.
@@ -524,6 +532,7 @@ impl Collector {
             }
             let parts = self.device(&gpu).samples(&samples, &mut done);
             for ((sample, node), parts) in samples.iter().zip(&nodes).zip(parts) {
+                self.doubts.add(sample, &parts);
                 for part in parts {
                     let exact = part.exact && !sample.after_gap;
                     let total = self.total(&part.key);

@@ -77,6 +77,8 @@ pub struct Summary {
     pub processes: BTreeMap<u32, String>,
     /// Totals of every GPU, process, context, stream and kernel.
     pub totals: Vec<Total>,
+    /// Streams that shared a GPU with others: their counts are estimates, right within so much.
+    pub shared: Vec<SharedStream>,
     /// Records read from shared memory.
     pub records: u64,
     /// Records lost before they could be read.
@@ -100,6 +102,18 @@ pub struct Total {
     counters: BTreeMap<&'static str, u64>,
 }
 
+/// What a stream did that shared a GPU.
+#[derive(Debug, Serialize)]
+pub struct SharedStream {
+    gpu: String,
+    process: u32,
+    context: u32,
+    stream: u32,
+    intervals: u64,
+    counters: BTreeMap<&'static str, u64>,
+    within: BTreeMap<&'static str, u64>,
+}
+
 /// Writes a run folder.
 pub struct SampleFolder {
     path: PathBuf,
@@ -111,6 +125,12 @@ pub struct SampleFolder {
 }
 
 impl SampleFolder {
+    /// Counters by name.
+    fn named(&self, counts: &[u64]) -> BTreeMap<&'static str, u64> {
+        let names = self.counters.iter().copied();
+        names.zip(counts.iter().copied()).collect()
+    }
+
     /// Makes the folder and the headers of its files.
     pub fn create(path: &Path, counters: &[&'static str]) -> Result<Self, FolderError> {
         let unwritable = |path: &Path| {
@@ -217,6 +237,19 @@ impl SampleFolder {
                         .zip(&totals.counters)
                         .filter_map(|(name, count)| Some((*name, (*count)?)))
                         .collect(),
+                })
+                .collect(),
+            shared: collector
+                .doubts()
+                .shared()
+                .map(|((gpu, process, context, stream), shared)| SharedStream {
+                    gpu: gpu.to_string(),
+                    process: *process,
+                    context: *context,
+                    stream: *stream,
+                    intervals: shared.intervals,
+                    counters: self.named(&shared.counters),
+                    within: self.named(&shared.within),
                 })
                 .collect(),
             records,

@@ -27,13 +27,27 @@ fn numbers(text: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Error of each process and context's instructions, in parts of the whole, and of its warps.
-fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
+/// How far one stream, or one kernel of it, is off.
+struct Errors {
+    /// Instructions, in parts of those of the whole recording.
+    instructions: f64,
+    /// Warps, in parts of its own.
+    warps: f64,
+    /// Instructions, in parts of what the GPU executed in the intervals that it shared.
+    of_shared: f64,
+}
+
+/// Errors by process, context and stream; with `kernels`, by kernel too.
+fn errors(recording: &str, kernels: bool) -> BTreeMap<String, Errors> {
     let mut attribution = Attribution::new("GPU-1".into(), 5, Some(4));
     let mut got: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut did: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     let mut done = Vec::new();
-    let name = |key: &Key| format!("{} {} {}", key.process, key.context, key.stream);
+    let name = |key: &Key| {
+        let kernel = if kernels { &*key.kernel } else { "" };
+        format!("{} {} {} {kernel}", key.process, key.context, key.stream)
+    };
+    let mut shared: BTreeMap<String, (u64, f64)> = BTreeMap::new();
     let mut whole = 0.0;
     for line in recording.lines() {
         let words: Vec<&str> = line.splitn(7, ' ').collect();
@@ -89,11 +103,18 @@ fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
                         }
                     })
                     .collect();
-                for part in attribution
-                    .samples(&samples, &mut done)
-                    .into_iter()
-                    .flatten()
+                let divided = attribution.samples(&samples, &mut done);
+                let parts = samples.iter().zip(divided);
+                for (sample, part) in parts
+                    .flat_map(|(sample, parts)| parts.into_iter().map(move |one| (sample, one)))
                 {
+                    if part.shared {
+                        let (until, sum) = shared.entry(name(&part.key)).or_default();
+                        // Several kernels of a stream share an interval once.
+                        if std::mem::replace(until, sample.end) != sample.end {
+                            *sum += sample.growth[0].unwrap() as f64;
+                        }
+                    }
                     let sum = got.entry(name(&part.key)).or_default();
                     *sum = (
                         sum.0 + part.growth[0].unwrap() as f64,
@@ -107,8 +128,13 @@ fn errors(recording: &str) -> BTreeMap<String, (f64, f64)> {
     did.into_iter()
         .map(|(name, did)| {
             let got = got.get(&name).copied().unwrap_or_default();
-            let error = ((got.0 - did.0) / whole, got.1 / did.1 - 1.0);
-            (name, error)
+            let shared = shared.get(&name).map_or(0.0, |(_, sum)| *sum);
+            let errors = Errors {
+                instructions: (got.0 - did.0) / whole,
+                warps: got.1 / did.1 - 1.0,
+                of_shared: (got.0 - did.0) / shared.max(1.0),
+            };
+            (name, errors)
         })
         .collect()
 }
@@ -128,7 +154,8 @@ fn what_shared_an_h200_is_told_apart() {
     ];
     for (recording, bytes) in recordings {
         let text = String::from_utf8(zstd::decode_all(bytes).unwrap()).unwrap();
-        for (name, (instructions, warps)) in errors(&text) {
+        for (name, errors) in errors(&text, false) {
+            let (instructions, warps) = (errors.instructions, errors.warps);
             assert!(
                 instructions.abs() < 0.04,
                 "{recording} {name}: {instructions}"
@@ -137,6 +164,8 @@ fn what_shared_an_h200_is_told_apart() {
                 warps.abs() < 0.02,
                 "{recording} {name}: {warps} of its warps"
             );
+            let off = errors.of_shared;
+            assert!(off.abs() < DOUBT, "{recording} {name}: {off}");
         }
     }
 }
@@ -148,20 +177,25 @@ fn what_shared_an_h200_is_told_apart() {
 #[ignore = "a tool: divides the recordings that the environment names"]
 #[allow(clippy::print_stdout, reason = "its output is what it is for")]
 fn recordings_again() {
-    println!("recording,process context stream,error of all instructions,error of its warps");
+    println!(
+        "recording,process context stream kernel,error of all instructions,error of its warps,error of shared instructions"
+    );
     for path in std::env::var("LOCKSTEP_RECORDINGS")
         .unwrap_or_default()
         .split_whitespace()
     {
         let text = std::fs::read_to_string(path).unwrap();
         let file = std::path::Path::new(path).file_name().unwrap();
-        for (name, (instructions, warps)) in errors(&text) {
-            println!(
-                "{},{name},{:+.2} %,{:+.2} %",
-                file.display(),
-                instructions * 100.0,
-                warps * 100.0
-            );
+        for kernels in [false, true] {
+            for (name, errors) in errors(&text, kernels) {
+                println!(
+                    "{},{name},{:+.2} %,{:+.2} %,{:+.2} %",
+                    file.display(),
+                    errors.instructions * 100.0,
+                    errors.warps * 100.0,
+                    errors.of_shared * 100.0
+                );
+            }
         }
     }
 }

@@ -398,6 +398,7 @@ impl Attribution {
             .map(|(kernel, counts)| Part {
                 key: kernels[kernel].clone(),
                 exact,
+                shared: !exact,
                 growth: present(counts),
             })
             .collect();
@@ -407,6 +408,7 @@ impl Attribution {
             parts.push(Part {
                 key: self.other(),
                 exact: false,
+                shared: true,
                 growth: present(counts),
             });
         }
