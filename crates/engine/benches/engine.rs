@@ -160,7 +160,7 @@ fn gate_of_two(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(200u32)).bench_local(|| {
         for _ in 0..200 {
             gate.open(1);
-            gate.meet(&mut patience);
+            gate.meet(&mut patience, || ());
         }
     });
     over.store(true, Ordering::Relaxed);

@@ -30,6 +30,11 @@ pub(crate) const fn is_balanced(step: u64) -> bool {
     step.is_multiple_of(BALANCED_EVERY) || (step < BALANCED_EVERY && step.is_power_of_two())
 }
 
+/// After which steps partitions are put in order anew, the dearest first.
+pub(crate) const fn is_ordered(step: u64) -> bool {
+    step.is_multiple_of(16) || is_balanced(step)
+}
+
 /// Steps for which fewer workers would do before one of them is let go: whenever one comes or goes,
 /// partitions change hands and caches get cold.
 const LOYALTY: u32 = 32;

@@ -13,6 +13,7 @@
 use lockstep_units::Time;
 
 use crate::PartitionId;
+use crate::foresee::foresee_value;
 use crate::inbox::Order;
 use crate::sync::{Padded, UnsafeCell};
 
@@ -134,6 +135,19 @@ impl<M> Side<M> {
         all
     }
 
+    /// Has the processor fetch every message for `receiver`.
+    #[inline]
+    fn foresee(&self, receiver: PartitionId) {
+        if self.mail[receiver.index() / 64] >> (receiver.index() % 64) & 1 == 0 {
+            return;
+        }
+        let mut next = self.chains[receiver.index()].first;
+        while next != NONE {
+            foresee_value(&self.slots[next as usize]);
+            next = self.next[next as usize];
+        }
+    }
+
     /// Takes every message for `receiver`.
     ///
     /// # Safety
@@ -230,6 +244,16 @@ impl<M> Exchange<M> {
     ) {
         // SAFETY: as the caller promises, for both calls.
         unsafe { self.read(step, |side| side.take(receiver, &mut put)) }
+    }
+
+    /// Has the processor fetch every message that was sent to `receiver` in `step`.
+    ///
+    /// # Safety
+    /// No thread writes these sides until the next gate.
+    #[inline]
+    pub(crate) unsafe fn foresee(&self, step: u64, receiver: PartitionId) {
+        // SAFETY: as the caller promises.
+        unsafe { self.read(step, |side| side.foresee(receiver)) }
     }
 }
 

@@ -147,12 +147,22 @@ impl Gate {
         }
     }
 
-    /// Leader: waits until every follower that was let through has arrived.
+    /// Leader: waits until every follower that was let through has arrived. Calls `meanwhile`
+    /// whenever it sees that another of the last quarter has, while others have not.
     #[inline]
-    pub fn meet(&self, patience: &mut Patience) {
+    pub fn meet(&self, patience: &mut Patience, mut meanwhile: impl FnMut()) {
         let all = (self.opened.0.load(Ordering::Relaxed) & MOST_FOLLOWERS as u64) * ONE;
         let arrived = &self.arrived.0;
-        if patience.wait(|| arrived.load(Ordering::Acquire) == all) {
+        let mut seen = all - all / 4 - ONE.min(all / 4);
+        let everybody = || {
+            let now = arrived.load(Ordering::Acquire);
+            if now > seen && now != all {
+                seen = now;
+                meanwhile();
+            }
+            now == all
+        };
+        if patience.wait(everybody) {
             return;
         }
         // The last to arrive changes the word after this, sees the bit and wakes us.

@@ -83,6 +83,7 @@ mod cost;
 mod engine;
 mod error;
 mod exchange;
+mod foresee;
 mod gate;
 mod harness;
 mod inbox;

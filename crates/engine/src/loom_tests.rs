@@ -68,7 +68,7 @@ fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
     for turn in 1..=turns {
         plan.add(1);
         gate.open(followers);
-        gate.meet(&mut patience);
+        gate.meet(&mut patience, || ());
         for report in reports.iter() {
             assert_eq!(report.get(), (1..=turn).sum());
         }
@@ -111,7 +111,7 @@ fn sit_out(patience: Patience) {
     for turn in 1..=TURNS {
         plan.add(1);
         gate.open(usize::from(turn == TURNS));
-        gate.meet(&mut patience.clone());
+        gate.meet(&mut patience.clone(), || ());
     }
     assert_eq!(report.get(), 1);
     follower.join().unwrap();
@@ -176,7 +176,7 @@ fn loom_the_exchange_moves_every_message_once() {
         for turn in 1..=STEPS {
             gate.open(1);
             step(&exchange, 0, turn);
-            gate.meet(&mut HASTY.clone());
+            gate.meet(&mut HASTY.clone(), || ());
         }
         follower.join().unwrap();
     });

@@ -12,6 +12,7 @@ use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
 use crate::cost;
 use crate::exchange::{Exchange, Side};
+use crate::foresee::{foresee_all, foresee_value};
 use crate::gate::Gate;
 use crate::profile::Stopwatch;
 use crate::sync::Padded;
@@ -96,6 +97,16 @@ impl Report {
             self.mail.extend_from_slice(side.mail());
         }
     }
+}
+
+/// Takes the next place of a list that is left.
+#[inline]
+fn take(list: &[PartitionId], taken: &AtomicUsize) -> Option<usize> {
+    // Looking first leaves the line with those who have something to take.
+    if taken.load(Ordering::Relaxed) >= list.len() {
+        return None;
+    }
+    Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < list.len())
 }
 
 pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
@@ -211,26 +222,28 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 unsafe { self.run(plan, id, side, report) };
             };
             match plan.task {
-                Task::Lists => plan.lists[worker].0.iter().for_each(|&id| run(side, id)),
+                Task::Lists => {
+                    let list = &plan.lists[worker].0;
+                    for (index, &id) in list.iter().enumerate() {
+                        self.foresee(plan, list, index + 1);
+                        run(side, id);
+                    }
+                }
                 Task::Steal => {
                     // One's own list first: what one ran before is warm in the caches.
-                    for offset in 0..plan.workers {
-                        let whose = (worker + offset) % plan.workers;
-                        let (list, taken) = (&plan.lists[whose].0, &self.taken[whose].0);
-                        // Looking first leaves the line with those who have something to take.
-                        while let Some(&next) = list.get(taken.load(Ordering::Relaxed)) {
-                            if offset > 0 && self.expected(next) < plan.worth_taking {
-                                break;
-                            }
-                            let Some(&id) = list.get(taken.fetch_add(1, Ordering::Relaxed)) else {
-                                break;
-                            };
-                            if offset > 0 {
-                                self.cells.owners[id.index()]
-                                    .store(worker as u32, Ordering::Relaxed);
-                            }
-                            run(side, id);
-                        }
+                    let (list, taken) = (&plan.lists[worker].0, &self.taken[worker].0);
+                    while let Some(index) = take(list, taken) {
+                        self.foresee(plan, list, index + 1);
+                        run(side, list[index]);
+                    }
+                    while let Some(whose) = self.dearest_left(plan, worker) {
+                        let list = &plan.lists[whose].0;
+                        let Some(index) = take(list, &self.taken[whose].0) else {
+                            continue;
+                        };
+                        let id = list[index];
+                        self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
+                        run(side, id);
                     }
                 }
                 Task::Queue | Task::Commit | Task::Exit => {
@@ -241,6 +254,37 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         };
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
         unsafe { self.exchange.write(worker, plan.step, work) };
+    }
+
+    /// Has the processor fetch the messages of a partition that is run soon: they lie in the caches of
+    /// those who sent them.
+    #[inline]
+    fn foresee(&self, plan: &Plan, list: &[PartitionId], index: usize) {
+        let has_mail = |id: PartitionId| plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
+        if let Some(&id) = list.get(index)
+            && has_mail(id)
+        {
+            // SAFETY: the sides of the last step are not written in this one.
+            unsafe { self.exchange.foresee(plan.step - 1, id) };
+        }
+    }
+
+    /// Has the processor fetch what the leader reads when it plans, from the caches of the workers.
+    pub(crate) fn foresee_planning(&self, workers: usize) {
+        foresee_all(&self.cells.wakes);
+        foresee_all(&self.cells.owners);
+        self.reports[..workers].iter().for_each(foresee_value);
+    }
+
+    /// Another worker that has a partition left which is worth taking over, the dearest of all.
+    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<usize> {
+        let others = (worker + 1..plan.workers).chain(0..worker);
+        let left = others.filter_map(|whose| {
+            let taken = self.taken[whose].0.load(Ordering::Relaxed);
+            let cost = self.expected(*plan.lists[whose].0.get(taken)?);
+            (cost >= plan.worth_taking).then_some((cost, whose))
+        });
+        left.max_by_key(|(cost, _)| *cost).map(|(_, whose)| whose)
     }
 
     /// Nanoseconds that a partition is expected to take.

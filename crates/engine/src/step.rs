@@ -15,9 +15,9 @@ use crate::profile::Stopwatch;
 use crate::shared::Task;
 use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
-/// Nanoseconds that a partition must be expected to take for another worker to take it over: fetching
-/// what belongs to it from another processor's caches takes as long.
-const WORTH_TAKING: u64 = 4_000;
+/// Nanoseconds that a partition must be expected to take for another worker to take it over: with
+/// less, finding it takes as long.
+const WORTH_TAKING: u64 = 300;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.
@@ -59,7 +59,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
         if threads > 1 && schedule != Schedule::Static && cost::is_balanced(self.step) {
-            balance(cells, &mut self.dearest_first, threads);
+            balance(cells, threads);
+        }
+        if threads > 1 && cost::is_ordered(self.step) {
+            let dearest = |id: &PartitionId| cost::expected(&cells.costs[id.index()]);
+            self.dearest_first
+                .sort_by_cached_key(|id| (Reverse(dearest(id)), *id));
         }
         let mut length = 0;
         for &id in &self.dearest_first {
@@ -67,6 +72,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
             if !jumping || mail || wake < window.end.0 {
                 put(&mut plan.queue, &mut length, id);
+                // Whoever runs it clears its log first.
+                self.uncleared[id.index() / 64] &= !(1 << (id.index() % 64));
             }
         }
         cut(&mut plan.queue, length);
@@ -147,7 +154,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         shared.gate.open(workers - 1);
         // SAFETY: the plan is written, and every worker does its share once.
         unsafe { shared.share_caught(0) };
-        shared.gate.meet(&mut pool.patience);
+        shared
+            .gate
+            .meet(&mut pool.patience, || shared.foresee_planning(workers));
         let wall = watch.read();
         // SAFETY: the workers wait.
         let busy = shared.reports[..workers]
@@ -261,7 +270,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 }
 
 /// Shares partitions out anew by what each cost since the last time.
-fn balance<P: Partition>(cells: &Cells<P>, dearest_first: &mut [PartitionId], workers: usize) {
+fn balance<P: Partition>(cells: &Cells<P>, workers: usize) {
     let mut loads = vec![0; cells.len()];
     for (index, load) in loads.iter_mut().enumerate() {
         // SAFETY: the workers wait, and this is the only reference to the cell.
@@ -272,7 +281,6 @@ fn balance<P: Partition>(cells: &Cells<P>, dearest_first: &mut [PartitionId], wo
             .saturating_mul(runs.into());
     }
     cost::balance(&loads, &cells.owners, workers);
-    dearest_first.sort_by_key(|id| (Reverse(loads[id.index()]), *id));
 }
 
 /// Makes `id` the element at `length` of a list and counts it, without writing if it is there

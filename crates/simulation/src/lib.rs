@@ -10,6 +10,7 @@ mod arguments;
 mod assemble;
 mod description;
 mod disassemble;
+mod freed;
 mod guardian;
 mod host_writes;
 mod images;

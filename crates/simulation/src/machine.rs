@@ -3,10 +3,11 @@
 
 use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
+use crate::freed;
 use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
-use lockstep_gpu::memory::{PAGE, reads_zero};
+use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
     Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId,
     Options, Perturbation, Recorder, Topic, WatchError,
@@ -15,7 +16,7 @@ use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, layout, window};
 use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResult, Part};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
-use lockstep_stats::{Digest, DigestTree, Hasher, Table};
+use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::{
     FaultRow, HostWork, ManagedTrace, MigrationRow, STALL_COLUMNS, StatisticRow,
 };
@@ -385,7 +386,7 @@ impl Machine {
     /// Notes what a range holds, then makes it read zero again.
     fn forget(&mut self, address: u64, bytes: u64) {
         let end = address + bytes;
-        let mut page = vec![0; PAGE as usize];
+        let mut parts = Vec::new();
         let mut at = address;
         while let Some(data) = self.next_data(at, end) {
             // Asked once for all pages in a row, not for each.
@@ -393,18 +394,22 @@ impl Machine {
             at = (data - data % PAGE).max(address);
             while at < until {
                 let to = (at - at % PAGE + PAGE).min(end);
-                let part = &mut page[..(to - at) as usize];
-                self.gpu.contents().read(at, part);
-                if !reads_zero(part) {
-                    self.freed.number(at);
-                    // A page by itself: hosts hash its parts side by side.
-                    self.freed.digest(Digest::of_page(part));
-                    if to - at < PAGE {
-                        part.fill(0);
-                        self.gpu.contents().write(at, part);
-                    }
-                }
+                parts.push(at..to);
                 at = to;
+            }
+        }
+        let threads = self.options.engine.threads;
+        let found = freed::digests(self.gpu.contents(), &parts, threads);
+        for (part, digest) in parts.into_iter().zip(found) {
+            let Some(digest) = digest else {
+                continue;
+            };
+            self.freed.number(part.start);
+            self.freed.digest(digest);
+            let bytes = part.end - part.start;
+            if bytes < PAGE {
+                let zeros = vec![0; bytes as usize];
+                self.gpu.contents().write(part.start, &zeros);
             }
         }
         self.clear(address, bytes);

@@ -17,10 +17,9 @@
 mod dram;
 mod dram_timing;
 mod merge;
+mod replies;
 mod share;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use lockstep_engine::{
@@ -29,10 +28,10 @@ use lockstep_engine::{
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
-use serde::{Deserialize, Serialize};
 
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
 use dram::{Dram, place};
+use replies::{Replies, Reply};
 
 use crate::cache::{Evicted, SectorCache, mix};
 use crate::interconnect::Egress;
@@ -102,28 +101,6 @@ pub struct SliceParameters {
     pub dram: DramParameters,
 }
 
-/// An answer that waits for its time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Reply {
-    at: Time,
-    sequence: u64,
-    to: PartitionId,
-    payload: u32,
-    message: Message,
-}
-
-impl Ord for Reply {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
-
-impl PartialOrd for Reply {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// One L2 slice.
 #[derive(Debug)]
 pub struct L2Slice {
@@ -144,7 +121,7 @@ pub struct L2Slice {
     /// Whose atomic is next.
     atomics: share::Share,
     recent: merge::Recent,
-    replies: BinaryHeap<Reverse<Reply>>,
+    replies: Replies,
     sequence: u64,
     stats: SliceStats,
     /// Somebody who watches.
@@ -181,7 +158,7 @@ impl L2Slice {
             written: Time::ZERO,
             atomics: share::Share::default(),
             recent: merge::Recent::default(),
-            replies: BinaryHeap::new(),
+            replies: Replies::default(),
             sequence: 0,
             stats: SliceStats::default(),
             probe,
@@ -282,11 +259,10 @@ impl L2Slice {
                 other => panic!("a slice was sent {other:?}"),
             }
         }
-        while let Some(Reverse(first)) = self.replies.peek()
-            && first.at < window.end
-        {
-            let Some(Reverse(reply)) = self.replies.pop() else {
-                break;
+        let due = self.replies.due(window.end);
+        for key in &due {
+            let Some(reply) = self.replies.take(*key) else {
+                continue;
             };
             let size = Bytes(self.parameters.header + u64::from(reply.payload));
             let at = reply.at.max(window.start);
@@ -297,8 +273,9 @@ impl L2Slice {
             let (port, probe) = (self.parameters.reply, self.probe.as_deref());
             port.send(reply.to, at, size, reply.message, outbox, probe);
         }
-        match self.replies.peek() {
-            Some(Reverse(first)) => Wake::At(first.at),
+        self.replies.put_back(due);
+        match self.replies.first() {
+            Some(first) => Wake::At(first),
             None => Wake::OnMessage,
         }
     }
@@ -369,13 +346,13 @@ impl L2Slice {
             probe.note(Topic::Slice, at, || format!("answers {}", message.words()));
         }
         self.sequence += 1;
-        self.replies.push(Reverse(Reply {
+        self.replies.push(Reply {
             at,
             sequence: self.sequence,
             to,
             payload,
             message,
-        }));
+        });
     }
 
     /// Reads sectors; says when they can leave.
@@ -671,9 +648,7 @@ impl L2Slice {
         writer.write(&self.recent);
         writer.write(&self.stats);
         self.save_cache(writer);
-        let mut replies: Vec<&Reply> = self.replies.iter().map(|reply| &reply.0).collect();
-        replies.sort_unstable();
-        writer.write(&replies);
+        writer.write(&self.replies.sorted());
     }
 
     /// Writes what the cache and the channel behind it hold.
@@ -693,7 +668,7 @@ impl L2Slice {
         self.stats = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;
-        self.replies = replies.into_iter().map(Reverse).collect();
+        self.replies = replies.into_iter().collect();
         self.log.clear();
         Ok(())
     }

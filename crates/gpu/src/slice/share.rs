@@ -61,12 +61,14 @@ impl Share {
     /// times such pairs in its own.
     fn turns(&self, pair: usize, groups: usize, now: Time) -> u64 {
         let own = pair % groups;
+        // Pairs are dealt to groups in turn: a row of the list has one of each.
         let (mut waiting, mut beside) = (1u64 << (own % 64), 1);
-        for (other, end) in self.pairs.iter().enumerate() {
-            if *end > now && other != pair {
-                waiting |= 1 << (other % groups % 64);
-                beside += u64::from(other % groups == own);
+        for (row, ends) in self.pairs.chunks(groups).enumerate() {
+            for (group, end) in ends.iter().enumerate() {
+                waiting |= u64::from(*end > now) << (group % 64);
             }
+            let is_waiting = ends.get(own).is_some_and(|end| *end > now);
+            beside += u64::from(is_waiting && row * groups + own != pair);
         }
         u64::from(waiting.count_ones()) * beside
     }
