@@ -453,6 +453,9 @@ pub struct DramConfig {
     pub refresh: Duration,
     /// Between the beginnings of two of them; 0 for none.
     pub refresh_interval: Duration,
+    /// Parts of a channel that are refreshed apart. With two, the halves of a line lie in
+    /// different ones, and the bus serves one part while the other is refreshed.
+    pub pseudo_channels: u32,
     /// Between two rows that are opened behind a slice, whatever their banks.
     pub row_interval: Duration,
     /// Banks of the part of memory that is behind a slice.
@@ -500,6 +503,8 @@ pub struct LaunchConfig {
     pub finish_sm: Duration,
     /// Sectors of L2 that launching a kernel itself looks up.
     pub l2_sectors: u32,
+    /// Sectors of L2 that the end of a launch looks up for every SM and slice that it used.
+    pub contact_sectors: u32,
     /// Bytes that a launch reads from DRAM if it finds caches empty, besides its code.
     pub dram_bytes: Bytes,
     /// Most bytes of parameters.

@@ -47,6 +47,10 @@ statistics! {
         written_sectors: Counter [sectors],
         /// Sectors that the other half of the cache had to ask for.
         fabric_sectors: Counter [sectors],
+        /// Those that were where it asked.
+        fabric_hits: Counter [sectors],
+        /// SMs that asked it for something in a launch, summed over launches.
+        contacts: Counter [pairs],
         /// Sectors looked up for atomics and strong accesses.
         strong_sectors: Counter [sectors],
         /// Those that were here.

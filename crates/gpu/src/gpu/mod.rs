@@ -109,6 +109,7 @@ pub struct Gpu {
 pub(super) struct SliceCounts {
     of_sms: u64,
     fabric: u64,
+    contacts: u64,
     hits: u64,
     read: u64,
     written: u64,
@@ -264,8 +265,11 @@ impl Gpu {
                     + stats.written_sectors.get()
                     + stats.strong_sectors.get();
                 sum.fabric += stats.fabric_sectors.get();
-                sum.hits +=
-                    stats.read_hits.get() + stats.written_sectors.get() + stats.strong_hits.get();
+                sum.contacts += stats.contacts.get();
+                sum.hits += stats.read_hits.get()
+                    + stats.written_sectors.get()
+                    + stats.strong_hits.get()
+                    + stats.fabric_hits.get();
                 sum.read += stats.dram_read.get();
                 sum.written += stats.dram_written.get();
             }
@@ -282,6 +286,7 @@ impl Gpu {
         let all = self.slice_counts();
         let before = std::mem::replace(&mut self.counted, all);
         let mut sectors = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
+        sectors += u64::from(self.config.launch.contact_sectors) * (all.contacts - before.contacts);
         let mut read = 0;
         let cold = self.options.cold_caches;
         for record in records.iter() {
@@ -297,7 +302,8 @@ impl Gpu {
         counters.l2_sectors_of_sms = all.of_sms - before.of_sms;
         let fabric = all.fabric - before.fabric;
         counters.l2_sectors = counters.l2_sectors_of_sms + fabric + sectors;
-        counters.l2_sector_hits = all.hits - before.hits;
+        // Whatever surrounds a launch is found in L2 as good as always.
+        counters.l2_sector_hits = all.hits - before.hits + sectors;
         counters.dram_bytes_read = all.read - before.read + read;
         counters.dram_bytes_written = all.written - before.written;
     }

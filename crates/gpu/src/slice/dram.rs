@@ -73,6 +73,8 @@ pub struct DramParameters {
     row_interval: Duration,
     refresh: Duration,
     refresh_interval: Duration,
+    /// Parts that are refreshed apart.
+    pseudo_channels: u32,
     turnaround: Duration,
     /// How long a sector takes on the bus.
     sector: Duration,
@@ -118,6 +120,7 @@ impl DramParameters {
             row_interval: dram.row_interval,
             refresh: dram.refresh,
             refresh_interval: dram.refresh_interval,
+            pseudo_channels: dram.pseudo_channels.max(1),
             turnaround: dram.turnaround,
             sector: match back_end {
                 BackEnd::Simple => Duration(share.0 * 100 / u64::from(dram.efficiency.max(1))),
@@ -142,6 +145,25 @@ impl DramParameters {
         } else {
             at
         }
+    }
+
+    /// When the bursts that hold some sectors of a line can begin, all of them. Which half of a
+    /// line is in which pseudo-channel is hashed: a stride that takes one half only is served by
+    /// both (`dram_strided_sectors`, 128 B apart).
+    fn after_refreshes(&self, at: Time, phase: Duration, line: u64, sectors: u8) -> Time {
+        if self.pseudo_channels < 2 || self.refresh_interval == Duration::ZERO {
+            return self.after_refresh(at, phase);
+        }
+        let odd = (mix(line) & 1) as u8;
+        let half_turn = Duration(self.refresh_interval.0 / 2);
+        let mut begin = at;
+        for half in 0..2 {
+            if sectors >> (2 * half) & 0b11 != 0 {
+                let own = phase + half_turn * u64::from(half ^ odd);
+                begin = begin.max(self.after_refresh(at, own));
+            }
+        }
+        begin
     }
 }
 
@@ -198,13 +220,13 @@ impl Dram {
         self.banks.len() == parameters.banks as usize
     }
 
-    /// Reads or writes sectors of a line; says when their data are there.
+    /// Reads or writes sectors of a line, given as a mask; says when their data are there.
     pub fn access(
         &mut self,
         parameters: &DramParameters,
         at: Time,
         line: u64,
-        sectors: u32,
+        sectors: u8,
         write: bool,
     ) -> Time {
         if parameters.back_end == BackEnd::Fixed {
@@ -217,12 +239,13 @@ impl Dram {
         } else {
             self.row_misses += 1;
         }
-        let transfer = parameters.sector * u64::from(sectors);
+        let transfer = parameters.sector * u64::from(sectors.count_ones());
         let turn = self.writing != write;
         self.writing = write;
         match parameters.back_end {
             BackEnd::Simple | BackEnd::Fixed => {
-                self.simple(parameters, at, bank, row, hit, transfer, turn)
+                let begin = parameters.after_refreshes(at, self.phase, line, sectors);
+                self.simple(parameters, at, begin, bank, row, hit, transfer, turn)
             }
             BackEnd::Timing | BackEnd::InOrder => {
                 self.timing(parameters, at, bank, row, hit, transfer, turn, write)
@@ -233,6 +256,7 @@ impl Dram {
     fn simple(
         &mut self,
         parameters: &DramParameters,
+        arrived: Time,
         at: Time,
         bank: usize,
         row: u64,
@@ -240,7 +264,6 @@ impl Dram {
         transfer: Duration,
         turn: bool,
     ) -> Time {
-        let at = parameters.after_refresh(at, self.phase);
         let bank = &mut self.banks[bank];
         let mut begin = at;
         let mut latency = parameters.latency;
@@ -255,7 +278,11 @@ impl Dram {
             bank.row = row;
         }
         // Waiting for a bank leaves the bus to others: the bus counts work, not gaps.
-        let slot = parameters.after_refresh(self.bus.max(at), self.phase);
+        let slot = if parameters.pseudo_channels < 2 {
+            parameters.after_refresh(self.bus.max(at), self.phase)
+        } else {
+            self.bus.max(arrived)
+        };
         self.bus = slot + transfer;
         if turn {
             self.bus += parameters.turnaround;
@@ -337,7 +364,7 @@ mod tests {
         let mut dram = Dram::new(&parameters, 3, 96);
         let mut last = Time::ZERO;
         for access in 0..2000 {
-            last = last.max(dram.access(&parameters, Time::ZERO, access * stride, 2, false));
+            last = last.max(dram.access(&parameters, Time::ZERO, access * stride, 0b11, false));
         }
         (last.nanoseconds(), dram.row_hits / 20)
     }

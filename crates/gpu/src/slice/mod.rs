@@ -14,6 +14,7 @@
 //!
 //! Start reading at [`L2Slice::run`], then [`L2Slice::read`].
 
+mod contacts;
 mod dram;
 mod dram_timing;
 mod merge;
@@ -121,6 +122,7 @@ pub struct L2Slice {
     /// Whose atomic is next.
     atomics: share::Share,
     recent: merge::Recent,
+    contacts: contacts::Contacts,
     replies: Replies,
     sequence: u64,
     stats: SliceStats,
@@ -158,6 +160,7 @@ impl L2Slice {
             written: Time::ZERO,
             atomics: share::Share::default(),
             recent: merge::Recent::default(),
+            contacts: contacts::Contacts::default(),
             replies: Replies::default(),
             sequence: 0,
             stats: SliceStats::default(),
@@ -216,6 +219,9 @@ impl L2Slice {
                     sectors,
                     miss,
                 } => {
+                    if line < CODE_LINES {
+                        self.note(sender);
+                    }
                     let group = self.group(sender);
                     let done = Message::ReadDone { miss };
                     let way = self.distances[group as usize];
@@ -240,9 +246,11 @@ impl L2Slice {
                     sectors,
                     partial,
                 } => {
+                    self.note(sender);
                     if self.is_far(sender) {
                         let count = u64::from(sectors.count_ones());
                         self.stats.fabric_sectors.add(count);
+                        self.stats.fabric_hits.add(count);
                     }
                     self.write(line, sectors, partial, due);
                 }
@@ -250,6 +258,7 @@ impl L2Slice {
                 Message::Carried(carried) => self.carry(&carried, due),
                 Message::Drain { launch } => {
                     let at = due.max(self.written);
+                    self.stats.contacts.add(u64::from(self.contacts.take()));
                     self.reply(sender, at, 0, Message::Drained { launch });
                 }
                 Message::Empty => {
@@ -296,10 +305,10 @@ impl L2Slice {
                 let begin = self.occupy(due, ALL.count_ones());
                 let known = self.tags.find(line).map(|place| *self.tags.line(place));
                 let here = known.map_or(0, |line| line.present & !line.partial);
-                let missing = (ALL & !here).count_ones();
+                let missing = ALL & !here;
                 self.stats.read_sectors.add(u64::from(ALL.count_ones()));
                 self.stats.read_hits.add(u64::from(here.count_ones()));
-                if missing > 0 {
+                if missing != 0 {
                     self.dram(begin, line, missing, false);
                 }
                 self.tags.remove(line);
@@ -331,6 +340,13 @@ impl L2Slice {
         // SMs are dealt to groups in pairs.
         let p = &self.parameters;
         sender.0.wrapping_sub(p.first_sm) / 2 % p.groups.max(1)
+    }
+
+    /// Remembers that an SM has asked, until its launch ends.
+    #[inline]
+    fn note(&mut self, sender: PartitionId) {
+        let sm = sender.0.wrapping_sub(self.parameters.first_sm);
+        self.contacts.note(sm);
     }
 
     /// Keeps the slice busy for some sectors, and says when it begins with them.
@@ -386,11 +402,13 @@ impl L2Slice {
         }
         let hits = (sectors & !missing).count_ones();
         if missing != 0 {
-            self.stats
-                .fabric_sectors
-                .add(u64::from(missing.count_ones()));
+            // Whole bursts cross to the other half, as they come from DRAM.
+            let present = place.map_or(0, |place| self.tags.line(place).present);
+            missing = self.whole_bursts(missing) & !present;
+            let crossing = u64::from(missing.count_ones());
+            self.stats.fabric_sectors.add(crossing);
             let (home, found) = self.look_up_home(line, missing, begin);
-            self.stats.read_hits.add(u64::from(found));
+            self.stats.fabric_hits.add(u64::from(found));
             at = at.max(home + self.parameters.far);
             // Looking up the home may have moved lines.
             place = self.tags.find(line | COPY);
@@ -430,7 +448,7 @@ impl L2Slice {
         if missing != 0 {
             let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
             let count = fetched.count_ones();
-            let filled = self.dram(hit, line, count, false);
+            let filled = self.dram(hit, line, fetched, false);
             let p = &self.parameters;
             self.written = hit.max(self.written) + p.write_sector * u64::from(count);
             at = at.max(filled).max(self.written);
@@ -493,12 +511,12 @@ impl L2Slice {
         if let Some(old) = old
             && old.line.dirty != 0
         {
-            self.dram(at, old.key, old.line.dirty.count_ones(), true);
+            self.dram(at, old.key, old.line.dirty, true);
         }
     }
 
-    fn dram(&mut self, at: Time, line: u64, sectors: u32, write: bool) -> Time {
-        let bytes = u64::from(sectors) * SECTOR;
+    fn dram(&mut self, at: Time, line: u64, sectors: u8, write: bool) -> Time {
+        let bytes = u64::from(sectors.count_ones()) * SECTOR;
         if write {
             self.stats.dram_written.add(bytes);
         } else {
@@ -514,6 +532,7 @@ impl L2Slice {
                 let (bank, row) = place(dram, line);
                 let row_is = if open { "open" } else { "opened" };
                 let done = probe.cycle(done);
+                let sectors = sectors.count_ones();
                 format!("{what} {sectors} sectors, bank {bank}, row {row} {row_is}, data at {done}")
             });
         }
@@ -548,9 +567,11 @@ impl L2Slice {
 
     fn strong_time(&mut self, request: &StrongRequest, sender: PartitionId, due: Time) -> Time {
         let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
+        self.note(sender);
         self.stats.strong_sectors.increment();
         if request.action != StrongAction::Load && self.is_far(sender) {
             self.stats.fabric_sectors.increment();
+            self.stats.fabric_hits.increment();
         }
         match request.action {
             StrongAction::Load => {
@@ -570,8 +591,9 @@ impl L2Slice {
                 // Lanes that want the same word come one after the other, each as a sector of its
                 // own.
                 let rounds = u64::from(most_alike(&request.lanes));
-                let pair = sender.0.wrapping_sub(self.parameters.first_sm) / share::PAIR;
-                let mut busy = if self.atomics.follows(pair, request.sector, due) {
+                let sm = sender.0.wrapping_sub(self.parameters.first_sm);
+                let pair = sm / share::PAIR;
+                let mut busy = if self.atomics.follows(sm, request.sector, due) {
                     self.parameters.atomic_neighbour * rounds
                 } else {
                     self.parameters.atomic_sector * rounds
@@ -645,7 +667,7 @@ impl L2Slice {
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&(self.free, self.written, self.sequence));
         writer.write(&self.atomics);
-        writer.write(&self.recent);
+        writer.write(&(&self.recent, &self.contacts));
         writer.write(&self.stats);
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
@@ -664,7 +686,7 @@ impl L2Slice {
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
         (self.free, self.written, self.sequence) = reader.read()?;
         self.atomics = reader.read()?;
-        self.recent = reader.read()?;
+        (self.recent, self.contacts) = reader.read()?;
         self.stats = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;

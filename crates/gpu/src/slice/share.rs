@@ -23,7 +23,7 @@ pub(super) struct Share {
     work: Time,
     /// When the last atomic of each pair of SMs is done; as many as have ever asked.
     pairs: Vec<Time>,
-    /// The last sector of each, and when it arrived.
+    /// The last sector of each SM, and when it arrived.
     sectors: Vec<(u64, Time)>,
 }
 
@@ -46,14 +46,14 @@ impl Share {
         Time(end.0 - busy.0)
     }
 
-    /// Whether an atomic comes right behind one of the same SMs on the sector beside its own; both
+    /// Whether an atomic comes right behind one of the same SM on the sector beside its own; both
     /// are then looked up together.
-    pub fn follows(&mut self, pair: u32, sector: u64, due: Time) -> bool {
-        let pair = pair as usize;
-        if self.sectors.len() <= pair {
-            self.sectors.resize(pair + 1, (u64::MAX, Time::ZERO));
+    pub fn follows(&mut self, sm: u32, sector: u64, due: Time) -> bool {
+        let sm = sm as usize;
+        if self.sectors.len() <= sm {
+            self.sectors.resize(sm + 1, (u64::MAX, Time::ZERO));
         }
-        let (last, arrived) = std::mem::replace(&mut self.sectors[pair], (sector, due));
+        let (last, arrived) = std::mem::replace(&mut self.sectors[sm], (sector, due));
         last == sector ^ 1 && due < arrived + TOGETHER
     }
 
@@ -94,7 +94,7 @@ mod tests {
         assert!(!share.follows(0, 6, Time(100)));
         assert!(share.follows(0, 7, Time(200)));
         assert!(!share.follows(0, 8, Time(300)), "of another pair");
-        assert!(!share.follows(1, 9, Time(300)), "from other SMs");
+        assert!(!share.follows(1, 9, Time(300)), "from another SM");
         assert!(!share.follows(0, 9, Time(300) + TOGETHER), "too late");
     }
 

@@ -1,0 +1,52 @@
+//! Which SMs have asked a slice for something since the last launch ended.
+//!
+//! When a launch ends, every SM makes sure that the slices it has used are done with what it sent.
+//! That is a lookup in L2 for each pair of an SM and a slice, and another one across the fabric
+//! between the halves: `around.cu` counts 2 x 85 an SM once it has touched a few hundred KiB, and
+//! fewer the less it touches.
+
+use serde::{Deserialize, Serialize};
+
+/// SMs that have asked, a bit each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Contacts {
+    seen: Vec<u64>,
+}
+
+impl Contacts {
+    /// An SM asks.
+    #[inline]
+    pub fn note(&mut self, sm: u32) {
+        let (word, bit) = (sm as usize / 64, sm % 64);
+        if word >= self.seen.len() {
+            // Whoever is no SM has a number beyond all of them.
+            if word > 1 << 10 {
+                return;
+            }
+            self.seen.resize(word + 1, 0);
+        }
+        self.seen[word] |= 1 << bit;
+    }
+
+    /// How many have asked; forgets them.
+    pub fn take(&mut self) -> u32 {
+        let count = self.seen.iter().map(|word| word.count_ones()).sum();
+        self.seen.fill(0);
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Contacts;
+
+    #[test]
+    fn an_sm_counts_once_until_the_launch_ends() {
+        let mut contacts = Contacts::default();
+        for sm in [0, 131, 64, 131, u32::MAX] {
+            contacts.note(sm);
+        }
+        assert_eq!(contacts.take(), 3);
+        assert_eq!(contacts.take(), 0);
+    }
+}
