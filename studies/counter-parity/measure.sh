@@ -1,7 +1,7 @@
 #!/bin/bash
 # Measures counters of a real GPU: our exact counts and series beside ncu's, attribution, and cost.
 #
-#   measure.sh OUT LOCKSTEP [PART...]      parts: parity series attribution graphs processes robustness overhead
+#   measure.sh OUT LOCKSTEP [PART...]      parts: parity series attribution graphs processes rates robustness overhead
 #
 # Needs nvcc, ncu and a GPU whose counters this user may read. LOCKSTEP is the `lockstep` command
 # (LOCKSTEP_INJECTOR names the injector if it is not beside it). Every step has a time limit; what
@@ -10,7 +10,7 @@ set -u
 out=$(realpath -m "$1")
 lockstep=$(realpath "$2")
 shift 2
-parts=${*:-parity series attribution graphs processes robustness overhead}
+parts=${*:-parity series attribution graphs processes rates robustness overhead}
 export LOCKSTEP_INJECTOR=${LOCKSTEP_INJECTOR:-$(dirname "$lockstep")/liblockstep_injector.so}
 here=$(dirname "$(realpath "$0")")
 counters=$here/../../configs/counters
@@ -113,6 +113,17 @@ for part in $parts; do
         together="$bin/vector_add 200000000 20000000 2 & $bin/bfs 1000000 8 2 & $bin/steady 20000 20 0 & wait"
         for run in $(seq "${RUNS:-3}"); do
             limit=60 sample processes-exact-$run --exact -- bash -c "$together"
+        done
+        ;;
+    rates)
+        # Sampled, with what an exact run has told of the kernels.
+        together="$bin/vector_add 200000000 20000000 2 & $bin/bfs 1000000 8 2 & $bin/steady 20000 20 0 & wait"
+        [ -e "$out/processes-exact-1" ] || limit=60 sample processes-exact-1 --exact -- bash -c "$together"
+        [ -e "$out/contexts-exact" ] || limit=40 sample contexts-exact --exact -- "$bin/contexts" 4 40
+        together="$bin/vector_add 200000000 20000000 40 & $bin/bfs 1000000 8 20 & $bin/steady 20000 12000 0.1 & wait"
+        for run in $(seq "$runs"); do
+            recorded contexts-rates-$run --interval "1 ms" --rates "$out/contexts-exact" -- "$bin/contexts" 4 2000
+            recorded processes-rates-$run --interval "1 ms" --rates "$out/processes-exact-1" -- bash -c "$together"
         done
         ;;
     robustness)

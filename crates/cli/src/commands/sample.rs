@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use lockstep_telemetry::sampling::{
-    Collector, Launcher, Outcome, Session, find_injector, live_view,
+    Collector, Launcher, Outcome, Rates, Session, find_injector, live_view,
 };
 use lockstep_telemetry::schema::{Metadata, Mode};
 use lockstep_telemetry::segment::SegmentDirectory;
@@ -35,6 +35,9 @@ pub struct SampleArguments {
     /// Write what was learned (launches, marks, samples), to divide it again without a GPU
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
+    /// Run folder of an exact run of the same kernels: what they do is known, and need not be learned
+    #[arg(long, value_name = "DIR", conflicts_with = "exact")]
+    rates: Option<PathBuf>,
     /// Show no live view
     #[arg(long)]
     quiet: bool,
@@ -70,6 +73,14 @@ impl SampleArguments {
             }
             return Ok(0);
         }
+        // Before the program starts, so that a wrong folder costs nothing.
+        let counters: Vec<&'static str> = metadata
+            .resolved_counters()
+            .iter()
+            .map(|counter| counter.name)
+            .collect();
+        let rates = self.rates.as_deref();
+        let rates = rates.map(|run| Rates::read(run, &counters)).transpose()?;
         let base = SegmentDirectory::of_user();
         let mut session = if self.all {
             let segments = base.join("programs");
@@ -95,6 +106,9 @@ impl SampleArguments {
         } else {
             bail!("nothing to sample: give a program after --, or --all, or --attach DIR");
         };
+        if let Some(rates) = rates {
+            session.know(rates);
+        }
         if let Some(path) = &self.recording {
             session.record(path)?;
         }

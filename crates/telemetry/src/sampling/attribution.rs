@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::habits::Habits;
+use super::rates::Rates;
 use super::rows::{Key, LaunchRow};
 
 /// One interval of a whole GPU.
@@ -112,6 +113,8 @@ pub struct Attribution {
     /// The launch that started warps last, and may still run.
     running: Option<(Place, Queued)>,
     habits: Habits,
+    /// What kernels were counted to do before.
+    rates: Rates,
     episode: Option<Episode>,
     /// Samples since the device last did anything.
     idle: u32,
@@ -139,12 +142,18 @@ impl Attribution {
             arrivals: 0,
             running: None,
             habits: Habits::new(counters),
+            rates: Rates::default(),
             episode: None,
             idle: 0,
             lanes: BTreeMap::new(),
             marks: BTreeMap::new(),
             learned: shared::Learned::default(),
         }
+    }
+
+    /// What kernels do was counted before.
+    pub fn know(&mut self, rates: Rates) {
+        self.rates = rates;
     }
 
     fn enqueue(&mut self, place: Place, one: Queued) {
@@ -312,13 +321,16 @@ impl Attribution {
 
     /// What is known of a kernel; of one seen just now, what its first episode shows so far.
     fn rate(&self, key: &Key, counter: usize) -> Option<f64> {
-        self.habits.rate(key, counter).or_else(|| {
-            let episode = self.episode.as_ref()?;
-            let [(only, base)] = episode.bases.as_slice() else {
-                return None;
-            };
-            (only == key && *base > 0.0).then_some(episode.growth[counter]? as f64 / base)
-        })
+        let known = self.rates.of(&key.kernel, counter);
+        known
+            .or_else(|| self.habits.rate(key, counter))
+            .or_else(|| {
+                let episode = self.episode.as_ref()?;
+                let [(only, base)] = episode.bases.as_slice() else {
+                    return None;
+                };
+                (only == key && *base > 0.0).then_some(episode.growth[counter]? as f64 / base)
+            })
     }
 
     /// Gives every share its part of every counter.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::attribution::{Attribution, DeviceSample, Mark};
 use super::doubt::Doubts;
+use super::rates::Rates;
 use super::recording::Recording;
 use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
 use crate::schema::counters::HOST_GAUGES;
@@ -57,6 +58,7 @@ pub struct Collector {
     settle: u64,
     gaps: BTreeMap<Arc<str>, Gaps>,
     doubts: Doubts,
+    rates: Rates,
     recording: Option<Recording>,
 }
 
@@ -101,6 +103,7 @@ impl Collector {
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
             doubts: Doubts::default(),
+            rates: Rates::default(),
             recording: None,
         }
     }
@@ -108,6 +111,11 @@ impl Collector {
     /// Writes down everything that is learned, from now on.
     pub fn record(&mut self, recording: Recording) {
         self.recording = Some(recording);
+    }
+
+    /// What kernels do was counted before. To be told before anything is read.
+    pub fn know(&mut self, rates: Rates) {
+        self.rates = rates;
     }
 
     /// Counter names, in the order of every row.
@@ -438,9 +446,11 @@ impl Collector {
             .iter()
             .position(|name| *name == "warps_launched");
         let count = self.counters.len();
-        self.devices
-            .entry(Arc::clone(gpu))
-            .or_insert_with(|| Attribution::new(Arc::clone(gpu), count, warps))
+        self.devices.entry(Arc::clone(gpu)).or_insert_with(|| {
+            let mut attribution = Attribution::new(Arc::clone(gpu), count, warps);
+            attribution.know(self.rates.clone());
+            attribution
+        })
     }
 
     fn total(&mut self, key: &Key) -> &mut Totals {

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::collector::Collector;
 use super::folder::{FolderError, SampleFolder, Summary};
 use super::launcher::{LaunchError, Launcher, SamplerProcess};
+use super::rates::Rates;
 use super::recording::Recording;
 use crate::schema::Metadata;
 use crate::segment::SegmentDirectory;
@@ -140,6 +141,11 @@ impl Session {
         })?;
         self.collector.record(recording);
         Ok(())
+    }
+
+    /// What kernels do was counted before.
+    pub fn know(&mut self, rates: Rates) {
+        self.collector.know(rates);
     }
 
     /// Reads until the end. `show` is called after every poll with the seconds so far, and says

@@ -62,6 +62,8 @@ pub(super) struct Problem<'a> {
     pub groups: Vec<Group>,
     /// By kernel, then by counter: what is known of a warp from before.
     pub rates: Vec<Vec<Option<f64>>>,
+    /// The same, where it was counted and need not be learned.
+    pub counted: Vec<Vec<Option<f64>>>,
     /// The number of each kernel in all evidence.
     pub numbers: Vec<usize>,
 }
@@ -206,22 +208,17 @@ impl Problem<'_> {
                 continue;
             }
             let guess: Vec<f64> = solution.rates.iter().map(|rates| rates[counter]).collect();
-            let Some(rates) = evidence.rates(counter, &self.numbers, &guess) else {
+            let Some(learned) = evidence.rates(counter, &self.numbers, &guess) else {
                 continue;
             };
-            let parts: Vec<f64> = placed
-                .iter()
-                .zip(rates)
-                .map(|(work, rate)| work.iter().sum::<f64>() * rate)
-                .collect();
             // Growth of intervals in which nobody had work is nobody's.
             let worked = (0..growth.len()).filter(|i| work.iter().any(|kernel| kernel[*i] > 0.0));
             let whole: f64 = worked.map(|i| growth[i]).sum();
-            let scale = whole / parts.iter().sum::<f64>().max(NOTHING);
+            let parts = self.parts(placed, &learned, counter, whole);
             let mut rates: Vec<f64> = work
                 .iter()
                 .zip(&parts)
-                .map(|(work, part)| part * scale / work.iter().sum::<f64>().max(NOTHING))
+                .map(|(work, part)| part / work.iter().sum::<f64>().max(NOTHING))
                 .collect();
             for _ in 0..FITTING_STEPS {
                 let mut got = vec![0.0; rates.len()];
@@ -239,7 +236,7 @@ impl Problem<'_> {
                 }
                 for (rate, (got, part)) in rates.iter_mut().zip(got.iter().zip(&parts)) {
                     if *got > 0.0 {
-                        *rate *= part * scale / got;
+                        *rate *= part / got;
                     }
                 }
             }
@@ -247,6 +244,38 @@ impl Problem<'_> {
                 solution.rates[kernel][counter] = rate.max(NOTHING);
             }
         }
+    }
+
+    /// What each kernel did of the `whole`: what its warps are known to do, the rest as was learned.
+    fn parts(&self, placed: &[Vec<f64>], learned: &[f64], counter: usize, whole: f64) -> Vec<f64> {
+        let known = |kernel: usize| self.counted[kernel][counter];
+        let mut parts: Vec<f64> = placed
+            .iter()
+            .zip(learned)
+            .enumerate()
+            .map(|(kernel, (work, rate))| work.iter().sum::<f64>() * known(kernel).unwrap_or(*rate))
+            .collect();
+        let sum = |parts: &[f64], is_known: bool| -> f64 {
+            let chosen = parts.iter().enumerate();
+            let chosen = chosen.filter(|(kernel, _)| known(*kernel).is_some() == is_known);
+            chosen.map(|(_, part)| *part).sum()
+        };
+        let (sure, other) = (sum(&parts, true), sum(&parts, false));
+        // What is known stays, unless there is nobody else to have done the rest.
+        let other_scale = (whole - sure).max(0.0) / other.max(NOTHING);
+        let sure_scale = if other > 0.0 && sure < whole {
+            1.0
+        } else {
+            whole / sure.max(NOTHING)
+        };
+        for (kernel, part) in parts.iter_mut().enumerate() {
+            *part *= if known(kernel).is_some() {
+                sure_scale
+            } else {
+                other_scale
+            };
+        }
+        parts
     }
 
     /// How long a warp of each group takes: as long as in the quickest fifth of its kernel's groups,
@@ -328,13 +357,15 @@ impl Problem<'_> {
         let rates: Vec<Vec<f64>> = self
             .rates
             .iter()
+            .zip(&self.counted)
             .zip(each)
-            .map(|(known, each)| {
+            .map(|((known, counted), each)| {
                 let parts = known.iter().zip(totals).enumerate();
                 let rate = |(i, (known, total)): (usize, (&Option<f64>, &f64))| {
                     if Some(i) == self.warps {
                         1.0
                     } else {
+                        let known = counted[i].or(*known);
                         known.unwrap_or(total * each / all.max(1.0)).max(NOTHING)
                     }
                 };
@@ -485,7 +516,8 @@ impl Problem<'_> {
             for (i, (rate, seen)) in rates.iter_mut().zip(seen).enumerate() {
                 // Warps that come back after a context switch are counted again, so where marks say
                 // how much work was done, their rate is learned too.
-                if Some(i) != self.warps || marked[kernel] {
+                let learns = self.counted[kernel][i].is_none();
+                if learns && (Some(i) != self.warps || marked[kernel]) {
                     *rate = if pure(kernel) || least[i] == f64::MAX {
                         (*rate * seen / bases[kernel]).max(NOTHING)
                     } else {
@@ -564,6 +596,7 @@ mod tests {
             warps: Some(1),
             groups,
             rates: vec![vec![None, None]; 2],
+            counted: vec![vec![None, None]; 2],
             numbers: vec![0, 1],
         };
         let solution = problem.solve(&mut Evidence::default());

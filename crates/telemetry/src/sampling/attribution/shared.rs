@@ -306,12 +306,25 @@ impl Attribution {
                     .collect()
             })
             .collect();
+        let counted = kernels
+            .iter()
+            .map(|key| {
+                (0..self.counters)
+                    .map(|i| {
+                        self.rates
+                            .of(&key.kernel, i)
+                            .filter(|_| Some(i) != self.warps)
+                    })
+                    .collect()
+            })
+            .collect();
         let problem = Problem {
             intervals: samples.iter().map(|one| (one.begin, one.end)).collect(),
             growth: samples.iter().map(|one| one.growth.as_slice()).collect(),
             warps: self.warps,
             groups,
             rates,
+            counted,
             numbers: self.learned.numbers(&kernels),
         };
         let solution = problem.solve(&mut self.learned.evidence);
