@@ -2,7 +2,10 @@
 //!
 //! A process that wants to launch waits until the one before it has given the hardware up, and says by
 //! a second lock that it waits. The owner gives it up after a while when somebody waits, between two
-//! launches. Changing hands takes half a second, so it keeps it for about as long.
+//! launches. Changing hands takes half a second, so it keeps it for twice as long.
+//!
+//! A process that ended is gone from its lock before the driver has taken its profiler down, so the
+//! hardware may be busy for a moment after the lock was taken ([`Hardware::is_freed_soon`]).
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,8 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::ownership::Ownership;
 
-/// Time that a process may keep the hardware while others wait.
-const LEASE: Duration = Duration::from_millis(500);
+/// Time that a process may count while others wait.
+const LEASE: Duration = Duration::from_secs(1);
+/// Time that the driver may need to take down what a process left.
+const LEFT: Duration = Duration::from_secs(2);
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 /// A process that just gave the hardware up lets others have it first.
@@ -27,8 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Hardware {
     folder: PathBuf,
     uuid: String,
+    /// Since when this process owns it, or counts.
     owned: Option<(Ownership, Instant)>,
     given: Option<Instant>,
+    /// It was busy although nobody had the lock: another tool counts.
+    taken: bool,
     /// Somebody kept it for longer than we wait.
     kept: bool,
 }
@@ -41,6 +49,7 @@ impl Hardware {
             uuid,
             owned: None,
             given: None,
+            taken: false,
             kept: false,
         }
     }
@@ -70,6 +79,23 @@ impl Hardware {
                 wish = Some(Ownership::share(&self.folder, &self.wish())?);
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// The hardware is busy: waits a moment and says whether to try again.
+    pub fn is_freed_soon(&mut self) -> bool {
+        let owned = self.owned.as_ref().map(|(_, since)| since.elapsed());
+        self.taken |= owned.is_none_or(|owned| owned >= LEFT);
+        if !self.taken {
+            std::thread::sleep(PAUSE);
+        }
+        !self.taken
+    }
+
+    /// Counting begins now; preparing it took its time.
+    pub fn counts(&mut self) {
+        if let Some((_, since)) = &mut self.owned {
+            *since = Instant::now();
         }
     }
 

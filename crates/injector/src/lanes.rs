@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use lockstep_telemetry::schema::Counter;
 
-use crate::cupti::{Cupti, CuptiError};
+use crate::cupti::{Cupti, CuptiError, numbers};
 use crate::exact::{ExactContext, Plan};
 use crate::hardware::Hardware;
 use crate::host_object;
@@ -301,8 +301,19 @@ impl Lanes {
             }
             Err(sentence) => outcome.sentences.push(sentence),
         }
-        match self.start(place, outcome) {
-            Ok(profiler) => self.active = Some((wanted, profiler)),
+        let mut started = self.start(place, outcome);
+        while let Some(hardware) = &mut self.hardware
+            && let Err(error) = &started
+            && error.number == numbers::HARDWARE_BUSY
+            && hardware.is_freed_soon()
+        {
+            started = self.start(place, outcome);
+        }
+        match started {
+            Ok(profiler) => {
+                self.active = Some((wanted, profiler));
+                self.hardware.iter_mut().for_each(Hardware::counts);
+            }
             Err(error) => {
                 self.refused.push(wanted);
                 outcome.sentences.push(format!("no exact counts: {error}"));

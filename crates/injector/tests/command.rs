@@ -123,6 +123,74 @@ fn a_run_folder_has_what_the_program_did() {
     );
 }
 
+/// Two kernels of one stream that alternate within every interval, in one proportion: nothing in the
+/// samples tells them apart.
+#[test]
+fn what_an_exact_run_counted_tells_kernels_apart_that_samples_do_not() {
+    let bench = Bench::new();
+    let (counted, folder) = (bench.folder.join("counted"), out(&bench));
+    let (counted, folder) = (counted.to_str().unwrap(), folder.to_str().unwrap());
+    let program = program();
+    let mut steps = vec!["context 0"];
+    for _ in 0..40 {
+        steps.extend([
+            "launch 0 7 busy 10 32 90 100000 1",
+            "launch 0 7 lazy 10 32 10 100000 1",
+        ]);
+    }
+    steps.push("sync");
+    let arguments = |first: &[&str]| {
+        let mut all: Vec<String> = first.iter().map(|one| (*one).to_owned()).collect();
+        all.extend(["--".to_owned(), program.clone()]);
+        all.extend(steps.iter().map(|one| (*one).to_owned()));
+        all
+    };
+    let run_well = |first: &[&str]| {
+        let all = arguments(first);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let output = run(&bench, &all);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    };
+    run_well(&["sample", "--exact", "--out", counted]);
+    run_well(&[
+        "sample",
+        "--interval",
+        "1 ms",
+        "--rates",
+        counted,
+        "--out",
+        folder,
+    ]);
+    bench.no_complaints();
+    let summary = std::fs::read_to_string(format!("{folder}/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let of = |kernel: &str| {
+        let totals = summary["totals"].as_array().unwrap().iter();
+        let totals = totals.filter(|total| total["kernel"] == kernel);
+        totals
+            .map(|total| total["counters"]["inst_executed"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let (busy, lazy) = (of("busy"), of("lazy"));
+    assert_eq!(busy + lazy, 40 * 10 * 100);
+    assert!(busy.abs_diff(40 * 10 * 90) < 400, "{busy} and {lazy}");
+}
+
+#[test]
+fn a_run_that_tells_nothing_stops_before_the_program_starts() {
+    let bench = Bench::new();
+    let nothing = bench.folder.to_str().unwrap();
+    let arguments = ["sample", "--rates", nothing, "--", "/bin/echo", "started"];
+    let output = run(&bench, &arguments);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "", "the program did not run");
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("cannot read the launches of an exact run"),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_wrong_file_stops_before_the_program_starts() {
     let bench = Bench::new();

@@ -191,10 +191,10 @@ fn processes_count_in_turns_on_one_gpu() {
     let idle = [
         "context 0",
         "launch 0 7 a 10 32 5 1000 3",
-        "sleep 900",
+        "sleep 1900",
         "launch 0 7 a 10 32 5 1000 3",
     ];
-    let busy = ["context 0", "launch 0 7 b 20 32 5 2000000 300"];
+    let busy = ["context 0", "launch 0 7 b 20 32 5 2000000 600"];
     let programs = [bench.spawn(&idle), bench.spawn(&busy), bench.spawn(&busy)];
     for program in programs {
         let output = program.wait_with_output().unwrap();
@@ -205,5 +205,26 @@ fn processes_count_in_turns_on_one_gpu() {
     let collected = bench.collect(&metadata);
     assert!(collected.rows.launches.iter().all(|row| row.exact));
     let started = collected.totals("warps_launched", |key| key.kernel.to_string());
-    assert_eq!((started["a"], started["b"]), (60, 2 * 300 * 20));
+    assert_eq!((started["a"], started["b"]), (60, 2 * 600 * 20));
+}
+
+#[test]
+fn what_an_ended_process_left_is_waited_for_and_what_stays_is_not() {
+    let steps = [
+        "context 0",
+        "context 0",
+        "launch 0 7 a 10 32 5 1000 3",
+        "launch 1 7 a 10 32 5 1000 3",
+    ];
+    for (left, exact) in [("300", 6), ("60000", 0)] {
+        let mut bench = Bench::new();
+        let metadata = bench.metadata(EXACT);
+        bench.set("FAKE_GPU_LEFT_FOR", left);
+        let told = bench.run_well(&steps);
+        assert_eq!(told.contains("another profiler"), exact == 0, "{told}");
+        let collected = bench.collect(&metadata);
+        let rows = collected.rows.launches.iter();
+        assert_eq!(rows.filter(|row| row.exact).count(), exact);
+        assert_eq!(collected.rows.launches.len(), 6);
+    }
 }

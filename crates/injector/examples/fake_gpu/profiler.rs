@@ -630,6 +630,9 @@ pub unsafe extern "C" fn cuptiRangeProfilerStart(block: *mut RangeStart) -> i32 
         .filter(|(one, _)| **one != handle as usize);
     let free = others.clone().all(|(_, one)| one.hardware.is_none());
     let object = range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured);
+    if object.hardware.is_none() && Hardware::is_left() {
+        return numbers::HARDWARE_BUSY;
+    }
     if free && object.hardware.is_none() {
         object.hardware = Hardware::take();
     }

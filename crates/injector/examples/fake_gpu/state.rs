@@ -5,7 +5,7 @@ use std::ffi::{CString, c_void};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lockstep_injector::clock;
 use rustix::fs::{FlockOperation, flock};
@@ -138,6 +138,15 @@ pub struct RangeObject {
 pub struct Hardware(#[allow(dead_code, reason = "holding it open is the point")] Option<File>);
 
 impl Hardware {
+    /// Whether the driver still takes down what a process left: for so many milliseconds after the
+    /// first question.
+    pub fn is_left() -> bool {
+        static ASKED: OnceLock<u64> = OnceLock::new();
+        let text = std::env::var("FAKE_GPU_LEFT_FOR").unwrap_or_default();
+        let time = text.parse::<u64>().unwrap_or(0) * 1_000_000;
+        clock::now() < ASKED.get_or_init(clock::now) + time
+    }
+
     /// Takes it unless another process has it.
     pub fn take() -> Option<Self> {
         let Some(shared) = std::env::var_os("FAKE_GPU_SHARED") else {
