@@ -21,8 +21,12 @@ use std::time::{Duration, Instant};
 
 use crate::session::lock;
 
-/// What lasts longer than this is no longer waited for where that could stop the program.
+/// A capture that lasts longer than this is no longer waited for: it may wait for who waits for it.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The same of a turn, while a short call waits for it.
+const LONGEST: Duration = Duration::from_secs(5);
+/// So many turns may come before one who wants to launch.
+const FIRST: u64 = 16;
 /// A call that is always short and lasts so long has ended without our knowing: CUPTI does not tell
 /// the end of a call in which a profiler was given up.
 const ENDED: Duration = Duration::from_millis(300);
@@ -41,6 +45,10 @@ struct State {
     holder: Option<Holder>,
     /// Turns so far.
     count: u64,
+    /// Short calls that wait.
+    short_calls: u32,
+    /// The turn that somebody has waited for in vain: a long kernel.
+    lasts: Option<u64>,
     captures: Vec<Capture>,
 }
 
@@ -109,25 +117,34 @@ impl Turns {
         self.until_free(lock(&self.state), own).give_to(own, false);
     }
 
-    /// Waits for a turn for a short call, but not for ever: what runs now may be waiting for this
-    /// thread. False if the turn did not come.
+    /// Waits for a turn for a short call, before all who want to launch, but not for ever: what runs
+    /// now may be waiting for this thread. False if the turn did not come.
     pub fn begin_short(&self) -> bool {
         let own = std::thread::current().id();
-        let begun = Instant::now();
         let mut state = lock(&self.state);
+        state.short_calls += 1;
+        let mut seen: Option<(u64, Instant)> = None;
+        let mut comes = true;
         while let Some(holder) = state.holder.filter(|one| one.thread != own) {
-            let most = if holder.short { ENDED } else { PATIENCE };
-            let (next, waited) = self.wait_for(state, most);
-            state = next;
-            if waited && state.holder == Some(holder) && holder.short {
+            let since = match seen {
+                Some((number, since)) if number == holder.number => since,
+                _ => seen.insert((holder.number, Instant::now())).1,
+            };
+            let most = if holder.short { ENDED } else { LONGEST };
+            if since.elapsed() >= most || state.lasts == Some(holder.number) {
+                comes = holder.short;
+                state.lasts = Some(holder.number);
                 break;
             }
-            if begun.elapsed() >= PATIENCE {
-                return false;
-            }
+            (state, _) = self.wait_for(state, most - since.elapsed().min(most));
         }
-        state.give_to(own, true);
-        true
+        state.short_calls -= 1;
+        if comes {
+            state.give_to(own, true);
+        }
+        drop(state);
+        self.changed.notify_all();
+        comes
     }
 
     /// Takes the turn if nothing is in the way of changing profilers; false otherwise.
@@ -145,22 +162,26 @@ impl Turns {
         mut state: MutexGuard<'state, State>,
         own: ThreadId,
     ) -> MutexGuard<'state, State> {
-        // A turn that this thread still has is one whose end nobody told.
-        while let Some(holder) = state.holder.filter(|one| one.thread != own) {
-            if !holder.short {
-                state = self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let (next, waited) = self.wait_for(state, ENDED);
-            state = next;
-            if waited && state.holder == Some(holder) {
-                break;
+        let begun = state.count;
+        loop {
+            // A turn that this thread still has is one whose end nobody told.
+            match state.holder.filter(|one| one.thread != own) {
+                Some(holder) if holder.short => {
+                    let (next, waited) = self.wait_for(state, ENDED);
+                    state = next;
+                    if waited && state.holder == Some(holder) {
+                        return state;
+                    }
+                }
+                None if state.short_calls == 0 || state.count - begun > FIRST => return state,
+                _ => {
+                    state = self
+                        .changed
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
-        state
     }
 
     /// Waits for a change; true if none came in time.
@@ -305,12 +326,46 @@ mod tests {
     }
 
     #[test]
+    fn short_calls_come_first() {
+        let turns = Turns::default();
+        let launches = AtomicU32::new(0);
+        turns.begin();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        turns.begin();
+                        launches.fetch_add(1, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(2));
+                        turns.end();
+                    }
+                });
+            }
+            let short = scope.spawn(|| {
+                assert!(turns.begin_short());
+                let before = launches.load(Ordering::SeqCst);
+                turns.end();
+                before
+            });
+            while lock(&turns.state).short_calls == 0 {
+                std::thread::yield_now();
+            }
+            turns.end();
+            assert_eq!(short.join().unwrap(), 0, "nobody launched before it");
+        });
+        assert_eq!(launches.into_inner(), 60);
+    }
+
+    #[test]
     fn short_calls_do_not_wait_for_ever() {
         let turns = Turns::default();
         turns.begin();
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| turns.begin_short());
-            assert!(!other.join().unwrap());
+            let other = scope.spawn(|| {
+                let begun = Instant::now();
+                (0..50).any(|_| turns.begin_short()) || begun.elapsed() > LONGEST * 2
+            });
+            assert!(!other.join().unwrap(), "one turn is waited for once");
         });
         turns.end();
         assert!(turns.begin_short());
