@@ -1,5 +1,5 @@
 //! The committed measurements are complete: every launch of every workload, in every table, with five
-//! repetitions of every counter, except for what [`SHORT`] names.
+//! repetitions of every counter.
 
 use lockstep_correlation::Measurements;
 use lockstep_correlation::hardware::Case;
@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 /// Tables with a row for each launch.
 const TABLES: [&str; 5] = ["cold", "warm", "traffic", "pipes", "stalls"];
 const REPETITIONS: usize = 5;
-/// What is still short: table, program, size and the repetitions that it has.
-const SHORT: [(&str, &str, &str, usize); 1] = [("stalls", "hydrodynamics", "large", 4)];
 /// The one program that is measured at its full size too: 26 kernels, 50 iterations.
 const LARGE: (&str, usize) = ("hydrodynamics", 1400);
 
@@ -63,17 +61,10 @@ fn lacks(name: &str, table: &Measurements, cold: &Measurements) -> Vec<String> {
             if found.kernel != launch.kernel {
                 lacks.push(format!("{place} is another kernel: {}", found.kernel));
             }
-            let short = |one: &&(&str, &str, &str, usize)| {
-                (one.0, one.1, one.2) == (name, case.program.as_str(), case.size.as_str())
-            };
-            let wanted = SHORT
-                .iter()
-                .find(short)
-                .map_or(REPETITIONS, |short| short.3);
             for column in &columns {
                 let count = found.counters.get(*column);
                 let count = count.map_or(0, |values| values.values().len());
-                if count < wanted {
+                if count < REPETITIONS {
                     lacks.push(format!("{place}: {column} has {count} repetitions"));
                 }
             }
