@@ -126,9 +126,11 @@ impl<P: Partition> Partitions<'_, P> {
     /// # Panics
     /// If there is no such partition.
     pub fn get_mut(&mut self, id: PartitionId) -> &mut P {
-        self.cells.wakes[id.index()].fetch_min(self.now.0, Ordering::Relaxed);
+        self.cells.touched.store(true, Ordering::Relaxed);
         // SAFETY: as for `get`, and the view is borrowed mutably meanwhile.
-        unsafe { &mut self.cells.get(id).partition }
+        let cell = unsafe { self.cells.get(id) };
+        cell.wake = cell.wake.min(self.now.0);
+        &mut cell.partition
     }
 
     /// All of them, in the order of their numbers.

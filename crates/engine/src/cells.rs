@@ -1,7 +1,7 @@
 //! Where partitions live, each reached by one thread at a time.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::outbox::Egress;
 use crate::sync::Padded;
@@ -12,6 +12,8 @@ pub(crate) struct Cell<P: Partition> {
     pub partition: P,
     pub inbox: Inbox<P::Message>,
     pub egress: Egress,
+    /// When it next has work, messages that wait for it included, in femtoseconds.
+    pub wake: u64,
     /// Whether it has a log that was committed and not yet cleared.
     pub logged: bool,
     /// How often it ran since partitions were last shared out.
@@ -21,13 +23,12 @@ pub(crate) struct Cell<P: Partition> {
 /// All partitions.
 pub(crate) struct Cells<P: Partition> {
     cells: Box<[Padded<UnsafeCell<Cell<P>>>]>,
-    /// When each next has work, messages that wait for it included: dense, since the whole of it
-    /// is looked at between epochs. Each is stored by the worker that ran its partition.
-    pub wakes: Box<[AtomicU64]>,
     /// What a run of each costs on this host, smoothed; for sharing out only.
     pub costs: Box<[AtomicU64]>,
     /// The worker of each. Whoever takes one over keeps it.
     pub owners: Box<[AtomicU32]>,
+    /// Whether somebody who was shown the partitions may have changed when one has work.
+    pub touched: AtomicBool,
 }
 
 // SAFETY: a cell is reached through `get`, whose callers promise to be the only thread that has
@@ -40,23 +41,22 @@ unsafe impl<P: Partition> Send for Cells<P> {}
 impl<P: Partition> Cells<P> {
     /// Every partition has work at the beginning: it says itself when it has none.
     pub(crate) fn new(topology: &Topology, partitions: Vec<P>) -> Self {
-        let zeros = || partitions.iter().map(|_| AtomicU64::new(0)).collect();
-        let (wakes, costs) = (zeros(), zeros());
         let cell = |partition| {
             let (inbox, egress) = (Inbox::default(), Egress::new(topology));
             Padded(UnsafeCell::new(Cell {
                 partition,
                 inbox,
                 egress,
+                wake: 0,
                 logged: false,
                 runs: 0,
             }))
         };
         Self {
             owners: partitions.iter().map(|_| AtomicU32::new(0)).collect(),
+            costs: partitions.iter().map(|_| AtomicU64::new(0)).collect(),
             cells: partitions.into_iter().map(cell).collect(),
-            wakes,
-            costs,
+            touched: AtomicBool::new(false),
         }
     }
 

@@ -102,19 +102,20 @@ impl Crew {
         self.meeting = self.meeting - self.meeting / 4 + nanoseconds / workers as u64 / 4;
     }
 
-    /// How many workers a step should have: no more than it has partitions, no more than have
-    /// something to do beside the dearest of them, each with enough of it and more than a further one
-    /// adds to the meeting, and none but the leader if that takes longer than it saves.
+    /// How many workers a step of `count` partitions should have: no more than partitions, no more
+    /// than have something to do beside the dearest of them, each with enough of it and more than a
+    /// further one adds to the meeting, and none but the leader if that takes longer than it saves.
     pub(crate) fn choose(
         &mut self,
         threads: usize,
-        costs: impl ExactSizeIterator<Item = u64>,
+        count: usize,
+        costs: impl Iterator<Item = u64>,
         enough: u64,
     ) -> usize {
         if enough == 0 {
             return threads;
         }
-        let most = threads.min(costs.len());
+        let most = threads.min(count);
         let (mut sum, mut dearest) = (0u64, 1u64);
         for cost in costs {
             sum += cost;
@@ -172,7 +173,8 @@ mod tests {
 
     #[test]
     fn few_partitions_use_few_workers() {
-        let choose = |costs: &[u64]| Crew::default().choose(16, costs.iter().copied(), 1_000);
+        let choose =
+            |costs: &[u64]| Crew::default().choose(16, costs.len(), costs.iter().copied(), 1_000);
         assert_eq!(choose(&[500, 400]), 1);
         assert_eq!(choose(&[5_000]), 1);
         assert_eq!(choose(&[5_000, 5_000]), 2);
@@ -185,14 +187,14 @@ mod tests {
     fn dear_meetings_have_few_workers() {
         let mut crew = Crew::default();
         (0..20).for_each(|_| crew.note(16_000, 16));
-        let workers = crew.choose(16, [1_000; 100].into_iter(), 1_000);
+        let workers = crew.choose(16, 100, [1_000; 100].into_iter(), 1_000);
         assert!((9..13).contains(&workers), "{workers}");
     }
 
     #[test]
     fn meetings_that_take_longer_than_they_save_are_tried_again_some_time() {
         let mut crew = Crew::default();
-        let choose = |crew: &mut Crew| crew.choose(2, [5_000; 2].into_iter(), 1_000);
+        let choose = |crew: &mut Crew| crew.choose(2, 2, [5_000; 2].into_iter(), 1_000);
         assert_eq!(choose(&mut crew), 2);
         crew.note(80_000, 2);
         let alone = (0..10_000).take_while(|_| choose(&mut crew) == 1).count();
@@ -202,13 +204,14 @@ mod tests {
     #[test]
     fn workers_stay_for_a_while() {
         let mut crew = Crew::default();
-        let mut choose = |count: usize| crew.choose(16, vec![9_000; count].into_iter(), 1_000);
+        let mut choose =
+            |count: usize| crew.choose(16, count, vec![9_000; count].into_iter(), 1_000);
         assert_eq!(choose(8), 8);
         assert_eq!(choose(4), 4, "there are no more partitions");
         assert_eq!(choose(12), 12);
         let costs = |sum: u64| [sum / 12; 12].into_iter();
-        assert_eq!(crew.choose(16, costs(6_000), 1_000), 12);
-        let later = (0..LOYALTY * 20).map(|_| crew.choose(16, costs(6_000), 1_000));
+        assert_eq!(crew.choose(16, 12, costs(6_000), 1_000), 12);
+        let later = (0..LOYALTY * 20).map(|_| crew.choose(16, 12, costs(6_000), 1_000));
         assert_eq!(later.last(), Some(6));
     }
 

@@ -70,11 +70,12 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) in_flight: Option<Time>,
     /// Bits of the partitions with messages from the last step.
     pub(crate) mail: Vec<u64>,
-    /// All partitions, the dearest first.
-    pub(crate) dearest_first: Vec<PartitionId>,
+    /// When each partition next has work, in femtoseconds. For those with work in the next window it
+    /// may be its start.
+    pub(crate) known: Vec<u64>,
+    /// Nanoseconds that each is expected to take, as of the last time that they were put in order.
+    pub(crate) costs: Vec<u64>,
     pub(crate) crew: Crew,
-    /// How many partitions each worker has, while they are dealt out.
-    pub(crate) lengths: Vec<usize>,
     /// Bits of the partitions that may have a log to clear.
     pub(crate) uncleared: Vec<u64>,
     pub(crate) figures: Figures,
@@ -121,9 +122,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             step: 1,
             in_flight: None,
             mail: vec![0; words],
-            dearest_first: (0..found as u32).map(PartitionId).collect(),
+            known: vec![0; found],
+            costs: vec![0; found],
             crew: Crew::default(),
-            lengths: Vec::new(),
             uncleared: vec![0; words],
             figures: Figures::default(),
             profile: Profile::default(),
@@ -144,7 +145,6 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             owner.store((index % workers) as u32, Ordering::Relaxed);
         }
         self.crew = Crew::default();
-        self.lengths = vec![0; workers];
         self.options = Options {
             threads: workers,
             ..options
@@ -184,8 +184,11 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 
     /// When anybody next has work, if ever.
     pub fn next_work(&self) -> Option<Time> {
-        let next = self.earliest_work();
-        (next != Time::NEVER).then_some(next)
+        let ids = (0..self.shared.cells.len() as u32).map(PartitionId);
+        // SAFETY: no worker runs between calls of `run`, and whoever changes a cell borrows the
+        // engine mutably.
+        let wakes = ids.map(|id| unsafe { self.shared.cells.look(id).wake });
+        wakes.min().filter(|next| *next != u64::MAX).map(Time)
     }
 
     /// All partitions.
@@ -208,9 +211,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// # Panics
     /// If there is no such partition.
     pub fn partition_mut(&mut self, id: PartitionId) -> &mut P {
-        self.shared.cells.wakes[id.index()].fetch_min(self.now().0, Ordering::Relaxed);
+        let now = self.now().0;
+        self.known[id.index()] = self.known[id.index()].min(now);
         // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
-        unsafe { &mut self.shared.cells.get(id).partition }
+        let cell = unsafe { self.shared.cells.get(id) };
+        cell.wake = cell.wake.min(now);
+        &mut cell.partition
     }
 
     /// How many messages wait for a partition.
@@ -264,8 +270,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         };
         self.posted += 1;
         // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
-        unsafe { self.shared.cells.get(to).inbox.push(order, message) };
-        self.shared.cells.wakes[to.index()].fetch_min(due.0, Ordering::Relaxed);
+        let cell = unsafe { self.shared.cells.get(to) };
+        cell.inbox.push(order, message);
+        cell.wake = cell.wake.min(due.0);
+        self.known[to.index()] = self.known[to.index()].min(due.0);
         Ok(())
     }
 

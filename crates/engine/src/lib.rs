@@ -80,6 +80,7 @@
 mod boundary;
 mod cells;
 mod cost;
+mod deck;
 mod engine;
 mod error;
 mod exchange;
@@ -89,6 +90,7 @@ mod harness;
 mod inbox;
 #[cfg(all(test, feature = "loom"))]
 mod loom_tests;
+mod notes;
 mod options;
 mod outbox;
 mod partition;

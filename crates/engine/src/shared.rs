@@ -4,16 +4,18 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockstep_units::Time;
 
 use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
 use crate::cost;
+use crate::deck::Deck;
 use crate::exchange::{Exchange, Side};
 use crate::foresee::{foresee_all, foresee_value};
 use crate::gate::Gate;
+use crate::notes::Notes;
 use crate::profile::Stopwatch;
 use crate::sync::Padded;
 use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wake, Window};
@@ -41,6 +43,8 @@ pub(crate) struct Plan {
     /// Counts the steps: sides of the exchange are told apart by it.
     pub step: u64,
     pub window: Window,
+    /// The end of the window after this one.
+    pub horizon: Time,
     /// Whether partitions without work are left alone.
     pub jumping: bool,
     /// Whether to measure what partitions cost.
@@ -50,9 +54,11 @@ pub(crate) struct Plan {
     pub perturbation: Option<Perturbation>,
     /// Bits of the partitions with messages from the last step.
     pub mail: Vec<u64>,
-    /// For each worker, the partitions it runs.
-    pub lists: Vec<Padded<Vec<PartitionId>>>,
-    /// All partitions with work, the dearest first.
+    /// Bits of the partitions with work.
+    pub active: Vec<u64>,
+    /// All partitions, the dearest first.
+    pub order: Vec<PartitionId>,
+    /// The partitions with work, for the leader alone.
     pub queue: Vec<PartitionId>,
     /// The partitions that logged something, in order.
     pub logged: Vec<(PartitionId, u64)>,
@@ -69,8 +75,6 @@ pub(crate) struct Report {
     pub sent: u64,
     /// When the first of these is due.
     pub earliest: Time,
-    /// Bits of the partitions they are for.
-    pub mail: Vec<u64>,
     /// Nanoseconds of its last share.
     pub busy: u64,
 }
@@ -84,29 +88,15 @@ impl Report {
             ran: 0,
             sent: 0,
             earliest,
-            mail: Vec::new(),
             busy: 0,
         }))
     }
-
-    /// Notes what was sent, so that the leader need not look at the boards.
-    fn note_sent<M>(&mut self, side: &Side<M>) {
-        (self.sent, self.earliest) = (side.len() as u64, side.earliest());
-        self.mail.clear();
-        if self.sent > 0 {
-            self.mail.extend_from_slice(side.mail());
-        }
-    }
 }
 
-/// Takes the next place of a list that is left.
+/// Whether the bit of a partition is set.
 #[inline]
-fn take(list: &[PartitionId], taken: &AtomicUsize) -> Option<usize> {
-    // Looking first leaves the line with those who have something to take.
-    if taken.load(Ordering::Relaxed) >= list.len() {
-        return None;
-    }
-    Some(taken.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < list.len())
+pub(crate) fn is_set(words: &[u64], id: PartitionId) -> bool {
+    words[id.index() / 64] >> (id.index() % 64) & 1 != 0
 }
 
 pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
@@ -116,8 +106,10 @@ pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
     pub boundary: UnsafeCell<B>,
     pub gate: Gate,
     pub plan: UnsafeCell<Plan>,
-    /// How far the list of each worker was taken.
-    pub taken: Box<[Padded<AtomicUsize>]>,
+    /// What each worker has to run.
+    pub decks: Box<[Padded<Deck>]>,
+    /// What each worker notes for the leader.
+    pub notes: Box<[Padded<Notes>]>,
     pub reports: Box<[Padded<UnsafeCell<Report>>]>,
     pub panicked: AtomicBool,
     /// The first panic of a worker, to be raised by the leader.
@@ -144,16 +136,19 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 workers: 1,
                 step: 0,
                 window,
+                horizon: window.end,
                 jumping: true,
                 measure: false,
                 worth_taking: 0,
                 perturbation: None,
                 mail: vec![0; topology.partitions().div_ceil(64)],
-                lists: vec![Padded(Vec::new())],
+                active: vec![0; topology.partitions().div_ceil(64)],
+                order: (0..topology.partitions() as u32).map(PartitionId).collect(),
                 queue: Vec::new(),
                 logged: Vec::new(),
             }),
-            taken: [Padded::default()].into(),
+            decks: [].into(),
+            notes: [].into(),
             reports: [Report::new()].into(),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -165,8 +160,13 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     pub(crate) fn resize(&mut self, workers: usize) {
         self.exchange = Exchange::new(workers, self.topology.partitions());
         self.gate = Gate::new(workers - 1);
-        self.plan.get_mut().lists = (0..workers).map(|_| Padded(Vec::new())).collect();
-        self.taken = (0..workers).map(|_| Padded::default()).collect();
+        let partitions = self.topology.partitions();
+        self.decks = (0..workers)
+            .map(|_| Padded(Deck::new(partitions)))
+            .collect();
+        self.notes = (0..workers)
+            .map(|_| Padded(Notes::new(partitions)))
+            .collect();
         self.reports = (0..workers).map(|_| Report::new()).collect();
     }
 
@@ -212,58 +212,97 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         report.fault = None;
         report.ran = 0;
         (report.sent, report.earliest) = (0, Time::NEVER);
+        let notes = &self.notes[worker].0;
+        notes.clear();
         let work = |side: &mut Side<P::Message>| {
             let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
                 if let Some(perturbation) = plan.perturbation {
                     perturbation.delay(plan.step, worker, id.0);
                 }
-                // SAFETY: lists are disjoint and hand out each partition once, so this worker alone has
-                // the cell and takes its messages.
-                unsafe { self.run(plan, id, side, report) };
+                // SAFETY: every partition is in one list and its place is taken once, so this worker
+                // alone has the cell and takes its messages.
+                unsafe { self.run(plan, id, side, report, notes) };
             };
             match plan.task {
-                Task::Lists => {
-                    let list = &plan.lists[worker].0;
-                    for (index, &id) in list.iter().enumerate() {
-                        self.foresee(plan, list, index + 1);
-                        run(side, id);
-                    }
-                }
-                Task::Steal => {
+                Task::Lists | Task::Steal => {
                     // One's own list first: what one ran before is warm in the caches.
-                    let (list, taken) = (&plan.lists[worker].0, &self.taken[worker].0);
-                    while let Some(index) = take(list, taken) {
-                        self.foresee(plan, list, index + 1);
-                        run(side, list[index]);
+                    let (deck, length) = self.own_deck(plan, worker);
+                    while let Some(place) = deck.take(length) {
+                        if place + 1 < length {
+                            self.foresee(plan, deck.get(place + 1));
+                        }
+                        run(side, deck.get(place));
                     }
-                    while let Some(whose) = self.dearest_left(plan, worker) {
-                        let list = &plan.lists[whose].0;
-                        let Some(index) = take(list, &self.taken[whose].0) else {
-                            continue;
-                        };
-                        let id = list[index];
-                        self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
-                        run(side, id);
+                    while plan.task == Task::Steal
+                        && let Some((deck, length)) = self.dearest_left(plan, worker)
+                    {
+                        if let Some(place) = deck.take(length) {
+                            let id = deck.get(place);
+                            self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
+                            run(side, id);
+                        }
                     }
                 }
                 Task::Queue | Task::Commit | Task::Exit => {
                     plan.queue.iter().for_each(|&id| run(side, id));
                 }
             }
-            report.note_sent(side);
+            (report.sent, report.earliest) = (side.len() as u64, side.earliest());
+            if report.sent > 0 {
+                notes.set_mail(side.mail());
+            }
         };
         // SAFETY: every worker has its own board; its side of this step is read in the next one.
         unsafe { self.exchange.write(worker, plan.step, work) };
     }
 
+    /// A worker's list of this step, and its length.
+    fn own_deck(&self, plan: &Plan, worker: usize) -> (&Deck, usize) {
+        self.make_deck(plan, worker);
+        let deck = &self.decks[worker].0;
+        loop {
+            // If this worker was late, another makes the list at this moment.
+            if let Some(length) = deck.length(plan.step) {
+                return (deck, length);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Makes the list of a worker, unless somebody does or has done so.
+    fn make_deck(&self, plan: &Plan, whose: usize) {
+        let deck = &self.decks[whose].0;
+        if !deck.claim(plan.step) {
+            return;
+        }
+        let active = plan.order.iter().copied();
+        let active = active.filter(|id| is_set(&plan.active, *id));
+        deck.make(
+            plan.step,
+            active.filter(|id| self.owner(plan, *id) == whose),
+        );
+    }
+
+    /// The worker of a partition, among those that take part.
+    #[inline]
+    fn owner(&self, plan: &Plan, id: PartitionId) -> usize {
+        let owner = match plan.perturbation {
+            Some(perturbation) => perturbation.draw(plan.step, id.0.into()) as usize,
+            None => self.cells.owners[id.index()].load(Ordering::Relaxed) as usize,
+        };
+        // A division takes as long as all the rest.
+        if owner < plan.workers {
+            owner
+        } else {
+            owner % plan.workers
+        }
+    }
+
     /// Has the processor fetch the messages of a partition that is run soon: they lie in the caches of
     /// those who sent them.
     #[inline]
-    fn foresee(&self, plan: &Plan, list: &[PartitionId], index: usize) {
-        let has_mail = |id: PartitionId| plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
-        if let Some(&id) = list.get(index)
-            && has_mail(id)
-        {
+    fn foresee(&self, plan: &Plan, id: PartitionId) {
+        if is_set(&plan.mail, id) {
             // SAFETY: the sides of the last step are not written in this one.
             unsafe { self.exchange.foresee(plan.step - 1, id) };
         }
@@ -271,20 +310,27 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
 
     /// Has the processor fetch what the leader reads when it plans, from the caches of the workers.
     pub(crate) fn foresee_planning(&self, workers: usize) {
-        foresee_all(&self.cells.wakes);
-        foresee_all(&self.cells.owners);
         self.reports[..workers].iter().for_each(foresee_value);
+        for notes in &self.notes[..workers] {
+            foresee_all(notes.0.head());
+        }
     }
 
-    /// Another worker that has a partition left which is worth taking over, the dearest of all.
-    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<usize> {
+    /// The list of another worker that has a partition left which is worth taking over, the dearest of
+    /// all, and its length.
+    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<(&Deck, usize)> {
         let others = (worker + 1..plan.workers).chain(0..worker);
         let left = others.filter_map(|whose| {
-            let taken = self.taken[whose].0.load(Ordering::Relaxed);
-            let cost = self.expected(*plan.lists[whose].0.get(taken)?);
-            (cost >= plan.worth_taking).then_some((cost, whose))
+            let deck = &self.decks[whose].0;
+            if deck.length(plan.step).is_none() {
+                self.make_deck(plan, whose);
+            }
+            let length = deck.length(plan.step)?;
+            let cost = self.expected(deck.peek(length)?);
+            (cost >= plan.worth_taking).then_some((cost, deck, length))
         });
-        left.max_by_key(|(cost, _)| *cost).map(|(_, whose)| whose)
+        let dearest = left.max_by_key(|(cost, ..)| *cost);
+        dearest.map(|(_, deck, length)| (deck, length))
     }
 
     /// Nanoseconds that a partition is expected to take.
@@ -320,6 +366,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         id: PartitionId,
         side: &mut Side<P::Message>,
         report: &mut Report,
+        notes: &Notes,
     ) {
         // SAFETY: as the caller promises.
         let cell = unsafe { self.cells.get(id) };
@@ -327,7 +374,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             cell.logged = false;
             cell.partition.clear_log();
         }
-        let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
+        let mail = is_set(&plan.mail, id);
         cell.inbox.open(plan.window.end, |inbox| {
             if mail {
                 // SAFETY: as the caller promises; the sides of the last step are not written in
@@ -339,11 +386,11 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 }
             }
         });
-        let wake = &self.cells.wakes[id.index()];
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
-        let next = due.0.min(wake.load(Ordering::Relaxed));
+        let next = due.0.min(cell.wake);
         if plan.jumping && next >= plan.window.end.0 {
-            wake.store(next, Ordering::Relaxed);
+            cell.wake = next;
+            notes.add_wake(id, next, plan.horizon.0);
             return;
         }
         let mut outbox = Outbox {
@@ -365,7 +412,8 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             cost::note(&self.cells.costs[id.index()], watch);
         }
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
-        wake.store(own.min(due).max(plan.window.end).0, Ordering::Relaxed);
+        cell.wake = own.min(due).max(plan.window.end).0;
+        notes.add_wake(id, cell.wake, plan.horizon.0);
         report.ran += 1;
         cell.runs = cell.runs.saturating_add(1);
         if cell.partition.has_log() {

@@ -1,7 +1,5 @@
 //! Saving and loading a whole engine, at the boundary of an epoch.
 
-use std::sync::atomic::Ordering;
-
 use crate::outbox::Egress;
 use crate::{Boundary, Engine, LoadError, Partition, PartitionId, Reader, Writer};
 
@@ -21,7 +19,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably, so
             // that no other thread looks at the messages.
             let cell = unsafe { self.shared.cells.look(id) };
-            writer.write(&self.shared.cells.wakes[index].load(Ordering::Relaxed));
+            writer.write(&cell.wake);
             writer.write(&cell.egress);
             cell.inbox.save(writer);
             writer.section(|writer| cell.partition.save(writer));
@@ -53,7 +51,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
             let cell = unsafe { shared.cells.get(id) };
             let mut load = |reader: &mut Reader<'_>| {
-                shared.cells.wakes[index].store(reader.read()?, Ordering::Relaxed);
+                cell.wake = reader.read()?;
                 let egress: Egress = reader.read()?;
                 if egress.free.len() != cell.egress.free.len() {
                     return Err(LoadError::Malformed {
@@ -69,6 +67,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 because: Box::new(because),
             })?;
         }
+        self.recall();
         Ok(())
     }
 }

@@ -12,7 +12,7 @@ use crate::cells::Cells;
 use crate::cost;
 use crate::pool::Pool;
 use crate::profile::Stopwatch;
-use crate::shared::Task;
+use crate::shared::{Task, is_set};
 use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
 /// Nanoseconds that a partition must be expected to take for another worker to take it over: with
@@ -35,13 +35,16 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         // SAFETY: the workers wait, and the boundary is reached through this reference alone.
         let boundary = unsafe { &mut *shared.boundary.get() };
         let control = boundary.after(window, &mut self.view());
+        if shared.cells.touched.swap(false, Ordering::Relaxed) {
+            self.recall();
+        }
         if let Some((at, partition)) = fault {
             return Some(Outcome::Fault { at, partition });
         }
         (control == Control::Stop).then_some(Outcome::Stopped)
     }
 
-    /// Decides how many workers take part, and who of them runs which partition.
+    /// Decides who has work, and how many workers take part.
     fn plan(&mut self, window: Window) -> usize {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
@@ -55,6 +58,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let cells = &self.shared.cells;
         plan.step = self.step;
         plan.window = window;
+        plan.horizon = window.end + window.length();
         plan.jumping = jumping;
         plan.measure = threads > 1 && cost::is_measured(self.step);
         plan.perturbation = perturbation;
@@ -62,25 +66,29 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             balance(cells, threads);
         }
         if threads > 1 && cost::is_ordered(self.step) {
-            let dearest = |id: &PartitionId| cost::expected(&cells.costs[id.index()]);
-            self.dearest_first
-                .sort_by_cached_key(|id| (Reverse(dearest(id)), *id));
-        }
-        let mut length = 0;
-        for &id in &self.dearest_first {
-            let wake = cells.wakes[id.index()].load(Ordering::Relaxed);
-            let mail = plan.mail[id.index() / 64] >> (id.index() % 64) & 1 != 0;
-            if !jumping || mail || wake < window.end.0 {
-                put(&mut plan.queue, &mut length, id);
-                // Whoever runs it clears its log first.
-                self.uncleared[id.index() / 64] &= !(1 << (id.index() % 64));
+            for (known, cost) in self.costs.iter_mut().zip(&cells.costs) {
+                *known = cost::expected(cost);
             }
+            let costs = &self.costs;
+            plan.order
+                .sort_by_key(|id| (Reverse(costs[id.index()]), *id));
         }
-        cut(&mut plan.queue, length);
-        let workers = self.workers_for();
+        for (index, active) in plan.active.iter_mut().enumerate() {
+            let of_word = self.known.iter().skip(index * 64).take(64);
+            let bits = of_word.enumerate().fold(0, |bits, (bit, wake)| {
+                bits | u64::from(!jumping || *wake < window.end.0) << bit
+            });
+            *active = bits | plan.mail[index];
+            // Whoever runs a partition clears its log first.
+            self.uncleared[index] &= !*active;
+        }
+        let workers = self.workers_for(&plan.active);
         plan.workers = workers;
         if workers == 1 {
             plan.task = Task::Queue;
+            plan.queue.clear();
+            let active = plan.order.iter().filter(|id| is_set(&plan.active, **id));
+            plan.queue.extend(active);
             if let Some(perturbation) = perturbation {
                 plan.queue
                     .sort_unstable_by_key(|id| perturbation.draw(self.step, id.0.into()));
@@ -95,39 +103,24 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             Schedule::Dynamic => Task::Steal,
             Schedule::Static | Schedule::Balanced => Task::Lists,
         };
-        self.lengths[..workers].fill(0);
-        for &id in &plan.queue {
-            let owner = match perturbation {
-                Some(perturbation) => perturbation.draw(self.step, id.0.into()) as usize,
-                None => self.shared.cells.owners[id.index()].load(Ordering::Relaxed) as usize,
-            } % workers;
-            put(&mut plan.lists[owner].0, &mut self.lengths[owner], id);
-        }
-        let lists = plan.lists.iter_mut().zip(&self.shared.taken);
-        for ((list, taken), &length) in lists.zip(&self.lengths[..workers]) {
-            cut(&mut list.0, length);
-            taken.0.store(0, Ordering::Relaxed);
-        }
         workers
     }
 
-    /// How many workers the partitions of the queue are worth.
-    fn workers_for(&mut self) -> usize {
-        // SAFETY: the workers wait.
-        let queue = unsafe { &(*self.shared.plan.get()).queue };
+    /// How many workers the partitions with work are worth.
+    fn workers_for(&mut self, active: &[u64]) -> usize {
         let Options {
             threads,
             together_from,
             together_from_nanoseconds,
             ..
         } = self.options;
-        if threads == 1 || queue.len() < together_from {
+        let count = active.iter().map(|bits| bits.count_ones() as usize).sum();
+        if threads == 1 || count < together_from {
             return 1;
         }
-        let costs = &self.shared.cells.costs;
-        let costs = queue.iter().map(|id| cost::expected(&costs[id.index()]));
+        let costs = ones(active).map(|id| self.costs[id.index()]);
         let enough = together_from_nanoseconds;
-        self.crew.choose(threads, costs, enough)
+        self.crew.choose(threads, count, costs, enough)
     }
 
     /// Has the planned task done, by so many workers.
@@ -185,8 +178,14 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         if !plan.logged.is_empty() {
             plan.logged.clear();
         }
+        for id in ones(&plan.active) {
+            self.known[id.index()] = u64::MAX;
+        }
         let mut fault = None;
-        for report in &self.shared.reports[..workers] {
+        for (report, notes) in self.shared.reports[..workers]
+            .iter()
+            .zip(&self.shared.notes)
+        {
             // SAFETY: the workers wait.
             let report = unsafe { &*report.0.get() };
             plan.logged.extend_from_slice(&report.logged);
@@ -195,8 +194,17 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             if report.sent > 0 {
                 let earliest = self.in_flight.unwrap_or(Time::NEVER);
                 self.in_flight = Some(earliest.min(report.earliest));
-                for (all, some) in self.mail.iter_mut().zip(&report.mail) {
+                for (all, some) in self.mail.iter_mut().zip(notes.0.mail()) {
                     *all |= some;
+                }
+            }
+            for (id, wake) in notes.0.later() {
+                self.known[id.index()] = wake;
+            }
+            for (word, mut bits) in notes.0.due().enumerate() {
+                while bits != 0 {
+                    self.known[word * 64 + bits.trailing_zeros() as usize] = plan.window.end.0;
+                    bits &= bits - 1;
                 }
             }
             fault = [fault, report.fault].into_iter().flatten().min();
@@ -232,9 +240,16 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 
     /// When anybody next has work, messages of the last step included.
     pub(crate) fn earliest_work(&self) -> Time {
-        let wakes = self.shared.cells.wakes.iter();
-        let next = wakes.map(|wake| wake.load(Ordering::Relaxed)).min();
-        Time(next.unwrap_or(u64::MAX)).min(self.in_flight.unwrap_or(Time::NEVER))
+        let next = self.known.iter().min().copied().unwrap_or(u64::MAX);
+        Time(next).min(self.in_flight.unwrap_or(Time::NEVER))
+    }
+
+    /// Looks up anew when partitions next have work.
+    pub(crate) fn recall(&mut self) {
+        for (index, known) in self.known.iter_mut().enumerate() {
+            // SAFETY: the workers wait, and nobody changes the cell meanwhile.
+            *known = unsafe { self.shared.cells.look(PartitionId(index as u32)).wake };
+        }
     }
 
     /// Brings everything into the state in which it is seen from outside: messages in the
@@ -254,7 +269,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 });
             }
             let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
-            cells.wakes[id.index()].fetch_min(due.0, Ordering::Relaxed);
+            cell.wake = cell.wake.min(due.0);
+            self.known[id.index()] = self.known[id.index()].min(due.0);
         }
         // What was sent in the last step is taken: no later step may look for it.
         self.step += 1;
@@ -281,24 +297,6 @@ fn balance<P: Partition>(cells: &Cells<P>, workers: usize) {
             .saturating_mul(runs.into());
     }
     cost::balance(&loads, &cells.owners, workers);
-}
-
-/// Makes `id` the element at `length` of a list and counts it, without writing if it is there
-/// already: lists seldom change, and what is not written stays in the caches of the workers.
-#[inline]
-fn put(list: &mut Vec<PartitionId>, length: &mut usize, id: PartitionId) {
-    if list.get(*length) != Some(&id) {
-        list.truncate(*length);
-        list.push(id);
-    }
-    *length += 1;
-}
-
-/// Ends a list that [`put`] has written.
-fn cut(list: &mut Vec<PartitionId>, length: usize) {
-    if list.len() > length {
-        list.truncate(length);
-    }
 }
 
 /// The partitions whose bits are set.

@@ -26,8 +26,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// How much simulated time may pass before somebody who wants to stop is heard.
-const SLICE: Duration = Duration::microseconds(2);
+/// How much simulated time may pass before somebody who wants to stop is heard. Between two slices all
+/// messages are brought to their receivers by one thread, so they should not be short.
+const SLICE: Duration = Duration::microseconds(8);
+
+/// The same when state is saved and loaded now and then, which happens between two slices.
+const SHORT_SLICE: Duration = Duration::microseconds(2);
 
 /// Why a GPU could not be made.
 #[derive(Debug, Error)]
@@ -552,7 +556,11 @@ impl Device for Machine {
             let next = if idle {
                 limit
             } else {
-                limit.min(self.gpu.now() + SLICE)
+                let slice = match self.reload {
+                    None => SLICE,
+                    Some(_) => SHORT_SLICE,
+                };
+                limit.min(self.gpu.now() + slice)
             };
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
