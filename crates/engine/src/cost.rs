@@ -17,6 +17,9 @@ const OUTLIER: u64 = 8;
 /// The least that [`OUTLIER`] refers to, in sixteenths of a nanosecond.
 const LITTLE: u64 = 1_000 * SIXTEENTHS;
 
+/// The least that [`OUTLIER`] refers to for meetings: nanoseconds for each worker.
+const SHORT_MEETING: u64 = 200;
+
 /// In which steps costs are measured: the first, then now and then.
 pub(crate) const fn is_measured(step: u64) -> bool {
     step < 64 || step.is_multiple_of(8)
@@ -97,9 +100,12 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Enters one meeting of so many workers.
+    /// Enters one meeting of so many workers. As with costs, one that took very long counts as some
+    /// times the others: the host may have run something else for once.
     pub(crate) fn note(&mut self, nanoseconds: u64, workers: usize) {
-        self.meeting = self.meeting - self.meeting / 4 + nanoseconds / workers as u64 / 4;
+        let most = self.meeting.max(SHORT_MEETING) * OUTLIER;
+        let now = (nanoseconds / workers as u64).min(most);
+        self.meeting = self.meeting - self.meeting / 4 + now / 4;
     }
 
     /// How many workers a step of `count` partitions should have: no more than partitions, no more
@@ -196,7 +202,9 @@ mod tests {
         let mut crew = Crew::default();
         let choose = |crew: &mut Crew| crew.choose(2, 2, [5_000; 2].into_iter(), 1_000);
         assert_eq!(choose(&mut crew), 2);
-        crew.note(80_000, 2);
+        crew.note(4_000_000, 2);
+        assert_eq!(choose(&mut crew), 2, "once is not always");
+        (0..10).for_each(|_| crew.note(20_000, 2));
         let alone = (0..10_000).take_while(|_| choose(&mut crew) == 1).count();
         assert!((500..2_000).contains(&alone), "{alone}");
     }

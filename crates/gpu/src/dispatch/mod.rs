@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use heap::Heap;
 pub use policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
-use slots::SmSlots;
 pub use slots::{BlockNeeds, SmLimits};
+use slots::{FreestFirst, SmSlots};
 
 use crate::counters::Counters;
 use crate::fault::{Fault, FaultKind};
@@ -99,6 +99,10 @@ pub struct Dispatcher {
     launches: LaunchTable,
     state: State,
     policy: DispatchPolicy,
+    /// SMs by how free they are, as `slots` says.
+    freest: FreestFirst,
+    /// Running kernels whose blocks fit nowhere, until one ends.
+    nowhere: Vec<u32>,
     fault: Option<(Time, Box<Fault>)>,
     /// Somebody who watches.
     probe: Option<Box<Probe>>,
@@ -133,6 +137,8 @@ impl Dispatcher {
         };
         Self {
             policy: parameters.policy.clone(),
+            freest: FreestFirst::new(&state.slots, &parameters.ranks),
+            nowhere: Vec::new(),
             parameters,
             contents,
             launches,
@@ -335,7 +341,20 @@ impl Dispatcher {
                 }
             }
         }
-        self.state.slots[sm].release(done.launch, &running.needs);
+        let needs = running.needs;
+        let before = self.state.slots[sm].warps;
+        self.state.slots[sm].release(done.launch, &needs);
+        self.note_warps(sm as u32, before);
+        self.nowhere.clear();
+    }
+
+    /// An SM that had so many warps in use has another number of them now.
+    fn note_warps(&mut self, sm: u32, before: u32) {
+        let (rank, after) = (
+            self.parameters.ranks[sm as usize],
+            self.state.slots[sm as usize].warps,
+        );
+        self.freest.change(sm, rank, before, after);
     }
 
     /// A slice has all writes of a kernel. They are part of what its end waits for anyway, as long
@@ -454,11 +473,15 @@ impl Dispatcher {
                 });
             }
             self.state.stats.blocks.increment();
-            self.state.slots[sm as usize].take(running.launch, &running.needs);
+            let first_are_sent = running.sent >= u64::from(self.parameters.sms);
+            let slots = &mut self.state.slots[sm as usize];
+            let before = slots.warps;
+            slots.take(running.launch, &running.needs);
+            self.note_warps(sm, before);
             let to = PartitionId(self.parameters.first_sm + sm);
             outbox.send(self.parameters.start, to, now, Bytes(64), message);
             // The first blocks go to all SMs at once.
-            if running.sent >= u64::from(self.parameters.sms) {
+            if first_are_sent {
                 self.state.next_send = now + self.parameters.interval;
             }
         }
@@ -467,24 +490,41 @@ impl Dispatcher {
     /// A kernel with a block that fits somewhere, and where.
     fn next_block(&mut self, now: Time) -> Option<(usize, u32)> {
         for (index, running) in self.state.running.iter().enumerate() {
-            if running.sent == running.blocks || running.first > now {
+            let waits = running.sent < running.blocks && running.first <= now;
+            if !waits || self.nowhere.contains(&running.launch) {
                 continue;
             }
             let limits = &self.parameters.limits;
             let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
-            if let Some(sm) = self
-                .policy
-                .pick(&self.state.slots, &self.parameters.ranks, fits)
-            {
+            if let Some(sm) = self.policy.pick(&self.state.slots, &self.freest, fits) {
                 return Some((index, sm));
             }
+            self.nowhere.push(running.launch);
         }
         None
     }
 
+    /// Whether a block of some kernel that may start at `at` fits somewhere.
+    fn fits_somewhere(&mut self, at: Time) -> bool {
+        for running in &self.state.running {
+            let waits = running.sent < running.blocks && running.first <= at;
+            if !waits || self.nowhere.contains(&running.launch) {
+                continue;
+            }
+            let limits = &self.parameters.limits;
+            let slots = &self.state.slots;
+            let mut freest = self.freest.iter();
+            if freest.any(|sm| slots[sm as usize].fits(running.launch, &running.needs, limits)) {
+                return true;
+            }
+            self.nowhere.push(running.launch);
+        }
+        false
+    }
+
     /// When something of the dispatcher's own is to happen. A block that fits nowhere waits for
     /// a message.
-    fn next_action(&self) -> Time {
+    fn next_action(&mut self) -> Time {
         let mut next = Time::NEVER;
         for running in &self.state.running {
             if let Some(end) = running.end.filter(|_| running.draining == 0) {
@@ -494,14 +534,7 @@ impl Dispatcher {
         let soonest = self.state.running.iter().filter(|r| r.sent < r.blocks);
         if let Some(first) = soonest.map(|running| running.first).min() {
             let at = first.max(self.state.next_send);
-            let limits = &self.parameters.limits;
-            let fits_some = self.state.running.iter().any(|running| {
-                let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
-                running.sent < running.blocks
-                    && running.first <= at
-                    && self.state.slots.iter().any(fits)
-            });
-            if fits_some {
+            if self.fits_somewhere(at) {
                 next = next.min(at);
             } else {
                 // A younger kernel may fit when its time comes.
@@ -544,6 +577,8 @@ impl Dispatcher {
                 what: "an unknown launch",
             });
         }
+        self.freest = FreestFirst::new(&self.state.slots, &self.parameters.ranks);
+        self.nowhere.clear();
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::slots::SmSlots;
+use super::slots::{FreestFirst, SmSlots};
 
 /// A policy with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,15 +54,11 @@ impl DispatchPolicy {
     pub fn pick(
         &mut self,
         sms: &[SmSlots],
-        ranks: &[u32],
+        freest: &FreestFirst,
         fits: impl Fn(&SmSlots) -> bool,
     ) -> Option<u32> {
         match self {
-            Self::MostFree => {
-                let fitting = sms.iter().enumerate().filter(|(_, slots)| fits(slots));
-                let best = fitting.min_by_key(|(number, slots)| (slots.warps, ranks[*number]));
-                best.map(|(number, _)| number as u32)
-            }
+            Self::MostFree => freest.iter().find(|sm| fits(&sms[*sm as usize])),
             Self::RoundRobin { next } => {
                 let count = sms.len() as u32;
                 let order = (0..count).map(|step| (*next + step) % count);

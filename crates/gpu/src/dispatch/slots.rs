@@ -1,5 +1,7 @@
 //! What each SM has left for blocks.
 
+use std::collections::BTreeSet;
+
 use lockstep_config::GpuConfig;
 use serde::{Deserialize, Serialize};
 
@@ -154,5 +156,54 @@ impl SmSlots {
             *blocks -= 1;
         }
         self.launches.retain(|(_, blocks)| *blocks > 0);
+    }
+}
+
+/// SMs by how free they are: those with the fewest warps first, by rank among these.
+#[derive(Clone, Debug, Default)]
+pub struct FreestFirst {
+    /// Warps in use, rank, number.
+    order: BTreeSet<(u32, u32, u32)>,
+}
+
+impl FreestFirst {
+    /// Of all SMs.
+    #[must_use]
+    pub fn new(sms: &[SmSlots], ranks: &[u32]) -> Self {
+        let sms = (0..).zip(sms).zip(ranks);
+        Self {
+            order: sms
+                .map(|((number, slots), rank)| (slots.warps, *rank, number))
+                .collect(),
+        }
+    }
+
+    /// One SM has another number of warps in use.
+    pub fn change(&mut self, sm: u32, rank: u32, before: u32, after: u32) {
+        self.order.remove(&(before, rank, sm));
+        self.order.insert((after, rank, sm));
+    }
+
+    /// Their numbers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.order.iter().map(|(_, _, sm)| *sm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_freest_comes_first_and_then_by_rank() {
+        let ranks = [2, 0, 1];
+        let mut sms = vec![SmSlots::default(); 3];
+        sms[1].warps = 4;
+        let mut order = FreestFirst::new(&sms, &ranks);
+        assert_eq!(order.iter().collect::<Vec<_>>(), [2, 0, 1]);
+        order.change(2, ranks[2], 0, 4);
+        assert_eq!(order.iter().collect::<Vec<_>>(), [0, 1, 2]);
+        order.change(1, ranks[1], 4, 0);
+        assert_eq!(order.iter().collect::<Vec<_>>(), [1, 0, 2]);
     }
 }
