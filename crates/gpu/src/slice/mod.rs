@@ -123,6 +123,8 @@ pub struct L2Slice {
     atomics: share::Share,
     recent: merge::Recent,
     contacts: contacts::Contacts,
+    /// Line, sender and number of the sectors of a strong load that came last.
+    burst: (u64, u32, u32),
     replies: Replies,
     sequence: u64,
     stats: SliceStats,
@@ -161,6 +163,7 @@ impl L2Slice {
             atomics: share::Share::default(),
             recent: merge::Recent::default(),
             contacts: contacts::Contacts::default(),
+            burst: (u64::MAX, 0, 0),
             replies: Replies::default(),
             sequence: 0,
             stats: SliceStats::default(),
@@ -354,6 +357,26 @@ impl L2Slice {
         let begin = due.max(self.free);
         let p = &self.parameters;
         self.free = begin + p.request.max(p.sector * u64::from(sectors));
+        begin
+    }
+
+    /// The same for one sector of a load whose sectors come one by one: those of a line that
+    /// follow each other are one request.
+    fn occupy_beside(&mut self, due: Time, line: u64, sender: PartitionId) -> Time {
+        let p = &self.parameters;
+        let (last, from, count) = self.burst;
+        let count = if (last, from) == (line, sender.0) {
+            count % (LINE / SECTOR) as u32
+        } else {
+            0
+        };
+        self.burst = (line, sender.0, count + 1);
+        let busy = |sectors: u32| match sectors {
+            0 => Duration::ZERO,
+            some => p.request.max(p.sector * u64::from(some)),
+        };
+        let begin = due.max(self.free);
+        self.free = begin + Duration(busy(count + 1).0 - busy(count).0);
         begin
     }
 
@@ -575,7 +598,7 @@ impl L2Slice {
         }
         match request.action {
             StrongAction::Load => {
-                let begin = self.occupy(due, 1);
+                let begin = self.occupy_beside(due, line, sender);
                 let (at, hits) = self.look_up(line, sector, self.is_far(sender), begin);
                 self.stats.strong_hits.add(u64::from(hits));
                 at + self.distances[self.group(sender) as usize]
@@ -667,7 +690,7 @@ impl L2Slice {
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&(self.free, self.written, self.sequence));
         writer.write(&self.atomics);
-        writer.write(&(&self.recent, &self.contacts));
+        writer.write(&(&self.recent, &self.contacts, self.burst));
         writer.write(&self.stats);
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
@@ -686,7 +709,7 @@ impl L2Slice {
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
         (self.free, self.written, self.sequence) = reader.read()?;
         self.atomics = reader.read()?;
-        (self.recent, self.contacts) = reader.read()?;
+        (self.recent, self.contacts, self.burst) = reader.read()?;
         self.stats = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;
