@@ -137,7 +137,7 @@ __global__ void bfs_advance(bool *frontier, bool *next, bool *visited, bool *aga
 static uint64_t bfs(int count, int edge_count) {
     Array<Node> nodes(count);
     Array<int> edges(edge_count);
-    Array<bool> frontier(count), next(count), visited(count), again(1);
+    Array<bool> frontier(count), next(count), visited(count);
     Array<int> cost(count);
     random_state = 7;
     for (int node = 0; node < count; node++) {
@@ -153,20 +153,23 @@ static uint64_t bfs(int count, int edge_count) {
     nodes.to_device(), edges.to_device(), frontier.to_device(), next.to_device();
     visited.to_device(), cost.to_device();
     int blocks = (count + 511) / 512;
+    // The flag is copied, as in UVMSmart's program: on managed memory it would move to and fro.
+    bool *again = nullptr;
+    CHECK(cudaMalloc(&again, sizeof *again));
     bool more = true;
     while (more) {
-        again.host[0] = false;
-        again.to_device();
+        more = false;
+        CHECK(cudaMemcpy(again, &more, sizeof more, cudaMemcpyHostToDevice));
         {
             Timer timer;
             bfs_visit<<<blocks, 512>>>(nodes.device, edges.device, frontier.device, next.device,
                                        visited.device, cost.device, count);
             bfs_advance<<<blocks, 512>>>(frontier.device, next.device, visited.device,
-                                         again.device, count);
+                                         again, count);
         }
-        again.to_host();
-        more = again.host[0];
+        CHECK(cudaMemcpy(&more, again, sizeof more, cudaMemcpyDeviceToHost));
     }
+    CHECK(cudaFree(again));
     cost.to_host();
     return checksum(cost.host, count);
 }

@@ -24,6 +24,9 @@ pub struct UvmConfig {
     pub touch_interval: Cycles,
     /// Whether whole blocks and whole 2 MiB are mapped by one entry.
     pub promotion: bool,
+    /// Whether allocations below 1 MiB lie side by side in 2 MiB that they share and come along
+    /// with each other, as CUDA places them; else each has trees of its own, as UVMSmart gives it.
+    pub packing: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// The TLBs.
@@ -114,8 +117,15 @@ pub struct FaultConfig {
     pub batch: u32,
     /// Faults that the buffer holds; those beyond are dropped and come again.
     pub buffer: u32,
+    /// Entries that an SM puts into the buffer between two replays, one for each access, those
+    /// beyond wait for the next; 0 for one for each page, any number (`batch`, `calibrated`).
+    pub per_sm: u32,
+    /// The same while the host has to be woken, if more.
+    pub per_sm_asleep: u32,
     /// `calibrated`: a batch.
     pub batch_cost: Duration,
+    /// `calibrated`: each entry of the fault buffer in it; several SMs may name one page.
+    pub entry_cost: Duration,
     /// `calibrated`: each page that faulted in it.
     pub page_cost: Duration,
     /// `calibrated`: each KiB that moves.
@@ -148,8 +158,12 @@ pub struct PrefetchConfig {
     pub oversubscribed: String,
     /// Pages that `sequential` brings with each fault.
     pub ahead: u32,
-    /// What the host does for each 2 MiB that a program prefetches.
+    /// What the host does before a prefetch of the program begins.
+    pub start_cost: Duration,
+    /// What the host does for each 2 MiB that a program prefetches to the device.
     pub block_cost: Duration,
+    /// The same, to the host, where pages have to be found for it.
+    pub host_block_cost: Duration,
 }
 
 /// What has to leave.
@@ -220,6 +234,7 @@ impl Default for UvmConfig {
             host_fault: Duration::microseconds(20),
             touch_interval: Cycles(1000),
             promotion: false,
+            packing: false,
             seed: 1,
             tlb: TlbConfig::default(),
             walk: WalkConfig::default(),
@@ -275,7 +290,10 @@ impl Default for FaultConfig {
             pickup: Duration::microseconds(2),
             batch: 256,
             buffer: 4096,
+            per_sm: 0,
+            per_sm_asleep: 0,
             batch_cost: Duration::nanoseconds(12_400),
+            entry_cost: Duration::ZERO,
             page_cost: Duration::ZERO,
             kib_cost: Duration::nanoseconds(54),
             run_cost: Duration::ZERO,
@@ -296,7 +314,9 @@ impl Default for PrefetchConfig {
             policy: "tree".into(),
             oversubscribed: "tree".into(),
             ahead: 16,
+            start_cost: Duration::ZERO,
             block_cost: Duration::ZERO,
+            host_block_cost: Duration::ZERO,
         }
     }
 }

@@ -73,6 +73,8 @@ pub enum Message {
         write: bool,
         /// Sectors that are wanted of it.
         sectors: u8,
+        /// Accesses that wait for it.
+        accesses: u8,
     },
     /// SM to GMMU: a managed page is in use.
     Used {

@@ -13,6 +13,9 @@ const HOST_CAPACITY: u64 = 1 << 40;
 /// Addresses at the end of each region that belong to the system: the heap of device code.
 pub const SYSTEM_SPACE: u64 = 64 << 30;
 
+/// Managed allocations begin at multiples of this: no two share a page.
+const MANAGED_UNIT: u64 = 4096;
+
 /// One allocation.
 #[derive(Clone, Debug)]
 pub struct Allocation {
@@ -35,6 +38,8 @@ pub struct Memory {
     hidden: BTreeMap<u64, Allocation>,
     total: u64,
     identities: u64,
+    /// Whether small managed allocations lie side by side.
+    packs_managed: bool,
 }
 
 impl Memory {
@@ -59,6 +64,7 @@ impl Memory {
             hidden: BTreeMap::new(),
             total: config.device.memory.0,
             identities: 0,
+            packs_managed: config.uvm.packing,
         }
     }
 
@@ -74,10 +80,19 @@ impl Memory {
         if bytes == 0 {
             return fail(CuResult::INVALID_VALUE, "an allocation of 0 bytes");
         }
-        // Managed memory moves in pieces of a large unit, and so begins at one.
+        // Managed memory moves by pages, and in pieces of a large unit: it begins at one or shares
+        // one.
         let least = match kind {
+            PointerKind::Managed if self.packs_managed => bytes.max(MANAGED_UNIT),
             PointerKind::Managed => bytes.max(crate::heap::LARGE_FROM),
             PointerKind::Device | PointerKind::Host => bytes,
+        };
+        let least = match kind {
+            PointerKind::Managed => least.checked_next_multiple_of(MANAGED_UNIT),
+            PointerKind::Device | PointerKind::Host => Some(least),
+        };
+        let Some(least) = least else {
+            return fail(CuResult::OUT_OF_MEMORY, format!("{bytes} bytes asked for"));
         };
         let heap = self.heap(kind);
         let available = heap.available();

@@ -85,6 +85,7 @@ impl Bench {
                 page,
                 write,
                 sectors: 4,
+                accesses: 1,
             },
         );
     }

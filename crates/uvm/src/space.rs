@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::{LARGE_PAGES, PAGE, tree_pages};
+use crate::page_set::PageSet;
 use crate::tree::Tree;
 
 /// One managed allocation.
@@ -31,6 +32,9 @@ impl Allocation {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Space {
     allocations: BTreeMap<u64, Allocation>,
+    /// The allocations in each 2 MiB that small ones share: first page and pages, by the first
+    /// page of the 2 MiB.
+    shared: BTreeMap<u64, BTreeMap<u64, u32>>,
     trees: BTreeMap<u64, Tree>,
 }
 
@@ -43,9 +47,66 @@ impl Space {
         self.allocations.insert(first, allocation);
     }
 
+    /// Adds a small allocation to the 2 MiB that it lies in. The tree is that of the whole 2 MiB;
+    /// only pages that were allocated ever move.
+    pub fn map_shared(&mut self, address: u64, bytes: u64) {
+        let first = address / PAGE;
+        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        let end = (address + bytes).div_ceil(PAGE);
+        let pages = (end - first).min(window + u64::from(LARGE_PAGES) - first) as u32;
+        self.shared.entry(window).or_default().insert(first, pages);
+        let allocation = Allocation {
+            first: window,
+            whole: 1,
+            last: 0,
+        };
+        self.allocations.insert(window, allocation);
+        if let Some(tree) = self.trees.get_mut(&window) {
+            tree.absent -= PageSet::range((first - window) as u32, pages);
+        }
+    }
+
+    /// Pages of a tree that no allocation has.
+    fn absent(&self, first: u64) -> PageSet {
+        let mut absent = PageSet::EMPTY;
+        if let Some(users) = self.shared.get(&first) {
+            absent = PageSet::range(0, LARGE_PAGES);
+            for (page, count) in users {
+                absent -= PageSet::range((page - first) as u32, *count);
+            }
+        }
+        absent
+    }
+
+    /// Takes a small allocation out of the 2 MiB that it shares with others which stay: the first
+    /// page of the 2 MiB and its own. Nothing if there is none such: then all of it can go.
+    pub fn unmap_shared(&mut self, address: u64) -> Option<(u64, PageSet)> {
+        let first = address / PAGE;
+        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        let users = self.shared.get_mut(&window)?;
+        if users.len() == 1 {
+            return None;
+        }
+        let count = users.remove(&first)?;
+        let pages = PageSet::range((first - window) as u32, count);
+        if let Some(tree) = self.trees.get_mut(&window) {
+            tree.absent |= pages;
+        }
+        Some((window, pages))
+    }
+
     /// Removes the allocation at an address and gives its trees.
     pub fn unmap(&mut self, address: u64) -> Vec<Tree> {
-        let Some(allocation) = self.allocations.remove(&(address / PAGE)) else {
+        let mut first = address / PAGE;
+        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        if let Some(users) = self.shared.get(&window) {
+            if !users.contains_key(&first) {
+                return Vec::new();
+            }
+            self.shared.remove(&window);
+            first = window;
+        }
+        let Some(allocation) = self.allocations.remove(&first) else {
             return Vec::new();
         };
         let end = allocation.first + allocation.pages();
@@ -107,10 +168,12 @@ impl Space {
     /// The tree that a page belongs to, and the page's number in it.
     pub fn find(&mut self, page: u64) -> Option<(&mut Tree, u32)> {
         let (first, pages) = self.shape(page)?;
-        let tree = self
-            .trees
-            .entry(first)
-            .or_insert_with(|| Tree::new(first, pages));
+        if !self.trees.contains_key(&first) {
+            let mut tree = Tree::new(first, pages);
+            tree.absent = self.absent(first);
+            self.trees.insert(first, tree);
+        }
+        let tree = self.trees.get_mut(&first)?;
         Some((tree, (page - first) as u32))
     }
 
@@ -136,5 +199,45 @@ impl Space {
         self.shape(page)
             .and_then(|(first, _)| self.trees.get(&first))
             .is_some_and(|tree| tree.device.contains((page - tree.first) as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 2 << 20;
+
+    #[test]
+    fn small_allocations_share_a_tree_until_the_last_is_gone() {
+        let mut space = Space::default();
+        space.map_shared(WINDOW, 3 * PAGE);
+        space.map_shared(WINDOW + 3 * PAGE, PAGE);
+        let (tree, index) = space.find(512 + 3).unwrap();
+        assert_eq!((tree.first, index, tree.pages), (512, 3, LARGE_PAGES));
+        assert_eq!(tree.all(), PageSet::range(0, 4));
+        space.map_shared(WINDOW + 4 * PAGE, 2 * PAGE);
+        assert_eq!(space.tree_mut(512).unwrap().all(), PageSet::range(0, 6));
+        let (window, pages) = space.unmap_shared(WINDOW).unwrap();
+        assert_eq!((window, pages), (512, PageSet::range(0, 3)));
+        assert_eq!(space.unmap_shared(WINDOW), None, "it is gone already");
+        assert!(space.unmap(WINDOW).is_empty());
+        assert!(space.unmap_shared(WINDOW + 3 * PAGE).is_some());
+        assert_eq!(space.unmap_shared(WINDOW + 4 * PAGE), None, "the last");
+        let trees = space.unmap(WINDOW + 4 * PAGE);
+        assert_eq!(trees.len(), 1);
+        assert!(space.is_empty());
+    }
+
+    #[test]
+    fn large_ones_beside_them_have_trees_of_their_own() {
+        let mut space = Space::default();
+        space.map_shared(WINDOW, PAGE);
+        space.map(2 * WINDOW, WINDOW + PAGE);
+        assert_eq!(space.shape(1024), Some((1024, 512)));
+        assert_eq!(space.shape(1536), Some((1536, 16)));
+        assert_eq!(space.unmap(2 * WINDOW).len(), 0);
+        assert_eq!(space.shape(1024), None);
+        assert_eq!(space.shape(512), Some((512, 512)));
     }
 }

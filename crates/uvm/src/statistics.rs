@@ -57,6 +57,8 @@ statistics! {
         refaults: Counter [faults],
         /// Faults that found the fault buffer full.
         dropped: Counter [faults],
+        /// Faults that waited for the next replay because their SM had enough in the buffer.
+        held_back: Counter [faults],
         /// Batches of faults that were served.
         batches: Counter [batches],
         /// Entries of the fault buffer that were in them.

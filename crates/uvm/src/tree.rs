@@ -19,6 +19,8 @@ pub struct Tree {
     pub first: u64,
     /// Pages; 64 KiB x 2^i.
     pub pages: u32,
+    /// Belong to no allocation.
+    pub absent: PageSet,
     /// Mapped on the device.
     pub device: PageSet,
     /// Planned or on their way to the device.
@@ -79,6 +81,7 @@ impl Tree {
         Self {
             first,
             pages,
+            absent: PageSet::EMPTY,
             device: PageSet::EMPTY,
             incoming: PageSet::EMPTY,
             staged: PageSet::EMPTY,
@@ -102,10 +105,10 @@ impl Tree {
         }
     }
 
-    /// Its pages.
+    /// Its pages, as far as they were allocated.
     #[must_use]
     pub fn all(&self) -> PageSet {
-        PageSet::range(0, self.pages)
+        PageSet::range(0, self.pages) - self.absent
     }
 
     /// Pages that are on the device or will be, and are not about to leave.
@@ -142,7 +145,7 @@ impl Tree {
     /// What an entry for a page can cover.
     #[must_use]
     pub fn mapping(&self, page: u32) -> PageSize {
-        let mapped = self.device;
+        let mapped = self.device | self.absent;
         if self.pages == LARGE_PAGES && mapped.count() == LARGE_PAGES {
             return PageSize::Large;
         }

@@ -115,15 +115,15 @@ impl Translation {
         address: u64,
         write: bool,
         sectors: u8,
-        now: (u64, Time),
-        header: u64,
+        accesses: impl FnOnce() -> usize,
+        moment: Moment,
         outbox: &mut Outbox<'_, Message>,
     ) -> bool {
         if !self.is_managed(address) {
             return true;
         }
         let page = address / PAGE;
-        let message = match self.translator.look_up(page, write, now.0) {
+        let message = match self.translator.look_up(page, write, moment.cycle) {
             Lookup::Hit { tell: false } => return true,
             Lookup::Hit { tell: true } => Message::Used { page, write },
             Lookup::Waits => return false,
@@ -131,13 +131,27 @@ impl Translation {
                 page,
                 write,
                 sectors,
+                accesses: few(accesses()),
             },
         };
         let passes = matches!(message, Message::Used { .. });
         let TranslationWiring { link, gmmu, .. } = self.wiring;
-        outbox.send(link, gmmu, now.1, Bytes(header), message);
+        outbox.send(link, gmmu, moment.time, Bytes(moment.header), message);
         passes
     }
+}
+
+/// When something is asked, and what a message takes besides its contents.
+#[derive(Clone, Copy)]
+struct Moment {
+    cycle: u64,
+    time: Time,
+    header: u64,
+}
+
+/// A number of accesses as it is told: nobody needs to know of more.
+fn few(accesses: usize) -> u8 {
+    accesses.min(usize::from(u8::MAX)) as u8
 }
 
 impl Port {
@@ -154,8 +168,12 @@ impl Port {
         };
         let write = !matches!(request.action, crate::message::StrongAction::Load);
         let address = request.sector * SECTOR;
-        let now = (now.cycle, now.time);
-        if translation.pass(address, write, 1, now, header, outbox) {
+        let moment = Moment {
+            cycle: now.cycle,
+            time: now.time,
+            header,
+        };
+        if translation.pass(address, write, 1, || 1, moment, outbox) {
             return Some(request);
         }
         let waiting = translation.deferred.entry(address / PAGE).or_default();
@@ -186,12 +204,21 @@ impl Sm {
         let mut answers = 0;
         for (index, (line, sectors)) in set.iter().enumerate() {
             let at = access.taken + index as u64;
-            let now = (at, self.clock().edge(Cycle(at)));
+            let moment = Moment {
+                cycle: at,
+                time: self.clock().edge(Cycle(at)),
+                header,
+            };
             let count = sectors.count_ones() as u8;
             let Some(translation) = &mut self.port.translation else {
                 return None;
             };
-            if translation.pass(line * LINE, write, count, now, header, outbox) {
+            let page = line * LINE / PAGE;
+            let beside = || {
+                let pages = set.iter().map(|(line, _)| line * LINE / PAGE);
+                pages.filter(|other| *other == page).count()
+            };
+            if translation.pass(line * LINE, write, count, beside, moment, outbox) {
                 kept.push(line, sectors);
                 continue;
             }
@@ -292,10 +319,12 @@ impl Sm {
             Message::Replay { page } => {
                 if translation.translator.replay(page) {
                     let write = translation.translator.wants_write(page);
+                    let waiting = translation.deferred.get(&page).map_or(1, Vec::len);
                     let message = Message::Translate {
                         page,
                         write,
                         sectors: 4,
+                        accesses: few(waiting),
                     };
                     let TranslationWiring { link, gmmu, .. } = translation.wiring;
                     outbox.send(link, gmmu, now.time, Bytes(header), message);

@@ -155,6 +155,7 @@ impl Pager {
                 page,
                 write,
                 sectors,
+                accesses,
             } => {
                 if let Some(asked) = self.asked.get_mut(sm as usize) {
                     *asked = true;
@@ -164,6 +165,7 @@ impl Pager {
                     page,
                     write,
                     sectors: u32::from(sectors),
+                    accesses: u32::from(accesses),
                 };
                 self.gmmu.take(now, request);
             }

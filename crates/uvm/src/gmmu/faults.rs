@@ -191,19 +191,39 @@ impl Gmmu {
         }
     }
 
-    /// Puts a fault into the buffer that the host runtime reads.
+    /// Puts a fault into the buffer that the host runtime reads, once for each access that waits:
+    /// the hardware does not put them together. What an SM may say between two replays is
+    /// limited; who waits without having said so asks again with the others.
     fn buffer(&mut self, pending: Pending, now: u64) {
         let config = &self.settings.config.fault;
-        if self.state.buffer.len() >= config.buffer as usize {
-            self.state.stats.dropped.increment();
-        } else {
-            self.state.buffer.push_back(pending);
-        }
         if !self.state.picking_up && self.state.batch.is_none() {
             self.state.picking_up = true;
             self.state.wake = self.wake_cost(now);
             let pickup = self.settings.cycles(config.pickup);
             self.at(now + pickup, Event::PickUp);
+        }
+        let config = &self.settings.config.fault;
+        let mut entries = 1;
+        if config.per_sm > 0
+            && let Some(said) = self.state.said.get_mut(pending.sm as usize)
+        {
+            // A host that has to be woken leaves time for more.
+            let most = match self.state.wake {
+                0 => config.per_sm,
+                _ => config.per_sm_asleep.max(config.per_sm),
+            };
+            entries = pending.accesses.max(1).min(most - (*said).min(most));
+            *said += entries;
+        }
+        if entries == 0 {
+            self.state.stats.held_back.increment();
+        }
+        for _ in 0..entries {
+            if self.state.buffer.len() >= config.buffer as usize {
+                self.state.stats.dropped.increment();
+            } else {
+                self.state.buffer.push_back(pending);
+            }
         }
     }
 

@@ -49,6 +49,8 @@ pub enum Request {
         write: bool,
         /// Sectors that are wanted of it.
         sectors: u32,
+        /// Accesses of the SM that wait for it.
+        accesses: u32,
     },
     /// A page is in use.
     Used {
@@ -131,6 +133,7 @@ struct Pending {
     page: u64,
     write: bool,
     sectors: u32,
+    accesses: u32,
     since: u64,
 }
 
@@ -173,7 +176,8 @@ enum Event {
 /// A batch that is being served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Batch {
-    loads: Vec<crate::channel::Load>,
+    /// Whether the host has done its part.
+    is_served: bool,
     /// Transfers that are not complete.
     left: u32,
 }
@@ -195,6 +199,8 @@ struct State {
     /// Faults that wait for an MSHR.
     shut_out: VecDeque<Pending>,
     buffer: VecDeque<Pending>,
+    /// Faults that each SM put into the buffer since the last replay.
+    said: Vec<u32>,
     picking_up: bool,
     batch: Option<Batch>,
     server_free: u64,
@@ -261,6 +267,7 @@ impl Gmmu {
             fresh: Vec::new(),
             shut_out: VecDeque::new(),
             buffer: VecDeque::new(),
+            said: vec![0; settings.sms as usize],
             picking_up: false,
             batch: None,
             server_free: 0,
@@ -358,11 +365,13 @@ impl Gmmu {
                 page,
                 write,
                 sectors,
+                accesses,
             } => self.translate(Pending {
                 sm,
                 page,
                 write,
                 sectors,
+                accesses,
                 since: now,
             }),
             Request::Used { page, write } => self.touch(page, now, write),

@@ -1,5 +1,6 @@
 //! What programs ask for: memory, prefetches, advice, the host's own accesses.
 
+use lockstep_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, FarFault, Gmmu, Output};
@@ -11,6 +12,9 @@ use crate::prefetch::tree_driver::neighbours;
 use crate::split::{Split, split};
 use crate::tlb::Scope;
 use crate::tree::TakenBack;
+
+/// Allocations below this share 2 MiB with others, where small ones are packed.
+const SHARED_BELOW: u64 = 1 << 20;
 
 /// What a program says about its use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,12 +57,20 @@ enum What {
 impl Gmmu {
     /// Adds managed memory; its pages are on the host.
     pub fn map_memory(&mut self, address: u64, bytes: u64) {
-        self.state.space.map(address, bytes);
+        if self.settings.config.packing && bytes < SHARED_BELOW {
+            self.state.space.map_shared(address, bytes);
+        } else {
+            self.state.space.map(address, bytes);
+        }
     }
 
     /// Removes managed memory; nothing is written back. Nothing may use it any more.
     pub fn unmap_memory(&mut self, address: u64) {
         let now = self.state.now;
+        if let Some((tree, pages)) = self.state.space.unmap_shared(address) {
+            self.drop_pages(tree, pages, now);
+            return;
+        }
         let trees = self.state.space.unmap(address);
         let state = &mut *self.state;
         for tree in &trees {
@@ -88,6 +100,33 @@ impl Gmmu {
         }
     }
 
+    /// Forgets pages of a tree whose other pages stay.
+    fn drop_pages(&mut self, first: u64, pages: PageSet, now: u64) {
+        let state = &mut *self.state;
+        let Some(tree) = state.space.tree_mut(first) else {
+            return;
+        };
+        let held = tree.device & pages;
+        state.used -= u64::from(held.count()).min(state.used);
+        for set in [
+            &mut tree.device,
+            &mut tree.staged,
+            &mut tree.dirty,
+            &mut tree.touched,
+            &mut tree.prefetched,
+            &mut tree.pinned,
+            &mut tree.evicted,
+            &mut tree.remote,
+            &mut tree.duplicated,
+            &mut tree.thrashing,
+        ] {
+            *set -= pages;
+        }
+        if !held.is_empty() {
+            self.shoot_down(first, held, now);
+        }
+    }
+
     /// Gives up everything that is under way, because the kernels that wanted it are gone. Pages
     /// that were moving stay where they came from. Says which requests of the program that ends.
     pub fn give_up(&mut self) -> Vec<u64> {
@@ -97,6 +136,7 @@ impl Gmmu {
         state.fresh.clear();
         state.shut_out.clear();
         state.buffer.clear();
+        state.said.fill(0);
         state.batch = None;
         state.picking_up = false;
         state.jobs.clear();
@@ -162,9 +202,10 @@ impl Gmmu {
         if to_device {
             self.each_tree(address, bytes, |tree, pages| tree.remote -= pages);
         }
+        let cost = self.settings.config.prefetch.start_cost;
         self.begin(
             now,
-            0,
+            self.settings.cycles(cost),
             ticket,
             ProgramRequest {
                 what,
@@ -292,12 +333,13 @@ impl Gmmu {
         };
         request.left = request.left.saturating_sub(1);
         if request.left == 0 {
+            let config = &self.settings.config.prefetch;
             let cost = match request.what {
-                What::ToDevice => self
-                    .settings
-                    .cycles(self.settings.config.prefetch.block_cost),
-                _ => 0,
+                What::ToDevice => config.block_cost,
+                What::ToHost => config.host_block_cost,
+                _ => Duration::ZERO,
             };
+            let cost = self.settings.cycles(cost);
             self.at(now + cost, Event::Program(ticket));
         }
     }

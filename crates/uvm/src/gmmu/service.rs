@@ -28,24 +28,19 @@ impl Gmmu {
             }
             return;
         }
-        for (page, loads) in self.by_fault(&fresh, loads) {
+        for loads in self.by_fault(&fresh, loads) {
             let begin = now.max(self.state.server_free);
             let end = begin + latency;
             self.state.server_free = end;
             self.state.stats.service_wait.add(begin - now);
-            let job = self.state.next_job;
-            self.state.next_job += 1;
-            self.state.jobs.insert(job, loads);
-            let _ = page;
-            self.at(end, Event::Served(job));
+            self.serve_later(end, loads);
         }
     }
 
     /// Which transfers wait for the service of which fault: those with the page itself, and those
     /// that follow in the same tree.
-    fn by_fault(&mut self, fresh: &[u64], loads: Vec<Load>) -> Vec<(u64, Vec<Load>)> {
-        let mut jobs: Vec<(u64, Vec<Load>)> =
-            fresh.iter().map(|page| (*page, Vec::new())).collect();
+    fn by_fault(&mut self, fresh: &[u64], loads: Vec<Load>) -> Vec<Vec<Load>> {
+        let mut jobs = vec![Vec::new(); fresh.len()];
         let mut current = 0;
         let mut tree = u64::MAX;
         for load in loads {
@@ -65,7 +60,7 @@ impl Gmmu {
                 current = beside().unwrap_or(jobs.len() - 1);
             }
             tree = load.tree;
-            jobs[current].1.push(load);
+            jobs[current].push(load);
         }
         jobs
     }
@@ -183,15 +178,19 @@ impl Gmmu {
         for page in &faults {
             self.count_fault(*page, writes.contains(page));
         }
-        let new_blocks = self.new_blocks(&faults);
+        let new_trees = self.new_trees(&faults);
         let loads = self.plan(&faults, now);
-        let cost = self.batch_cost(&faults, &loads, new_blocks);
-        self.state.batch = Some(Batch { loads, left: 0 });
-        self.at(now + cost, Event::BatchServed);
+        let left = loads.len() as u32;
+        let end = self.serve_batch(now, taken as u64, &faults, loads, &new_trees);
+        self.state.batch = Some(Batch {
+            is_served: false,
+            left,
+        });
+        self.at(end, Event::BatchServed);
     }
 
     /// Trees among those of some pages that nothing ever came to.
-    fn new_blocks(&mut self, faults: &[u64]) -> u64 {
+    fn new_trees(&mut self, faults: &[u64]) -> BTreeSet<u64> {
         let mut trees = BTreeSet::new();
         for page in faults {
             if let Some((tree, _)) = self.state.space.find(*page)
@@ -200,42 +199,70 @@ impl Gmmu {
                 trees.insert(tree.first);
             }
         }
-        trees.len() as u64
+        trees
     }
 
-    fn batch_cost(&mut self, faults: &[u64], loads: &[Load], new_blocks: u64) -> u64 {
-        let fault = &self.settings.config.fault;
-        if self.settings.service == Service::Batch {
-            return self.settings.cycles(fault.latency);
+    /// Lets the host do its part of a batch and says when it ends. It works on one tree after the
+    /// other; what it is done with moves while it works on the next.
+    fn serve_batch(
+        &mut self,
+        now: u64,
+        entries: u64,
+        faults: &[u64],
+        loads: Vec<Load>,
+        new_trees: &BTreeSet<u64>,
+    ) -> u64 {
+        let settings = self.settings.clone();
+        let fault = &settings.config.fault;
+        if settings.service == Service::Batch {
+            let end = now + settings.cycles(fault.latency);
+            self.serve_later(end, loads);
+            return end;
         }
-        let pages: u64 = loads.iter().map(|load| u64::from(load.pages.count())).sum();
-        let mut blocks: BTreeMap<u64, PageSet> = BTreeMap::new();
+        let mut trees: BTreeMap<u64, (u64, Vec<Load>)> = BTreeMap::new();
+        for page in faults {
+            if let Some((tree, _)) = self.state.space.find(*page) {
+                trees.entry(tree.first).or_default().0 += 1;
+            }
+        }
         for load in loads {
-            *blocks.entry(load.tree).or_default() |= load.pages;
+            trees.entry(load.tree).or_default().1.push(load);
         }
-        let runs: usize = blocks.values().map(|pages| pages.runs().len()).sum();
-        let cost = fault.batch_cost
-            + fault.page_cost * faults.len() as u64
-            + fault.kib_cost * (pages * PAGE / 1024)
-            + fault.run_cost * runs as u64
-            + fault.block_cost * blocks.len() as u64
-            + fault.new_block_cost * new_blocks;
-        self.settings.cycles(cost) + self.state.wake
+        let start = fault.batch_cost + fault.entry_cost * entries;
+        let mut at = now + self.state.wake + settings.cycles(start);
+        for (first, (faults, loads)) in trees {
+            let pages = loads
+                .iter()
+                .fold(PageSet::EMPTY, |all, load| all | load.pages);
+            let mut cost = fault.block_cost
+                + fault.page_cost * faults
+                + fault.kib_cost * (u64::from(pages.count()) * PAGE / 1024)
+                + fault.run_cost * pages.runs().len() as u64;
+            if new_trees.contains(&first) {
+                cost += fault.new_block_cost;
+            }
+            at += settings.cycles(cost);
+            self.serve_later(at, loads);
+        }
+        at
     }
 
-    /// The host has done its part of a batch: transfers go, and when the last is complete,
-    /// everybody asks again.
+    fn serve_later(&mut self, at: u64, loads: Vec<Load>) {
+        let job = self.state.next_job;
+        self.state.next_job += 1;
+        self.state.jobs.insert(job, loads);
+        self.at(at, Event::Served(job));
+    }
+
+    /// The host has done its part of a batch: when the last transfer is complete, everybody asks
+    /// again.
     pub(super) fn batch_served(&mut self, now: u64) {
         let Some(batch) = &mut self.state.batch else {
             return;
         };
-        let loads = std::mem::take(&mut batch.loads);
-        batch.left = loads.len() as u32;
-        if loads.is_empty() {
+        batch.is_served = true;
+        if batch.left == 0 {
             self.end_batch(now);
-        }
-        for load in loads {
-            self.enqueue(load);
         }
     }
 
@@ -245,7 +272,7 @@ impl Gmmu {
             return;
         };
         batch.left = batch.left.saturating_sub(1);
-        if batch.left == 0 && batch.loads.is_empty() {
+        if batch.left == 0 && batch.is_served {
             self.end_batch(now);
         }
     }
@@ -257,6 +284,7 @@ impl Gmmu {
         let flushed = self.state.buffer.len() as u64;
         self.state.stats.batch_flushed.add(flushed);
         self.state.buffer.clear();
+        self.state.said.fill(0);
         let all = std::mem::take(&mut self.state.faults);
         for (page, fault) in all {
             let coming = match self.state.space.find(page) {

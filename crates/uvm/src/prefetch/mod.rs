@@ -147,3 +147,64 @@ fn run_ahead(space: &mut Space, all: &mut Pages, page: u64, count: u32) -> u64 {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a policy brings into a fresh tree of so many blocks, some of which are there.
+    fn brought(name: &str, blocks: u32, there: u32, faults: PageSet) -> PageSet {
+        let mut space = Space::default();
+        space.map(0, u64::from(blocks) << 16);
+        let tree = space.tree_mut(0).unwrap();
+        for block in (0..blocks).filter(|block| there & 1 << block != 0) {
+            tree.device |= PageSet::range(16 * block, 16);
+        }
+        let valid = tree.valid();
+        let event = Pages::from([(0, faults - valid)]);
+        let event = Event {
+            faults: &event,
+            ahead: 0,
+        };
+        let mut memory = Memory {
+            random: Random::new(1),
+            cursor: 0,
+        };
+        let policy = Prefetcher::named(name).unwrap();
+        (policy.plan)(&mut space, event, &mut memory)[&0] - valid
+    }
+
+    /// Half of a tree is never more than half: up to 128 KiB a tree brings what its blocks bring.
+    /// The report's inputs of bfs and pathfinder have no larger allocation.
+    #[test]
+    fn a_tree_of_two_blocks_is_sequential_local() {
+        for (blocks, there, first, second) in (1..=2u32)
+            .flat_map(|blocks| (0..1 << blocks).map(move |there| (blocks, there)))
+            .flat_map(|(blocks, there)| {
+                let pages = 16 * blocks;
+                (0..pages).flat_map(move |a| (0..pages).map(move |b| (blocks, there, a, b)))
+            })
+        {
+            let faults = PageSet::one(first) | PageSet::one(second);
+            let plain = brought("sequential-local", blocks, there, faults);
+            for tree in ["tree", "tree-uvmsmart", "tree-driver"] {
+                assert_eq!(brought(tree, blocks, there, faults), plain, "{tree}");
+            }
+        }
+    }
+
+    /// From four blocks on the third brings the fourth.
+    #[test]
+    fn a_tree_of_four_blocks_brings_more() {
+        let faults = PageSet::one(40);
+        let plain = brought("sequential-local", 4, 0b0011, faults);
+        assert_eq!(plain, PageSet::range(32, 16));
+        for tree in ["tree", "tree-uvmsmart", "tree-driver"] {
+            assert_eq!(
+                brought(tree, 4, 0b0011, faults),
+                PageSet::range(32, 32),
+                "{tree}"
+            );
+        }
+    }
+}
