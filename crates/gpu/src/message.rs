@@ -73,7 +73,7 @@ pub enum Message {
         write: bool,
         /// Sectors that are wanted of it.
         sectors: u8,
-        /// Accesses that wait for it.
+        /// Accesses of one instruction that wait for it.
         accesses: u8,
     },
     /// SM to GMMU: a managed page is in use.

@@ -149,6 +149,22 @@ struct Moment {
     header: u64,
 }
 
+/// How many of the accesses that wait for a page belong to the instruction that has waited longest:
+/// they are told one by one, those of other instructions have to wait for their turn.
+fn of_one_instruction(waiting: &[Deferred]) -> usize {
+    let transaction = |one: &Deferred| match one {
+        Deferred::Load { transaction, .. } | Deferred::Store { transaction, .. } => {
+            Some(*transaction)
+        }
+        Deferred::Strong(_) => None,
+    };
+    let Some(first) = waiting.first().and_then(transaction) else {
+        return 1;
+    };
+    let own = waiting.iter().map_while(transaction);
+    own.take_while(|other| *other == first).count()
+}
+
 /// A number of accesses as it is told: nobody needs to know of more.
 fn few(accesses: usize) -> u8 {
     accesses.min(usize::from(u8::MAX)) as u8
@@ -319,12 +335,13 @@ impl Sm {
             Message::Replay { page } => {
                 if translation.translator.replay(page) {
                     let write = translation.translator.wants_write(page);
-                    let waiting = translation.deferred.get(&page).map_or(1, Vec::len);
+                    let waiting = translation.deferred.get(&page);
+                    let accesses = waiting.map_or(1, |waiting| of_one_instruction(waiting));
                     let message = Message::Translate {
                         page,
                         write,
                         sectors: 4,
-                        accesses: few(waiting),
+                        accesses: few(accesses),
                     };
                     let TranslationWiring { link, gmmu, .. } = translation.wiring;
                     outbox.send(link, gmmu, now.time, Bytes(header), message);

@@ -191,8 +191,8 @@ impl Gmmu {
         }
     }
 
-    /// Puts a fault into the buffer that the host runtime reads, once for each access that waits:
-    /// the hardware does not put them together. What an SM may say between two replays is
+    /// Puts a fault into the buffer that the host runtime reads, once for each access of the
+    /// instruction: the hardware does not put them together. What an SM may say between two replays is
     /// limited; who waits without having said so asks again with the others.
     fn buffer(&mut self, pending: Pending, now: u64) {
         let config = &self.settings.config.fault;

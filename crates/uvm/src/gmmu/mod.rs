@@ -49,7 +49,7 @@ pub enum Request {
         write: bool,
         /// Sectors that are wanted of it.
         sectors: u32,
-        /// Accesses of the SM that wait for it.
+        /// Accesses of one instruction that wait for it.
         accesses: u32,
     },
     /// A page is in use.

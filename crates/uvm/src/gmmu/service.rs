@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Batch, Event, FarFault, Gmmu};
+use super::{Batch, Event, FarFault, Gmmu, Pending};
 use crate::channel::{Load, NO_TICKET};
 use crate::log::Cause;
 use crate::page_set::PageSet;
@@ -152,10 +152,14 @@ impl Gmmu {
         let mut pages = BTreeSet::new();
         let mut writes = BTreeSet::new();
         let state = &mut *self.state;
-        let taken = state.buffer.len().min(most);
+        let mut entries = by_sm(state.buffer.drain(..));
+        let flushed = entries.len().saturating_sub(most);
+        state.stats.batch_flushed.add(flushed as u64);
+        entries.truncate(most);
+        let taken = entries.len();
         state.stats.batches.increment();
         state.stats.batch_faults.add(taken as u64);
-        for pending in state.buffer.drain(..taken) {
+        for pending in entries {
             state.stats.service_wait.add(now - pending.since.min(now));
             if pending.write {
                 writes.insert(pending.page);
@@ -299,4 +303,22 @@ impl Gmmu {
             }
         }
     }
+}
+
+/// The entries of the fault buffer in the order in which they come: what one SM has to say comes
+/// together, and the SM that said something first comes first.
+fn by_sm(entries: impl Iterator<Item = Pending>) -> Vec<Pending> {
+    let mut order = Vec::new();
+    let mut said: BTreeMap<u32, Vec<Pending>> = BTreeMap::new();
+    for pending in entries {
+        let own = said.entry(pending.sm).or_default();
+        if own.is_empty() {
+            order.push(pending.sm);
+        }
+        own.push(pending);
+    }
+    order
+        .into_iter()
+        .flat_map(|sm| said.remove(&sm).unwrap_or_default())
+        .collect()
 }
