@@ -90,6 +90,9 @@ fn memory_that_is_short_gives_the_same_results_whatever_leaves() {
                 "none",
                 "--set",
                 "uvm.oversubscription=150",
+                // Side by side, three arrays of 256 KiB would be one tree, which always fits.
+                "--set",
+                "uvm.packing=false",
                 "--set",
                 policy.as_str(),
                 "--out",
