@@ -14,7 +14,9 @@
 //! - Of the rest, the smallest group runs next, with every lane that is there; lanes that wait at a
 //!   convergence barrier count as there if the others of this split complete it.
 //! - Lanes that give way while others are there are no longer waited for.
-//! - A barrier that came back from a register is executed once more before its lanes go on.
+//! - A barrier that came back from a register is executed once more before its lanes go on. Its lanes
+//!   that wait at earlier instructions, at which it or another barrier does not hold them any more, are
+//!   freed: they run when nobody is ready.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,10 @@ const TURNS: u32 = 16;
 /// Times that a split gives way in vain before lanes at a convergence barrier go on without it.
 const VAIN_TURNS: u32 = 32;
 
+/// From so many other splits on, one that is picked up does not take along those at its instruction, unless
+/// that is a barrier.
+const CROWD: usize = 7;
+
 /// Why a split does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Waiting {
@@ -38,6 +44,8 @@ pub enum Waiting {
     Barrier(u16),
     /// At a `LaneSync` for these lanes.
     Lanes(Mask),
+    /// For its turn, at a convergence barrier that no longer holds it: behind all that are ready.
+    Freed,
     /// For something outside the warp, under a tag that the SM chooses (a block barrier).
     Outside(u32),
 }
@@ -295,17 +303,27 @@ impl Convergence {
         }
         let index = usize::from(barrier);
         let picked = std::mem::replace(&mut self.picked_at, u32::MAX) == self.pc;
+        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        let before = self.active;
+        if picked {
+            self.gather();
+        }
+        let late = self.active & !before;
         let recorded = self.barriers[index];
         let members = self.active & recorded;
-        if members != 0 && recorded & !self.active & !self.blocked() != 0 {
+        // Freed lanes come with whoever is picked up, but have not come for one who just arrives.
+        let freed = self.waiting_lanes(|split| picked && split.waiting == Waiting::Freed);
+        if members != 0 && recorded & !self.active & !self.blocked() & !freed != 0 {
             if members != self.active {
                 // A function that calls itself keeps the lanes of outer calls in registers meanwhile.
                 self.keep(Split::ready(self.pc + 1, self.active & !recorded));
                 self.active = members;
             }
-            self.park(Waiting::Barrier(barrier));
+            let here = |split: &Split| picked && split.waiting == waits && split.pc == pc;
+            let counted = late | self.waiting_lanes(here) & recorded;
+            self.park(waits);
             self.next_split();
-            return 0;
+            return counted;
         }
         // A split that was picked up among the rest brings along whoever waits at its instruction,
         // lanes of outer calls too.
@@ -314,10 +332,9 @@ impl Convergence {
             (false, 0) => 0,
             (false, _) => recorded,
         };
-        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
         let mut joined = 0;
         self.others.retain_mut(|split| {
-            if split.waiting == waits && split.pc == pc {
+            if split.pc == pc && (split.waiting == waits || split.waiting == Waiting::Freed) {
                 joined |= split.lanes & wanted;
                 split.lanes &= !wanted;
             }
@@ -332,12 +349,62 @@ impl Convergence {
             if restored && !(picked && self.picked_alone) {
                 self.again.instructions += 1;
                 self.again.lanes += (self.active | joined).count_ones();
-                self.reopen(barrier, recorded);
+                self.free_members_elsewhere(barrier, recorded);
+                self.free(barrier, recorded);
             }
         }
         self.pc += 1;
         self.active |= joined;
-        if picked { joined } else { 0 }
+        if picked { late | joined } else { 0 }
+    }
+
+    /// Lanes of a barrier that wait for another one, which does not hold them any more, at an earlier
+    /// instruction: they have their turn when nobody is ready.
+    fn free_members_elsewhere(&mut self, barrier: u16, lanes: Mask) {
+        let (pc, barriers) = (self.pc, std::mem::take(&mut self.barriers));
+        self.free_those(|split| match split.waiting {
+            Waiting::Barrier(other) if other != barrier => {
+                split.pc < pc
+                    && split.lanes & lanes != 0
+                    && split.lanes & barriers[usize::from(other)] == 0
+            }
+            _ => false,
+        });
+        self.barriers = barriers;
+    }
+
+    /// Splits with any of these lanes that wait at a barrier, not behind the program counter, have their
+    /// turn when nobody is ready.
+    fn free(&mut self, barrier: u16, lanes: Mask) {
+        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        self.free_those(|split| {
+            split.waiting == waits && split.lanes & lanes != 0 && split.pc <= pc
+        });
+    }
+
+    fn free_those(&mut self, chosen: impl Fn(&Split) -> bool) {
+        let mut freed: Vec<Split> = Vec::new();
+        self.others.retain(|split| {
+            let frees = chosen(split);
+            if frees {
+                match freed.iter_mut().find(|other| other.pc == split.pc) {
+                    Some(other) => other.lanes |= split.lanes,
+                    None => freed.push(Split {
+                        waiting: Waiting::Freed,
+                        ..Split::ready(split.pc, split.lanes)
+                    }),
+                }
+            }
+            !frees
+        });
+        for split in freed {
+            let before =
+                |other: &&mut Split| other.waiting == Waiting::Freed && other.pc == split.pc;
+            match self.others.iter_mut().find(before) {
+                Some(other) => other.lanes |= split.lanes,
+                None => self.others.push(split),
+            }
+        }
     }
 
     /// Splits with any of these lanes that wait at a barrier execute it again, together where they are at
@@ -532,37 +599,44 @@ impl Convergence {
     fn anyone_ready(&self) -> bool {
         self.others
             .iter()
-            .any(|split| split.waiting == Waiting::Ready)
+            .any(|split| matches!(split.waiting, Waiting::Ready | Waiting::Freed))
     }
 
     /// Of the splits that wait at a convergence barrier for nobody who could still come, the oldest goes
-    /// on; machine code executes the barrier again with all who wait there. Says whether there was one.
+    /// on; for machine code those at the lowest instruction execute it again. Says whether there was one.
     fn leave_barrier(&mut self) -> bool {
         self.vain_turns = 0;
-        let coming = !self.blocked();
-        for index in 0..self.others.len() {
-            let Split { pc, waiting, .. } = self.others[index];
-            let Waiting::Barrier(barrier) = waiting else {
-                continue;
+        let at_barrier = |split: &Split| match split.waiting {
+            Waiting::Barrier(barrier) => Some((barrier, split.pc)),
+            _ => None,
+        };
+        if self.joins {
+            let Some(split) = self
+                .others
+                .iter_mut()
+                .find(|split| at_barrier(split).is_some())
+            else {
+                return false;
             };
-            let recorded = &mut self.barriers[usize::from(barrier)];
-            if self.joins {
-                let split = &mut self.others[index];
-                *recorded &= !split.lanes;
-                split.waiting = Waiting::Ready;
-                split.pc += 1;
-                return true;
+            if let Waiting::Barrier(barrier) = split.waiting {
+                self.barriers[usize::from(barrier)] &= !split.lanes;
             }
-            if *recorded & coming == 0 {
-                let here = self.waiting_lanes(|split| split.waiting == waiting && split.pc == pc);
-                self.others
-                    .retain(|split| split.waiting != waiting || split.pc != pc);
-                self.others.insert(0, Split::ready(pc, here));
-                self.barriers[usize::from(barrier)] &= !here;
-                return true;
-            }
+            split.waiting = Waiting::Ready;
+            split.pc += 1;
+            return true;
         }
-        false
+        let coming = !self.blocked();
+        let vain = self.others.iter().filter_map(at_barrier);
+        let vain = vain.filter(|(barrier, _)| self.barriers[usize::from(*barrier)] & coming == 0);
+        let Some((barrier, pc)) = vain.min_by_key(|(_, pc)| *pc) else {
+            return false;
+        };
+        let here = |split: &Split| split.waiting == Waiting::Barrier(barrier) && split.pc == pc;
+        let lanes = self.waiting_lanes(here);
+        self.others.retain(|split| !here(split));
+        self.others.insert(0, Split::ready(pc, lanes));
+        self.barriers[usize::from(barrier)] &= !lanes;
+        true
     }
 
     fn spend_patience(&mut self) {
@@ -575,11 +649,12 @@ impl Convergence {
     /// Lets the oldest split that is ready run.
     fn rotate(&mut self) {
         self.patience = self.full_patience();
-        let oldest = self
-            .others
-            .iter()
-            .position(|split| split.waiting == Waiting::Ready);
-        if let Some(index) = oldest {
+        let oldest = |waiting| {
+            self.others
+                .iter()
+                .position(|split| split.waiting == waiting)
+        };
+        if let Some(index) = oldest(Waiting::Ready).or_else(|| oldest(Waiting::Freed)) {
             let split = self.others.remove(index);
             self.park(Waiting::Ready);
             (self.pc, self.active) = (split.pc, split.lanes);
@@ -621,13 +696,21 @@ impl Convergence {
                 .others
                 .iter()
                 .position(|split| split.near && ready(split));
-            self.picked_alone = self.others.iter().filter(|split| ready(split)).count() == 1;
+            let freed = |split: &Split| split.waiting == Waiting::Freed;
+            let count = |kind: &dyn Fn(&Split) -> bool| {
+                self.others.iter().filter(|split| kind(split)).count()
+            };
+            self.picked_alone = match count(&ready) {
+                0 => count(&freed) == 1,
+                ready => ready == 1,
+            };
             near.or_else(|| {
                 let all = self.others.iter().enumerate();
                 let all = all.filter(|(_, split)| ready(split));
                 all.min_by_key(|(_, split)| split.lanes.count_ones())
                     .map(|(index, _)| index)
             })
+            .or_else(|| self.others.iter().position(freed))
         };
         if let Some(index) = index {
             let split = self.others.remove(index);
@@ -635,7 +718,9 @@ impl Convergence {
             self.patience = self.full_patience();
             if !self.joins && !split.near {
                 self.picked_at = split.pc;
-                self.gather();
+                if self.others.len() < CROWD {
+                    self.gather();
+                }
             }
             self.join_at_pc();
         } else if self.only_barriers_wait() && self.leave_barrier() {
@@ -650,11 +735,12 @@ impl Convergence {
         !self.joins || self.others.iter().all(at_barrier)
     }
 
-    /// Takes along the rest that is ready at the program counter.
+    /// Takes along the rest that could run at the program counter.
     fn gather(&mut self) {
         let (pc, active) = (self.pc, &mut self.active);
         self.others.retain(|split| {
-            let here = split.waiting == Waiting::Ready && split.pc == pc && !split.near;
+            let runs = matches!(split.waiting, Waiting::Ready | Waiting::Freed);
+            let here = runs && split.pc == pc && !split.near;
             if here {
                 *active |= split.lanes;
             }
@@ -715,7 +801,7 @@ impl Convergence {
         }
         self.barriers[usize::from(barrier)] = 0;
         if self.restored & bit(barrier) != 0 {
-            return self.reopen(barrier, recorded);
+            return self.free(barrier, recorded);
         }
         self.release(|split| if split.waiting == waits { recorded } else { 0 });
     }
@@ -1027,6 +1113,44 @@ mod tests {
         warp.converge_set(0); // 2
         warp.converge_wait(0); // 3
         assert_eq!(warp.take_again(), Again::default(), "a fresh one is not");
+    }
+
+    #[test]
+    fn lanes_at_an_earlier_barrier_are_freed_and_run_last() {
+        let mut warp = native(0xf);
+        warp.converge_set(0); // 0
+        warp.branch(0x1, 5); // 1: lane 0 waits at 5, the barrier of the caller
+        assert_eq!(warp.converge_wait(0), 0);
+        assert_eq!((warp.pc(), warp.active()), (2, 0xe));
+        let outer = warp.barrier(0);
+        warp.clear_barrier(0);
+        warp.set_barrier(0, outer);
+        warp.branch(0xe, 9); // 2
+        warp.converge_wait(0); // 9: complete, with lane 0 elsewhere
+        assert_eq!((warp.pc(), warp.active()), (10, 0xe));
+        assert_eq!(warp.others()[0].waiting, Waiting::Freed);
+        warp.branch(0x2, 20); // 10: lane 1 first
+        warp.exit(0x2);
+        assert_eq!((warp.pc(), warp.active()), (11, 0xc), "who is ready first");
+        warp.exit(0xc);
+        assert_eq!((warp.pc(), warp.active()), (5, 0x1));
+    }
+
+    #[test]
+    fn a_crowd_is_not_searched_for_others_at_the_same_place() {
+        for (apart, together) in [(3, 0xfc), (4, 0x0c)] {
+            let mut warp = native(0xff | ((1 << apart) - 1) << 8);
+            for lane in 8..8 + apart {
+                warp.branch(1 << lane, 100 + lane);
+                warp.suspend(lane);
+            }
+            warp.branch(0xf0, 40);
+            warp.branch(0x0c, 40);
+            warp.branch(0x02, 70);
+            warp.suspend(1); // lane 0
+            warp.suspend(2); // lane 1; lanes 2 and 3 are the smallest of the rest
+            assert_eq!((warp.pc(), warp.active()), (40, together), "{apart}");
+        }
     }
 
     #[test]
