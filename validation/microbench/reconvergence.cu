@@ -4,141 +4,11 @@
 // Usage: reconvergence counts   every kernel with every pattern and no marks, to be counted by ncu
 //        reconvergence marks    the same with marks, printed: where, which lanes were active, in the order of the clock
 //        Behind either, a kernel's name stands for that kernel alone.
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
-#include <cuda_runtime.h>
+#include "recursive_calls.cuh"
 
-constexpr int MARKS = 1024;
 constexpr int PATTERNS = 24;
 constexpr int ALL_PATTERNS = 28;
-__constant__ int patterns[ALL_PATTERNS * 32];
-
-struct Mark {
-    unsigned clock, place, count, unused;
-};
-__device__ Mark marks[32 * MARKS];
-__shared__ int used[32];
-
-__device__ __forceinline__ unsigned lane_id() {
-    unsigned lane;
-    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
-    return lane;
-}
-
-// Without branches, so that the order is what it is without it. Lanes that were there together read one
-// clock; neither a question for the active lanes nor a volatile access would do,
-// since compilers put a YIELD before them.
-template <bool TRACED>
-__device__ __forceinline__ void mark(unsigned place) {
-    if (TRACED) {
-        unsigned clock, lane = lane_id();
-        asm volatile("mov.u32 %0, %%clock;" : "=r"(clock));
-        int count = used[lane];
-        used[lane] = count + 1;
-        Mark* slot = &marks[lane * MARKS + (count & (MARKS - 1))];
-        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(slot), "r"(clock), "r"(place), "r"(count + 1), "r"(0)
-                     : "memory");
-    }
-}
-
-template <bool TRACED>
-__device__ __forceinline__ void begin() {
-    if (TRACED) {
-        used[lane_id()] = 0;
-        __syncwarp();
-    }
-}
-
-__device__ __forceinline__ int of(int pattern) { return patterns[pattern * 32 + threadIdx.x % 32]; }
-
-// ---- calls that return at different depths
-
-template <bool T>
-__device__ __noinline__ unsigned descend(int depth, unsigned value) {
-    mark<T>(1);
-    if (depth <= 0) return value ^ 5;
-    unsigned got = descend<T>(depth - 1, value * 1664525u + 1013904223u);
-    mark<T>(2);
-    return got * 3 + value;
-}
-template <bool T>
-__global__ void recursion(int pattern, unsigned* out) {
-    begin<T>();
-    unsigned got = descend<T>(of(pattern) % 7, threadIdx.x);
-    mark<T>(3);
-    out[threadIdx.x] = got;
-}
-
-template <bool T>
-__device__ __noinline__ unsigned fibonacci(int n) {
-    mark<T>(1);
-    if (n < 2) return n + 1;
-    unsigned first = fibonacci<T>(n - 1);
-    mark<T>(2);
-    unsigned second = fibonacci<T>(n - 2);
-    mark<T>(3);
-    return first * 7 + second;
-}
-template <bool T>
-__global__ void two_calls(int pattern, unsigned* out) {
-    begin<T>();
-    unsigned got = fibonacci<T>(of(pattern) % 5);
-    mark<T>(4);
-    out[threadIdx.x] = got;
-}
-
-template <bool T>
-__device__ __noinline__ unsigned tree(unsigned node, int depth) {
-    mark<T>(1);
-    if (depth == 0) return node & 7;
-    unsigned sum = 0;
-#pragma unroll 1
-    for (unsigned open = (node >> 3) & 7; open != 0; open &= open - 1) {
-        sum += tree<T>((node ^ (open & -open)) * 2654435761u >> 5, depth - 1);
-        mark<T>(2);
-    }
-    mark<T>(3);
-    return sum;
-}
-template <bool T>
-__global__ void loop_of_calls(int pattern, unsigned* out) {
-    begin<T>();
-    int n = of(pattern);
-    unsigned got = 0;
-    if (n != 0) got = tree<T>((threadIdx.x + 1) * 40503u * n, 1 + n % 3);
-    mark<T>(4);
-    out[threadIdx.x] = got;
-}
-
-// The search of the workload n_queens, whose calls return from many depths at once.
-template <bool T>
-__device__ __noinline__ int queens_from(unsigned columns, unsigned left, unsigned right, unsigned all) {
-    mark<T>(1);
-    if (columns == all) return 1;
-    int found = 0;
-    for (unsigned open = all & ~(columns | left | right); open != 0; open &= open - 1) {
-        unsigned bit = open & -open;
-        found += queens_from<T>(columns | bit, (left | bit) << 1, (right | bit) >> 1, all);
-        mark<T>(2);
-    }
-    mark<T>(3);
-    return found;
-}
-template <bool T>
-__global__ void queens(unsigned* out, int size, int first) {
-    begin<T>();
-    int index = first + threadIdx.x;
-    if (index >= size * size) return;
-    unsigned all = (1u << size) - 1, top = 1u << index % size, second = 1u << index / size;
-    int found = 0;
-    if (all & ~(top | top << 1 | top >> 1) & second)
-        found = queens_from<T>(top | second, (top << 1 | second) << 1, (top >> 1 | second) >> 1, all);
-    mark<T>(4);
-    out[threadIdx.x] = found;
-}
+static_assert(ALL_PATTERNS <= MOST_PATTERNS);
 
 // A call in a function that is not recursive itself, reached from two places.
 template <bool T>
@@ -388,40 +258,9 @@ __global__ void ends(int pattern, unsigned* out) {
 
 // ---- launches
 
-unsigned* out;
-int* locks_memory;
-static bool traced;
+static unsigned* out;
+static int* locks_memory;
 static const char* only;
-static int launches = 0;
-
-static void print(const char* name, std::vector<int> arguments) {
-    cudaError_t status = cudaDeviceSynchronize();
-    printf("launch %d %s", launches++, name);
-    for (int argument : arguments) printf(" %d", argument);
-    if (status != cudaSuccess) {
-        printf(": %s\n", cudaGetErrorString(status));
-        exit(2);
-    }
-    if (!traced) {
-        printf("\n");
-        return;
-    }
-    static Mark host[32 * MARKS];
-    cudaMemcpyFromSymbol(host, marks, sizeof host);
-    std::vector<std::pair<Mark, unsigned>> all;
-    for (int lane = 0; lane < 32; lane++)
-        for (int i = 0; i < MARKS && host[lane * MARKS + i].count; i++) all.push_back({host[lane * MARKS + i], 1u << lane});
-    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return (int)(a.first.clock - b.first.clock) < 0; });
-    for (size_t i = 0; i < all.size();) {
-        Mark first = all[i].first;
-        unsigned lanes = 0;
-        for (; i < all.size() && all[i].first.clock == first.clock; i++) lanes |= all[i].second;
-        printf(" %u:%x", first.place, lanes);
-    }
-    printf("\n");
-    memset(host, 0, sizeof host);
-    cudaMemcpyToSymbol(marks, host, sizeof host);
-}
 
 #define LAUNCH(name, kernel_false, kernel_true, ...)                                  \
     do {                                                                              \
@@ -431,7 +270,7 @@ static void print(const char* name, std::vector<int> arguments) {
         }                                                                             \
         cudaMemset(out, 0, 4096);                                                     \
         cudaMemset(locks_memory, 0, 4096);                                            \
-        if (traced)                                                                   \
+        if (printed)                                                                   \
             kernel_true;                                                              \
         else                                                                          \
             kernel_false;                                                             \
@@ -454,7 +293,7 @@ static void lock_waits(const char* name) {
 }
 
 int main(int argc, char** argv) {
-    traced = argc > 1 && !strcmp(argv[1], "marks");
+    printed = argc > 1 && !strcmp(argv[1], "marks");
     only = argc > 2 ? argv[2] : nullptr;
     static int host[ALL_PATTERNS * 32];
     unsigned random = 7;

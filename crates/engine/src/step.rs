@@ -118,7 +118,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         if threads == 1 || count < together_from {
             return 1;
         }
-        let costs = ones(active).map(|id| self.costs[id.index()]);
+        let costs = ones(active.iter().copied()).map(|id| self.costs[id.index()]);
         let enough = together_from_nanoseconds;
         self.crew.choose(threads, count, costs, enough)
     }
@@ -178,7 +178,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         if !plan.logged.is_empty() {
             plan.logged.clear();
         }
-        for id in ones(&plan.active) {
+        for id in ones(plan.active.iter().copied()) {
             self.known[id.index()] = u64::MAX;
         }
         let mut fault = None;
@@ -201,11 +201,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             for (id, wake) in notes.0.later() {
                 self.known[id.index()] = wake;
             }
-            for (word, mut bits) in notes.0.due().enumerate() {
-                while bits != 0 {
-                    self.known[word * 64 + bits.trailing_zeros() as usize] = plan.window.end.0;
-                    bits &= bits - 1;
-                }
+            for id in ones(notes.0.due()) {
+                self.known[id.index()] = plan.window.end.0;
             }
             fault = [fault, report.fault].into_iter().flatten().min();
         }
@@ -259,7 +256,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let cells = &self.shared.cells;
         // SAFETY: the workers wait.
         let mail = unsafe { &(*self.shared.plan.get()).mail };
-        for id in ones(mail) {
+        for id in ones(mail.iter().copied()) {
             // SAFETY: the workers wait, and this is the only reference to the cell.
             let cell = unsafe { cells.get(id) };
             // SAFETY: the workers wait.
@@ -274,7 +271,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         }
         // What was sent in the last step is taken: no later step may look for it.
         self.step += 1;
-        for id in ones(&self.uncleared) {
+        for id in ones(self.uncleared.iter().copied()) {
             // SAFETY: the workers wait, and this is the only reference to the cell.
             let cell = unsafe { cells.get(id) };
             if std::mem::take(&mut cell.logged) {
@@ -300,8 +297,8 @@ fn balance<P: Partition>(cells: &Cells<P>, workers: usize) {
 }
 
 /// The partitions whose bits are set.
-fn ones(words: &[u64]) -> impl Iterator<Item = PartitionId> {
-    words.iter().enumerate().flat_map(|(word, &bits)| {
+fn ones(words: impl IntoIterator<Item = u64>) -> impl Iterator<Item = PartitionId> {
+    words.into_iter().enumerate().flat_map(|(word, bits)| {
         let mut left = bits;
         std::iter::from_fn(move || {
             (left != 0).then(|| {

@@ -130,7 +130,7 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
 fn launch(session: &'static Session, number: u32, data: &CallbackData) {
     let entering = data.callbackSite == numbers::SITE_ENTER;
     let depth = DEPTH.get();
-    if numbers::is_change(number) {
+    if session.settings.metadata.mode == Mode::Exact && numbers::is_change(number) {
         if depth == 0 {
             change(session, entering, data.correlationId);
         }

@@ -103,6 +103,11 @@ pub enum Purpose {
 }
 
 impl Gates {
+    /// In the order of devices, as everybody waits who waits for several.
+    fn all(&self) -> Vec<Arc<Gate>> {
+        lock(&self.gates).values().cloned().collect()
+    }
+
     fn gate(&self, device: u32) -> Arc<Gate> {
         Arc::clone(lock(&self.gates).entry(device).or_default())
     }
@@ -184,8 +189,7 @@ impl Gates {
     /// Gives the hardware to other processes if they wait and this one does not launch.
     pub fn give_to_others(&self) -> Outcome {
         let mut outcome = Outcome::default();
-        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
-        for gate in gates {
+        for gate in self.all() {
             if gate.turns.begin_at_once() {
                 lock(&gate.lanes).give_to_others(&mut outcome);
                 gate.turns.end();
@@ -196,22 +200,16 @@ impl Gates {
 
     /// This thread is about to change what the whole process has on its GPUs. The turns end with the value.
     pub fn changing(&self) -> Changing {
-        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
-        // In the order of devices, as everybody who waits for several.
-        Changing(
-            gates
-                .into_iter()
-                .filter(|gate| gate.turns.begin_short())
-                .collect(),
-        )
+        let mut gates = self.all();
+        gates.retain(|gate| gate.turns.begin_short());
+        Changing(gates)
     }
 
     /// The context goes: read what its profiler counted, and give the profiler up. The thread has the
     /// turn, as for all changes of contexts.
     pub fn close(&self, context: *mut c_void) -> Outcome {
         let mut outcome = Outcome::default();
-        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
-        for gate in gates {
+        for gate in self.all() {
             gate.turns.captures_gone(context);
             let mut lanes = lock(&gate.lanes);
             // Another context may get the same handle.
@@ -230,8 +228,7 @@ impl Gates {
     pub fn close_all(&self) -> Outcome {
         let mut outcome = Outcome::default();
         self.closed.store(true, Ordering::Release);
-        let gates: Vec<Arc<Gate>> = lock(&self.gates).values().cloned().collect();
-        for gate in gates {
+        for gate in self.all() {
             if !gate.turns.begin_short() {
                 outcome.sentences.push(
                     "some exact counts are missing: the process ended during a launch".to_owned(),

@@ -350,7 +350,7 @@ impl Convergence {
                 self.again.instructions += 1;
                 self.again.lanes += (self.active | joined).count_ones();
                 self.free_members_elsewhere(barrier, recorded);
-                self.free(barrier, recorded);
+                self.free_members(barrier, recorded);
             }
         }
         self.pc += 1;
@@ -361,8 +361,8 @@ impl Convergence {
     /// Lanes of a barrier that wait for another one, which does not hold them any more, at an earlier
     /// instruction: they have their turn when nobody is ready.
     fn free_members_elsewhere(&mut self, barrier: u16, lanes: Mask) {
-        let (pc, barriers) = (self.pc, std::mem::take(&mut self.barriers));
-        self.free_those(|split| match split.waiting {
+        let (pc, barriers) = (self.pc, &self.barriers);
+        free(&mut self.others, |split| match split.waiting {
             Waiting::Barrier(other) if other != barrier => {
                 split.pc < pc
                     && split.lanes & lanes != 0
@@ -370,59 +370,15 @@ impl Convergence {
             }
             _ => false,
         });
-        self.barriers = barriers;
     }
 
     /// Splits with any of these lanes that wait at a barrier, not behind the program counter, have their
     /// turn when nobody is ready.
-    fn free(&mut self, barrier: u16, lanes: Mask) {
+    fn free_members(&mut self, barrier: u16, lanes: Mask) {
         let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
-        self.free_those(|split| {
+        free(&mut self.others, |split| {
             split.waiting == waits && split.lanes & lanes != 0 && split.pc <= pc
         });
-    }
-
-    fn free_those(&mut self, chosen: impl Fn(&Split) -> bool) {
-        let mut freed: Vec<Split> = Vec::new();
-        self.others.retain(|split| {
-            let frees = chosen(split);
-            if frees {
-                match freed.iter_mut().find(|other| other.pc == split.pc) {
-                    Some(other) => other.lanes |= split.lanes,
-                    None => freed.push(Split {
-                        waiting: Waiting::Freed,
-                        ..Split::ready(split.pc, split.lanes)
-                    }),
-                }
-            }
-            !frees
-        });
-        for split in freed {
-            let before =
-                |other: &&mut Split| other.waiting == Waiting::Freed && other.pc == split.pc;
-            match self.others.iter_mut().find(before) {
-                Some(other) => other.lanes |= split.lanes,
-                None => self.others.push(split),
-            }
-        }
-    }
-
-    /// Splits with any of these lanes that wait at a barrier execute it again, together where they are at
-    /// one instruction.
-    fn reopen(&mut self, barrier: u16, lanes: Mask) {
-        let waits = Waiting::Barrier(barrier);
-        let mut opened: Vec<Split> = Vec::new();
-        self.others.retain(|split| {
-            let opens = split.waiting == waits && split.lanes & lanes != 0;
-            if opens {
-                match opened.iter_mut().find(|other| other.pc == split.pc) {
-                    Some(other) => other.lanes |= split.lanes,
-                    None => opened.push(Split::ready(split.pc, split.lanes)),
-                }
-            }
-            !opens
-        });
-        self.others.extend(opened);
     }
 
     /// The same for PTX. Lanes that are not recorded go on at once.
@@ -593,7 +549,8 @@ impl Convergence {
             return;
         }
         self.barriers[usize::from(barrier)] = 0;
-        self.reopen(barrier, Mask::MAX);
+        let opened = take_out(&mut self.others, |split| split.waiting == waits);
+        self.others.extend(opened);
     }
 
     fn anyone_ready(&self) -> bool {
@@ -606,28 +563,24 @@ impl Convergence {
     /// on; for machine code those at the lowest instruction execute it again. Says whether there was one.
     fn leave_barrier(&mut self) -> bool {
         self.vain_turns = 0;
-        let at_barrier = |split: &Split| match split.waiting {
-            Waiting::Barrier(barrier) => Some((barrier, split.pc)),
-            _ => None,
-        };
         if self.joins {
-            let Some(split) = self
-                .others
-                .iter_mut()
-                .find(|split| at_barrier(split).is_some())
-            else {
-                return false;
-            };
-            if let Waiting::Barrier(barrier) = split.waiting {
-                self.barriers[usize::from(barrier)] &= !split.lanes;
+            for split in &mut self.others {
+                if let Waiting::Barrier(barrier) = split.waiting {
+                    self.barriers[usize::from(barrier)] &= !split.lanes;
+                    split.waiting = Waiting::Ready;
+                    split.pc += 1;
+                    return true;
+                }
             }
-            split.waiting = Waiting::Ready;
-            split.pc += 1;
-            return true;
+            return false;
         }
         let coming = !self.blocked();
-        let vain = self.others.iter().filter_map(at_barrier);
-        let vain = vain.filter(|(barrier, _)| self.barriers[usize::from(*barrier)] & coming == 0);
+        let vain = self.others.iter().filter_map(|split| match split.waiting {
+            Waiting::Barrier(barrier) if self.barrier(barrier) & coming == 0 => {
+                Some((barrier, split.pc))
+            }
+            _ => None,
+        });
         let Some((barrier, pc)) = vain.min_by_key(|(_, pc)| *pc) else {
             return false;
         };
@@ -697,13 +650,13 @@ impl Convergence {
                 .iter()
                 .position(|split| split.near && ready(split));
             let freed = |split: &Split| split.waiting == Waiting::Freed;
-            let count = |kind: &dyn Fn(&Split) -> bool| {
-                self.others.iter().filter(|split| kind(split)).count()
-            };
-            self.picked_alone = match count(&ready) {
-                0 => count(&freed) == 1,
-                ready => ready == 1,
-            };
+            let (mut are_ready, mut are_freed) = (0, 0);
+            for split in &self.others {
+                are_ready += usize::from(ready(split));
+                are_freed += usize::from(freed(split));
+            }
+            // Freed lanes are no others while anybody is ready.
+            self.picked_alone = are_ready == 1 || are_ready == 0 && are_freed == 1;
             near.or_else(|| {
                 let all = self.others.iter().enumerate();
                 let all = all.filter(|(_, split)| ready(split));
@@ -801,7 +754,7 @@ impl Convergence {
         }
         self.barriers[usize::from(barrier)] = 0;
         if self.restored & bit(barrier) != 0 {
-            return self.free(barrier, recorded);
+            return self.free_members(barrier, recorded);
         }
         self.release(|split| if split.waiting == waits { recorded } else { 0 });
     }
@@ -851,6 +804,37 @@ impl Convergence {
         }
         self.others.retain(|split| split.lanes != 0);
         self.others.extend(released);
+    }
+}
+
+/// Takes the chosen splits out, ready; those at one instruction are one.
+fn take_out(others: &mut Vec<Split>, chosen: impl Fn(&Split) -> bool) -> Vec<Split> {
+    let mut taken: Vec<Split> = Vec::new();
+    others.retain(|split| {
+        let goes = chosen(split);
+        if goes {
+            match taken.iter_mut().find(|other| other.pc == split.pc) {
+                Some(other) => other.lanes |= split.lanes,
+                None => taken.push(Split::ready(split.pc, split.lanes)),
+            }
+        }
+        !goes
+    });
+    taken
+}
+
+/// The chosen splits have their turn when nobody is ready, with those that were freed there before.
+fn free(others: &mut Vec<Split>, chosen: impl Fn(&Split) -> bool) {
+    for split in take_out(others, chosen) {
+        let freed = Split {
+            waiting: Waiting::Freed,
+            ..split
+        };
+        let there = |other: &&mut Split| other.waiting == Waiting::Freed && other.pc == freed.pc;
+        match others.iter_mut().find(there) {
+            Some(other) => other.lanes |= freed.lanes,
+            None => others.push(freed),
+        }
     }
 }
 

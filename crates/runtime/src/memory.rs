@@ -83,13 +83,14 @@ impl Memory {
         // Managed memory moves by pages, and in pieces of a large unit: it begins at one or shares
         // one.
         let least = match kind {
-            PointerKind::Managed if self.packs_managed => bytes.max(MANAGED_UNIT),
-            PointerKind::Managed => bytes.max(crate::heap::LARGE_FROM),
-            PointerKind::Device | PointerKind::Host => bytes,
-        };
-        let least = match kind {
-            PointerKind::Managed => least.checked_next_multiple_of(MANAGED_UNIT),
-            PointerKind::Device | PointerKind::Host => Some(least),
+            PointerKind::Managed if self.packs_managed => {
+                bytes.checked_next_multiple_of(MANAGED_UNIT)
+            }
+            PointerKind::Managed => {
+                let bytes = bytes.max(crate::heap::LARGE_FROM);
+                bytes.checked_next_multiple_of(MANAGED_UNIT)
+            }
+            PointerKind::Device | PointerKind::Host => Some(bytes),
         };
         let Some(least) = least else {
             return fail(CuResult::OUT_OF_MEMORY, format!("{bytes} bytes asked for"));

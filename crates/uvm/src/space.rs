@@ -51,7 +51,7 @@ impl Space {
     /// only pages that were allocated ever move.
     pub fn map_shared(&mut self, address: u64, bytes: u64) {
         let first = address / PAGE;
-        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        let window = window_of(first);
         let end = (address + bytes).div_ceil(PAGE);
         let pages = (end - first).min(window + u64::from(LARGE_PAGES) - first) as u32;
         self.shared.entry(window).or_default().insert(first, pages);
@@ -82,7 +82,7 @@ impl Space {
     /// page of the 2 MiB and its own. Nothing if there is none such: then all of it can go.
     pub fn unmap_shared(&mut self, address: u64) -> Option<(u64, PageSet)> {
         let first = address / PAGE;
-        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        let window = window_of(first);
         let users = self.shared.get_mut(&window)?;
         if users.len() == 1 {
             return None;
@@ -98,7 +98,7 @@ impl Space {
     /// Removes the allocation at an address and gives its trees.
     pub fn unmap(&mut self, address: u64) -> Vec<Tree> {
         let mut first = address / PAGE;
-        let window = first / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES);
+        let window = window_of(first);
         if let Some(users) = self.shared.get(&window) {
             if !users.contains_key(&first) {
                 return Vec::new();
@@ -200,6 +200,11 @@ impl Space {
             .and_then(|(first, _)| self.trees.get(&first))
             .is_some_and(|tree| tree.device.contains((page - tree.first) as u32))
     }
+}
+
+/// The first page of the 2 MiB that a page lies in.
+fn window_of(page: u64) -> u64 {
+    page / u64::from(LARGE_PAGES) * u64::from(LARGE_PAGES)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #define CHECK(call)                                                                        \
@@ -11,6 +12,16 @@
         if (result != cudaSuccess) {                                                       \
             std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,             \
                          cudaGetErrorString(result));                                      \
+            std::exit(1);                                                                  \
+        }                                                                                  \
+    } while (0)
+
+// The same for calls of the driver.
+#define DRIVER(call)                                                                       \
+    do {                                                                                   \
+        CUresult result = (call);                                                          \
+        if (result != CUDA_SUCCESS) {                                                      \
+            std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
             std::exit(1);                                                                  \
         }                                                                                  \
     } while (0)

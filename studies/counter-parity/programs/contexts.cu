@@ -6,20 +6,10 @@
 // plainly, a quarter through cudaLaunchKernelEx, a quarter as a graph of two kernels each. A warp of
 // kernel i does i + 1 quarters of the work. With `one`, the threads share one context, each in a
 // stream of its own. Prints for each thread what was launched.
-#include <cuda.h>
 #include <thread>
 #include <vector>
 
 #include "check.cuh"
-
-#define DRIVER(call)                                                                       \
-    do {                                                                                   \
-        CUresult result = (call);                                                          \
-        if (result != CUDA_SUCCESS) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
-    } while (0)
 
 __device__ float work(int iterations) {
     float x = threadIdx.x * 1e-3f;

@@ -5,18 +5,8 @@
 // Two contexts of one thread take turns: a kernel in each, then a graph of three kernels is made in
 // the first, whose turn it is not, and launched twice with a kernel of the second between; then the
 // same with the roles changed. Prints what was launched.
-#include <cuda.h>
 
 #include "check.cuh"
-
-#define DRIVER(call)                                                                       \
-    do {                                                                                   \
-        CUresult result = (call);                                                          \
-        if (result != CUDA_SUCCESS) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
-    } while (0)
 
 __global__ void plain(float *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1.0f; }
 __global__ void node(float *out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 2.0f; }

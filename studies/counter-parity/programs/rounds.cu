@@ -5,20 +5,10 @@
 // Each thread makes a context, launches into two streams, captures and launches graphs of two different
 // kernels, reads what the kernels added up, and lets the context go; then again. Prints what was
 // launched; ends with 1 if a sum is wrong.
-#include <cuda.h>
 #include <thread>
 #include <vector>
 
 #include "check.cuh"
-
-#define DRIVER(call)                                                                       \
-    do {                                                                                   \
-        CUresult result = (call);                                                          \
-        if (result != CUDA_SUCCESS) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, result); \
-            std::exit(1);                                                                  \
-        }                                                                                  \
-    } while (0)
 
 static const int BLOCKS = 66, THREADS = 64;
 

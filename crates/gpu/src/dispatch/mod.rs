@@ -91,6 +91,13 @@ struct Running {
     counters: Counters,
 }
 
+impl Running {
+    /// Whether it has a block that may leave at this time.
+    fn has_block(&self, at: Time) -> bool {
+        self.sent < self.blocks && self.first <= at
+    }
+}
+
 /// The dispatcher.
 #[derive(Debug)]
 pub struct Dispatcher {
@@ -490,8 +497,7 @@ impl Dispatcher {
     /// A kernel with a block that fits somewhere, and where.
     fn next_block(&mut self, now: Time) -> Option<(usize, u32)> {
         for (index, running) in self.state.running.iter().enumerate() {
-            let waits = running.sent < running.blocks && running.first <= now;
-            if !waits || self.nowhere.contains(&running.launch) {
+            if !running.has_block(now) || self.nowhere.contains(&running.launch) {
                 continue;
             }
             let limits = &self.parameters.limits;
@@ -507,8 +513,7 @@ impl Dispatcher {
     /// Whether a block of some kernel that may start at `at` fits somewhere.
     fn fits_somewhere(&mut self, at: Time) -> bool {
         for running in &self.state.running {
-            let waits = running.sent < running.blocks && running.first <= at;
-            if !waits || self.nowhere.contains(&running.launch) {
+            if !running.has_block(at) || self.nowhere.contains(&running.launch) {
                 continue;
             }
             let limits = &self.parameters.limits;

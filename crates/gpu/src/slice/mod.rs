@@ -348,8 +348,13 @@ impl L2Slice {
     /// Remembers that an SM has asked, until its launch ends.
     #[inline]
     fn note(&mut self, sender: PartitionId) {
-        let sm = sender.0.wrapping_sub(self.parameters.first_sm);
-        self.contacts.note(sm);
+        self.contacts.note(self.sm_of(sender));
+    }
+
+    /// The number of an SM that sent something; beyond all of them for who is none.
+    #[inline]
+    fn sm_of(&self, sender: PartitionId) -> u32 {
+        sender.0.wrapping_sub(self.parameters.first_sm)
     }
 
     /// Keeps the slice busy for some sectors, and says when it begins with them.
@@ -614,7 +619,7 @@ impl L2Slice {
                 // Lanes that want the same word come one after the other, each as a sector of its
                 // own.
                 let rounds = u64::from(most_alike(&request.lanes));
-                let sm = sender.0.wrapping_sub(self.parameters.first_sm);
+                let sm = self.sm_of(sender);
                 let pair = sm / share::PAIR;
                 let mut busy = if self.atomics.follows(sm, request.sector, due) {
                     self.parameters.atomic_neighbour * rounds
