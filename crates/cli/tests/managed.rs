@@ -80,7 +80,7 @@ fn memory_that_is_short_gives_the_same_results_whatever_leaves() {
     if !build_cuda(&folder, PROGRAM, &["-arch=sm_90", "-std=c++17", "-O2"]) {
         return;
     }
-    for benchmark in ["hotspot", "srad", "fdtd"] {
+    for benchmark in ["hotspot", "pathfinder", "fdtd"] {
         let functional = ["--mode", "functional", "--record", "none"];
         let copies = checksum(&folder, &functional, &[benchmark, "copy", "small"]);
         for evictor in EVICTORS {

@@ -22,7 +22,8 @@ pub struct UvmConfig {
     pub host_fault: Duration,
     /// How often an SM says that it still uses a page; 0 for at every use.
     pub touch_interval: Cycles,
-    /// Whether whole blocks and whole 2 MiB are mapped by one entry.
+    /// Whether whole blocks and whole 2 MiB are mapped by one entry, and blocks side by side are one
+    /// in the TLBs.
     pub promotion: bool,
     /// Whether allocations below 1 MiB lie side by side in 2 MiB that they share and come along
     /// with each other, as CUDA places them; else each has trees of its own, as UVMSmart gives it.

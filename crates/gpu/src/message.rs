@@ -75,6 +75,8 @@ pub enum Message {
         sectors: u8,
         /// Accesses of one instruction that wait for it.
         accesses: u8,
+        /// The warp whose instruction that is.
+        warp: u8,
     },
     /// SM to GMMU: a managed page is in use.
     Used {

@@ -9,27 +9,49 @@ pub const BLOCK_PAGES: u32 = 16;
 /// Pages of a large page, 2 MiB: the largest tree.
 pub const LARGE_PAGES: u32 = 512;
 
-/// What one entry of a TLB covers.
+/// What one entry of a TLB covers. Page tables have pages of 4 KiB, 64 KiB and 2 MiB; a walk reads
+/// a line of them, with 16 entries for 64 KiB, and what is mapped side by side in it is kept as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum PageSize {
     /// 4 KiB.
     Small,
     /// 64 KiB.
     Big,
+    /// Two of 64 KiB.
+    Big2,
+    /// Four of 64 KiB.
+    Big4,
+    /// Eight of 64 KiB.
+    Big8,
+    /// Sixteen of 64 KiB.
+    Big16,
     /// 2 MiB.
     Large,
 }
 
 impl PageSize {
     /// All sizes, ascending.
-    pub const ALL: [Self; 3] = [Self::Small, Self::Big, Self::Large];
+    pub const ALL: [Self; 7] = [
+        Self::Small,
+        Self::Big,
+        Self::Big2,
+        Self::Big4,
+        Self::Big8,
+        Self::Big16,
+        Self::Large,
+    ];
 
     /// Pages of 4 KiB in it.
     #[must_use]
     pub const fn pages(self) -> u64 {
+        let block = BLOCK_PAGES as u64;
         match self {
             Self::Small => 1,
-            Self::Big => BLOCK_PAGES as u64,
+            Self::Big => block,
+            Self::Big2 => 2 * block,
+            Self::Big4 => 4 * block,
+            Self::Big8 => 8 * block,
+            Self::Big16 => 16 * block,
             Self::Large => LARGE_PAGES as u64,
         }
     }

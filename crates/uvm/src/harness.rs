@@ -36,6 +36,10 @@ pub struct Access {
 pub struct Bench {
     pub gmmu: Gmmu,
     pub translators: Vec<Translator>,
+    /// Accesses of an instruction to each page.
+    pub accesses_a_page: u32,
+    /// Whether each page is another warp's; else all are one's.
+    pub one_page_a_warp: bool,
     waiting: BTreeMap<(u32, u64), u32>,
     pub accesses: Vec<Access>,
     pub replays: Vec<(u64, u64)>,
@@ -50,6 +54,8 @@ impl Bench {
         Self {
             gmmu: Gmmu::new(settings.clone()),
             translators: vec![translator; settings.sms as usize],
+            accesses_a_page: 1,
+            one_page_a_warp: false,
             waiting: BTreeMap::new(),
             accesses: Vec::new(),
             replays: Vec::new(),
@@ -85,7 +91,8 @@ impl Bench {
                 page,
                 write,
                 sectors: 4,
-                accesses: 1,
+                accesses: self.accesses_a_page,
+                warp: if self.one_page_a_warp { page as u32 } else { 0 },
             },
         );
     }

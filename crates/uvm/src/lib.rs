@@ -34,6 +34,8 @@ mod tree;
 mod walk;
 mod zero_copy;
 
+#[cfg(test)]
+mod batch_tests;
 mod evict;
 #[cfg(test)]
 mod harness;

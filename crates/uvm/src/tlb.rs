@@ -1,6 +1,6 @@
 //! A translation look-aside buffer: which pages have a translation here, nothing more.
 //!
-//! Entries cover 4 KiB, 64 KiB or 2 MiB. A TLB of one set finds entries through an index, so its
+//! Entries cover 4 KiB to 2 MiB ([`PageSize`]). A TLB of one set finds entries through an index, so its
 //! size costs nothing; the entry that was used longest ago makes room.
 
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ pub struct Tlb {
     sets: Vec<(u32, u32)>,
     index: Vec<u32>,
     /// Valid entries of each size.
-    sizes: [u32; 3],
+    sizes: [u32; PageSize::ALL.len()],
     free: Vec<u32>,
     /// Entries of each set that were ever taken.
     filled: Vec<u32>,
@@ -83,7 +83,7 @@ impl Tlb {
             entries: Vec::new(),
             sets: vec![(NONE, NONE); sets],
             index: vec![NONE; (entries as usize).next_power_of_two().max(16)],
-            sizes: [0; 3],
+            sizes: [0; PageSize::ALL.len()],
             free: Vec::new(),
             filled: vec![0; sets],
             last: NONE,
@@ -212,7 +212,7 @@ impl Tlb {
                     self.index.fill(NONE);
                     self.sets.fill((NONE, NONE));
                     self.filled.fill(0);
-                    self.sizes = [0; 3];
+                    self.sizes = [0; PageSize::ALL.len()];
                     self.last = NONE;
                 }
                 count

@@ -142,19 +142,16 @@ impl Tree {
         self.block_used.iter().copied().max().unwrap_or(0)
     }
 
-    /// What an entry for a page can cover.
+    /// What an entry for a page can cover: as much around it as is mapped.
     #[must_use]
     pub fn mapping(&self, page: u32) -> PageSize {
         let mapped = self.device | self.absent;
-        if self.pages == LARGE_PAGES && mapped.count() == LARGE_PAGES {
-            return PageSize::Large;
-        }
-        let block = page / BLOCK_PAGES * BLOCK_PAGES;
-        if mapped.count_in(block, BLOCK_PAGES) == BLOCK_PAGES {
-            PageSize::Big
-        } else {
-            PageSize::Small
-        }
+        let fits = |size: &&PageSize| {
+            let pages = size.pages() as u32;
+            pages <= self.pages && mapped.count_in(page / pages * pages, pages) == pages
+        };
+        let largest = PageSize::ALL.iter().rev().find(fits);
+        largest.copied().unwrap_or(PageSize::Small)
     }
 
     /// Pages that an evictor may choose; with `force` also those that somebody waits for.
@@ -162,5 +159,36 @@ impl Tree {
     pub fn evictable(&self, force: bool) -> PageSet {
         let pages = self.device - self.staged - self.incoming;
         if force { pages } else { pages - self.pinned }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A TLB keeps as much around a page as is mapped, in aligned powers of two of blocks.
+    #[test]
+    fn an_entry_covers_what_is_mapped_around_a_page() {
+        let mut tree = Tree::new(0, LARGE_PAGES);
+        tree.device = PageSet::range(0, 5);
+        assert_eq!(tree.mapping(3), PageSize::Small);
+        tree.device = PageSet::range(0, 16);
+        assert_eq!(tree.mapping(3), PageSize::Big);
+        tree.device = PageSet::range(16, 32);
+        assert_eq!(tree.mapping(17), PageSize::Big, "its pair is not there");
+        tree.device = PageSet::range(0, 8 * 16);
+        assert_eq!(tree.mapping(100), PageSize::Big8);
+        tree.device = PageSet::range(0, 511);
+        assert_eq!(tree.mapping(0), PageSize::Big16);
+        assert_eq!(tree.mapping(500), PageSize::Small);
+        tree.device = PageSet::range(0, 512);
+        assert_eq!(tree.mapping(500), PageSize::Large);
+        let mut small = Tree::new(0, 32);
+        small.device = PageSet::range(0, 32);
+        assert_eq!(
+            small.mapping(0),
+            PageSize::Big2,
+            "no more than the tree has"
+        );
     }
 }

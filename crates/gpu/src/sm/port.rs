@@ -281,15 +281,18 @@ impl Port {
         request
     }
 
-    /// Sends a strong access to its slice.
+    /// Sends a strong access of a warp to its slice. `lines` says how many lines of the same page its
+    /// instruction asks for.
     pub fn send_strong(
         &mut self,
         mut request: Box<StrongRequest>,
+        warp: u8,
+        lines: impl Fn() -> usize,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
     ) {
         request.generation = self.in_flight.start(request.sector);
-        if let Some(request) = self.defer_strong(request, now, outbox) {
+        if let Some(request) = self.defer_strong(request, warp, lines, now, outbox) {
             self.dispatch_strong(request, now, outbox);
         }
     }

@@ -41,8 +41,9 @@ pub(super) enum Deferred {
         partial: u8,
         transaction: u32,
     },
-    /// An access that its slice performs.
-    Strong(Box<StrongRequest>),
+    /// An access that its slice performs, how many lines of the page its instruction asks for, and
+    /// which warp's it is.
+    Strong(Box<StrongRequest>, u8, u8),
 }
 
 /// Where requests go, and what is managed.
@@ -132,6 +133,7 @@ impl Translation {
                 write,
                 sectors,
                 accesses: few(accesses()),
+                warp: moment.warp,
             },
         };
         let passes = matches!(message, Message::Used { .. });
@@ -141,28 +143,33 @@ impl Translation {
     }
 }
 
-/// When something is asked, and what a message takes besides its contents.
+/// When something is asked and by which warp, and what a message takes besides its contents.
 #[derive(Clone, Copy)]
 struct Moment {
+    warp: u8,
     cycle: u64,
     time: Time,
     header: u64,
 }
 
-/// How many of the accesses that wait for a page belong to the instruction that has waited longest:
+/// How many of the lines that wait for a page belong to the instruction that has waited longest:
 /// they are told one by one, those of other instructions have to wait for their turn.
 fn of_one_instruction(waiting: &[Deferred]) -> usize {
     let transaction = |one: &Deferred| match one {
         Deferred::Load { transaction, .. } | Deferred::Store { transaction, .. } => {
             Some(*transaction)
         }
-        Deferred::Strong(_) => None,
+        Deferred::Strong(..) => None,
     };
-    let Some(first) = waiting.first().and_then(transaction) else {
-        return 1;
-    };
-    let own = waiting.iter().map_while(transaction);
-    own.take_while(|other| *other == first).count()
+    match waiting.first() {
+        Some(Deferred::Strong(_, lines, _)) => usize::from(*lines),
+        Some(first) => {
+            let first = transaction(first);
+            let own = waiting.iter().map(transaction);
+            own.take_while(|other| *other == first).count()
+        }
+        None => 1,
+    }
 }
 
 /// A number of accesses as it is told: nobody needs to know of more.
@@ -171,10 +178,13 @@ fn few(accesses: usize) -> u8 {
 }
 
 impl Port {
-    /// Keeps a strong access back if its page has no translation.
+    /// Keeps a strong access back if its page has no translation. `lines` says how many of the
+    /// page its instruction asks for.
     pub(super) fn defer_strong(
         &mut self,
         request: Box<StrongRequest>,
+        warp: u8,
+        lines: impl Fn() -> usize,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
     ) -> Option<Box<StrongRequest>> {
@@ -185,15 +195,16 @@ impl Port {
         let write = !matches!(request.action, crate::message::StrongAction::Load);
         let address = request.sector * SECTOR;
         let moment = Moment {
+            warp,
             cycle: now.cycle,
             time: now.time,
             header,
         };
-        if translation.pass(address, write, 1, || 1, moment, outbox) {
+        if translation.pass(address, write, 1, &lines, moment, outbox) {
             return Some(request);
         }
         let waiting = translation.deferred.entry(address / PAGE).or_default();
-        waiting.push(Deferred::Strong(request));
+        waiting.push(Deferred::Strong(request, few(lines()), warp));
         None
     }
 }
@@ -221,6 +232,7 @@ impl Sm {
         for (index, (line, sectors)) in set.iter().enumerate() {
             let at = access.taken + index as u64;
             let moment = Moment {
+                warp: access.slot,
                 cycle: at,
                 time: self.clock().edge(Cycle(at)),
                 header,
@@ -336,12 +348,22 @@ impl Sm {
                 if translation.translator.replay(page) {
                     let write = translation.translator.wants_write(page);
                     let waiting = translation.deferred.get(&page);
-                    let accesses = waiting.map_or(1, |waiting| of_one_instruction(waiting));
+                    let waiting = waiting.map_or(&[][..], Vec::as_slice);
+                    let accesses = of_one_instruction(waiting);
+                    let warp = match waiting.first() {
+                        Some(Deferred::Strong(_, _, warp)) => *warp,
+                        Some(
+                            Deferred::Load { transaction, .. }
+                            | Deferred::Store { transaction, .. },
+                        ) => self.port.transactions.get(*transaction).warp,
+                        None => 0,
+                    };
                     let message = Message::Translate {
                         page,
                         write,
                         sectors: 4,
                         accesses: few(accesses),
+                        warp,
                     };
                     let TranslationWiring { link, gmmu, .. } = translation.wiring;
                     outbox.send(link, gmmu, now.time, Bytes(header), message);
@@ -372,7 +394,7 @@ impl Sm {
             // One a cycle, as they would have come.
             let at = now.cycle + 1 + index as u64;
             match one {
-                Deferred::Strong(request) => self.port.dispatch_strong(request, now, outbox),
+                Deferred::Strong(request, ..) => self.port.dispatch_strong(request, now, outbox),
                 Deferred::Load { transaction, .. } | Deferred::Store { transaction, .. }
                     if remote =>
                 {

@@ -156,6 +156,7 @@ impl Pager {
                 write,
                 sectors,
                 accesses,
+                warp,
             } => {
                 if let Some(asked) = self.asked.get_mut(sm as usize) {
                     *asked = true;
@@ -166,6 +167,7 @@ impl Pager {
                     write,
                     sectors: u32::from(sectors),
                     accesses: u32::from(accesses),
+                    warp: u32::from(warp),
                 };
                 self.gmmu.take(now, request);
             }

@@ -127,7 +127,11 @@ impl Gmmu {
 
     fn fault(&mut self, pending: Pending, now: u64) {
         let Pending {
-            sm, page, write, ..
+            sm,
+            page,
+            write,
+            warp,
+            ..
         } = pending;
         let batched = self.settings.is_batched();
         let most = self.settings.config.fault.mshrs as usize;
@@ -139,8 +143,8 @@ impl Gmmu {
                 state.stats.fault_merged.increment();
             }
             known.write |= write;
-            if !known.sharers.contains(&sm) {
-                known.sharers.push(sm);
+            if !known.sharers.iter().any(|(other, _)| *other == sm) {
+                known.sharers.push((sm, warp));
             }
         } else if most > 0 && state.faults.len() >= most {
             self.state.shut_out.push_back(pending);
@@ -150,7 +154,7 @@ impl Gmmu {
                 page,
                 FarFault {
                     detected: now,
-                    sharers: vec![sm],
+                    sharers: vec![(sm, warp)],
                     prefetch: false,
                     write,
                 },
@@ -243,18 +247,16 @@ impl Gmmu {
         cost
     }
 
-    /// Tells everybody who waits for a page to ask again, one a cycle for each SM.
-    pub(super) fn replay(&mut self, page: u64, sharers: &[u32], now: u64) {
-        for sm in sharers {
-            let at = match self.state.replay_free.get_mut(*sm as usize) {
-                Some(free) => {
-                    let at = now.max(*free);
-                    *free = at + 1;
-                    at
-                }
-                None => now,
-            };
-            self.say(at, Output::Replay { sm: *sm, page });
-        }
+    /// Tells an SM that waits for a page to ask again, one page a cycle.
+    pub(super) fn replay(&mut self, page: u64, sm: u32, now: u64) {
+        let at = match self.state.replay_free.get_mut(sm as usize) {
+            Some(free) => {
+                let at = now.max(*free);
+                *free = at + 1;
+                at
+            }
+            None => now,
+        };
+        self.say(at, Output::Replay { sm, page });
     }
 }

@@ -51,6 +51,8 @@ pub enum Request {
         sectors: u32,
         /// Accesses of one instruction that wait for it.
         accesses: u32,
+        /// The warp whose instruction that is.
+        warp: u32,
     },
     /// A page is in use.
     Used {
@@ -134,6 +136,7 @@ struct Pending {
     write: bool,
     sectors: u32,
     accesses: u32,
+    warp: u32,
     since: u64,
 }
 
@@ -141,8 +144,8 @@ struct Pending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FarFault {
     detected: u64,
-    /// Who is to ask again.
-    sharers: Vec<u32>,
+    /// Who is to ask again: SMs, each with the warp that asked first.
+    sharers: Vec<(u32, u32)>,
     /// Nobody has asked for it: it is brought along.
     prefetch: bool,
     write: bool,
@@ -366,12 +369,14 @@ impl Gmmu {
                 write,
                 sectors,
                 accesses,
+                warp,
             } => self.translate(Pending {
                 sm,
                 page,
                 write,
                 sectors,
                 accesses,
+                warp,
                 since: now,
             }),
             Request::Used { page, write } => self.touch(page, now, write),

@@ -146,7 +146,7 @@ impl Gmmu {
                         detected: fault.detected,
                         mapped: now,
                         page,
-                        sm: fault.sharers.first().copied().unwrap_or(0),
+                        sm: fault.sharers.first().map_or(0, |(sm, _)| *sm),
                         write: fault.write,
                     });
                 }
@@ -161,7 +161,9 @@ impl Gmmu {
             }
             // A batch tells everybody at its end.
             if !batched && let Some(fault) = self.state.faults.remove(&page) {
-                self.replay(page, &fault.sharers, now);
+                for (sm, _) in fault.sharers {
+                    self.replay(page, sm, now);
+                }
             }
         }
         let stats = &mut self.state.stats;

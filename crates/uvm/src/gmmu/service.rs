@@ -290,6 +290,7 @@ impl Gmmu {
         self.state.buffer.clear();
         self.state.said.fill(0);
         let all = std::mem::take(&mut self.state.faults);
+        let mut asking: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
         for (page, fault) in all {
             let coming = match self.state.space.find(page) {
                 Some((tree, index)) => tree.incoming.contains(index),
@@ -298,8 +299,21 @@ impl Gmmu {
             if coming {
                 // On its way because the program asked for it.
                 self.state.faults.insert(page, fault);
-            } else {
-                self.replay(page, &fault.sharers, now);
+                continue;
+            }
+            for (sm, warp) in fault.sharers {
+                asking.entry(sm).or_default().push((warp, page));
+            }
+        }
+        for (sm, mut pages) in asking {
+            // Where an instruction waits for several pages, with which of them an SM begins again
+            // cannot be told: real ones begin anywhere.
+            if pages.windows(2).any(|two| two[0].0 == two[1].0) {
+                let first = self.state.memory.random.below(pages.len() as u64);
+                pages.rotate_left(first as usize);
+            }
+            for (_, page) in pages {
+                self.replay(page, sm, now);
             }
         }
     }

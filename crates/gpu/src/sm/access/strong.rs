@@ -7,7 +7,7 @@ use lockstep_isa::{Mask, Row};
 
 use super::global::collect_store;
 use super::values::{deliver, give_old, no_such, operand_of, word_of};
-use crate::memory::SECTOR;
+use crate::memory::{LINE, PAGE, SECTOR};
 use crate::message::{LaneAccess, StrongAction, StrongRequest};
 use crate::sm::port::{NOBODY, Port, Transaction};
 use crate::sm::site::{Problem, Site};
@@ -75,7 +75,10 @@ pub(super) fn leave(
         site.block.counters.strong_accesses += 1;
         let mut request = site.port.request(action, found.sectors[index], transaction);
         fill(&mut request, site.port, operation, lanes, addresses, index);
-        site.port.send_strong(request, *site.now, site.outbox);
+        let lines = || lines_beside(&found.sectors[..found.count], leaving, index);
+        let warp = site.slot;
+        site.port
+            .send_strong(request, warp, lines, *site.now, site.outbox);
     }
     if answers {
         site.port.transactions.expect(transaction, sent);
@@ -84,6 +87,24 @@ pub(super) fn leave(
         lanes: lanes_left,
         transaction,
     })
+}
+
+/// How many lines of the page of one sector the leaving sectors of an instruction lie in.
+fn lines_beside(sectors: &[u64], leaving: Mask, index: usize) -> usize {
+    let page = |sector: u64| sector / (PAGE / SECTOR);
+    let line = |sector: u64| sector / (LINE / SECTOR);
+    let mut lines = 0;
+    for (other, sector) in sectors.iter().enumerate() {
+        let counted = sectors[..other]
+            .iter()
+            .enumerate()
+            .any(|(earlier, known)| leaving >> earlier & 1 != 0 && line(*known) == line(*sector));
+        let leaves = leaving >> other & 1 != 0;
+        if leaves && page(*sector) == page(sectors[index]) && !counted {
+            lines += 1;
+        }
+    }
+    lines
 }
 
 /// Writes into a request what its lanes ask for.
@@ -154,5 +175,23 @@ pub fn deliver_answer(registers: &mut [Row], operation: &MemoryOperation, reques
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_once_and_by_page() {
+        // Two sectors of one line, one of the next, one of the next page.
+        let sectors = [0, 1, LINE / SECTOR, PAGE / SECTOR];
+        assert_eq!(lines_beside(&sectors, 0b1111, 0), 2);
+        assert_eq!(lines_beside(&sectors, 0b1111, 3), 1);
+        assert_eq!(lines_beside(&sectors, 0b1011, 0), 1, "what does not leave");
+        assert_eq!(lines_beside(&sectors, 0b0110, 2), 2);
+        // A line apart each, as a warp that touches all lines of a page.
+        let page: Vec<u64> = (0..32).map(|line| line * LINE / SECTOR).collect();
+        assert_eq!(lines_beside(&page, u32::MAX, 7), 32);
     }
 }
