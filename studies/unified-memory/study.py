@@ -56,12 +56,13 @@ PUBLISHED_TIMES = {
     "srad": [1, 0.704, 0.0716, 0.0225],
 }
 SERVICE_MICROSECONDS = 45
-# The report's simulator, where the file of its machine says nothing: what was written comes back
-# whenever the host waits for the device, any number of misses may be under way, and a walk takes
-# 100 cycles in all, hops included.
+# The report's simulator is UVMSmart. Where the file of its machine says nothing, it is as in
+# `gtx1080ti-uvmsmart`: what was written comes back whenever the host waits for the device, any
+# number of misses may be under way, one walk begins a cycle and takes 100 in all, hops included.
 REPORT_SIMULATOR = [
     "uvm.host-access=sync-flush",
     "uvm.tlb.misses=65536",
+    "uvm.walk.starts=1",
     "uvm.walk.hop-latency=16 cycles",
     "uvm.walk.latency=68 cycles",
 ]

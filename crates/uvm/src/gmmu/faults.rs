@@ -2,7 +2,7 @@
 
 use lockstep_units::Bytes;
 
-use super::{Event, FarFault, Gmmu, Output, Pending};
+use super::{Event, FarFault, Gmmu, Output, Pending, Sharer};
 use crate::geometry::BLOCK_PAGES;
 use crate::zero_copy::Occupancy;
 
@@ -131,8 +131,10 @@ impl Gmmu {
             page,
             write,
             warp,
+            since: asked,
             ..
         } = pending;
+        let sharer = Sharer { sm, warp, asked };
         let batched = self.settings.is_batched();
         let most = self.settings.config.fault.mshrs as usize;
         let state = &mut *self.state;
@@ -143,8 +145,8 @@ impl Gmmu {
                 state.stats.fault_merged.increment();
             }
             known.write |= write;
-            if !known.sharers.iter().any(|(other, _)| *other == sm) {
-                known.sharers.push((sm, warp));
+            if !known.sharers.iter().any(|other| other.sm == sm) {
+                known.sharers.push(sharer);
             }
         } else if most > 0 && state.faults.len() >= most {
             self.state.shut_out.push_back(pending);
@@ -154,7 +156,7 @@ impl Gmmu {
                 page,
                 FarFault {
                     detected: now,
-                    sharers: vec![(sm, warp)],
+                    sharers: vec![sharer],
                     prefetch: false,
                     write,
                 },

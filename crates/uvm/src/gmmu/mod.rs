@@ -144,11 +144,21 @@ struct Pending {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FarFault {
     detected: u64,
-    /// Who is to ask again: SMs, each with the warp that asked first.
-    sharers: Vec<(u32, u32)>,
+    /// Who is to ask again, each SM once.
+    sharers: Vec<Sharer>,
     /// Nobody has asked for it: it is brought along.
     prefetch: bool,
     write: bool,
+}
+
+/// An SM that waits for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sharer {
+    sm: u32,
+    /// The warp that asked.
+    warp: u32,
+    /// When it did.
+    asked: u64,
 }
 
 /// What comes at its time.

@@ -146,7 +146,7 @@ impl Gmmu {
                         detected: fault.detected,
                         mapped: now,
                         page,
-                        sm: fault.sharers.first().map_or(0, |(sm, _)| *sm),
+                        sm: fault.sharers.first().map_or(0, |first| first.sm),
                         write: fault.write,
                     });
                 }
@@ -161,8 +161,8 @@ impl Gmmu {
             }
             // A batch tells everybody at its end.
             if !batched && let Some(fault) = self.state.faults.remove(&page) {
-                for (sm, _) in fault.sharers {
-                    self.replay(page, sm, now);
+                for sharer in fault.sharers {
+                    self.replay(page, sharer.sm, now);
                 }
             }
         }

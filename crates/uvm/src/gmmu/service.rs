@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Batch, Event, FarFault, Gmmu, Pending};
+use super::{Batch, Event, FarFault, Gmmu, Pending, Sharer};
 use crate::channel::{Load, NO_TICKET};
 use crate::log::Cause;
 use crate::page_set::PageSet;
@@ -290,7 +290,7 @@ impl Gmmu {
         self.state.buffer.clear();
         self.state.said.fill(0);
         let all = std::mem::take(&mut self.state.faults);
-        let mut asking: BTreeMap<u32, Vec<(u32, u64)>> = BTreeMap::new();
+        let mut asking: BTreeMap<u32, Vec<(Sharer, u64)>> = BTreeMap::new();
         for (page, fault) in all {
             let coming = match self.state.space.find(page) {
                 Some((tree, index)) => tree.incoming.contains(index),
@@ -301,14 +301,15 @@ impl Gmmu {
                 self.state.faults.insert(page, fault);
                 continue;
             }
-            for (sm, warp) in fault.sharers {
-                asking.entry(sm).or_default().push((warp, page));
+            for sharer in fault.sharers {
+                asking.entry(sharer.sm).or_default().push((sharer, page));
             }
         }
         for (sm, mut pages) in asking {
-            // Where an instruction waits for several pages, with which of them an SM begins again
-            // cannot be told: real ones begin anywhere.
-            if pages.windows(2).any(|two| two[0].0 == two[1].0) {
+            // Who asked first asks again first. Where an instruction waits for several pages, with
+            // which of them an SM begins again cannot be told: real ones begin anywhere.
+            pages.sort_by_key(|(sharer, _)| sharer.asked);
+            if pages.windows(2).any(|two| two[0].0.warp == two[1].0.warp) {
                 let first = self.state.memory.random.below(pages.len() as u64);
                 pages.rotate_left(first as usize);
             }
