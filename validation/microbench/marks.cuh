@@ -7,7 +7,7 @@
 #include <vector>
 #include <cuda_runtime.h>
 
-constexpr int MARKS = 1024;
+constexpr int MARKS = 4096;
 constexpr int MOST_PATTERNS = 160;
 // What each lane does, by pattern.
 __constant__ int patterns[MOST_PATTERNS * 32];

@@ -1,9 +1,10 @@
 // How lanes that parted in recursive calls are picked up again: many launches of one warp whose instruction counts and marks
 // tell the order (marks.cuh).
 //
-// Usage: recursion counts FORM   every kernel with every pattern, to be counted by ncu
-//        recursion marks FORM    the same, with the marks printed in the order of the clock
-// FORM 0 has no marks in the code, 1 all, 2 only those at the start of a function and in the kernel.
+// Usage: recursion counts FORM [queens]   every kernel with every pattern, to be counted by ncu
+//        recursion marks FORM [queens]    the same, with the marks printed in the order of the clock
+// FORM 0 has no marks in the code, 1 all, 2 only those at the start of a function and in the kernel. With `queens`, only searches
+// of queens, on larger boards and from all starts.
 #include "recursive_calls.cuh"
 
 constexpr int PATTERNS = 160;
@@ -20,8 +21,16 @@ static void all() {
             queens<T><<<1, 32>>>(out, size, first), print("queens", {size, first});
 }
 
+template <int T>
+static void large_boards() {
+    for (int size = 8; size <= 10; size++)
+        for (int first = 0; first < size * size; first += size == 10 ? 2 : 1)
+            queens<T><<<1, 32>>>(out, size, first), print("queens", {size, first});
+}
+
 int main(int argc, char** argv) {
-    if (argc != 3) return 1;
+    if (argc != 3 && argc != 4) return 1;
+    bool large = argc == 4;
     printed = !strcmp(argv[1], "marks");
     static int host[PATTERNS * 32];
     unsigned random = 7;
@@ -39,9 +48,9 @@ int main(int argc, char** argv) {
     cudaMalloc(&out, 4096);
     cudaMemset(out, 0, 4096);
     switch (atoi(argv[2])) {
-        case 0: all<0>(); break;
-        case 1: all<1>(); break;
-        case 2: all<2>(); break;
+        case 0: large ? large_boards<0>() : all<0>(); break;
+        case 1: large ? large_boards<1>() : all<1>(); break;
+        case 2: large ? large_boards<2>() : all<2>(); break;
     }
     printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
 }

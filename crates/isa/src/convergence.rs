@@ -11,12 +11,14 @@
 //! - Of the two sides of a branch the smaller one runs first, at a tie the one that falls through.
 //! - The other side is kept beside it, with its lanes. When the running split waits or ends, that
 //!   side runs next. Only one is kept: another branch meanwhile drops the older one among the rest.
-//! - Of the rest, the smallest group runs next, with every lane that is there; lanes that wait at a
-//!   convergence barrier count as there if the others of this split complete it.
+//! - Of the rest, the youngest is picked up, with every lane that is there, those that wait for the
+//!   barrier there too: lanes that it records wait on, all others go on.
+//! - Recorded lanes that wait anywhere count as arrived.
 //! - Lanes that give way while others are there are no longer waited for.
 //! - A barrier that came back from a register is executed once more before its lanes go on. Its lanes
 //!   that wait at earlier instructions, at which it or another barrier does not hold them any more, are
-//!   freed: they run when nobody is ready.
+//!   freed: they run when nobody is ready, or as soon as the next barrier that records them is complete.
+//! - A split that was picked up alone and finds company at such a barrier goes on at once.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,16 +26,17 @@ use crate::row::{LANES, Mask, lanes_of};
 
 /// Taken backward branches that a split may make while others could run.
 const PATIENCE: u32 = 8;
-/// The same for machine code, whose spinning loops say themselves when to let others run.
-const NATIVE_PATIENCE: u32 = 1 << 10;
+/// The same for machine code, whose spinning loops say themselves when to let others run: on an H200 nobody is
+/// interrupted within several thousand branches, so this is only against loops that say nothing.
+const NATIVE_PATIENCE: u32 = 1 << 16;
 /// Times that a split lets its neighbour go first before all others have their turn.
 const TURNS: u32 = 16;
 /// Times that a split gives way in vain before lanes at a convergence barrier go on without it.
 const VAIN_TURNS: u32 = 32;
 
-/// From so many other splits on, one that is picked up does not take along those at its instruction, unless
-/// that is a barrier.
-const CROWD: usize = 7;
+fn full_patience(joins: bool) -> u32 {
+    if joins { PATIENCE } else { NATIVE_PATIENCE }
+}
 
 /// Why a split does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,7 +128,7 @@ impl Convergence {
             others: Vec::new(),
             barriers: vec![0; usize::from(barriers)],
             live: lanes,
-            patience: PATIENCE,
+            patience: full_patience(joins),
             vain_turns: 0,
             turns: 0,
             picked_at: u32::MAX,
@@ -304,26 +307,12 @@ impl Convergence {
         let index = usize::from(barrier);
         let picked = std::mem::replace(&mut self.picked_at, u32::MAX) == self.pc;
         let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
-        let before = self.active;
-        if picked {
-            self.gather();
-        }
-        let late = self.active & !before;
         let recorded = self.barriers[index];
         let members = self.active & recorded;
         // Freed lanes come with whoever is picked up, but have not come for one who just arrives.
         let freed = self.waiting_lanes(|split| picked && split.waiting == Waiting::Freed);
         if members != 0 && recorded & !self.active & !self.blocked() & !freed != 0 {
-            if members != self.active {
-                // A function that calls itself keeps the lanes of outer calls in registers meanwhile.
-                self.keep(Split::ready(self.pc + 1, self.active & !recorded));
-                self.active = members;
-            }
-            let here = |split: &Split| picked && split.waiting == waits && split.pc == pc;
-            let counted = late | self.waiting_lanes(here) & recorded;
-            self.park(waits);
-            self.next_split();
-            return counted;
+            return self.wait_for_members(barrier, picked);
         }
         // A split that was picked up among the rest brings along whoever waits at its instruction,
         // lanes of outer calls too.
@@ -332,6 +321,8 @@ impl Convergence {
             (false, 0) => 0,
             (false, _) => recorded,
         };
+        let freed_before = |split: &Split| split.waiting == Waiting::Freed && split.pc != pc;
+        let owed = recorded & self.waiting_lanes(freed_before);
         let mut joined = 0;
         self.others.retain_mut(|split| {
             if split.pc == pc && (split.waiting == waits || split.waiting == Waiting::Freed) {
@@ -341,21 +332,64 @@ impl Convergence {
             split.lanes != 0
         });
         let restored = self.restored & bit(barrier) != 0;
+        // Nobody came along, though some of its lanes wait elsewhere.
+        let lone = joined == 0 && recorded & !self.active != 0;
+        self.active |= joined;
+        let counted = if picked { joined } else { 0 };
         if members == 0 {
             self.barriers[index] &= !joined;
         } else {
             self.barriers[index] = 0;
             self.restored &= !bit(barrier);
-            if restored && !(picked && self.picked_alone) {
-                self.again.instructions += 1;
-                self.again.lanes += (self.active | joined).count_ones();
+            if restored && !(picked && self.picked_alone && !lone) {
                 self.free_members_elsewhere(barrier, recorded);
                 self.free_members(barrier, recorded);
+                if owed != 0 {
+                    self.let_go_first(owed);
+                    return counted;
+                }
+                self.again.instructions += 1;
+                self.again.lanes += self.active.count_ones();
             }
         }
         self.pc += 1;
-        self.active |= joined;
-        if picked { late | joined } else { 0 }
+        counted
+    }
+
+    /// The recorded ones among the active lanes wait, the others go on: a function that calls itself keeps
+    /// the lanes of outer calls in registers meanwhile. A split that was picked up executes the barrier with
+    /// everyone who waits there; gives those, who count.
+    fn wait_for_members(&mut self, barrier: u16, picked: bool) -> Mask {
+        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        let recorded = self.barriers[usize::from(barrier)];
+        let here = |split: &Split| picked && split.waiting == waits && split.pc == pc;
+        let counted = self.waiting_lanes(here);
+        for split in self.others.iter_mut().filter(|split| here(split)) {
+            split.lanes &= recorded;
+        }
+        self.others.retain(|split| split.lanes != 0);
+        let strangers = (self.active | counted) & !recorded;
+        self.active &= recorded;
+        self.park(waits);
+        if strangers == 0 {
+            self.next_split();
+        } else {
+            (self.pc, self.active) = (pc + 1, strangers);
+        }
+        counted
+    }
+
+    /// The running split completed a barrier whose lanes were in part freed before: these run first, and it
+    /// executes the barrier again when it is its turn.
+    fn let_go_first(&mut self, owed: Mask) {
+        let due = |split: &Split| split.waiting == Waiting::Freed && split.lanes & owed != 0;
+        let Some(index) = self.others.iter().position(due) else {
+            return;
+        };
+        let first = self.others.remove(index);
+        self.park(Waiting::Freed);
+        self.picked_alone = false;
+        self.pick_up(first);
     }
 
     /// Lanes of a barrier that wait for another one, which does not hold them any more, at an earlier
@@ -601,7 +635,7 @@ impl Convergence {
 
     /// Lets the oldest split that is ready run.
     fn rotate(&mut self) {
-        self.patience = self.full_patience();
+        self.patience = full_patience(self.joins);
         let oldest = |waiting| {
             self.others
                 .iter()
@@ -612,14 +646,6 @@ impl Convergence {
             self.park(Waiting::Ready);
             (self.pc, self.active) = (split.pc, split.lanes);
             self.join_at_pc();
-        }
-    }
-
-    fn full_patience(&self) -> u32 {
-        if self.joins {
-            PATIENCE
-        } else {
-            NATIVE_PATIENCE
         }
     }
 
@@ -635,7 +661,7 @@ impl Convergence {
         self.active = 0;
     }
 
-    /// Runs a split that is ready: the other side of the last branch, else the smallest; for PTX the
+    /// Runs a split that is ready: the other side of the last branch, else the youngest; for PTX the
     /// oldest.
     fn next_split(&mut self) {
         if self.active != 0 {
@@ -657,29 +683,27 @@ impl Convergence {
             }
             // Freed lanes are no others while anybody is ready.
             self.picked_alone = are_ready == 1 || are_ready == 0 && are_freed == 1;
-            near.or_else(|| {
-                let all = self.others.iter().enumerate();
-                let all = all.filter(|(_, split)| ready(split));
-                all.min_by_key(|(_, split)| split.lanes.count_ones())
-                    .map(|(index, _)| index)
-            })
-            .or_else(|| self.others.iter().position(freed))
+            near.or_else(|| self.others.iter().rposition(ready))
+                .or_else(|| self.others.iter().position(freed))
         };
         if let Some(index) = index {
             let split = self.others.remove(index);
-            (self.pc, self.active) = (split.pc, split.lanes);
-            self.patience = self.full_patience();
-            if !self.joins && !split.near {
-                self.picked_at = split.pc;
-                if self.others.len() < CROWD {
-                    self.gather();
-                }
-            }
-            self.join_at_pc();
+            self.pick_up(split);
         } else if self.only_barriers_wait() && self.leave_barrier() {
             // Nobody is left who could record these lanes again.
             self.next_split();
         }
+    }
+
+    /// Runs this split, which is none of the others any more.
+    fn pick_up(&mut self, split: Split) {
+        (self.pc, self.active) = (split.pc, split.lanes);
+        self.patience = full_patience(self.joins);
+        if !self.joins && !split.near {
+            self.picked_at = split.pc;
+            self.gather();
+        }
+        self.join_at_pc();
     }
 
     /// For PTX, lanes that wait for anything else may still come to a barrier.
@@ -1121,20 +1145,102 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_not_searched_for_others_at_the_same_place() {
-        for (apart, together) in [(3, 0xfc), (4, 0x0c)] {
-            let mut warp = native(0xff | ((1 << apart) - 1) << 8);
-            for lane in 8..8 + apart {
-                warp.branch(1 << lane, 100 + lane);
-                warp.suspend(lane);
-            }
-            warp.branch(0xf0, 40);
-            warp.branch(0x0c, 40);
-            warp.branch(0x02, 70);
-            warp.suspend(1); // lane 0
-            warp.suspend(2); // lane 1; lanes 2 and 3 are the smallest of the rest
-            assert_eq!((warp.pc(), warp.active()), (40, together), "{apart}");
+    fn a_loop_of_machine_code_is_not_interrupted() {
+        let mut warp = native(0x3);
+        warp.branch(0x2, 100); // lane 0 first at a tie
+        for _ in 0..10_000 {
+            warp.branch(0x1, 1);
         }
+        assert_eq!(warp.active(), 0x1);
+    }
+
+    #[test]
+    fn of_the_rest_the_youngest_is_next_though_larger() {
+        let mut warp = native(0xff);
+        warp.branch(0xc0, 40);
+        warp.suspend(1); // lanes 6, 7
+        warp.resume(1);
+        warp.branch(0x07, 20); // lanes 3 to 5 first, at 2
+        warp.branch(0x08, 50); // lane 3 first; lanes 4, 5 kept, lanes 0 to 2 among the rest with 6, 7
+        warp.suspend(2);
+        assert_eq!((warp.pc(), warp.active()), (3, 0x30), "the other side");
+        warp.suspend(3);
+        assert_eq!((warp.pc(), warp.active()), (20, 0x07), "the youngest");
+        warp.suspend(4);
+        assert_eq!((warp.pc(), warp.active()), (41, 0xc0), "the oldest");
+    }
+
+    #[test]
+    fn who_passes_a_barrier_as_a_stranger_leaves_the_other_side_beside_it() {
+        let mut warp = native(0xff);
+        warp.branch(0xf8, 30); // lanes 0 to 2 first
+        warp.branch(0x03, 20); // lane 2 first, at 2; lanes 0, 1 kept
+        warp.branch(0x04, 30);
+        warp.suspend(1);
+        warp.branch(0x03, 30); // 20
+        assert_eq!((warp.pc(), warp.active()), (30, 0x03));
+        warp.branch(0x01, 40); // at a tie lane 1 first, at 31; lane 0 kept
+        warp.set_barrier(0, 0x81);
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (32, 0x02), "not recorded");
+        warp.branch(0x02, 40);
+        warp.suspend(2);
+        assert_eq!((warp.pc(), warp.active()), (40, 0x01), "the other side");
+    }
+
+    #[test]
+    fn who_is_picked_up_at_a_barrier_lets_strangers_who_wait_there_go_on() {
+        let mut warp = native(0xff);
+        warp.set_barrier(0, 0x12);
+        warp.branch(0x0f, 20); // lanes 4 to 7 first at a tie
+        warp.suspend(1);
+        warp.branch(0x0c, 30); // lanes 0, 1 first at a tie, at 21; lanes 2, 3 kept
+        warp.branch(0x01, 30); // lane 1 first, at 22; lane 0 kept
+        warp.branch(0x02, 30);
+        warp.converge_wait(0); // lane 1 waits for lane 4
+        assert_eq!((warp.pc(), warp.active()), (30, 0x01), "the other side");
+        warp.set_barrier(0, 0x8c); // as a return from a call does
+        warp.suspend(2);
+        assert_eq!((warp.pc(), warp.active()), (30, 0x0c), "the rest");
+        assert_eq!(warp.converge_wait(0), 0x02, "counted with them");
+        assert_eq!(
+            (warp.pc(), warp.active()),
+            (31, 0x02),
+            "not recorded any more"
+        );
+    }
+
+    #[test]
+    fn lanes_that_were_freed_before_go_first_when_their_next_barrier_is_complete() {
+        let mut warp = native(0xff);
+        warp.set_barrier(0, 0x3);
+        warp.branch(0x1, 5);
+        warp.converge_wait(0); // lane 0 waits for lane 1
+        warp.branch(0x2, 9);
+        warp.converge_wait(0); // lane 1 comes and frees lane 0
+        assert_eq!((warp.pc(), warp.active()), (10, 0x2));
+        warp.suspend(1);
+        warp.branch(0xe0, 20); // lanes 2 to 4 first at a tie, at 3
+        warp.branch(0x18, 40); // lane 2 first; lanes 3, 4 kept, lanes 5 to 7 among the rest
+        warp.suspend(2);
+        assert_eq!((warp.pc(), warp.active()), (40, 0x18));
+        warp.set_barrier(0, 0xe1);
+        warp.take_again();
+        warp.suspend(3);
+        assert_eq!((warp.pc(), warp.active()), (20, 0xe0), "ready ones first");
+        warp.converge_wait(0); // complete, but lane 0 was freed before
+        assert_eq!((warp.pc(), warp.active()), (5, 0x1));
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (6, 0x1), "nothing holds it");
+        warp.suspend(4);
+        assert_eq!((warp.pc(), warp.active()), (20, 0xe0), "once more");
+        warp.converge_wait(0);
+        assert_eq!((warp.pc(), warp.active()), (21, 0xe0));
+        assert_eq!(
+            warp.take_again(),
+            Again::default(),
+            "each was executed by itself"
+        );
     }
 
     #[test]
