@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the workloads on a simulated GPU and compares its counts with those measured on the real one.
 
-    compare_counts.py --lockstep BINARY --binaries DIR [--hardware DIR] [--gpu h200] [--out DIR] [--only REGEX]
+    compare_counts.py --lockstep BINARY --binaries DIR [--hardware DIR] [--gpu h200] [--sizes default medium large]
+                      [--out DIR] [--only REGEX]
 
 Only launches that repeat are compared: a launch repeats when its counts are the same in every repetition, cold and
 warm (as `lockstep correlate` has it). What differs between cold and warm depends on time. Exits 1 if a count differs or a program does not verify.
@@ -14,21 +15,21 @@ import pathlib
 import re
 import subprocess
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COUNTERS = ["inst_executed", "thread_inst_executed", "warps_launched"]
 
 
 def hardware(folder):
-    """program -> launch -> (kernel, [counts of each repetition, cold and warm]), at the default size"""
+    """(size, program) -> launch -> (kernel, [counts of each repetition, cold and warm])"""
     found = collections.defaultdict(dict)
     for table in ["cold.csv", "warm.csv"]:
         with open(pathlib.Path(folder) / table, newline="") as file:
             for row in csv.DictReader(line for line in file if not line.startswith("#")):
-                if row["size"] == "default":
-                    columns = [[int(float(value)) for value in row[counter].split()] for counter in COUNTERS]
-                    launch = found[row["program"]].setdefault(int(row["launch"]), (row["kernel"], []))
-                    launch[1].extend(zip(*columns))
+                columns = [[int(float(value)) for value in row[counter].split()] for counter in COUNTERS]
+                program = found[row["size"], row["program"]]
+                program.setdefault(int(row["launch"]), (row["kernel"], []))[1].extend(zip(*columns))
     return found
 
 
@@ -37,10 +38,17 @@ def repeats(counts):
     return len(counts) >= 5 and len(set(counts)) == 1
 
 
-def simulated(arguments, program, folder):
+def arguments_of_sizes():
+    """(size, program) -> what the program is called with; at the default size with nothing."""
+    with open(ROOT / "workloads/workloads.toml", "rb") as file:
+        workloads = tomllib.load(file)["program"]
+    return {(size, work["name"]): work.get(size, []) for work in workloads for size in ["default", "medium", "large"]}
+
+
+def simulated(arguments, program, given, folder):
     command = [arguments.lockstep, "run", "--gpu", arguments.gpu, "--frontend", "sass", "--mode", "functional"]
     command += ["--assemble"]
-    command += ["--out", str(folder), "--", str(pathlib.Path(arguments.binaries) / program)]
+    command += ["--out", str(folder), "--", str(pathlib.Path(arguments.binaries) / program), *given]
     result = subprocess.run(command, capture_output=True, text=True, timeout=arguments.seconds)
     verdict = next((line for line in result.stdout.splitlines() if line.startswith(("PASS", "FAIL"))), "")
     with open(folder / "kernels.csv", newline="") as file:
@@ -56,6 +64,7 @@ def main():
     parser.add_argument("--binaries", required=True)
     parser.add_argument("--hardware", default=ROOT / "validation/hardware/h200", help="folder of cold.csv and warm.csv")
     parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--sizes", nargs="+", default=["default", "medium", "large"])
     parser.add_argument("--out", default=ROOT / "lockstep-out/counts")
     parser.add_argument("--only", default=".")
     parser.add_argument("--seconds", type=int, default=300)
@@ -65,12 +74,14 @@ def main():
     bad = 0
     with open(out / "counts.csv", "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["program", "verified", "launches", "repeating", "equal", "first_difference"])
-        for program, launches in hardware(arguments.hardware).items():
-            if not re.search(arguments.only, program):
+        writer.writerow(["program", "size", "verified", "launches", "repeating", "equal", "first_difference"])
+        given = arguments_of_sizes()
+        for (size, program), launches in hardware(arguments.hardware).items():
+            if not re.search(arguments.only, program) or size not in arguments.sizes:
                 continue
+            folder = out / f"{program}-{size}"
             try:
-                code, verdict, counts, errors = simulated(arguments, program, out / program)
+                code, verdict, counts, errors = simulated(arguments, program, given[size, program], folder)
             except (subprocess.TimeoutExpired, OSError) as error:
                 code, verdict, counts, errors = 1, f"no result: {type(error).__name__}", [], []
             repeating = {n: c[0] for n, (_, c) in launches.items() if repeats(c)}
@@ -84,10 +95,10 @@ def main():
             verified = code == 0 and verdict.startswith("PASS")
             bad += not verified or equal != len(repeating)
             first = first or (errors[0] if errors else "")
-            writer.writerow([program, verified, len(launches), len(repeating), equal, first])
+            writer.writerow([program, size, verified, len(launches), len(repeating), equal, first])
             file.flush()
             mark = "ok  " if verified and equal == len(repeating) else "BAD "
-            print(f"{mark} {program}: {equal} of {len(repeating)} equal ({len(launches)} launches) {first}"[:300], flush=True)
+            print(f"{mark} {program} {size}: {equal} of {len(repeating)} equal ({len(launches)} launches) {first}"[:300], flush=True)
     print(f"{bad} programs differ")
     sys.exit(1 if bad else 0)
 
