@@ -343,6 +343,10 @@ pub struct L2Config {
     pub atomic_lane: Duration,
     /// The same if they add numbers with a fraction.
     pub atomic_float_lane: Duration,
+    /// Lines of a set that may be known in part, because they were written, and wait for DRAM when they
+    /// are read; of older ones, SMs of the same partition read what is known. With 0 all of them wait.
+    #[serde(default)]
+    pub partial_lines: u32,
     /// Misses that a slice can have outstanding, in sectors.
     pub outstanding: u32,
     /// How long after a read SMs of the same GPC that want the same sectors are answered with it,
@@ -497,6 +501,10 @@ pub struct DispatchConfig {
 pub struct LaunchConfig {
     /// From reaching the head of its queue to the first block sent, in SM cycles.
     pub start: Cycles,
+    /// How much of that passes before the kernel before it in the queue ends, if it is there by
+    /// then, in SM cycles.
+    #[serde(default)]
+    pub overlap: Cycles,
     /// From the end of the last block to the kernel being complete, in SM cycles.
     pub finish: Cycles,
     /// How much longer that takes for each SM on which blocks used memory.

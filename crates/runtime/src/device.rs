@@ -4,7 +4,7 @@
 //! its memory can be read and written freely.
 
 use lockstep_isa::Module;
-use lockstep_protocol::CuResult;
+use lockstep_protocol::{CuResult, Extent, Rows};
 use lockstep_units::Time;
 use std::sync::Arc;
 
@@ -152,6 +152,9 @@ pub trait Device {
 
     /// Copies within memory; the ranges may overlap only if they are equal.
     fn copy(&mut self, destination: u64, source: u64, bytes: u64);
+
+    /// A copy engine has written rows: it does so through the cache.
+    fn carried(&mut self, _rows: Rows, _extent: Extent) {}
 
     /// Gives device code so many bytes to `malloc` from.
     fn set_heap(&mut self, bytes: u64);

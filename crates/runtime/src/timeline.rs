@@ -657,6 +657,7 @@ impl Timeline {
                 {
                     device.copy(to, from, extent.width);
                 }
+                device.carried(destination, extent);
             }
             Effect::Fill {
                 destination,
@@ -673,6 +674,7 @@ impl Timeline {
                         bytes -= length;
                     }
                 }
+                device.carried(destination, extent);
             }
             Effect::Free { address } => self.released.push(address),
         }

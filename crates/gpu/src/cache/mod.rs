@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 const EMPTY: u64 = u64::MAX;
 
 /// Where a line is in the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place(u32);
 
 /// What is known of one line.
@@ -29,6 +29,8 @@ pub struct Line {
     pub dirty: u8,
     /// Sectors of which only some bytes are known, because they were written here.
     pub partial: u8,
+    /// Those of them whose known bytes may be read.
+    pub kept: u8,
 }
 
 /// A line that had to leave.
@@ -177,6 +179,18 @@ impl SectorCache {
         &mut self.lines[place.0 as usize]
     }
 
+    /// The set of a place.
+    #[must_use]
+    pub fn set_of(&self, place: Place) -> usize {
+        (place.0 / self.ways) as usize
+    }
+
+    /// Whether a line is at a place.
+    #[must_use]
+    pub fn holds(&self, place: Place, key: u64) -> bool {
+        self.keys.get(place.0 as usize) == Some(&key)
+    }
+
     /// Makes room for a line that is not in the cache. Says where it is now, and which line had
     /// to leave.
     pub fn insert(&mut self, key: u64) -> Option<(Place, Option<Evicted>)> {
@@ -211,6 +225,17 @@ impl SectorCache {
         if let Some(place) = self.find(key) {
             self.keys[place.0 as usize] = EMPTY;
             self.order.use_first(place.0 / self.ways, place.0);
+        }
+    }
+
+    /// Forgets all lines but some.
+    pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        for place in 0..self.keys.len() as u32 {
+            let key = self.keys[place as usize];
+            if key != EMPTY && !keeps(key) {
+                self.keys[place as usize] = EMPTY;
+                self.order.use_first(place / self.ways, place);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ mod heap;
 mod policy;
 mod slots;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub struct DispatchParameters {
     pub interval: Duration,
     /// From the head of the queue to the first block.
     pub launch: Duration,
+    /// How much of that passes before the kernel before it ends, if it is there in time.
+    pub overlap: Duration,
     /// From the end of the last block to the end of the kernel.
     pub finish: Duration,
     /// How much later it is for each SM on which blocks used memory.
@@ -126,6 +128,8 @@ struct State {
     heap: Heap,
     /// Kernels that ended since they were last taken.
     records: Vec<KernelRecord>,
+    /// When the last kernel of each queue ended.
+    ended: BTreeMap<u32, Time>,
     stats: DispatchStats,
 }
 
@@ -392,6 +396,7 @@ impl Dispatcher {
                 .launches
                 .get(running.launch)
                 .expect("a running launch is in the table");
+            self.state.ended.insert(context.launch.queue, end);
             self.state.records.push(KernelRecord {
                 launch: LaunchId(running.launch),
                 kernel: context.launch.kernel().name.clone(),
@@ -444,7 +449,16 @@ impl Dispatcher {
                 let name = &context.launch.kernel().name;
                 format!("launch {launch} starts: {name}, {blocks} blocks")
             });
-            let first = now + self.parameters.launch;
+            // A kernel that follows another one at once was prepared while that one ended.
+            let since = self
+                .state
+                .ended
+                .get(&queue)
+                .map(|end| now.0 - end.0.min(now.0));
+            let overlap = self.parameters.overlap.0;
+            let ahead = since.map_or(0, |since| overlap.saturating_sub(since));
+            let start = Time(now.0.saturating_sub(ahead));
+            let first = start + self.parameters.launch;
             self.state.stats.launches.increment();
             self.state.running.push(Running {
                 launch,
@@ -452,7 +466,7 @@ impl Dispatcher {
                 blocks,
                 sent: 0,
                 done: 0,
-                start: now,
+                start,
                 first,
                 end: (blocks == 0).then_some(first + self.parameters.finish),
                 draining: 0,

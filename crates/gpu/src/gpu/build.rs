@@ -236,6 +236,7 @@ pub(super) fn build(
             Duration::ZERO
         },
         merge: cycles(l2.merge),
+        partial_lines: l2.partial_lines,
         groups: config.device.gpcs,
         // Networks have ways of their own.
         spread: cycles(match kind {
@@ -257,6 +258,11 @@ pub(super) fn build(
         interval: config.dispatch.interval,
         launch: cycles(config.launch.start),
         finish: cycles(config.launch.finish),
+        overlap: if timed && !options.cold_caches {
+            clock.duration(config.launch.overlap)
+        } else {
+            Duration::ZERO
+        },
         finish_sm: if timed {
             config.launch.finish_sm
         } else {

@@ -10,6 +10,7 @@
 //! was written, and may be read and written from outside.
 
 mod build;
+mod carried;
 mod managed;
 mod mode;
 mod save;
@@ -40,6 +41,7 @@ use crate::probe::Recorder;
 use crate::sm::{Printed, Sm};
 use crate::uvm::Pager;
 use build::{Places, build};
+pub(crate) use carried::CarriedLine;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

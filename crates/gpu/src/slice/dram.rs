@@ -245,6 +245,9 @@ impl Dram {
         match parameters.back_end {
             BackEnd::Simple | BackEnd::Fixed => {
                 let begin = parameters.after_refreshes(at, self.phase, line, sectors);
+                // What is written waits until much of it can be, so that rows need not be opened for it
+                // alone (`copy_bandwidth`).
+                let row = (!write).then_some(row);
                 self.simple(parameters, at, begin, bank, row, hit, transfer, turn)
             }
             BackEnd::Timing | BackEnd::InOrder => {
@@ -259,7 +262,7 @@ impl Dram {
         arrived: Time,
         at: Time,
         bank: usize,
-        row: u64,
+        row: Option<u64>,
         hit: bool,
         transfer: Duration,
         turn: bool,
@@ -267,6 +270,9 @@ impl Dram {
         let bank = &mut self.banks[bank];
         let mut begin = at;
         let mut latency = parameters.latency;
+        let Some(row) = row else {
+            return self.on_bus(parameters, arrived, at, begin, latency, transfer, turn);
+        };
         if hit {
             begin = begin.max(bank.column);
             latency = Duration(latency.0.saturating_sub(parameters.row_hit_saves.0));
@@ -277,7 +283,20 @@ impl Dram {
             bank.column = begin;
             bank.row = row;
         }
-        // Waiting for a bank leaves the bus to others: the bus counts work, not gaps.
+        self.on_bus(parameters, arrived, at, begin, latency, transfer, turn)
+    }
+
+    /// Waiting for a bank leaves the bus to others: the bus counts work, not gaps.
+    fn on_bus(
+        &mut self,
+        parameters: &DramParameters,
+        arrived: Time,
+        at: Time,
+        begin: Time,
+        latency: Duration,
+        transfer: Duration,
+        turn: bool,
+    ) -> Time {
         let slot = if parameters.pseudo_channels < 2 {
             parameters.after_refresh(self.bus.max(at), self.phase)
         } else {

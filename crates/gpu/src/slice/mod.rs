@@ -18,9 +18,11 @@ mod contacts;
 mod dram;
 mod dram_timing;
 mod merge;
+mod parts;
 mod replies;
 mod share;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_engine::{
@@ -35,6 +37,7 @@ use dram::{Dram, place};
 use replies::{Replies, Reply};
 
 use crate::cache::{Evicted, SectorCache, mix};
+use crate::gpu::CarriedLine;
 use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{CarriedLines, LaneAccess, Message, StrongAction, StrongRequest};
@@ -90,6 +93,8 @@ pub struct SliceParameters {
     pub ways: u32,
     /// Sectors that DRAM delivers together.
     pub burst: u32,
+    /// Lines of a set that may be known in part and unread; any number with none.
+    pub partial_lines: u32,
     /// Halves of the cache.
     pub halves: u32,
     /// Slices of the cache.
@@ -114,6 +119,8 @@ pub struct L2Slice {
     /// How much longer the way to each group is than the shortest.
     distances: Vec<Duration>,
     tags: SectorCache,
+    /// The last lines of each set that were written in part.
+    parts: parts::Parts,
     dram: Dram,
     /// When the slice has passed on what came before.
     free: Time,
@@ -154,6 +161,7 @@ impl L2Slice {
             half: number * parameters.halves / parameters.slices.max(1),
             distances,
             tags: SectorCache::new(sets, ways),
+            parts: parts::Parts::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             parameters,
             contents,
@@ -266,6 +274,7 @@ impl L2Slice {
                 }
                 Message::Empty => {
                     self.tags.clear();
+                    self.parts.clear();
                     self.recent = merge::Recent::default();
                 }
                 other => panic!("a slice was sent {other:?}"),
@@ -276,7 +285,7 @@ impl L2Slice {
             let Some(reply) = self.replies.take(*key) else {
                 continue;
             };
-            let size = Bytes(self.parameters.header + u64::from(reply.payload));
+            let size = Bytes(u64::from(reply.bytes));
             let at = reply.at.max(window.start);
             if let Message::Drained { .. } = reply.message {
                 outbox.send(self.parameters.drained, reply.to, at, size, reply.message);
@@ -318,6 +327,18 @@ impl L2Slice {
                 self.tags.remove(line | COPY);
             }
         }
+    }
+
+    /// A copy engine has written lines. What has to leave for them does so in the copy's own time.
+    pub(crate) fn carried(&mut self, lines: &[CarriedLine]) {
+        for (line, sectors, partial) in lines {
+            let _ = self.mark(*line, *sectors, *partial);
+        }
+    }
+
+    /// Memory was given back, and what will be allocated there is other memory.
+    pub(crate) fn released(&mut self, lines: &Range<u64>) {
+        self.tags.retain(|key| !lines.contains(&(key & !COPY)));
     }
 
     /// Pages have left the device without being wanted: nothing of them is cached here any more.
@@ -385,7 +406,12 @@ impl L2Slice {
         begin
     }
 
+    /// Has a packet leave that carries so many bytes.
     fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
+        self.packet(to, at, self.parameters.header as u32 + payload, message);
+    }
+
+    fn packet(&mut self, to: PartitionId, at: Time, bytes: u32, message: Message) {
         if let Some(probe) = &self.probe {
             probe.note(Topic::Slice, at, || format!("answers {}", message.words()));
         }
@@ -394,7 +420,7 @@ impl L2Slice {
             at,
             sequence: self.sequence,
             to,
-            payload,
+            bytes,
             message,
         });
     }
@@ -416,7 +442,7 @@ impl L2Slice {
     /// and how many were found at the first place looked at.
     fn look_up(&mut self, line: u64, sectors: u8, far: bool, begin: Time) -> (Time, u32) {
         if !far {
-            return self.look_up_home(line, sectors, begin);
+            return self.look_up_home(line, sectors, begin, true);
         }
         let mut missing = sectors;
         let mut at = begin + self.parameters.hit;
@@ -435,7 +461,7 @@ impl L2Slice {
             missing = self.whole_bursts(missing) & !present;
             let crossing = u64::from(missing.count_ones());
             self.stats.fabric_sectors.add(crossing);
-            let (home, found) = self.look_up_home(line, missing, begin);
+            let (home, found) = self.look_up_home(line, missing, begin, false);
             self.stats.fabric_hits.add(u64::from(found));
             at = at.max(home + self.parameters.far);
             // Looking up the home may have moved lines.
@@ -455,7 +481,9 @@ impl L2Slice {
         (at, hits)
     }
 
-    fn look_up_home(&mut self, line: u64, sectors: u8, begin: Time) -> (Time, u32) {
+    /// Finds sectors here or in DRAM. Who reads from this half (`own`) is content with the bytes
+    /// that are known of a sector that was written in part, if the slice keeps them for that.
+    fn look_up_home(&mut self, line: u64, sectors: u8, begin: Time, own: bool) -> (Time, u32) {
         let hit = begin + self.parameters.hit;
         let place = match self.tags.find(line) {
             Some(place) => Some(place),
@@ -468,7 +496,8 @@ impl L2Slice {
             return (hit, sectors.count_ones());
         };
         let known = *self.tags.line(place);
-        let missing = sectors & (!known.present | known.partial);
+        let kept = if own { known.kept } else { 0 };
+        let missing = sectors & (!known.present | known.partial & !kept);
         let mut at = hit;
         if missing != sectors {
             at = at.max(Time(known.filled));
@@ -483,6 +512,7 @@ impl L2Slice {
             let known = self.tags.line_mut(place);
             known.present |= fetched;
             known.partial &= !fetched;
+            known.kept &= known.partial;
             known.filled = known.filled.max(at.0);
         }
         (at, (sectors & !missing).count_ones())
@@ -513,25 +543,32 @@ impl L2Slice {
     }
 
     fn mark_written(&mut self, line: u64, sectors: u8, partial: u8, begin: Time) {
+        let old = self.mark(line, sectors, partial);
+        self.write_back(old, begin);
+    }
+
+    /// Books that sectors were written; says which line had to leave for it.
+    fn mark(&mut self, line: u64, sectors: u8, partial: u8) -> Option<Evicted> {
         if self.parameters.halves > 1
             && let Some(copy) = self.tags.find(line | COPY)
         {
             self.tags.line_mut(copy).present &= !sectors;
         }
-        let place = match self.tags.find(line) {
-            Some(place) => Some(place),
-            None => self.tags.insert(line).map(|(place, old)| {
-                self.write_back(old, begin);
-                place
-            }),
+        let (place, old) = match self.tags.find(line) {
+            Some(place) => (place, None),
+            None => self.tags.insert(line)?,
         };
-        if let Some(place) = place {
-            let known = self.tags.line_mut(place);
-            let whole = sectors & !partial;
-            known.partial = known.partial & !whole | partial & !known.present;
-            known.present |= sectors;
-            known.dirty |= sectors;
+        let known = self.tags.line_mut(place);
+        let whole = sectors & !partial;
+        let fresh = partial & !known.present;
+        known.partial = known.partial & !whole | fresh;
+        known.kept &= known.partial;
+        known.present |= sectors;
+        known.dirty |= sectors;
+        if fresh != 0 {
+            self.parts.note(&mut self.tags, place, line);
         }
+        old
     }
 
     /// Writes the dirty sectors of a line that had to leave.
@@ -586,6 +623,11 @@ impl L2Slice {
         }
         let at = self.strong_time(&request, sender, due);
         let payload = match request.action {
+            // The sectors of a line that are one request come in one packet.
+            StrongAction::Load if self.burst.2 > 1 => {
+                self.packet(sender, at, SECTOR as u32, Message::Performed(request));
+                return;
+            }
             StrongAction::Load => SECTOR as u32,
             StrongAction::Atomic(_, kind) => kind.bytes() * request.lanes.len() as u32,
             StrongAction::Store | StrongAction::Reduce(..) => 0,
@@ -637,7 +679,7 @@ impl L2Slice {
                     latency += p.far;
                 }
                 let begin = self.atomics.begin(pair, p.groups, due, busy);
-                let (at, hits) = self.look_up_home(line, sector, begin);
+                let (at, hits) = self.look_up_home(line, sector, begin, false);
                 self.stats.strong_hits.add(u64::from(hits));
                 self.mark_written(line, sector, 0, begin);
                 at + busy + Duration(latency.0.saturating_sub(self.parameters.hit.0))
@@ -704,6 +746,7 @@ impl L2Slice {
     /// Writes what the cache and the channel behind it hold.
     pub fn save_cache(&self, writer: &mut Writer<'_>) {
         writer.write(&self.tags.saved());
+        writer.write(&self.parts);
         writer.write(&self.dram);
     }
 
@@ -737,6 +780,11 @@ impl L2Slice {
         let lines = sets as usize * ways as usize;
         self.tags = SectorCache::from_saved(&reader.read()?, sets, lines)
             .ok_or(malformed("tags of another cache"))?;
+        let parts: parts::Parts = reader.read()?;
+        if !parts.fits(sets, self.parameters.partial_lines) {
+            return Err(malformed("another number of lines known in part"));
+        }
+        self.parts = parts;
         let dram: Dram = reader.read()?;
         if !dram.fits(&self.parameters.dram) {
             return Err(malformed("another number of DRAM banks"));

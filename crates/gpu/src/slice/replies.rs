@@ -18,7 +18,8 @@ pub(super) struct Reply {
     pub at: Time,
     pub sequence: u64,
     pub to: PartitionId,
-    pub payload: u32,
+    /// With what is around them.
+    pub bytes: u32,
     pub message: Message,
 }
 
@@ -125,7 +126,7 @@ mod tests {
             at: Time(at),
             sequence,
             to: PartitionId(1),
-            payload: 0,
+            bytes: 0,
             message: Message::ReadDone { miss: 0 },
         }
     }

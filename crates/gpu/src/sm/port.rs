@@ -87,6 +87,11 @@ impl Transactions {
         })
     }
 
+    /// Sets how much later than its answers it is done.
+    pub fn delay(&mut self, number: u32, cycles: u16) {
+        self.slots[number as usize].fill = cycles;
+    }
+
     /// Sets how many answers are to come.
     pub fn expect(&mut self, number: u32, answers: u16) {
         self.slots[number as usize].remaining = answers;

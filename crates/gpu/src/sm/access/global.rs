@@ -78,6 +78,7 @@ pub(super) fn global(
     };
     done.transaction = transaction;
     done.strong_lines = strong_lines;
+    done.strong_load = leaving != 0 && operation.action == Action::Load;
     Ok(())
 }
 

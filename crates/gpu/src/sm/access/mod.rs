@@ -67,6 +67,8 @@ pub struct Done {
     pub transaction: u32,
     /// Lines of the sectors that left for their slices.
     pub strong_lines: u8,
+    /// Whether these are loaded.
+    pub strong_load: bool,
     /// Nothing happened yet: strong accesses under way must be answered first.
     pub order_first: bool,
 }
@@ -77,6 +79,7 @@ impl Done {
         traffic: Traffic::None,
         transaction: NOBODY,
         strong_lines: 0,
+        strong_load: false,
         order_first: false,
     };
 }

@@ -381,6 +381,11 @@ impl Sm {
                     fill: wide,
                     partial: self.port.partial,
                 };
+                if done.strong_load && done.transaction != NOBODY {
+                    // They have left already, and pass the pipe when they come back.
+                    let late = wide + last - now.cycle;
+                    self.port.transactions.delay(done.transaction, late as u16);
+                }
                 let mut lines = lines;
                 if self.port.translation.is_some()
                     && let Some(set) = &lines

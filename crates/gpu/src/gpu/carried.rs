@@ -1,0 +1,107 @@
+//! What copies and fills leave in L2.
+//!
+//! A copy engine writes through the cache. Which lines are there afterwards is booked at once when
+//! the copy ends; the time that this takes is part of the copy's own.
+
+use std::ops::Range;
+
+use lockstep_engine::PartitionId;
+
+use super::{Gpu, Mode};
+use crate::memory::{Home, LINE, SECTOR};
+use crate::partition::GpuPartition;
+
+/// A line that was written: its number, the sectors, those of which only some bytes are known.
+pub(crate) type CarriedLine = (u64, u8, u8);
+
+/// After so many times its lines, nothing of what was in a cache before can be left.
+const TIMES: u64 = 2;
+
+impl Gpu {
+    /// A copy engine has written rows of bytes, the last row first.
+    pub fn carried(&mut self, rows: impl Iterator<Item = Range<u64>>) {
+        // Caches that are emptied before every kernel hold nothing of it anyway.
+        if self.options.mode == Mode::Functional || self.options.cold_caches {
+            return;
+        }
+        let l2 = &self.config.l2;
+        let mut room = l2.capacity.0 / LINE * TIMES;
+        let mut kept = Vec::new();
+        for row in rows {
+            if room == 0 {
+                break;
+            }
+            if row.is_empty() {
+                continue;
+            }
+            let first = (row.start / LINE).max(((row.end - 1) / LINE + 1).saturating_sub(room));
+            room -= (row.end - 1) / LINE + 1 - first;
+            kept.push(row.start.max(first * LINE)..row.end);
+        }
+        let members = l2.region_slices;
+        let home = Home::new(l2.slices, l2.region.0, members, l2.piece.0);
+        let mut slices: Vec<Vec<CarriedLine>> = vec![Vec::new(); self.places.slices as usize];
+        for row in kept.into_iter().rev() {
+            for line in row.start / LINE..=(row.end - 1) / LINE {
+                let (sectors, partial) = part_of_line(line, &row);
+                slices[home.slice(line * LINE) as usize].push((line, sectors, partial));
+            }
+        }
+        for (number, lines) in (0..).zip(slices) {
+            let id = PartitionId(self.places.first_slice + number);
+            if !lines.is_empty()
+                && let GpuPartition::Slice(slice) = self.engine.partition_mut(id)
+            {
+                slice.carried(&lines);
+            }
+        }
+    }
+}
+
+impl Gpu {
+    /// Memory was given back: what will be allocated at these addresses is other memory.
+    pub fn released(&mut self, bytes: Range<u64>) {
+        if self.options.mode == Mode::Functional || self.options.cold_caches {
+            return;
+        }
+        let lines = bytes.start / LINE..bytes.end.div_ceil(LINE);
+        for number in 0..self.places.slices {
+            let id = PartitionId(self.places.first_slice + number);
+            if let GpuPartition::Slice(slice) = self.engine.partition_mut(id) {
+                slice.released(&lines);
+            }
+        }
+    }
+}
+
+/// The sectors of a line that bytes lie in, and those that they fill only in part.
+fn part_of_line(line: u64, bytes: &Range<u64>) -> (u8, u8) {
+    let (mut sectors, mut partial) = (0, 0);
+    for sector in 0..LINE / SECTOR {
+        let start = line * LINE + sector * SECTOR;
+        let covered = bytes
+            .end
+            .min(start + SECTOR)
+            .saturating_sub(bytes.start.max(start));
+        if covered > 0 {
+            sectors |= 1 << sector;
+        }
+        if (1..SECTOR).contains(&covered) {
+            partial |= 1 << sector;
+        }
+    }
+    (sectors, partial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_fill_sectors_or_parts_of_them() {
+        assert_eq!(part_of_line(0, &(0..128)), (0b1111, 0));
+        assert_eq!(part_of_line(1, &(0..128)), (0, 0));
+        assert_eq!(part_of_line(2, &(256 + 40..256 + 72)), (0b0110, 0b0110));
+        assert_eq!(part_of_line(2, &(0..256 + 72)), (0b0111, 0b0100));
+    }
+}

@@ -1,0 +1,97 @@
+//! Lines that were written in part, and that nobody has read since.
+//!
+//! Of a sector that was written in part, the rest is in DRAM: whoever reads it waits for that. But an
+//! H200 has only a few such lines in a set; of older ones, SMs of the same half read what is known
+//! without waiting, and only those of the other half still wait for DRAM. Measured with chases through
+//! memory in which 8 bytes of each line were written: of the lines that were written last, 8 MiB are not
+//! found, then those of the near half are (`validation/microbench/chases.cu`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{Place, SectorCache};
+
+/// The last lines of each set that were written in part.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Parts {
+    /// So many a set, the youngest first: where it is, which it is.
+    last: Vec<(Place, u64)>,
+    most: usize,
+}
+
+impl Parts {
+    /// For a cache with so many sets; with no lines a set, nothing is ever old.
+    pub fn new(sets: u32, most: u32) -> Self {
+        Self {
+            last: vec![(Place::default(), u64::MAX); sets as usize * most as usize],
+            most: most as usize,
+        }
+    }
+
+    /// Whether it was made for such a cache.
+    pub fn fits(&self, sets: u32, most: u32) -> bool {
+        self.most == most as usize && self.last.len() == sets as usize * self.most
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.last.fill((Place::default(), u64::MAX));
+    }
+
+    /// A line was written in part; the one that was for longest is an old one now.
+    pub fn note(&mut self, tags: &mut SectorCache, place: Place, line: u64) {
+        if self.most == 0 {
+            return;
+        }
+        let start = tags.set_of(place) * self.most;
+        let last = &mut self.last[start..start + self.most];
+        if last.contains(&(place, line)) {
+            return;
+        }
+        last.rotate_right(1);
+        let (old, key) = std::mem::replace(&mut last[0], (place, line));
+        if tags.holds(old, key) {
+            let known = tags.line_mut(old);
+            known.kept = known.partial;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes a sector of a line in part, and says whether the known bytes of some lines may be read.
+    fn write(tags: &mut SectorCache, parts: &mut Parts, line: u64) -> Place {
+        let place = tags.insert(line).unwrap().0;
+        tags.line_mut(place).partial = 1;
+        parts.note(tags, place, line);
+        place
+    }
+
+    #[test]
+    fn all_but_the_youngest_may_be_read() {
+        let mut tags = SectorCache::new(1, 4);
+        let mut parts = Parts::new(1, 2);
+        let places: Vec<Place> = (0..4)
+            .map(|line| write(&mut tags, &mut parts, line))
+            .collect();
+        let kept: Vec<u8> = places.iter().map(|at| tags.line(*at).kept).collect();
+        assert_eq!(kept, [1, 1, 0, 0]);
+        // A line that has left is not mistaken for what is there now.
+        let place = write(&mut tags, &mut parts, 4);
+        tags.remove(3);
+        tags.insert(9).unwrap();
+        write(&mut tags, &mut parts, 5);
+        assert_eq!(tags.line(place).kept, 0);
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_old() {
+        let mut tags = SectorCache::new(1, 4);
+        let mut parts = Parts::new(1, 0);
+        let places: Vec<Place> = (0..4)
+            .map(|line| write(&mut tags, &mut parts, line))
+            .collect();
+        assert!(places.iter().all(|place| tags.line(*place).kept == 0));
+    }
+}
