@@ -52,6 +52,10 @@ pub struct DeviceConfig {
     pub sms: u32,
     /// Graphics processing clusters; a thread-block cluster stays inside one.
     pub gpcs: u32,
+    /// Pairs of SMs of each GPC. SMs are numbered in rounds: a pair of each GPC that has one left. Without
+    /// the list all have the same number.
+    #[serde(default)]
+    pub gpc_pairs: Vec<u32>,
     /// Clock of SMs.
     pub clock: Hertz,
     /// Memory that a program can see and allocate from.
@@ -315,6 +319,10 @@ pub struct L2Config {
     pub piece: Bytes,
     /// Halves of the cache; a slice in the other half is farther away.
     pub partitions: u32,
+    /// GPCs that lie at the first partition, where there are two; without the list, the first half of
+    /// them.
+    #[serde(default)]
+    pub first_partition: Vec<u32>,
     /// Bytes of a tag.
     pub line: Bytes,
     /// Bytes that are fetched and counted.
@@ -786,6 +794,7 @@ impl GpuConfig {
             ("l2.capacity", self.l2.capacity.0, 1 << 30),
             ("l2.partitions", u64::from(self.l2.partitions), 64),
             ("l2.ways", u64::from(self.l2.ways), 1024),
+            ("l2.partial-lines", u64::from(self.l2.partial_lines), 1024),
             ("device.gpcs", u64::from(self.device.gpcs), 4096),
             ("sm.sub-cores", u64::from(self.sm.sub_cores), 64),
             ("copy.engines", u64::from(self.copy.engines), 1024),
@@ -852,6 +861,18 @@ impl GpuConfig {
 
     fn check_relations(&self) -> Result<(), ConfigError> {
         let sm = &self.sm;
+        let device = &self.device;
+        let pairs: u64 = device.gpc_pairs.iter().map(|pairs| u64::from(*pairs)).sum();
+        if !device.gpc_pairs.is_empty()
+            && (device.gpc_pairs.len() != device.gpcs as usize
+                || pairs != u64::from(device.sms.div_ceil(2)))
+        {
+            return Err(ConfigError::impossible(
+                "device.gpc-pairs",
+                format!("{:?}", device.gpc_pairs),
+                format!("{} GPCs have {} SMs in all", device.gpcs, device.sms),
+            ));
+        }
         if !sm.warps.is_multiple_of(sm.sub_cores) {
             return Err(ConfigError::impossible(
                 "sm.warps",

@@ -42,6 +42,30 @@ fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
     rate.at(clock)
 }
 
+/// The GPC of each pair of SMs.
+fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
+    let gpcs = config.device.gpcs.max(1);
+    let pairs = config.device.sms.div_ceil(2) as usize;
+    let sizes = &config.device.gpc_pairs;
+    let largest = sizes.iter().copied().max().unwrap_or(u32::MAX);
+    let rounds = (0..largest).flat_map(|round| {
+        let has = move |gpc: &u32| sizes.get(*gpc as usize).is_none_or(|size| *size > round);
+        (0..gpcs).filter(has)
+    });
+    rounds.take(pairs).collect()
+}
+
+/// The half of L2 that each GPC is at.
+fn halves_of_groups(config: &GpuConfig) -> Vec<u32> {
+    let (gpcs, halves) = (config.device.gpcs.max(1), config.l2.partitions);
+    let first = &config.l2.first_partition;
+    let half = |gpc: u32| match first.is_empty() || halves != 2 {
+        true => gpc * halves / gpcs,
+        false => u32::from(!first.contains(&gpc)),
+    };
+    (0..gpcs).map(half).collect()
+}
+
 /// Makes the parts of an idle GPU and the engine that runs them.
 pub(super) fn build(
     config: &GpuConfig,
@@ -238,6 +262,8 @@ pub(super) fn build(
         merge: cycles(l2.merge),
         partial_lines: l2.partial_lines,
         groups: config.device.gpcs,
+        group_of_pair: groups_of_pairs(config),
+        half_of_group: halves_of_groups(config),
         // Networks have ways of their own.
         spread: cycles(match kind {
             Kind::Crossbar => network.spread,

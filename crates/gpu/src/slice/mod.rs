@@ -73,6 +73,10 @@ pub struct SliceParameters {
     pub merge: Duration,
     /// Groups of SMs.
     pub groups: u32,
+    /// The group of each pair of SMs.
+    pub group_of_pair: Vec<u32>,
+    /// The half of the cache that each group is at.
+    pub half_of_group: Vec<u32>,
     /// How much longer the longest way between a group and a slice is than the shortest.
     pub spread: Duration,
     /// How long a sector takes that is written into it, by an SM or from DRAM.
@@ -356,14 +360,14 @@ impl L2Slice {
     /// Whether a sender is in the other half: GPCs are.
     fn is_far(&self, sender: PartitionId) -> bool {
         let p = &self.parameters;
-        self.group(sender) * p.halves / p.groups.max(1) != self.half
+        p.half_of_group[self.group(sender) as usize] != self.half
     }
 
     /// The group of SMs that a sender is in.
     fn group(&self, sender: PartitionId) -> u32 {
-        // SMs are dealt to groups in pairs.
-        let p = &self.parameters;
-        sender.0.wrapping_sub(p.first_sm) / 2 % p.groups.max(1)
+        let pair = self.sm_of(sender) / share::PAIR;
+        let group = self.parameters.group_of_pair.get(pair as usize);
+        group.copied().unwrap_or(0)
     }
 
     /// Remembers that an SM has asked, until its launch ends.
