@@ -4,7 +4,8 @@
 //   core lat|thr|lds|ldg|atom              a part
 //   core launch [COUNT]                    empty kernels back to back, 100 or so many
 //   core mem FROM TO                       chases with footprints of so many KiB
-//   core bw MiB ONLY REPETITIONS           bandwidths; MiB stands for 2048, ONLY is a footprint or -1 for the largest
+//   core bw MiB ONLY REPETITIONS BLOCKS    bandwidths; MiB stands for 2048, ONLY is a footprint, -1 for the largest or 0 for
+//                                          all, BLOCKS likewise; BLOCKS -1 leaves only writing and copying
 //
 // Latencies are dependent chains of one warp, throughputs one block on one SM; bandwidths use every SM.
 #include <cstdio>
@@ -85,12 +86,12 @@ void mem_lat(size_t lo,size_t hi){ long long*d; CK(cudaMalloc(&d,64)); struct C{
 __global__ void rd(const float4* __restrict__ a,float*o,size_t n,int reps){ float s=0; for(int r=0;r<reps;r++) for(size_t i=blockIdx.x*(size_t)blockDim.x+threadIdx.x;i<n;i+=(size_t)gridDim.x*blockDim.x){ float4 v; asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3},[%4];":"=f"(v.x),"=f"(v.y),"=f"(v.z),"=f"(v.w):"l"(a+i)); s+=v.x+v.y+v.z+v.w; } if(s==1.2345f) o[0]=s; }
 __global__ void wr(float4*a,size_t n){ for(size_t i=blockIdx.x*(size_t)blockDim.x+threadIdx.x;i<n;i+=(size_t)gridDim.x*blockDim.x) a[i]=make_float4(1,2,3,4); }
 __global__ void cp(const float4* __restrict__ a,float4*b,size_t n){ for(size_t i=blockIdx.x*(size_t)blockDim.x+threadIdx.x;i<n;i+=(size_t)gridDim.x*blockDim.x) b[i]=a[i]; }
-void bw(int sms,size_t N,int only,int R){ float4*a,*b; float*o; CK(cudaMalloc(&a,N)); CK(cudaMalloc(&b,N)); CK(cudaMalloc(&o,4)); CK(cudaMemset(a,1,N)); cudaEvent_t e0,e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float ms; char p[64];
- for(size_t f: {(size_t)4<<20,(size_t)16<<20,(size_t)24<<20,(size_t)32<<20,(size_t)48<<20,N}) if(only==0||(size_t)only<<20==f||(only<0&&f==N)) for(int blocks: {sms/4,sms,sms*2,sms*4,sms*8}){ int reps=f<N?R:1; size_t n=f/16; rd<<<blocks,512>>>(a,o,n,2>reps?reps:2); cudaEventRecord(e0); rd<<<blocks,512>>>(a,o,n,reps); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1);
+void bw(int sms,size_t N,int only,int R,int just){ float4*a,*b; float*o; CK(cudaMalloc(&a,N)); CK(cudaMalloc(&b,N)); CK(cudaMalloc(&o,4)); CK(cudaMemset(a,1,N)); cudaEvent_t e0,e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float ms; char p[64];
+ for(size_t f: {(size_t)4<<20,(size_t)16<<20,(size_t)24<<20,(size_t)32<<20,(size_t)48<<20,N}) if(only==0||(size_t)only<<20==f||(only<0&&f==N)) for(int blocks: {sms/4,sms,sms*2,sms*4,sms*8}) if(just==0||just==blocks){ int reps=f<N?R:1; size_t n=f/16; rd<<<blocks,512>>>(a,o,n,2>reps?reps:2); cudaEventRecord(e0); rd<<<blocks,512>>>(a,o,n,reps); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1);
   // With few repetitions the launch itself shows: the difference to half as many does not have it.
   if(f<N&&R<50){ float half; cudaEventRecord(e0); rd<<<blocks,512>>>(a,o,n,reps/2); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&half,e0,e1); ms-=half; reps-=reps/2; }
   sprintf(p,"footprint=%zuMB blocks=%d",f<N?f>>20:(size_t)2048,blocks); row("read_bandwidth",p,(double)f*reps/ms/1e6,"GB/s"); }
- if(only<=0){ for(int q=0;q<2;q++){ cudaEventRecord(e0); wr<<<sms*4,512>>>(b,N/16); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1);} row("write_bandwidth","2048MB",(double)N/ms/1e6,"GB/s");
+ if(only<=0&&just<=0){ for(int q=0;q<2;q++){ cudaEventRecord(e0); wr<<<sms*4,512>>>(b,N/16); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1);} row("write_bandwidth","2048MB",(double)N/ms/1e6,"GB/s");
  for(int q=0;q<2;q++){ cudaEventRecord(e0); cp<<<sms*4,512>>>(a,b,N/16); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1);} row("copy_bandwidth","2048MB read+write",2.0*N/ms/1e6,"GB/s"); } CK(cudaFree(a)); CK(cudaFree(b)); }
 // ---- atomics ----
 __global__ void at(unsigned*a,int mode,int n,long long*out){ unsigned*p = mode==0? a : mode==1? a+threadIdx.x%32*1 : mode==2? a+(blockIdx.x*blockDim.x+threadIdx.x) : a+blockIdx.x*32; unsigned x=0; long long t0=clock64(); for(int i=0;i<n;i++) x=atomicAdd(p,x|1); long long t1=clock64(); if(threadIdx.x==0&&blockIdx.x==0) out[0]=t1-t0; if(x==0xffffffff) out[1]=1; }
@@ -113,7 +114,7 @@ if(w=="thr"){ thr("throughput_ffma",thr_ffma,1.5f);thr("throughput_iadd_lop_pair
 if(w=="lds"){lds<1>();lds<2>();}
 if(w=="ldg"){ldg<1>();ldg<2>();ldg<4>();}
 if(w=="mem") mem_lat(argc>2?atol(argv[2])<<10:0, argc>3?atol(argv[3])<<10:1<<20);
-if(w=="bw") bw(sms,(size_t)atol(argv[2])<<20,atoi(argv[3]),atoi(argv[4]));
+if(w=="bw") bw(sms,(size_t)atol(argv[2])<<20,atoi(argv[3]),atoi(argv[4]),argc>5?atoi(argv[5]):0);
 if(w=="atom") atomics(sms);
 if(w=="launch") launch(sms,argc>2?atoi(argv[2]):100);
 return 0;}
