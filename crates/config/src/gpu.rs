@@ -52,7 +52,7 @@ pub struct DeviceConfig {
     pub sms: u32,
     /// Graphics processing clusters; a thread-block cluster stays inside one.
     pub gpcs: u32,
-    /// Pairs of SMs of each GPC. SMs are numbered in rounds: a pair of each GPC that has one left. Without
+    /// Pairs of SMs of each GPC. SMs are numbered in rounds: a pair of each GPC that has one left. Beyond
     /// the list all have the same number.
     #[serde(default)]
     pub gpc_pairs: Vec<u32>,
@@ -459,6 +459,9 @@ pub struct DramConfig {
     pub latency: Cycles,
     /// Share of the peak that a stream of accesses in one direction reaches, in percent.
     pub efficiency: u32,
+    /// The same for what is written; 0 if it is no other.
+    #[serde(default)]
+    pub write_efficiency: u32,
     /// What turning the channel from reads to writes or back costs a burst, on average.
     pub turnaround: Duration,
     /// How long a refresh of a channel takes in the back end `simple`.
@@ -802,6 +805,11 @@ impl GpuConfig {
             ("dram.channels", u64::from(self.dram.channels), 4096),
             ("dram.banks", u64::from(self.dram.banks), 1024),
             ("dram.efficiency", u64::from(self.dram.efficiency), 100),
+            (
+                "dram.write-efficiency",
+                u64::from(self.dram.write_efficiency),
+                100,
+            ),
             ("l1.sets", u64::from(self.l1.sets), 4096),
             (
                 "sm.load-store.queue",
@@ -861,16 +869,11 @@ impl GpuConfig {
 
     fn check_relations(&self) -> Result<(), ConfigError> {
         let sm = &self.sm;
-        let device = &self.device;
-        let pairs: u64 = device.gpc_pairs.iter().map(|pairs| u64::from(*pairs)).sum();
-        if !device.gpc_pairs.is_empty()
-            && (device.gpc_pairs.len() != device.gpcs as usize
-                || pairs != u64::from(device.sms.div_ceil(2)))
-        {
+        if let Some(pairs) = self.device.gpc_pairs.iter().find(|pairs| **pairs > 2048) {
             return Err(ConfigError::impossible(
                 "device.gpc-pairs",
-                format!("{:?}", device.gpc_pairs),
-                format!("{} GPCs have {} SMs in all", device.gpcs, device.sms),
+                pairs,
+                "at most 2048 can be simulated",
             ));
         }
         if !sm.warps.is_multiple_of(sm.sub_cores) {

@@ -450,15 +450,10 @@ impl Dispatcher {
                 format!("launch {launch} starts: {name}, {blocks} blocks")
             });
             // A kernel that follows another one at once was prepared while that one ended.
-            let since = self
-                .state
-                .ended
-                .get(&queue)
-                .map(|end| now.0 - end.0.min(now.0));
-            let overlap = self.parameters.overlap.0;
-            let ahead = since.map_or(0, |since| overlap.saturating_sub(since));
-            let start = Time(now.0.saturating_sub(ahead));
-            let first = start + self.parameters.launch;
+            let ended = self.state.ended.get(&queue).copied();
+            let since = ended.map_or(u64::MAX, |end| now.0.saturating_sub(end.0));
+            let prepared = self.parameters.overlap.0.saturating_sub(since);
+            let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
             self.state.stats.launches.increment();
             self.state.running.push(Running {
                 launch,
@@ -466,7 +461,7 @@ impl Dispatcher {
                 blocks,
                 sent: 0,
                 done: 0,
-                start,
+                start: now,
                 first,
                 end: (blocks == 0).then_some(first + self.parameters.finish),
                 draining: 0,

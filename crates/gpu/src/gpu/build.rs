@@ -46,13 +46,19 @@ fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
 fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
     let gpcs = config.device.gpcs.max(1);
     let pairs = config.device.sms.div_ceil(2) as usize;
-    let sizes = &config.device.gpc_pairs;
-    let largest = sizes.iter().copied().max().unwrap_or(u32::MAX);
+    let sizes: Vec<u32> = config
+        .device
+        .gpc_pairs
+        .iter()
+        .copied()
+        .take(gpcs as usize)
+        .collect();
+    let largest = sizes.iter().copied().max().unwrap_or(0);
     let rounds = (0..largest).flat_map(|round| {
-        let has = move |gpc: &u32| sizes.get(*gpc as usize).is_none_or(|size| *size > round);
-        (0..gpcs).filter(has)
+        let sizes = &sizes;
+        (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
     });
-    rounds.take(pairs).collect()
+    rounds.chain((0..gpcs).cycle()).take(pairs).collect()
 }
 
 /// The half of L2 that each GPC is at.

@@ -76,8 +76,10 @@ pub struct DramParameters {
     /// Parts that are refreshed apart.
     pseudo_channels: u32,
     turnaround: Duration,
-    /// How long a sector takes on the bus.
+    /// How long a sector takes on the bus that is read.
     sector: Duration,
+    /// How long one that is written.
+    written_sector: Duration,
     banks: u32,
     /// Lines that share a row, counted over all slices.
     lines_per_row: u64,
@@ -112,6 +114,10 @@ impl DramParameters {
         let channels = u64::from(dram.channels);
         let peak = dram.bytes_per_cycle.at(dram.clock).time_for(Bytes(SECTOR));
         let share = Duration(peak.0 * slices / channels);
+        let sector = |efficiency: u32| match back_end {
+            BackEnd::Simple => Duration(share.0 * 100 / u64::from(efficiency.max(1))),
+            _ => share,
+        };
         Ok(Self {
             back_end,
             latency: clock.duration(dram.latency),
@@ -122,10 +128,11 @@ impl DramParameters {
             refresh_interval: dram.refresh_interval,
             pseudo_channels: dram.pseudo_channels.max(1),
             turnaround: dram.turnaround,
-            sector: match back_end {
-                BackEnd::Simple => Duration(share.0 * 100 / u64::from(dram.efficiency.max(1))),
-                _ => share,
-            },
+            sector: sector(dram.efficiency),
+            written_sector: sector(match dram.write_efficiency {
+                0 => dram.efficiency,
+                given => given,
+            }),
             banks: dram.banks,
             lines_per_row: (dram.row.0 / LINE).max(1) * slices,
             timing: timing.clone(),
@@ -239,7 +246,11 @@ impl Dram {
         } else {
             self.row_misses += 1;
         }
-        let transfer = parameters.sector * u64::from(sectors.count_ones());
+        let sector = match write {
+            true => parameters.written_sector,
+            false => parameters.sector,
+        };
+        let transfer = sector * u64::from(sectors.count_ones());
         let turn = self.writing != write;
         self.writing = write;
         match parameters.back_end {
