@@ -221,6 +221,12 @@ impl Dram {
         }
     }
 
+    /// When everything that has come is on the bus.
+    #[must_use]
+    pub fn busy_until(&self) -> Time {
+        self.bus
+    }
+
     /// Whether it has the banks of these parameters.
     #[must_use]
     pub fn fits(&self, parameters: &DramParameters) -> bool {

@@ -48,6 +48,10 @@ use crate::statistics::SliceStats;
 /// Keys of copies for the other half.
 const COPY: u64 = 1 << 62;
 
+/// So much of what leaves the cache waits at the channel before the cache waits for it. An estimate:
+/// whatever it is, streams of writes run at the rate of DRAM (`write_bandwidth`).
+const WRITE_QUEUE: Duration = Duration(200_000_000);
+
 /// What a slice is made with.
 #[derive(Clone, Debug)]
 pub struct SliceParameters {
@@ -581,6 +585,8 @@ impl L2Slice {
             && old.line.dirty != 0
         {
             self.dram(at, old.key, old.line.dirty, true);
+            let queued = Time(self.dram.busy_until().0.saturating_sub(WRITE_QUEUE.0));
+            self.written = self.written.max(queued);
         }
     }
 
