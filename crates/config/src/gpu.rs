@@ -56,6 +56,9 @@ pub struct DeviceConfig {
     /// the list all have the same number.
     #[serde(default)]
     pub gpc_pairs: Vec<u32>,
+    /// The GPC of each pair of SMs, where that is known one by one; pairs that it does not name are as above.
+    #[serde(default)]
+    pub gpc_of_pair: Vec<u32>,
     /// Clock of SMs.
     pub clock: Hertz,
     /// Memory that a program can see and allocate from.
@@ -226,6 +229,10 @@ pub struct LatencyConfig {
     pub branch: Cycles,
     /// The same if the target is in a register: returns and calls of pointers.
     pub indirect: Cycles,
+    /// A branch that only some lanes take, until those that go first issue again.
+    pub divergence: Cycles,
+    /// Lanes that wait for others, leave or end, until the others issue.
+    pub lane_switch: Cycles,
     /// A fence for the GPU with nothing to wait for.
     pub fence_gpu: Cycles,
     /// A fence for the system with nothing to wait for.
@@ -526,6 +533,8 @@ pub struct LaunchConfig {
     pub contact_sectors: u32,
     /// Bytes that a launch reads from DRAM if it finds caches empty, besides its code.
     pub dram_bytes: Bytes,
+    /// Bytes behind its code that the first launch of a kernel reads along.
+    pub code_ahead: Bytes,
     /// Most bytes of parameters.
     pub parameters: Bytes,
     /// A kernel that runs for longer is taken to hang, in SM cycles.
@@ -740,7 +749,20 @@ impl GpuConfig {
                 return Err(ConfigError::impossible(key, sm, "it is named twice"));
             }
         }
-        Ok(())
+        let places = &self.device.gpc_of_pair;
+        let key = "device.gpc-of-pair";
+        let pairs = self.device.sms.div_ceil(2) as usize;
+        if !places.is_empty() && places.len() != pairs {
+            let must = format!("there are {pairs} pairs of SMs");
+            return Err(ConfigError::impossible(key, places.len(), must));
+        }
+        match places.iter().find(|gpc| **gpc >= self.device.gpcs) {
+            Some(gpc) => {
+                let must = format!("there are {} clusters", self.device.gpcs);
+                Err(ConfigError::impossible(key, gpc, must))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_sizes(&self) -> Result<(), ConfigError> {

@@ -195,14 +195,21 @@ impl Report {
         )
     }
 
-    /// Errors of one counter: over programs, each the mean of its kernels weighted by hardware
-    /// (traffic by its base). Nothing when the simulator does not know the counter.
-    pub fn counter(&self, sets: &[Set], counter: &Counter) -> Option<Summary> {
+    /// Errors of one counter: over programs, each the mean of its kernels that `takes` accepts,
+    /// weighted by hardware (traffic by its base). Nothing when the simulator does not know the
+    /// counter.
+    pub fn counter(
+        &self,
+        sets: &[Set],
+        counter: &Counter,
+        takes: impl Fn(&KernelComparison) -> bool,
+    ) -> Option<Summary> {
         let (mut errors, mut times) = (vec![], vec![]);
         for program in self.timed(sets) {
             let pairs: Vec<(&Pair, f64)> = program
                 .kernels
                 .iter()
+                .filter(|kernel| takes(kernel))
                 .filter_map(|kernel| Some((kernel.counters.get(counter.name)?, kernel.footprint)))
                 .collect();
             let weight = |pair: &Pair, footprint: f64| match counter.rule {
@@ -220,7 +227,7 @@ impl Report {
             let own: Vec<f64> = pairs.iter().map(|(pair, _)| pair.error).collect();
             if let Some(error) = figures::time_weighted_mean(&own, &weights) {
                 errors.push(error);
-                times.push(program.hardware_cycles(|_| true));
+                times.push(program.hardware_cycles(&takes));
             }
         }
         Summary::of(&errors, &times)

@@ -2,8 +2,8 @@
 
 use crate::cause;
 use crate::compare::{Headline, Report};
-use crate::counters::COUNTERS;
-use crate::figures::Summary;
+use crate::counters::{COUNTERS, Rule};
+use crate::figures::{SMALL_KERNEL_CYCLES, Summary};
 use crate::sets::Set;
 use std::fmt::Write;
 
@@ -197,12 +197,24 @@ fn counters(page: &mut String, report: &Report) {
     );
     let sets = timed_sets(report);
     for counter in COUNTERS {
-        let text = match report.counter(&sets, counter) {
+        let text = match report.counter(&sets, counter, |_| true) {
             _ if is_void(report, counter.name) => VOID.into(),
             Some(summary) => line(&summary),
             None => "not known on both sides".into(),
         };
         let _ = writeln!(page, "{:<22} {text}", counter.name);
+    }
+    let _ = writeln!(
+        page,
+        "over kernels of {} net cycles and more alone:",
+        count(SMALL_KERNEL_CYCLES)
+    );
+    for counter in COUNTERS {
+        if matches!(counter.rule, Rule::Traffic(_))
+            && let Some(summary) = report.counter(&sets, counter, |kernel| !kernel.is_small())
+        {
+            let _ = writeln!(page, "    {:<22} {}", counter.name, line(&summary));
+        }
     }
 }
 

@@ -48,6 +48,10 @@ pub struct SmParameters {
     pub barrier_interval: u64,
     /// Cycles until the next instruction of a warp after a branch that is taken.
     pub branch_latency: u64,
+    /// The same after one that only some lanes take.
+    pub divergence_latency: u64,
+    /// Cycles until other lanes go on after those that were active cannot.
+    pub switch_latency: u64,
     /// The same after a jump to an address in a register: returns and calls of pointers.
     pub indirect_latency: u64,
     /// Cycles that an integer multiplication occupies its half of the multiply-add unit.
@@ -161,6 +165,8 @@ impl SmParameters {
             },
             barrier_interval: config.sm.latency.barrier_per_warp.0,
             branch_latency: config.sm.latency.branch.0,
+            divergence_latency: config.sm.latency.divergence.0,
+            switch_latency: config.sm.latency.lane_switch.0,
             indirect_latency: config.sm.latency.indirect.0,
             multiply_interval: config.sm.interval.integer_multiply.0.max(1),
             wide_multiply_stall: config.sm.latency.wide_multiply_stall.0.min(15),

@@ -19,7 +19,7 @@ use crate::memory::{Contents, Home, LINE, SECTOR};
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::probe::Topic;
-use crate::slice::{DramParameters, L2Slice, SliceParameters};
+use crate::slice::{DramParameters, GroupPlaces, L2Slice, SliceParameters};
 use crate::sm::{Sm, TranslationWiring, Wiring};
 use crate::uvm::{Pager, PagerWiring};
 
@@ -58,7 +58,11 @@ fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
         let sizes = &sizes;
         (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
     });
-    rounds.chain((0..gpcs).cycle()).take(pairs).collect()
+    let mut groups: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(pairs).collect();
+    for (group, known) in groups.iter_mut().zip(&config.device.gpc_of_pair) {
+        *group = known % gpcs;
+    }
+    groups
 }
 
 /// The half of L2 that each GPC is at.
@@ -267,8 +271,7 @@ pub(super) fn build(
         },
         merge: cycles(l2.merge),
         partial_lines: l2.partial_lines,
-        groups: config.device.gpcs,
-        group_of_pair: groups_of_pairs(config),
+        places: GroupPlaces::new(config.device.gpcs, groups_of_pairs(config)),
         half_of_group: halves_of_groups(config),
         // Networks have ways of their own.
         spread: cycles(match kind {

@@ -15,7 +15,7 @@ mod managed;
 mod mode;
 mod save;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -100,6 +100,8 @@ pub struct Gpu {
     parameters: SmParameters,
     /// What slices had counted when the last kernel ended.
     counted: SliceCounts,
+    /// Module and first instruction of the kernels that were launched: their code is here.
+    brought: BTreeSet<(u64, u32)>,
     /// What the caches of slices held when timing was left, until it is taken up again.
     kept: Vec<Vec<u8>>,
     /// Changes of residence that were told.
@@ -143,6 +145,7 @@ impl Gpu {
             plans: Vec::new(),
             parameters: SmParameters::new(config, timed)?,
             counted: SliceCounts::default(),
+            brought: BTreeSet::new(),
             kept: Vec::new(),
             managed_changes: 0,
         })
@@ -290,15 +293,10 @@ impl Gpu {
         let mut sectors = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
         sectors += u64::from(self.config.launch.contact_sectors) * (all.contacts - before.contacts);
         let mut read = 0;
-        let cold = self.options.cold_caches;
         for record in records.iter() {
-            // Every GPC reads the code of a launch, and one half of L2 has it of the other.
-            let code = self.launches.get(record.launch.0);
-            let code = code.map_or(0, |context| context.launch.code().len() as u64 * 16);
-            sectors += code.div_ceil(SECTOR) * (u64::from(self.config.device.gpcs) + 1);
-            if cold {
-                read += code + self.config.launch.dram_bytes.0;
-            }
+            let (asked, from_dram) = self.surroundings(record.launch);
+            sectors += asked;
+            read += from_dram;
         }
         let counters = &mut records[0].counters;
         counters.l2_sectors_of_sms = all.of_sms - before.of_sms;
@@ -308,6 +306,41 @@ impl Gpu {
         counters.l2_sector_hits = all.hits - before.hits + sectors;
         counters.dram_bytes_read = all.read - before.read + read;
         counters.dram_bytes_written = all.written - before.written;
+    }
+
+    /// Sectors of L2 and bytes of DRAM that are read for the code of a launch and for what else
+    /// starts it. Code stays where every GPC keeps it: only the first launch of a kernel asks for
+    /// it, and for what lies behind it. A module that has come just now is in L2.
+    fn surroundings(&mut self, launch: LaunchId) -> (u64, u64) {
+        let Some(context) = self.launches.get(launch.0) else {
+            return (0, 0);
+        };
+        let launch = &context.launch;
+        let parameters = &self.config.launch;
+        let (kernel, module) = (launch.code(), launch.module_id);
+        let is_new_module = self
+            .brought
+            .range((module, 0)..=(module, u32::MAX))
+            .next()
+            .is_none();
+        let (mut sectors, mut read) = (0, parameters.dram_bytes.0);
+        if self.brought.insert((module, kernel.start)) {
+            let ahead = parameters.code_ahead.0;
+            let own = kernel.len() as u64 * 16;
+            let behind =
+                (launch.module.code.len() as u64).saturating_sub(u64::from(kernel.end)) * 16;
+            // Every GPC reads it, and one half of L2 has it of the other.
+            let readers =
+                u64::from(self.config.device.gpcs) + u64::from(self.config.l2.partitions > 1);
+            sectors = (own + ahead).div_ceil(SECTOR) * readers;
+            read += if is_new_module {
+                ahead.saturating_sub(behind)
+            } else {
+                own + ahead
+            };
+        }
+        let cold = self.options.cold_caches;
+        (sectors, if cold { read } else { 0 })
     }
 
     fn check(&self, launch: &Launch) -> Result<(), GpuError> {

@@ -19,6 +19,7 @@ impl Gpu {
         writer.write(&self.next_launch);
         writer.write(&self.records);
         writer.write(&self.counted);
+        writer.write(&self.brought);
         writer.write(&self.kept);
         let launches = self.launches.all();
         writer.write(&(launches.len() as u64));
@@ -53,6 +54,7 @@ impl Gpu {
         self.next_launch = reader.read()?;
         self.records = reader.read()?;
         self.counted = reader.read()?;
+        self.brought = reader.read()?;
         self.kept = reader.read()?;
         self.launches.clear();
         self.failed = None;

@@ -10,15 +10,19 @@ use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
 
 /// Reads that are remembered.
-const READS: usize = 32;
+const READS: usize = 64;
+
+/// SMs that one request and its answer serve: `merging_clusters.cu`, five SMs of a GPC that read the
+/// same line at once ask for it twice, twelve three times.
+const SERVED: u8 = 4;
 
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Recent {
     /// Line and group of each.
     keys: Vec<(u64, u32)>,
-    /// Sectors, when the answer leaves, until when it serves others.
-    reads: Vec<(u8, Time, Time)>,
+    /// Sectors, when the answer leaves, until when it serves others, how many it serves.
+    reads: Vec<(u8, Time, Time, u8)>,
     next: u32,
 }
 
@@ -26,7 +30,7 @@ impl Default for Recent {
     fn default() -> Self {
         Self {
             keys: vec![(u64::MAX, 0); READS],
-            reads: vec![(0, Time::ZERO, Time::ZERO); READS],
+            reads: vec![(0, Time::ZERO, Time::ZERO, 0); READS],
             next: 0,
         }
     }
@@ -35,14 +39,15 @@ impl Default for Recent {
 impl Recent {
     /// When the answer to an earlier read leaves that serves this one too.
     #[inline]
-    pub fn find(&self, line: u64, sectors: u8, group: u32, due: Time) -> Option<Time> {
-        let mut found = None;
-        for (key, (has, at, until)) in self.keys.iter().zip(&self.reads) {
-            if *key == (line, group) && sectors & !has == 0 && due < *until {
-                found = Some((*at).max(due));
+    pub fn find(&mut self, line: u64, sectors: u8, group: u32, due: Time) -> Option<Time> {
+        for (key, (has, at, until, served)) in self.keys.iter().zip(&mut self.reads) {
+            let fits = *key == (line, group) && sectors & !*has == 0;
+            if fits && due < *until && *served < SERVED {
+                *served += 1;
+                return Some((*at).max(due));
             }
         }
-        found
+        None
     }
 
     /// Remembers a read.
@@ -52,7 +57,7 @@ impl Recent {
             return;
         };
         *key = (line, group);
-        *read = (sectors, at, until);
+        *read = (sectors, at, until, 1);
         self.next = (place as u32 + 1) % READS as u32;
     }
 }
@@ -70,6 +75,9 @@ mod tests {
         assert_eq!(recent.find(7, 0b0010, 1, Time(300)), None, "too late");
         assert_eq!(recent.find(7, 0b0011, 1, Time(50)), None, "a sector more");
         assert_eq!(recent.find(7, 0b0010, 2, Time(50)), None, "another group");
+        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
+        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), None, "four have it");
+        recent.add(7, 0b0110, 1, Time(100), Time(300));
         for line in 0..READS as u64 {
             recent.add(1000 + line, 0xf, 1, Time(100), Time(300));
         }

@@ -35,6 +35,7 @@ use lockstep_units::{Bytes, Duration, Time};
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
 use dram::{Dram, place};
 use replies::{Replies, Reply};
+pub use share::GroupPlaces;
 
 use crate::cache::{Evicted, SectorCache, mix};
 use crate::gpu::CarriedLine;
@@ -76,9 +77,7 @@ pub struct SliceParameters {
     /// How long after a read its answer serves others of the same group.
     pub merge: Duration,
     /// Groups of SMs.
-    pub groups: u32,
-    /// The group of each pair of SMs.
-    pub group_of_pair: Vec<u32>,
+    pub places: GroupPlaces,
     /// The half of the cache that each group is at.
     pub half_of_group: Vec<u32>,
     /// How much longer the longest way between a group and a slice is than the shortest.
@@ -161,7 +160,7 @@ impl L2Slice {
         } else {
             (0, 0)
         };
-        let distances = (0..parameters.groups.max(1))
+        let distances = (0..parameters.places.groups())
             .map(|group| way(&parameters, number, group))
             .collect();
         Self {
@@ -369,9 +368,9 @@ impl L2Slice {
 
     /// The group of SMs that a sender is in.
     fn group(&self, sender: PartitionId) -> u32 {
-        let pair = self.sm_of(sender) / share::PAIR;
-        let group = self.parameters.group_of_pair.get(pair as usize);
-        group.copied().unwrap_or(0)
+        self.parameters
+            .places
+            .group(self.sm_of(sender) / share::PAIR)
     }
 
     /// Remembers that an SM has asked, until its launch ends.
@@ -650,8 +649,13 @@ impl L2Slice {
         self.note(sender);
         self.stats.strong_sectors.increment();
         if request.action != StrongAction::Load && self.is_far(sender) {
-            self.stats.fabric_sectors.increment();
-            self.stats.fabric_hits.increment();
+            // Lanes that want the same word cross one after the other, too.
+            let rounds = match request.action {
+                StrongAction::Store => 1,
+                _ => u64::from(most_alike(&request.lanes)),
+            };
+            self.stats.fabric_sectors.add(rounds);
+            self.stats.fabric_hits.add(rounds);
         }
         match request.action {
             StrongAction::Load => {
@@ -688,7 +692,7 @@ impl L2Slice {
                 if self.is_far(sender) {
                     latency += p.far;
                 }
-                let begin = self.atomics.begin(pair, p.groups, due, busy);
+                let begin = self.atomics.begin(pair, &p.places, due, busy);
                 let (at, hits) = self.look_up_home(line, sector, begin, false);
                 self.stats.strong_hits.add(u64::from(hits));
                 self.mark_written(line, sector, 0, begin);

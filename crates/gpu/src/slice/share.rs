@@ -16,6 +16,38 @@ pub(super) const PAIR: u32 = 2;
 /// Sectors of one instruction arrive within this time of each other.
 const TOGETHER: Duration = Duration(4_000_000);
 
+/// Which group of SMs each pair of them is in.
+#[derive(Clone, Debug)]
+pub struct GroupPlaces {
+    groups: u32,
+    of_pairs: Vec<u32>,
+}
+
+impl GroupPlaces {
+    /// So many groups. Pairs that `of_pairs` does not name are dealt to them in turn.
+    #[must_use]
+    pub fn new(groups: u32, of_pairs: Vec<u32>) -> Self {
+        let groups = groups.max(1);
+        Self { groups, of_pairs }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn groups(&self) -> u32 {
+        self.groups
+    }
+
+    /// The group of a pair.
+    #[must_use]
+    #[inline]
+    pub fn group(&self, pair: u32) -> u32 {
+        match self.of_pairs.get(pair as usize) {
+            Some(group) => *group % self.groups,
+            None => pair % self.groups,
+        }
+    }
+}
+
 /// The turns at one slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Share {
@@ -28,8 +60,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// When an atomic begins that arrives from a pair of SMs; pairs are dealt to `groups`.
-    pub fn begin(&mut self, pair: u32, groups: u32, due: Time, busy: Duration) -> Time {
+    /// When an atomic begins that arrives from a pair of SMs.
+    pub fn begin(&mut self, pair: u32, places: &GroupPlaces, due: Time, busy: Duration) -> Time {
         let pair = pair as usize;
         if self.pairs.len() <= pair {
             self.pairs.resize(pair + 1, Time::ZERO);
@@ -38,7 +70,7 @@ impl Share {
         let end = if due >= self.work {
             last
         } else {
-            let turns = self.turns(pair, groups.max(1) as usize, due);
+            let turns = self.turns(pair, places, due);
             (self.pairs[pair].max(due) + busy * turns).min(last)
         };
         self.work = last;
@@ -59,16 +91,15 @@ impl Share {
 
     /// How many atomics are served until the pair comes round again: GPCs that have some waiting,
     /// times such pairs in its own.
-    fn turns(&self, pair: usize, groups: usize, now: Time) -> u64 {
-        let own = pair % groups;
-        // Pairs are dealt to groups in turn: a row of the list has one of each.
+    fn turns(&self, pair: usize, places: &GroupPlaces, now: Time) -> u64 {
+        let own = places.group(pair as u32);
         let (mut waiting, mut beside) = (1u64 << (own % 64), 1);
-        for (row, ends) in self.pairs.chunks(groups).enumerate() {
-            for (group, end) in ends.iter().enumerate() {
-                waiting |= u64::from(*end > now) << (group % 64);
+        for (other, end) in self.pairs.iter().enumerate() {
+            if *end > now {
+                let group = places.group(other as u32);
+                waiting |= 1 << (group % 64);
+                beside += u64::from(group == own && other != pair);
             }
-            let is_waiting = ends.get(own).is_some_and(|end| *end > now);
-            beside += u64::from(is_waiting && row * groups + own != pair);
         }
         u64::from(waiting.count_ones()) * beside
     }
@@ -80,12 +111,23 @@ mod tests {
 
     const BUSY: Duration = Duration(10);
 
+    fn eight() -> GroupPlaces {
+        GroupPlaces::new(8, Vec::new())
+    }
+
+    #[test]
+    fn pairs_are_where_they_are_said_to_be() {
+        let places = GroupPlaces::new(3, vec![2, 2, 0]);
+        let groups: Vec<u32> = (0..5).map(|pair| places.group(pair)).collect();
+        assert_eq!(groups, [2, 2, 0, 0, 1]);
+    }
+
     #[test]
     fn one_who_asks_alone_waits_for_nobody() {
         let mut share = Share::default();
-        assert_eq!(share.begin(3, 8, Time(100), BUSY), Time(100));
-        assert_eq!(share.begin(3, 8, Time(100), BUSY), Time(110));
-        assert_eq!(share.begin(3, 8, Time(500), BUSY), Time(500));
+        assert_eq!(share.begin(3, &eight(), Time(100), BUSY), Time(100));
+        assert_eq!(share.begin(3, &eight(), Time(100), BUSY), Time(110));
+        assert_eq!(share.begin(3, &eight(), Time(500), BUSY), Time(500));
     }
 
     #[test]
@@ -102,11 +144,11 @@ mod tests {
     fn who_asks_little_comes_round_sooner() {
         let mut share = Share::default();
         for _ in 0..10 {
-            share.begin(0, 8, Time(0), BUSY);
+            share.begin(0, &eight(), Time(0), BUSY);
         }
-        let few = share.begin(1, 8, Time(0), BUSY);
+        let few = share.begin(1, &eight(), Time(0), BUSY);
         assert_eq!(few, Time(10), "every second turn, not after all ten");
-        let many = share.begin(0, 8, Time(0), BUSY);
+        let many = share.begin(0, &eight(), Time(0), BUSY);
         assert_eq!(many, Time(110), "after all that has arrived");
     }
 
@@ -115,10 +157,14 @@ mod tests {
         let mut share = Share::default();
         for pair in [0, 8, 1] {
             for _ in 0..20 {
-                share.begin(pair, 8, Time(0), BUSY);
+                share.begin(pair, &eight(), Time(0), BUSY);
             }
         }
-        assert_eq!(share.turns(0, 8, Time(1)), 4, "two groups, two pairs");
-        assert_eq!(share.turns(1, 8, Time(1)), 2, "two groups, one pair");
+        assert_eq!(
+            share.turns(0, &eight(), Time(1)),
+            4,
+            "two groups, two pairs"
+        );
+        assert_eq!(share.turns(1, &eight(), Time(1)), 2, "two groups, one pair");
     }
 }

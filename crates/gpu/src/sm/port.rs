@@ -155,6 +155,8 @@ pub struct Port {
     pub partial: Mask,
     /// How the last access went.
     pub done: Done,
+    /// Sectors that an atomic or a strong store changes.
+    pub changed: Coalesced,
     /// The values that the access writes.
     pub values: Box<[Row; 8]>,
     /// Requests to be used again; boxed, because that is how they travel.
@@ -188,6 +190,7 @@ impl Port {
             found: coalesce(&[0; LANES], 0, 1),
             partial: 0,
             done: Done::NOTHING,
+            changed: coalesce(&[0; LANES], 0, 1),
             values: Box::new([Row::ZERO; 8]),
             spare: Vec::new(),
             probe,

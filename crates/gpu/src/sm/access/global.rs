@@ -4,6 +4,7 @@ use lockstep_isa::memory::{Action, Element, MemoryOperation, Space};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, Row};
 
+use super::banks::bank_passes;
 use super::strong::leave;
 use super::values::{deliver, emit, word_of};
 use super::{Traffic, access_bytes, illegal, is_strong};
@@ -32,6 +33,15 @@ pub(super) fn global(
     let found = &site.port.found;
     site.block.counters.global_sectors += found.count as u64;
     let strong = is_strong(operation);
+    // A line has every bank once; of several lines, words may lie in the same bank.
+    let mut passes = 0;
+    if site.timed && operation.action == Action::Load && lines_among(found, FULL) > 1 {
+        passes = bank_passes(addresses, execute, bytes) as u16;
+    }
+    let changed = site.timed && strong && operation.action != Action::Load;
+    if changed {
+        site.port.changed = *found;
+    }
     let mut leaving = if strong { FULL } else { 0 };
     if !strong && !site.port.in_flight.is_empty() {
         for (index, sector) in found.sectors().iter().enumerate() {
@@ -79,6 +89,8 @@ pub(super) fn global(
     done.transaction = transaction;
     done.strong_lines = strong_lines;
     done.strong_load = leaving != 0 && operation.action == Action::Load;
+    done.passes = passes;
+    done.changed = changed;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::values::{deliver, emit, give_old, modify, operand_of};
 use super::{Traffic, access_bytes, illegal};
 use crate::sm::coalesce::{Coalesced, coalesce};
 use crate::sm::site::{Problem, Site};
+use crate::sm::timing::LINES_LOOKED_UP;
 
 /// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie
 /// side by side. Every warp slot of every SM has its own part, above all other memory.
@@ -32,6 +33,33 @@ fn own_sectors(
         }
     }
     found
+}
+
+/// Cycles for which an access to the threads' own memory keeps L1 busy. Words of lanes lie in banks of
+/// their own, so a load takes as long as its words and the lines they lie in; a store takes a cycle a
+/// sector and another one for each line that it does not fill (`own_memory.cu`).
+fn own_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32, write: bool) -> u16 {
+    let words = u64::from(bytes.div_ceil(4).max(1));
+    // Rows of words that lanes touch, each with its sectors.
+    let mut rows: [(u64, u8); LANES] = [(0, 0); LANES];
+    let mut count = 0;
+    for lane in lanes_of(execute) {
+        let (row, sector) = (addresses[lane] / 4, 1u8 << (lane / 8));
+        match rows[..count].iter_mut().find(|known| known.0 == row) {
+            Some(known) => known.1 |= sector,
+            None => {
+                rows[count] = (row, sector);
+                count += 1;
+            }
+        }
+    }
+    let cycles = if write {
+        let line = |(_, sectors): &(u64, u8)| u64::from(sectors.count_ones() + 1).min(4);
+        rows[..count].iter().map(line).sum::<u64>() * words
+    } else {
+        words.max((count as u64 * words).div_ceil(LINES_LOOKED_UP))
+    };
+    cycles.min(u64::from(u16::MAX)) as u16
 }
 
 pub(super) fn local(
@@ -90,15 +118,15 @@ pub(super) fn local(
         }
         _ => {}
     }
+    let write = operation.action == Action::Store;
     if site.timed {
+        site.port.done.passes = own_passes(addresses, execute, bytes, write);
         site.port.found = own_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
         site.port.partial = 0;
         site.block.counters.global_sectors += site.port.found.count as u64;
     } else {
         site.block.counters.global_sectors += 4;
     }
-    site.port.done.traffic = Traffic::Local {
-        write: operation.action == Action::Store,
-    };
+    site.port.done.traffic = Traffic::Local { write };
     Ok(())
 }

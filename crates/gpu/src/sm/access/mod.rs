@@ -69,6 +69,11 @@ pub struct Done {
     pub strong_lines: u8,
     /// Whether these are loaded.
     pub strong_load: bool,
+    /// Passes over L1, where they are known: of the threads' own memory, and of loads whose words lie in
+    /// several lines.
+    pub passes: u16,
+    /// Sectors of [`Port::changed`](super::port::Port::changed) are no longer what L1 has.
+    pub changed: bool,
     /// Nothing happened yet: strong accesses under way must be answered first.
     pub order_first: bool,
 }
@@ -80,6 +85,8 @@ impl Done {
         transaction: NOBODY,
         strong_lines: 0,
         strong_load: false,
+        passes: 0,
+        changed: false,
         order_first: false,
     };
 }

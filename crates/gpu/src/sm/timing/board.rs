@@ -109,6 +109,12 @@ impl Board {
         (ready, long)
     }
 
+    /// Whether global or local memory raised a counter last.
+    #[inline]
+    pub fn is_long(&self, counter: u8) -> bool {
+        usize::from(counter) < COUNTERS && self.long >> counter & 1 != 0
+    }
+
     /// Raises a counter until a cycle, or until memory has answered.
     #[inline]
     pub fn raise(&mut self, counter: u8, until: u64, long: bool) {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use lockstep_engine::{Inbox, Outbox};
+use lockstep_isa::Mask;
 use lockstep_units::{Clock, Cycle};
 
 use super::load_store::{Access, LineSet, Manner};
@@ -16,6 +17,10 @@ use crate::sm::access::Traffic;
 use crate::sm::execute::Effect;
 use crate::sm::port::{NOBODY, Now};
 use crate::sm::{Issue, Sm};
+
+/// Lines of L1 that a load looks up in a cycle: `own_memory.cu`, 32 lines without conflicts between banks
+/// take 8.6 cycles.
+pub(in crate::sm) const LINES_LOOKED_UP: u64 = 4;
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;
@@ -144,13 +149,14 @@ impl Sm {
         for _ in 0..FREE {
             let warp = &self.warps[usize::from(slot)];
             let (pc, block) = (warp.convergence.pc(), usize::from(warp.block));
+            let active = warp.convergence.active();
             let (effect, free) = self.execute(slot, now, outbox);
             if effect == Effect::Failed {
                 return;
             }
             // A block that ended took its launch along; then nothing is left to be timed.
             if self.contexts[block].is_some() && effect != Effect::Again {
-                self.account(slot, sub_core, pc, block, effect, now, outbox);
+                self.account(slot, sub_core, (pc, active), block, effect, now, outbox);
             }
             if self.ready >> slot & 1 == 0 {
                 return;
@@ -170,7 +176,7 @@ impl Sm {
         &mut self,
         slot: u8,
         sub_core: usize,
-        pc: u32,
+        (pc, active): (u32, Mask),
         block: usize,
         effect: Effect,
         now: Now,
@@ -194,7 +200,10 @@ impl Sm {
             Effect::Memory => self.access_cost(slot, sub_core, pc, block, step, now, outbox),
             _ => self.compute_cost(sub_core, step, launch, now),
         };
-        let taken = self.warps[usize::from(slot)].convergence.pc() != pc.wrapping_add(1);
+        let convergence = &self.warps[usize::from(slot)].convergence;
+        let goes_to = convergence.pc();
+        let taken = goes_to != pc.wrapping_add(1);
+        let left = convergence.active();
         let Issue::Timing(timing) = &mut self.issue else {
             return;
         };
@@ -228,10 +237,22 @@ impl Sm {
             }
         }
         match step.kind {
-            Kind::Flow if taken && !step.free => {
-                stall = stall.max(u64::from(step.latency));
-                reason = Reason::BranchResolving;
-                board.line = 0;
+            Kind::Flow if !step.free && (taken || left != active) => {
+                let latency = if left & active == 0 && goes_to != pc {
+                    parameters.switch_latency
+                } else if left & active != 0 && left & active != active {
+                    parameters.divergence_latency
+                } else {
+                    0
+                };
+                if taken || latency > 0 {
+                    let jump = if taken { u64::from(step.latency) } else { 0 };
+                    stall = stall.max(latency).max(jump);
+                    reason = Reason::BranchResolving;
+                }
+                if taken {
+                    board.line = 0;
+                }
             }
             Kind::Barrier => reason = Reason::Barrier,
             Kind::Fence => reason = Reason::Membar,
@@ -314,7 +335,15 @@ impl Sm {
                 atomic: true,
             } => u64::from(2 * passes + conflicts),
             Traffic::Shared { passes, .. } => u64::from(passes),
-            Traffic::Global { write } | Traffic::Local { write } => {
+            Traffic::Local { .. } => u64::from(done.passes).max(1),
+            Traffic::Global { write: false } if done.passes > 0 => {
+                let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
+                lines
+                    .div_ceil(LINES_LOOKED_UP)
+                    .max(u64::from(done.passes))
+                    .max(u64::from(done.strong_lines))
+            }
+            Traffic::Global { write } => {
                 let lines = lines.as_ref().map_or(0, LineSet::len) + usize::from(done.strong_lines);
                 let passes = (lines as u64).div_ceil(parameters.l1_lines_per_cycle);
                 let bytes = if write {
@@ -333,6 +362,9 @@ impl Sm {
                 operands: now.cycle,
             };
         };
+        if done.changed {
+            timing.memory.lose(self.port.changed.sectors());
+        }
         let interval = u64::from(step.interval);
         let (taken, room) = timing.memory.enter(sub_core, now.cycle, passes, interval);
         timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;

@@ -166,6 +166,16 @@ impl LoadStore {
         }
     }
 
+    /// Sectors are changed where they are at home: L1 has them no longer. What is on its way here stays.
+    pub fn lose(&mut self, sectors: &[u64]) {
+        for sector in sectors {
+            if let Some(place) = self.l1.find(sector / SECTORS) {
+                let known = self.l1.line_mut(place);
+                known.present &= !(1u8 << (sector % SECTORS) & !known.partial);
+            }
+        }
+    }
+
     /// A launch has come: L1 has the size that its shared memory leaves, and is empty.
     pub fn start_launch(&mut self, ways: u32, alone: bool) {
         if self.l1.ways() != ways && (alone || ways < self.l1.ways()) {
@@ -316,7 +326,10 @@ impl Sm {
                 access.hit
             }
             Manner::StoreOwn => {
-                self.keep_lines(set);
+                let hits = self.keep_lines(set);
+                if let Some(block) = self.blocks[access.block].as_mut() {
+                    block.counters.l1_sector_hits += u64::from(hits);
+                }
                 self.store_lines(set, access, outbox);
                 access.hit
             }
@@ -459,20 +472,25 @@ impl Sm {
         }
     }
 
-    /// Lines of the threads' own memory that are written are there to be read again.
-    fn keep_lines(&mut self, set: &LineSet) {
+    /// Lines of the threads' own memory that are written are there to be read again. Says how many
+    /// of their sectors were there already.
+    fn keep_lines(&mut self, set: &LineSet) -> u32 {
         let Issue::Timing(timing) = &mut self.issue else {
-            return;
+            return 0;
         };
+        let mut hits = 0;
         let l1 = &mut timing.memory.l1;
         for (line, sectors) in set.iter() {
             let place = l1
                 .find(line)
                 .or_else(|| l1.insert(line).map(|(place, _)| place));
             if let Some(place) = place {
-                l1.line_mut(place).present |= sectors;
+                let known = l1.line_mut(place);
+                hits += (known.present & sectors).count_ones();
+                known.present |= sectors;
             }
         }
+        hits
     }
 
     fn send_read(

@@ -34,6 +34,7 @@ use crate::plan::{Kind, NO_CONSTANT, PIPES, Pipe};
 use board::Board;
 use fetch::Fetch;
 pub use fetch::{BANK_SHIFT, CODE_LINES};
+pub(super) use issue::LINES_LOOKED_UP;
 use load_store::LoadStore;
 use stall::Reason;
 
@@ -271,16 +272,20 @@ impl Timing {
             }
         }
         if step.native {
-            let (mut ready, long) = board.counters_zero(step.wait_mask);
+            let (mut ready, mut long) = board.counters_zero(step.wait_mask);
             if let Kind::Await {
                 counter,
                 at_most,
                 also,
             } = step.kind
             {
-                ready = ready
-                    .max(board.counters_zero(also).0)
-                    .max(board.counter_at_most(counter, at_most));
+                let others = board.counters_zero(also);
+                let own = board.counter_at_most(counter, at_most);
+                for (at, is_long) in [others, (own, board.is_long(counter))] {
+                    if at > ready {
+                        (ready, long) = (at, is_long);
+                    }
+                }
             }
             if ready > at {
                 at = ready;
