@@ -475,6 +475,9 @@ pub struct DramConfig {
     pub refresh: Duration,
     /// Between the beginnings of two of them; 0 for none.
     pub refresh_interval: Duration,
+    /// Groups of channels that are refreshed together, as those of a stack are; 0 if each channel is
+    /// refreshed by itself.
+    pub refresh_groups: u32,
     /// Parts of a channel that are refreshed apart. With two, the halves of a line lie in
     /// different ones, and the bus serves one part while the other is refreshed.
     pub pseudo_channels: u32,

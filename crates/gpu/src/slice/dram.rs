@@ -73,6 +73,8 @@ pub struct DramParameters {
     row_interval: Duration,
     refresh: Duration,
     refresh_interval: Duration,
+    /// Groups of channels that are refreshed together, or 0.
+    refresh_groups: u32,
     /// Parts that are refreshed apart.
     pseudo_channels: u32,
     turnaround: Duration,
@@ -126,6 +128,7 @@ impl DramParameters {
             row_interval: dram.row_interval,
             refresh: dram.refresh,
             refresh_interval: dram.refresh_interval,
+            refresh_groups: dram.refresh_groups,
             pseudo_channels: dram.pseudo_channels.max(1),
             turnaround: dram.turnaround,
             sector: sector(dram.efficiency),
@@ -158,7 +161,8 @@ impl DramParameters {
     /// line is in which pseudo-channel is hashed: a stride that takes one half only is served by
     /// both (`dram_strided_sectors`, 128 B apart).
     fn after_refreshes(&self, at: Time, phase: Duration, line: u64, sectors: u8) -> Time {
-        if self.pseudo_channels < 2 || self.refresh_interval == Duration::ZERO {
+        let together = self.pseudo_channels < 2 || self.refresh_groups > 0;
+        if together || self.refresh_interval == Duration::ZERO {
             return self.after_refresh(at, phase);
         }
         let odd = (mix(line) & 1) as u8;
@@ -209,14 +213,27 @@ pub fn place(parameters: &DramParameters, line: u64) -> (usize, u64) {
     (bank as usize, row)
 }
 
+/// How far ahead of time zero a channel is with its refreshes. Channels that are refreshed by themselves
+/// take turns. Groups follow clocks of their own; neighbouring regions of memory are in one group, and
+/// lie a quarter of all slices apart.
+fn phase(parameters: &DramParameters, number: u32, count: u32) -> Duration {
+    let interval = parameters.refresh_interval.0;
+    let groups = parameters.refresh_groups;
+    if groups == 0 {
+        return Duration(interval * u64::from(number) / u64::from(count));
+    }
+    let quarter = (count / 4).max(1);
+    let group = u64::from(number % quarter) * u64::from(groups) / u64::from(quarter);
+    Duration(((u128::from(mix(group + 1)) * u128::from(interval)) >> 64) as u64)
+}
+
 impl Dram {
     /// An idle channel, by its number among so many.
     #[must_use]
     pub fn new(parameters: &DramParameters, number: u32, count: u32) -> Self {
-        let interval = parameters.refresh_interval.0;
         Self {
             banks: vec![Bank::default(); parameters.banks as usize],
-            phase: Duration(interval * u64::from(number) / u64::from(count.max(1))),
+            phase: phase(parameters, number, count.max(1)),
             ..Self::default()
         }
     }

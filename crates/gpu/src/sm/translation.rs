@@ -439,6 +439,7 @@ impl Sm {
             transaction,
             group: known.group,
             taken: at,
+            passes: 1,
             hit,
             fill: u64::from(known.fill),
             partial: 0,

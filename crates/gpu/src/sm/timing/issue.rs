@@ -344,14 +344,19 @@ impl Sm {
                     .max(u64::from(done.strong_lines))
             }
             Traffic::Global { write } => {
-                let lines = lines.as_ref().map_or(0, LineSet::len) + usize::from(done.strong_lines);
-                let passes = (lines as u64).div_ceil(parameters.l1_lines_per_cycle);
-                let bytes = if write {
-                    self.port.found.sectors().len() as u64 * SECTOR
-                } else {
+                let strong = u64::from(done.strong_lines);
+                let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
+                let sectors = self.port.found.sectors().len() as u64;
+                let store = if !write {
                     0
+                } else if self.port.partial != 0 {
+                    // A line whose sectors are written in part takes a pass more (`passes.cu`).
+                    sectors + lines
+                } else {
+                    (sectors * SECTOR + parameters.store_bytes / 2) / parameters.store_bytes
                 };
-                passes.max(bytes.div_ceil(parameters.store_bytes)).max(1)
+                let passes = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
+                passes.max(store).max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };
@@ -409,6 +414,7 @@ impl Sm {
                     transaction: done.transaction,
                     group,
                     taken,
+                    passes,
                     hit: last + parameters.l1_latency + wide,
                     fill: wide,
                     partial: self.port.partial,
