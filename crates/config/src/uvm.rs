@@ -28,6 +28,9 @@ pub struct UvmConfig {
     /// Whether allocations below 1 MiB lie side by side in 2 MiB that they share and come along
     /// with each other, as CUDA places them; else each has trees of its own, as UVMSmart gives it.
     pub packing: bool,
+    /// What the device gets of memory that nobody has touched: `migrate` moves it from the host,
+    /// `zero-fill` fills it with zeros on the device.
+    pub first_touch: String,
     /// Seed of everything random.
     pub seed: u64,
     /// The TLBs.
@@ -137,6 +140,10 @@ pub struct FaultConfig {
     pub block_cost: Duration,
     /// `calibrated`: each 2 MiB that is touched for the first time.
     pub new_block_cost: Duration,
+    /// `calibrated`: each 2 MiB in which nothing moves, because all that comes is filled with zeros.
+    pub fill_block_cost: Duration,
+    /// `calibrated`: each KiB that is filled with zeros.
+    pub fill_kib_cost: Duration,
     /// `calibrated`: how long after a batch the host still looks for faults.
     pub linger: Duration,
     /// `calibrated`: a fault that comes later than that, for which the host has to be woken.
@@ -236,6 +243,7 @@ impl Default for UvmConfig {
             touch_interval: Cycles(1000),
             promotion: false,
             packing: false,
+            first_touch: "migrate".into(),
             seed: 1,
             tlb: TlbConfig::default(),
             walk: WalkConfig::default(),
@@ -300,6 +308,8 @@ impl Default for FaultConfig {
             run_cost: Duration::ZERO,
             block_cost: Duration::ZERO,
             new_block_cost: Duration::microseconds(31),
+            fill_block_cost: Duration::ZERO,
+            fill_kib_cost: Duration::ZERO,
             linger: Duration::ZERO,
             wake_cost: Duration::ZERO,
             cold_cost: Duration::microseconds(130),
@@ -376,7 +386,12 @@ impl UvmConfig {
     /// # Errors
     /// The first key that is wrong, with its value and the reason.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let choices: [(&'static str, &str, &[&str]); 8] = [
+        let choices: [(&'static str, &str, &[&str]); 9] = [
+            (
+                "uvm.first-touch",
+                &self.first_touch,
+                &["migrate", "zero-fill"],
+            ),
             (
                 "uvm.host-access",
                 &self.host_access,

@@ -168,7 +168,7 @@ pub trait Device {
         false
     }
 
-    /// Managed memory is there; its pages are on the host.
+    /// Managed memory is there; its pages are on the host, or nowhere until somebody touches them.
     fn managed_map(&mut self, _address: u64, _bytes: u64) {}
 
     /// Managed memory is gone, without being written back.
@@ -202,12 +202,15 @@ pub trait Device {
         Some(Time::ZERO)
     }
 
-    /// Whether the page of an address is on the device and not on the host.
+    /// The host may have touched a range without being noticed: it has these pages.
+    fn managed_populated(&mut self, _address: u64, _bytes: u64) {}
+
+    /// Whether the host does not have the page of an address: its next access has to be noticed.
     fn managed_resident(&self, _address: u64) -> bool {
         false
     }
 
-    /// The parts of a range that are on the device and not on the host: address and bytes.
+    /// The parts of a range that the host does not have: address and bytes.
     fn managed_resident_pages(&self, _address: u64, _bytes: u64) -> Vec<(u64, u64)> {
         Vec::new()
     }

@@ -740,6 +740,10 @@ impl Device for Machine {
         self.gpu.managed_done(ticket)
     }
 
+    fn managed_populated(&mut self, address: u64, bytes: u64) {
+        self.gpu.managed_populated(address, bytes);
+    }
+
     fn managed_resident(&self, address: u64) -> bool {
         self.gpu.managed_resident(address)
     }

@@ -20,6 +20,8 @@ pub struct Load {
     pub planned: u64,
     /// The request of the program that it belongs to, or `NO_TICKET`.
     pub ticket: u64,
+    /// Whether nothing moves: nobody has touched the pages, and zeros are written on the device.
+    pub fill: bool,
 }
 
 /// Belongs to no request of the program.

@@ -367,3 +367,45 @@ fn a_run_is_the_same_every_time() {
     };
     assert_eq!(run(), run());
 }
+
+/// Memory that nobody has touched is on neither side: the device fills it with zeros, and what the
+/// host touches first has to move.
+#[test]
+fn memory_that_nobody_touched_is_filled_and_does_not_move() {
+    let settings = settings(|config| {
+        config.fault.service = "calibrated".into();
+        config.first_touch = "zero-fill".into();
+        config.prefetch.policy = "sequential-local".into();
+        config.fault.fill_block_cost = Duration::microseconds(5);
+        config.fault.block_cost = Duration::microseconds(50);
+    });
+    let mut bench = Bench::new(&settings);
+    bench.gmmu.map_memory(0, 4 << 20);
+    assert_eq!(bench.gmmu.space().away(0, 1024), [(0, 1024)]);
+    // The host touches a page and gets its block.
+    bench.gmmu.host_access(0, 7, 17 * PAGE, 1, true);
+    bench.run_until(10);
+    assert_eq!(bench.done, [(0, 7)], "it waits for nothing");
+    assert_eq!(bench.gmmu.space().away(0, 1024), [(0, 16), (32, 992)]);
+    assert!(bench.gmmu.space().is_away(600) && !bench.gmmu.space().is_away(17));
+    let end = bench.touch_in_turn(0, [0], false);
+    let stats = bench.gmmu.stats();
+    assert_eq!((stats.far_faults.get(), stats.zero_filled.get()), (1, 16));
+    assert_eq!(stats.demand.get() + stats.prefetch.get(), 0);
+    assert!(bench.gmmu.migration_log().is_empty());
+    bench.touch(end, 0, 17, false);
+    bench.run_until(u64::MAX);
+    let moved = bench.accesses.last().unwrap().at - end;
+    let stats = bench.gmmu.stats();
+    assert_eq!(stats.demand.get() + stats.prefetch.get(), 16 * PAGE);
+    assert_eq!(stats.zero_filled.get(), 16);
+    assert!(
+        moved > settings.cycles(Duration::microseconds(50)),
+        "{moved}"
+    );
+    // What was filled and goes to the host moves like everything else.
+    bench.gmmu.prefetch(end + moved, 8, 0, 16 * PAGE, false);
+    bench.run_until(u64::MAX);
+    assert!(!bench.gmmu.space().is_away(0));
+    assert_eq!(bench.gmmu.stats().host_back.get(), 16 * PAGE);
+}

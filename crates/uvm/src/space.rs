@@ -36,9 +36,21 @@ pub struct Space {
     /// page of the 2 MiB.
     shared: BTreeMap<u64, BTreeMap<u64, u32>>,
     trees: BTreeMap<u64, Tree>,
+    /// Whether memory that nobody has touched is on neither side.
+    starts_fresh: bool,
 }
 
 impl Space {
+    /// Without allocations. What is allocated is on the host, or on neither side until somebody
+    /// touches it.
+    #[must_use]
+    pub fn new(starts_fresh: bool) -> Self {
+        Self {
+            starts_fresh,
+            ..Self::default()
+        }
+    }
+
     /// Adds an allocation; its pages are on the host.
     pub fn map(&mut self, address: u64, bytes: u64) {
         let first = address / PAGE;
@@ -62,7 +74,11 @@ impl Space {
         };
         self.allocations.insert(window, allocation);
         if let Some(tree) = self.trees.get_mut(&window) {
-            tree.absent -= PageSet::range((first - window) as u32, pages);
+            let own = PageSet::range((first - window) as u32, pages);
+            tree.absent -= own;
+            if self.starts_fresh {
+                tree.fresh |= own;
+            }
         }
     }
 
@@ -91,6 +107,7 @@ impl Space {
         let pages = PageSet::range((first - window) as u32, count);
         if let Some(tree) = self.trees.get_mut(&window) {
             tree.absent |= pages;
+            tree.fresh -= pages;
         }
         Some((window, pages))
     }
@@ -171,6 +188,9 @@ impl Space {
         if !self.trees.contains_key(&first) {
             let mut tree = Tree::new(first, pages);
             tree.absent = self.absent(first);
+            if self.starts_fresh {
+                tree.fresh = tree.all();
+            }
             self.trees.insert(first, tree);
         }
         let tree = self.trees.get_mut(&first)?;
@@ -191,6 +211,52 @@ impl Space {
     /// All trees that were looked at, by address.
     pub fn trees(&self) -> impl Iterator<Item = &Tree> {
         self.trees.values()
+    }
+
+    /// Runs of pages from one to another, which is not among them, that the host does not have:
+    /// first page and pages.
+    #[must_use]
+    pub fn away(&self, from: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let mut add = |first: u64, stop: u64| {
+            let (first, stop) = (first.max(from), stop.min(end));
+            match runs.last_mut() {
+                _ if first >= stop => {}
+                Some((known, count)) if *known + *count == first => *count += stop - first,
+                _ => runs.push((first, stop - first)),
+            }
+        };
+        let mut at = from;
+        for tree in self.trees.range(..end).map(|(_, tree)| tree) {
+            let stop = tree.first + u64::from(tree.pages);
+            if stop <= from {
+                continue;
+            }
+            if self.starts_fresh {
+                // Trees that nobody has looked at yet.
+                add(at, tree.first);
+            }
+            for (first, count) in (tree.device | tree.fresh).runs() {
+                let first = tree.first + u64::from(first);
+                add(first, first + u64::from(count));
+            }
+            at = stop;
+        }
+        if self.starts_fresh {
+            add(at, end);
+        }
+        runs
+    }
+
+    /// Whether the host does not have a page.
+    #[must_use]
+    pub fn is_away(&self, page: u64) -> bool {
+        let Some((first, _)) = self.shape(page) else {
+            return false;
+        };
+        self.trees.get(&first).map_or(self.starts_fresh, |tree| {
+            (tree.device | tree.fresh).contains((page - tree.first) as u32)
+        })
     }
 
     /// Whether a page is mapped on the device.

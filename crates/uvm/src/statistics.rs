@@ -53,6 +53,8 @@ statistics! {
         fault_merged: Counter [faults],
         /// Faults of pages that were being prefetched.
         fault_pending: Counter [faults],
+        /// Pages that nobody had touched and that were filled with zeros on the device.
+        zero_filled: Counter [pages],
         /// Far faults of pages that had been on the device before.
         refaults: Counter [faults],
         /// Faults that found the fault buffer full.

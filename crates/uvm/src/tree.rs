@@ -21,6 +21,8 @@ pub struct Tree {
     pub pages: u32,
     /// Belong to no allocation.
     pub absent: PageSet,
+    /// Nobody has touched them: neither side has memory for them.
+    pub fresh: PageSet,
     /// Mapped on the device.
     pub device: PageSet,
     /// Planned or on their way to the device.
@@ -82,6 +84,7 @@ impl Tree {
             first,
             pages,
             absent: PageSet::EMPTY,
+            fresh: PageSet::EMPTY,
             device: PageSet::EMPTY,
             incoming: PageSet::EMPTY,
             staged: PageSet::EMPTY,

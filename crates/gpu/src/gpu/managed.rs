@@ -128,15 +128,22 @@ impl Gpu {
         self.pager().is_some_and(Pager::has_done)
     }
 
-    /// Whether a page is on the device.
+    /// Whether the host does not have a page: it is on the device, or nobody has touched it.
     #[must_use]
     pub fn managed_resident(&self, address: u64) -> bool {
         let page = address / lockstep_uvm::PAGE;
         self.pager()
-            .is_some_and(|pager| pager.gmmu.space().is_resident(page))
+            .is_some_and(|pager| pager.gmmu.space().is_away(page))
     }
 
-    /// Runs of pages of a range that are on the device: address and bytes.
+    /// The host has memory of its own for a range.
+    pub fn managed_populated(&mut self, address: u64, bytes: u64) {
+        if let Some(pager) = self.pager_mut() {
+            pager.gmmu.populate(address, bytes);
+        }
+    }
+
+    /// Runs of pages of a range that the host does not have: address and bytes.
     #[must_use]
     pub fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
         let page_bytes = lockstep_uvm::PAGE;
@@ -144,21 +151,14 @@ impl Gpu {
         let Some(pager) = self.pager() else {
             return Vec::new();
         };
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for tree in pager.gmmu.space().trees() {
-            for (first, count) in tree.device.runs() {
-                let start = ((tree.first + u64::from(first)) * page_bytes).max(address);
-                let stop = ((tree.first + u64::from(first + count)) * page_bytes).min(end);
-                if start >= stop {
-                    continue;
-                }
-                match runs.last_mut() {
-                    Some((at, length)) if *at + *length == start => *length += stop - start,
-                    _ => runs.push((start, stop - start)),
-                }
-            }
-        }
-        runs
+        let space = pager.gmmu.space();
+        let runs = space.away(address / page_bytes, end.div_ceil(page_bytes));
+        let bytes = |(first, count): (u64, u64)| {
+            let start = (first * page_bytes).max(address);
+            let stop = ((first + count) * page_bytes).min(end);
+            (start, stop - start)
+        };
+        runs.into_iter().map(bytes).collect()
     }
 
     /// Whether residence changed since the last call.

@@ -121,6 +121,12 @@ impl<D: Device> Runtime<D> {
     ) -> CallResult<Reply> {
         self.host_views.means.insert(client.process, means);
         if means == HostAccessMeans::None {
+            for allocation in self.memory.host_visible() {
+                let info = &allocation.info;
+                if info.kind == PointerKind::Managed {
+                    self.device.managed_populated(info.base, info.bytes);
+                }
+            }
             self.warn(
                 "the program's own accesses to managed memory cannot be noticed on this machine \
                  (see `lockstep doctor`): pages move back when it waits for the GPU"
@@ -161,10 +167,15 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Pages(open))
     }
 
+    /// Whether nothing stops the accesses of a process.
+    pub(super) fn is_unseen(&self, process: u32) -> bool {
+        self.host_views.means.get(&process) == Some(&HostAccessMeans::None)
+    }
+
     /// Where nothing stops the program's accesses, or the model wants it so, pages move back when
     /// it has waited.
     pub(crate) fn flush_managed(&mut self, client: Client) -> CallResult<()> {
-        let unseen = self.host_views.means.get(&client.process) == Some(&HostAccessMeans::None);
+        let unseen = self.is_unseen(client.process);
         if !self.device.managed_is_paged() || !(unseen || self.device.managed_flushes()) {
             return Ok(());
         }
@@ -182,9 +193,7 @@ impl<D: Device> Runtime<D> {
                 .map(|context| context.process)
                 .collect();
         }
-        if !self.host_views.untold.remove(&client.process)
-            || self.host_views.means.get(&client.process) == Some(&HostAccessMeans::None)
-        {
+        if !self.host_views.untold.remove(&client.process) || self.is_unseen(client.process) {
             return Vec::new();
         }
         let own = |context: &ContextHandle| {

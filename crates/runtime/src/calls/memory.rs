@@ -115,6 +115,9 @@ impl<D: Device> Runtime<D> {
         self.device.map(allocation.info.base, allocation.occupied);
         if kind == PointerKind::Managed {
             self.device.managed_map(allocation.info.base, bytes);
+            if self.is_unseen(self.context(context)?.process) {
+                self.device.managed_populated(allocation.info.base, bytes);
+            }
         }
         Ok(Reply::Address(allocation.info.base))
     }

@@ -269,7 +269,7 @@ impl Gmmu {
             now: 0,
             events: BTreeMap::new(),
             sequence: 0,
-            space: Space::default(),
+            space: Space::new(config.first_touch == "zero-fill"),
             memory: Memory {
                 random: Random::new(config.seed),
                 cursor: 0,

@@ -50,6 +50,18 @@ impl Gmmu {
         state.to_device.pop();
         state.used += u64::from(pages);
         state.stats.channel_wait.add(now - load.planned.min(now));
+        if load.fill {
+            // What writing zeros takes is part of what serving the fault does.
+            state.stats.zero_filled.add(u64::from(pages));
+            state.to_device.busy = Some((load, now));
+            // The frames are others than before: nothing of them is cached.
+            for (first, count) in load.pages.runs() {
+                let first = load.tree + u64::from(first);
+                self.say(now, Output::Dropped { first, count });
+            }
+            self.at(now, Event::Arrived);
+            return true;
+        }
         let time = self.settings.transfer(pages, true);
         state.stats.to_device_busy.add(time);
         state.stats.transfer_time.add(time);
@@ -92,7 +104,9 @@ impl Gmmu {
         let Some((load, since)) = self.state.to_device.busy.take() else {
             return;
         };
-        self.record(&load, since, now, Direction::ToDevice);
+        if !load.fill {
+            self.record(&load, since, now, Direction::ToDevice);
+        }
         self.state.changes += 1;
         self.map(&load, now);
         if self.settings.shootdown_on_map {
@@ -114,6 +128,7 @@ impl Gmmu {
         let pages = load.pages;
         tree.incoming -= pages;
         tree.device |= pages;
+        tree.fresh -= pages;
         tree.touched -= pages;
         tree.dirty -= pages;
         tree.prefetched -= pages;
@@ -167,9 +182,12 @@ impl Gmmu {
             }
         }
         let stats = &mut self.state.stats;
-        stats.demand.add(demand * PAGE);
         stats.prefetch_late.add(late);
         stats.prefetched.add(prefetched);
+        if load.fill {
+            return;
+        }
+        stats.demand.add(demand * PAGE);
         if load.cause == Cause::User {
             stats.user_prefetch.add(prefetched * PAGE);
         } else {

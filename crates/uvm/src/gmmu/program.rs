@@ -62,6 +62,15 @@ impl Gmmu {
         } else {
             self.state.space.map(address, bytes);
         }
+        // The host has nothing of it yet.
+        self.state.changes += u64::from(self.settings.config.first_touch == "zero-fill");
+    }
+
+    /// The host has memory of its own for these pages.
+    pub fn populate(&mut self, address: u64, bytes: u64) {
+        if self.settings.config.first_touch == "zero-fill" {
+            self.each_tree(address, bytes, |tree, pages| tree.fresh -= pages);
+        }
     }
 
     /// Removes managed memory; nothing is written back. Nothing may use it any more.
@@ -110,6 +119,7 @@ impl Gmmu {
         state.used -= u64::from(held.count()).min(state.used);
         for set in [
             &mut tree.device,
+            &mut tree.fresh,
             &mut tree.staged,
             &mut tree.dirty,
             &mut tree.touched,
@@ -222,6 +232,7 @@ impl Gmmu {
         let (first, end) = page_range(address, bytes.max(1));
         let cost = self.settings.cycles(self.settings.config.host_fault);
         if end - first > 1 {
+            self.populate(address, bytes);
             // More than one fault brings is asked for by range.
             self.state.stats.host_faults.increment();
             let request = ProgramRequest {
@@ -235,6 +246,8 @@ impl Gmmu {
         }
         let mut moves = None;
         if let Some((tree, index)) = self.state.space.find(page) {
+            // Nobody has touched it: the host gets zeros, and the pages around it.
+            tree.fresh -= PageSet::one(index).whole_blocks();
             let here = tree.device | tree.incoming;
             let reads_copy = tree.duplicated.contains(index) && !write;
             if here.contains(index) && !reads_copy {
@@ -353,6 +366,7 @@ impl Gmmu {
             };
             let count = u64::from(tree.pages - index).min(request.end - page) as u32;
             let first = tree.first;
+            let fresh = tree.fresh;
             let range = PageSet::range(index, count);
             page += u64::from(count);
             let wanted = if request.what == What::ToDevice {
@@ -370,16 +384,19 @@ impl Gmmu {
                 self.expect(first, wanted, now);
             }
             self.advance(ticket, page);
-            return wanted
-                .runs()
-                .iter()
-                .map(|(start, count)| Load {
-                    tree: first,
-                    pages: PageSet::range(*start, *count),
-                    cause: Cause::User,
-                    planned: now,
-                    ticket,
-                })
+            let load = |(start, count): &(u32, u32), fill| Load {
+                tree: first,
+                pages: PageSet::range(*start, *count),
+                cause: Cause::User,
+                planned: now,
+                ticket,
+                fill,
+            };
+            let moved = (wanted - fresh).runs();
+            let filled = (wanted & fresh).runs();
+            let moved = moved.iter().map(|run| load(run, false));
+            return moved
+                .chain(filled.iter().map(|run| load(run, true)))
                 .collect();
         }
         self.advance(ticket, request.end);
@@ -419,6 +436,7 @@ impl Gmmu {
                 cause: Cause::HostFault,
                 planned: now,
                 ticket,
+                fill: false,
             })
             .collect()
     }
@@ -428,6 +446,7 @@ impl Gmmu {
         for tree in self.state.space.trees() {
             for (first, count) in (tree.device & (tree.dirty - tree.staged)).runs() {
                 loads.push(Load {
+                    fill: false,
                     tree: tree.first,
                     pages: PageSet::range(first, count),
                     cause: Cause::Flush,

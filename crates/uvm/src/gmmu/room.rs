@@ -64,6 +64,7 @@ impl Gmmu {
             stats.evicted_unused.add(u64::from(unused));
             state.oversubscribed = true;
             state.to_host.push(Load {
+                fill: false,
                 tree: victim.tree,
                 pages: victim.pages,
                 cause: Cause::Eviction,

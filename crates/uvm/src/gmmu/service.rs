@@ -112,6 +112,7 @@ impl Gmmu {
                 continue;
             };
             set = (set - (tree.remote - faulted)) - tree.device - tree.incoming;
+            let fresh = set & tree.fresh;
             tree.incoming |= set;
             tree.arrived = tree.arrived.max(now);
             for index in (set - faulted).iter() {
@@ -123,18 +124,21 @@ impl Gmmu {
                     write: false,
                 });
             }
-            for transfer in split(set, faulted, policy.split) {
-                loads.push(Load {
-                    tree: first,
-                    pages: PageSet::range(transfer.first, transfer.pages),
-                    cause: if transfer.demand {
-                        Cause::Fault
-                    } else {
-                        Cause::Prefetch
-                    },
-                    planned: now,
-                    ticket: NO_TICKET,
-                });
+            for (part, fill) in [(set - fresh, false), (fresh, true)] {
+                for transfer in split(part, faulted, policy.split) {
+                    loads.push(Load {
+                        tree: first,
+                        pages: PageSet::range(transfer.first, transfer.pages),
+                        cause: if transfer.demand {
+                            Cause::Fault
+                        } else {
+                            Cause::Prefetch
+                        },
+                        planned: now,
+                        ticket: NO_TICKET,
+                        fill,
+                    });
+                }
             }
         }
         loads
@@ -235,13 +239,21 @@ impl Gmmu {
         let start = fault.batch_cost + fault.entry_cost * entries;
         let mut at = now + self.state.wake + settings.cycles(start);
         for (first, (faults, loads)) in trees {
-            let pages = loads
-                .iter()
-                .fold(PageSet::EMPTY, |all, load| all | load.pages);
-            let mut cost = fault.block_cost
+            let (mut moved, mut filled) = (PageSet::EMPTY, PageSet::EMPTY);
+            for load in &loads {
+                *(if load.fill { &mut filled } else { &mut moved }) |= load.pages;
+            }
+            let kib = |pages: PageSet| u64::from(pages.count()) * PAGE / 1024;
+            let block = if moved.is_empty() && !filled.is_empty() {
+                fault.fill_block_cost
+            } else {
+                fault.block_cost
+            };
+            let mut cost = block
                 + fault.page_cost * faults
-                + fault.kib_cost * (u64::from(pages.count()) * PAGE / 1024)
-                + fault.run_cost * pages.runs().len() as u64;
+                + fault.kib_cost * kib(moved)
+                + fault.run_cost * moved.runs().len() as u64
+                + fault.fill_kib_cost * kib(filled);
             if new_trees.contains(&first) {
                 cost += fault.new_block_cost;
             }
