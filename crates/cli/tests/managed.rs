@@ -134,3 +134,50 @@ fn managed_memory_replays_to_the_same_digest() {
         assert!(said.out.contains("all 3 ways gave the digest"), "{said:?}");
     }
 }
+
+/// The first half of an array is written by the host, the second by nobody; a kernel adds one to
+/// all of it, and the host reads it.
+const TOUCHED_BY_HALF: &str = r#"
+#include <cstdio>
+#include <cstring>
+__global__ void add(int *values, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count)
+        values[i] += 1;
+}
+int main() {
+    const int count = 1 << 20;
+    int *values;
+    cudaMallocManaged(&values, count * sizeof(int));
+    for (int i = 0; i < count / 2; i++)
+        values[i] = i;
+    add<<<count / 256, 256>>>(values, count);
+    cudaDeviceSynchronize();
+    int wrong = 0;
+    for (int i = 0; i < count; i++)
+        wrong += values[i] != (i < count / 2 ? i + 1 : 1);
+    std::printf("wrong %d\n", wrong);
+    return wrong != 0;
+}
+"#;
+
+#[test]
+fn memory_that_nobody_touched_is_filled_on_the_device() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, TOUCHED_BY_HALF, &["-arch=sm_90", "-O2"]) {
+        return;
+    }
+    let words = ["run", "--quiet", "--record", "none", "--out", "half"];
+    for (setting, filled) in [("zero-fill", 512), ("migrate", 0)] {
+        let setting = format!("uvm.first-touch={setting}");
+        let options = ["--set", setting.as_str(), "--", "./program"];
+        let said = folder.run(&[&words[..], &options[..]].concat());
+        assert_eq!(said.code, Some(0), "{setting}: {said:?}");
+        assert!(said.out.contains("wrong 0"), "{setting}: {said:?}");
+        let statistics = std::fs::read_to_string(folder.0.join("half/stats.csv")).unwrap();
+        let pages = format!("gpu 0/gmmu,zero_filled,{filled},");
+        assert!(statistics.contains(&pages), "{setting}");
+    }
+    let said = folder.run(&["verify", "--quick", "--", "./program"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}

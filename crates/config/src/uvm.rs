@@ -20,6 +20,8 @@ pub struct UvmConfig {
     pub host_access: String,
     /// Serving a fault of the host, transfers not included.
     pub host_fault: Duration,
+    /// What the host takes for a block that nobody has touched (`first-touch` = `zero-fill`).
+    pub host_populate: Duration,
     /// How often an SM says that it still uses a page; 0 for at every use.
     pub touch_interval: Cycles,
     /// Whether whole blocks and whole 2 MiB are mapped by one entry, and blocks side by side are one
@@ -240,6 +242,7 @@ impl Default for UvmConfig {
             oversubscription: 100,
             host_access: "lazy".into(),
             host_fault: Duration::microseconds(20),
+            host_populate: Duration::ZERO,
             touch_interval: Cycles(1000),
             promotion: false,
             packing: false,

@@ -134,6 +134,11 @@ fn without_means_pages_come_back_when_the_host_waits() {
         means: HostAccessMeans::None,
     };
     runtime.ask(&means).result.unwrap();
+    // What the host touches first cannot be noticed: it counts as having touched all.
+    let populated = |address| format!("populated {address:#x} {}", 2 * PAGE);
+    assert!(runtime.device().said.contains(&populated(memory)));
+    let later = managed(&mut runtime, 2 * PAGE);
+    assert!(runtime.device().said.contains(&populated(later)));
     prefetch(&mut runtime, memory, 2 * PAGE, MemoryLocation::Device(0));
     assert_eq!(synchronize(&mut runtime), []);
     assert!(runtime.device().said.contains(&"flush".to_string()));

@@ -112,6 +112,10 @@ impl Device for Fake {
         Some(done)
     }
 
+    fn managed_populated(&mut self, address: u64, bytes: u64) {
+        self.said.push(format!("populated {address:#x} {bytes}"));
+    }
+
     fn managed_resident(&self, address: u64) -> bool {
         self.resident.contains(&(address - address % 4096))
     }

@@ -52,6 +52,8 @@ enum What {
         pages: PageSet,
     },
     Flush,
+    /// Nothing moves: the host finds memory for pages that nobody has touched.
+    Populate,
 }
 
 impl Gmmu {
@@ -246,8 +248,19 @@ impl Gmmu {
         }
         let mut moves = None;
         if let Some((tree, index)) = self.state.space.find(page) {
-            // Nobody has touched it: the host gets zeros, and the pages around it.
-            tree.fresh -= PageSet::one(index).whole_blocks();
+            if tree.fresh.contains(index) {
+                // Nobody has touched it: the host gets zeros, and the pages around it.
+                tree.fresh -= PageSet::one(index).whole_blocks();
+                let cost = self.settings.config.host_populate;
+                let request = ProgramRequest {
+                    what: What::Populate,
+                    cursor: page,
+                    end: page,
+                    left: 0,
+                };
+                self.begin(now, self.settings.cycles(cost), ticket, request);
+                return;
+            }
             let here = tree.device | tree.incoming;
             let reads_copy = tree.duplicated.contains(index) && !write;
             if here.contains(index) && !reads_copy {
@@ -311,7 +324,7 @@ impl Gmmu {
                 self.advance(ticket, request.end);
                 self.dirty_loads(ticket, now)
             }
-            What::HostFault { .. } | What::Flush => Vec::new(),
+            What::HostFault { .. } | What::Flush | What::Populate => Vec::new(),
         };
         if loads.is_empty() {
             self.state.programs.remove(&ticket);
