@@ -88,6 +88,8 @@ fn new_gpu(settings: &[&str], managed: bool, engine: EngineOptions) -> Gpu {
     let mut gpu = Gpu::new(&config(settings), contents(), options).unwrap();
     if managed {
         gpu.managed_map(BASE, BYTES);
+        // The host wrote it.
+        gpu.managed_populated(BASE, BYTES);
     }
     gpu
 }

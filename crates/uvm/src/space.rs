@@ -232,9 +232,8 @@ impl Space {
             if stop <= from {
                 continue;
             }
-            if self.starts_fresh {
-                // Trees that nobody has looked at yet.
-                add(at, tree.first);
+            for (first, stop) in self.not_looked_at(at, tree.first) {
+                add(first, stop);
             }
             for (first, count) in (tree.device | tree.fresh).runs() {
                 let first = tree.first + u64::from(first);
@@ -242,10 +241,24 @@ impl Space {
             }
             at = stop;
         }
-        if self.starts_fresh {
-            add(at, end);
+        for (first, stop) in self.not_looked_at(at, end) {
+            add(first, stop);
         }
         runs
+    }
+
+    /// Parts of a range without trees that belong to allocations nobody has touched.
+    fn not_looked_at(&self, from: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let most = if self.starts_fresh && from < end {
+            usize::MAX
+        } else {
+            0
+        };
+        let own = self.allocations.range(..end).map(move |(_, allocation)| {
+            let stop = allocation.first + allocation.pages();
+            (allocation.first.max(from), stop.min(end))
+        });
+        own.take(most).filter(|(first, stop)| first < stop)
     }
 
     /// Whether the host does not have a page.
