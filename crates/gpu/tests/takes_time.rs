@@ -158,10 +158,10 @@ fn orderings() {
         expect![[r#"
             fence with nothing to order: 2 functional, 267 timing
             fence of the block after a store: 3 functional, 3 timing
-            fence after a weak store: 100 functional, 544 timing
+            fence after a weak store: 100 functional, 545 timing
             fence after a strong store: 202 functional, 544 timing
             release after a weak store: 4 functional, 4 timing
-            weak load after a reduction to its sector: 205 functional, 780 timing
+            weak load after a reduction to its sector: 205 functional, 783 timing
             barrier of one warp: 2 functional, 15 timing
         "#]],
     );
