@@ -86,6 +86,45 @@ inline double milliseconds(const std::function<void()>& work) {
     return median(values);
 }
 
+// The SM that a thread is on.
+static __device__ inline unsigned sm() {
+    unsigned number;
+    asm volatile("mov.u32 %0,%%smid;" : "=r"(number));
+    return number;
+}
+
+// Leaves how many cycles a block takes for `body(i)`, i below `steps`; the first of two rounds brings code and data.
+template <class Body>
+__device__ __forceinline__ void time_second_round(long long* out, int steps, Body body) {
+    for (int round = 0; round < 2; round++) {
+        __syncthreads();
+        long long begin = clock64();
+#pragma unroll 1
+        for (int i = 0; i < steps; i++) body(i);
+        __syncthreads();
+        long long end = clock64();
+        if (threadIdx.x == 0) out[0] = end - begin;
+    }
+}
+
+// Launches blocks of 32 threads in clusters of any size that the card has.
+template <class... Parameters, class... Arguments>
+cudaError_t launch_clusters(void (*kernel)(Parameters...), unsigned blocks, unsigned cluster, int shared, Arguments... arguments) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = cluster;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(32);
+    config.dynamicSmemBytes = shared;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
 // Keeps the card busy until its clock is up.
 static __global__ void spin(long long cycles) {
     long long begin = clock64();

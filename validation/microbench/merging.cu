@@ -13,12 +13,6 @@ static void say(const char* kernel, const std::string& parameter) {
     std::fflush(stdout);
 }
 
-__device__ unsigned sm() {
-    unsigned number;
-    asm volatile("mov.u32 %0,%%smid;" : "=r"(number));
-    return number;
-}
-
 // SMs of the mask read the same lines, each warp a line at a time; those after the first begin later.
 __global__ void read_same(const float* in, float* out, unsigned long long low, unsigned long long high, unsigned last, int lines, long long delay, unsigned* gate) {
     unsigned number = sm();

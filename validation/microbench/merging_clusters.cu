@@ -6,12 +6,6 @@
 
 constexpr int LINES = 256;
 
-__device__ unsigned sm() {
-    unsigned number;
-    asm volatile("mov.u32 %0,%%smid;" : "=r"(number));
-    return number;
-}
-
 __device__ void meet() {
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 }
@@ -44,17 +38,7 @@ static int launches = 0;
 
 template <int DELAY>
 static void run(const unsigned* in, unsigned cluster, unsigned mask, unsigned* sms, unsigned* out) {
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(cluster);
-    config.blockDim = dim3(32);
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim.x = cluster;
-    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    CHECK(cudaFuncSetAttribute(read_same<DELAY>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    CHECK(cudaLaunchKernelEx(&config, read_same<DELAY>, in, mask, sms, out));
+    CHECK(launch_clusters(read_same<DELAY>, cluster, cluster, 0, in, mask, sms, out));
     CHECK(cudaDeviceSynchronize());
     std::vector<unsigned> where(cluster);
     CHECK(cudaMemcpy(where.data(), sms, cluster * 4, cudaMemcpyDeviceToHost));

@@ -27,24 +27,16 @@ __global__ void work(long long* out, int steps, unsigned apart, unsigned nothing
     for (int i = 0; i < 256; i++) own[i] = i;
     unsigned base = unsigned(__cvta_generic_to_local(own)) + (threadIdx.x % 32 * apart) % 512;
     unsigned sum = 0;
-    for (int round = 0; round < 2; round++) {
-        __syncthreads();
-        long long begin = clock64();
-#pragma unroll 1
-        for (int i = 0; i < steps; i++) {
+    time_second_round(out, steps, [&](int i) {
 #pragma unroll
-            for (int j = 0; j < 8; j++) {
-                unsigned at = base + (i & 1) * 128 + j * 16;
-                if (KIND != LOAD) put<WORDS>(at, sum + j);
-                if (KIND == LOAD) sum += get<WORDS>(at);
-                // The compiler does not know that this is what was stored.
-                if (KIND == STORE_AND_LOAD) sum = get<WORDS>(at + nothing) + 1;
-            }
+        for (int j = 0; j < 8; j++) {
+            unsigned at = base + (i & 1) * 128 + j * 16;
+            if (KIND != LOAD) put<WORDS>(at, sum + j);
+            if (KIND == LOAD) sum += get<WORDS>(at);
+            // The compiler does not know that this is what was stored.
+            if (KIND == STORE_AND_LOAD) sum = get<WORDS>(at + nothing) + 1;
         }
-        __syncthreads();
-        long long end = clock64();
-        if (threadIdx.x == 0) out[0] = end - begin;
-    }
+    });
     if (sum == 0x12345678) out[1] = own[sum & 255];
 }
 

@@ -23,21 +23,13 @@ __global__ void work(unsigned* memory, long long* out, int steps, unsigned apart
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     unsigned* base = memory + (lane * apart) % span + (STORE ? warp * (span + 64) : 0);
     unsigned sum = 0;
-    for (int round = 0; round < 2; round++) {
-        __syncthreads();
-        long long begin = clock64();
-#pragma unroll 1
-        for (int i = 0; i < steps; i++) {
+    time_second_round(out, steps, [&](int i) {
 #pragma unroll
-            for (int j = 0; j < 8; j++) {
-                if (STORE) put<WORDS>(base + j * 8, sum + j);
-                else sum += get<WORDS>(base + j * 8);
-            }
+        for (int j = 0; j < 8; j++) {
+            if (STORE) put<WORDS>(base + j * 8, sum + j);
+            else sum += get<WORDS>(base + j * 8);
         }
-        __syncthreads();
-        long long end = clock64();
-        if (threadIdx.x == 0) out[0] = end - begin;
-    }
+    });
     if (sum == 0x12345678) out[1] = sum;
 }
 

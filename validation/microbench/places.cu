@@ -4,12 +4,6 @@
 
 constexpr int LINES = 16;
 
-__device__ unsigned sm() {
-    unsigned number;
-    asm volatile("mov.u32 %0,%%smid;" : "=r"(number));
-    return number;
-}
-
 __global__ void from_one(unsigned chosen, unsigned* memory, unsigned* out) {
     if (sm() != chosen) return;
     for (int line = 0; line < LINES; line++) {
@@ -56,19 +50,7 @@ int main() {
     for (unsigned size : {16u, 8u, 4u, 2u})
         for (int repetition = 0; repetition < 8; repetition++) {
             unsigned clusters = sms / size;
-            cudaLaunchConfig_t config = {};
-            config.gridDim = dim3(clusters * size);
-            config.blockDim = dim3(32);
-            config.dynamicSmemBytes = 100 << 10;
-            cudaLaunchAttribute attribute = {};
-            attribute.id = cudaLaunchAttributeClusterDimension;
-            attribute.val.clusterDim.x = size;
-            attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-            config.attrs = &attribute;
-            config.numAttrs = 1;
-            CHECK(cudaFuncSetAttribute(who, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-            CHECK(cudaFuncSetAttribute(who, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
-            if (cudaLaunchKernelEx(&config, who, out) != cudaSuccess) {
+            if (launch_clusters(who, clusters * size, size, 100 << 10, out) != cudaSuccess) {
                 cudaGetLastError();
                 continue;
             }

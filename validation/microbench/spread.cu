@@ -4,12 +4,6 @@
 
 constexpr int LINES = 2048;
 
-__device__ unsigned sm() {
-    unsigned number;
-    asm volatile("mov.u32 %0,%%smid;" : "=r"(number));
-    return number;
-}
-
 __device__ long long timed(const char* at) {
     unsigned value;
     long long begin = clock64();

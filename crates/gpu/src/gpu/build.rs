@@ -37,9 +37,22 @@ pub(super) struct Places {
     pub network: Option<PartitionId>,
 }
 
+impl Places {
+    /// The slices of L2.
+    pub fn slices(self) -> impl Iterator<Item = PartitionId> {
+        (0..self.slices).map(move |number| PartitionId(self.first_slice + number))
+    }
+}
+
 /// Bytes per second of so many bytes per cycle.
 fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
     rate.at(clock)
+}
+
+/// Which slice each line is at.
+pub(super) fn home(config: &GpuConfig) -> Home {
+    let l2 = &config.l2;
+    Home::new(l2.slices, l2.region.0, l2.region_slices, l2.piece.0)
 }
 
 /// The GPC of each pair of SMs.
@@ -60,7 +73,7 @@ fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
     });
     let mut groups: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(pairs).collect();
     for (group, known) in groups.iter_mut().zip(&config.device.gpc_of_pair) {
-        *group = known % gpcs;
+        *group = *known;
     }
     groups
 }
@@ -200,12 +213,7 @@ pub(super) fn build(
         let recorder = options.recorder.as_ref();
         recorder.and_then(|recorder| recorder.probe(topics, number))
     };
-    let home = Home::new(
-        config.l2.slices,
-        config.l2.region.0,
-        config.l2.region_slices,
-        config.l2.piece.0,
-    );
+    let home = home(config);
     let header = network.header.0;
     let wiring = Wiring {
         request: request_port,
@@ -271,7 +279,7 @@ pub(super) fn build(
         },
         merge: cycles(l2.merge),
         partial_lines: l2.partial_lines,
-        places: GroupPlaces::new(config.device.gpcs, groups_of_pairs(config)),
+        places: GroupPlaces::new(config.device.gpcs, &groups_of_pairs(config)),
         half_of_group: halves_of_groups(config),
         // Networks have ways of their own.
         spread: cycles(match kind {

@@ -5,10 +5,8 @@
 
 use std::ops::Range;
 
-use lockstep_engine::PartitionId;
-
-use super::{Gpu, Mode};
-use crate::memory::{Home, LINE, SECTOR};
+use super::{Gpu, Mode, build};
+use crate::memory::{LINE, SECTOR};
 use crate::partition::GpuPartition;
 
 /// A line that was written: its number, the sectors, those of which only some bytes are known.
@@ -20,12 +18,10 @@ const TIMES: u64 = 2;
 impl Gpu {
     /// A copy engine has written rows of bytes, the last row first.
     pub fn carried(&mut self, rows: impl Iterator<Item = Range<u64>>) {
-        // Caches that are emptied before every kernel hold nothing of it anyway.
-        if self.options.mode == Mode::Functional || self.options.cold_caches {
+        if self.caches_forget() {
             return;
         }
-        let l2 = &self.config.l2;
-        let mut room = l2.capacity.0 / LINE * TIMES;
+        let mut room = self.config.l2.capacity.0 / LINE * TIMES;
         let mut kept = Vec::new();
         for row in rows {
             if room == 0 {
@@ -38,8 +34,7 @@ impl Gpu {
             room -= (row.end - 1) / LINE + 1 - first;
             kept.push(row.start.max(first * LINE)..row.end);
         }
-        let members = l2.region_slices;
-        let home = Home::new(l2.slices, l2.region.0, members, l2.piece.0);
+        let home = build::home(&self.config);
         let mut slices: Vec<Vec<CarriedLine>> = vec![Vec::new(); self.places.slices as usize];
         for row in kept.into_iter().rev() {
             for line in row.start / LINE..=(row.end - 1) / LINE {
@@ -47,8 +42,7 @@ impl Gpu {
                 slices[home.slice(line * LINE) as usize].push((line, sectors, partial));
             }
         }
-        for (number, lines) in (0..).zip(slices) {
-            let id = PartitionId(self.places.first_slice + number);
+        for (id, lines) in self.places.slices().zip(slices) {
             if !lines.is_empty()
                 && let GpuPartition::Slice(slice) = self.engine.partition_mut(id)
             {
@@ -56,21 +50,23 @@ impl Gpu {
             }
         }
     }
-}
 
-impl Gpu {
     /// Memory was given back: what will be allocated at these addresses is other memory.
     pub fn released(&mut self, bytes: Range<u64>) {
-        if self.options.mode == Mode::Functional || self.options.cold_caches {
+        if self.caches_forget() {
             return;
         }
         let lines = bytes.start / LINE..bytes.end.div_ceil(LINE);
-        for number in 0..self.places.slices {
-            let id = PartitionId(self.places.first_slice + number);
+        for id in self.places.slices() {
             if let GpuPartition::Slice(slice) = self.engine.partition_mut(id) {
                 slice.released(&lines);
             }
         }
+    }
+
+    /// Whether nothing is cached from one kernel to the next.
+    fn caches_forget(&self) -> bool {
+        self.options.mode == Mode::Functional || self.options.cold_caches
     }
 }
 

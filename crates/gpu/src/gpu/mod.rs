@@ -262,8 +262,7 @@ impl Gpu {
     /// What slices have counted so far.
     fn slice_counts(&self) -> SliceCounts {
         let mut sum = SliceCounts::default();
-        for number in 0..self.places.slices {
-            let id = PartitionId(self.places.first_slice + number);
+        for id in self.places.slices() {
             if let GpuPartition::Slice(slice) = self.engine.partition(id) {
                 let stats = slice.stats();
                 sum.of_sms += stats.read_sectors.get()

@@ -86,9 +86,9 @@ impl Gpu {
 
     /// What the caches of slices hold, slice by slice.
     fn caches(&self) -> Vec<Vec<u8>> {
-        (0..self.places.slices)
-            .map(|number| {
-                let id = PartitionId(self.places.first_slice + number);
+        self.places
+            .slices()
+            .map(|id| {
                 let mut bytes = Vec::new();
                 if let GpuPartition::Slice(slice) = self.engine.partition(id) {
                     slice.save_cache(&mut Writer::new(&mut bytes));

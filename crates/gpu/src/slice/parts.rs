@@ -60,7 +60,7 @@ impl Parts {
 mod tests {
     use super::*;
 
-    /// Writes a sector of a line in part, and says whether the known bytes of some lines may be read.
+    /// Writes a sector of a line in part, and says where the line is.
     fn write(tags: &mut SectorCache, parts: &mut Parts, line: u64) -> Place {
         let place = tags.insert(line).unwrap().0;
         tags.line_mut(place).partial = 1;
@@ -68,14 +68,18 @@ mod tests {
         place
     }
 
+    /// A set of four lines that were all written in part, one after the other.
+    fn four_lines(most: u32) -> (SectorCache, Parts, [Place; 4]) {
+        let mut tags = SectorCache::new(1, 4);
+        let mut parts = Parts::new(1, most);
+        let places = [0, 1, 2, 3].map(|line| write(&mut tags, &mut parts, line));
+        (tags, parts, places)
+    }
+
     #[test]
     fn all_but_the_youngest_may_be_read() {
-        let mut tags = SectorCache::new(1, 4);
-        let mut parts = Parts::new(1, 2);
-        let places: Vec<Place> = (0..4)
-            .map(|line| write(&mut tags, &mut parts, line))
-            .collect();
-        let kept: Vec<u8> = places.iter().map(|at| tags.line(*at).kept).collect();
+        let (mut tags, mut parts, places) = four_lines(2);
+        let kept = places.map(|at| tags.line(at).kept);
         assert_eq!(kept, [1, 1, 0, 0]);
         // A line that has left is not mistaken for what is there now.
         let place = write(&mut tags, &mut parts, 4);
@@ -87,11 +91,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_old() {
-        let mut tags = SectorCache::new(1, 4);
-        let mut parts = Parts::new(1, 0);
-        let places: Vec<Place> = (0..4)
-            .map(|line| write(&mut tags, &mut parts, line))
-            .collect();
+        let (tags, _, places) = four_lines(0);
         assert!(places.iter().all(|place| tags.line(*place).kept == 0));
     }
 }

@@ -26,8 +26,9 @@ pub struct GroupPlaces {
 impl GroupPlaces {
     /// So many groups. Pairs that `of_pairs` does not name are dealt to them in turn.
     #[must_use]
-    pub fn new(groups: u32, of_pairs: Vec<u32>) -> Self {
+    pub fn new(groups: u32, of_pairs: &[u32]) -> Self {
         let groups = groups.max(1);
+        let of_pairs = of_pairs.iter().map(|group| group % groups).collect();
         Self { groups, of_pairs }
     }
 
@@ -42,7 +43,7 @@ impl GroupPlaces {
     #[inline]
     pub fn group(&self, pair: u32) -> u32 {
         match self.of_pairs.get(pair as usize) {
-            Some(group) => *group % self.groups,
+            Some(group) => *group,
             None => pair % self.groups,
         }
     }
@@ -112,12 +113,12 @@ mod tests {
     const BUSY: Duration = Duration(10);
 
     fn eight() -> GroupPlaces {
-        GroupPlaces::new(8, Vec::new())
+        GroupPlaces::new(8, &[])
     }
 
     #[test]
     fn pairs_are_where_they_are_said_to_be() {
-        let places = GroupPlaces::new(3, vec![2, 2, 0]);
+        let places = GroupPlaces::new(3, &[2, 2, 0]);
         let groups: Vec<u32> = (0..5).map(|pair| places.group(pair)).collect();
         assert_eq!(groups, [2, 2, 0, 0, 1]);
     }
