@@ -1,21 +1,53 @@
 //! Bank conflicts of shared memory.
 
 use lockstep_isa::Mask;
-use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::row::{FULL, LANES, lanes_of};
+
+/// Bytes that all banks hold side by side.
+const ROW: u64 = 4 * LANES as u64;
 
 /// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
 /// ask for the same words share them; with 16 bytes a lane, only within a half of the warp.
 pub(super) fn bank_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
+    if let Some(passes) = plain_passes(addresses, execute, bytes) {
+        return passes;
+    }
     if bytes > 8 {
-        let halves = [execute & 0xffff, execute & 0xffff_0000];
-        return halves
-            .into_iter()
-            .filter(|half| *half != 0)
+        return halves(execute)
             .map(|half| passes_of(addresses, half, bytes))
             .sum::<u32>()
             .max(1);
     }
     passes_of(addresses, execute, bytes)
+}
+
+/// The halves of a warp in which some lane executes.
+fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
+    let halves = [execute & 0xffff, execute & 0xffff_0000];
+    halves.into_iter().filter(|half| *half != 0)
+}
+
+/// The answer for what nearly all accesses of a whole warp are: within one row of the banks, or side
+/// by side. Found without looking at banks.
+#[inline]
+fn plain_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> Option<u32> {
+    if execute != FULL || !bytes.is_power_of_two() || bytes > 16 {
+        return None;
+    }
+    let first = addresses[0];
+    let (mut differs, mut any, mut apart) = (0, 0, 0);
+    for (lane, address) in addresses.iter().enumerate() {
+        differs |= address ^ first;
+        any |= address;
+        apart |= address ^ first.wrapping_add(lane as u64 * u64::from(bytes));
+    }
+    if any & u64::from(bytes - 1) != 0 {
+        return None;
+    }
+    if differs < ROW {
+        return Some(if bytes > 8 { 2 } else { 1 });
+    }
+    (apart == 0).then(|| bytes.div_ceil(4))
 }
 
 fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
@@ -59,7 +91,7 @@ pub(super) fn same_word(addresses: &[u64; LANES], execute: Mask) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_isa::row::FULL;
+    use proptest::prelude::*;
 
     fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, passes: u32) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
@@ -84,6 +116,36 @@ mod tests {
         check(|lane| (lane % 2) * 128, FULL, 4, 2);
         check(|lane| (lane % 3) * 128 + (lane % 2) * 8, FULL, 8, 3);
         check(|lane| (lane / 2 % 3) * 128, FULL, 4, 3);
+    }
+
+    proptest! {
+        /// What is found without looking at banks is what looking at them finds.
+        #[test]
+        fn plain_accesses_are_no_exception(
+            base in 0u64..0x1000,
+            steps in prop::array::uniform32(0u64..40),
+            stride in prop::sample::select(vec![0u64, 1, 2, 4, 8, 16, 32, 64, 128, 132]),
+            pattern in 0..4,
+            width in 0u32..5,
+        ) {
+            let bytes = 1u32 << width;
+            let size = u64::from(bytes);
+            let addresses = std::array::from_fn(|lane| {
+                let lane = lane as u64;
+                let offset = match pattern {
+                    0 => lane * size,
+                    1 => steps[lane as usize] * size,
+                    2 => lane * stride,
+                    _ => steps[lane as usize] % 8 * stride,
+                };
+                (base + offset) / size * size
+            });
+            let looked = match bytes {
+                16 => halves(FULL).map(|half| passes_of(&addresses, half, bytes)).sum(),
+                _ => passes_of(&addresses, FULL, bytes),
+            };
+            prop_assert_eq!(bank_passes(&addresses, FULL, bytes), looked);
+        }
     }
 
     #[test]
