@@ -52,6 +52,15 @@ TRAFFIC = {
     "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
     "shared_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
 }
+# Who asks L2: what GPCs and the fabric between its halves ask is the kernel's, what others ask (host, copy engines,
+# profiler) is not.
+SOURCES = {
+    "l2_sectors_of_gpcs": "lts__t_sectors_srcnode_gpc.sum",
+    "l2_sectors_of_fabric": "lts__t_sectors_srcunit_ltcfabric.sum",
+    "l2_sectors": "lts__t_sectors.sum",
+    "l2_sectors_of_sms": "lts__t_sectors_srcunit_tex.sum",
+    "dram_bytes_read": "dram__bytes_read.sum",
+}
 PIPES = {
     name: f"sm__inst_executed_pipe_{name}.sum"
     for name in ["alu", "fma", "fmaheavy", "fp16", "fp64", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "tex"]
@@ -64,6 +73,7 @@ QUESTIONS = {
     "cold": (ONE_PASS, COLD, True),
     "warm": (ONE_PASS, WARM, True),
     "traffic": (TRAFFIC, COLD, False),
+    "sources": (SOURCES, COLD, False),
     "pipes": (PIPES, COLD, False),
     "stalls": (STALLED, COLD, False),
 }
@@ -328,6 +338,8 @@ def ask(question, arguments, deadline):
     wanted, broken, most, longest = list(lines(arguments)), set(), 0, 0
     for repetition in range(arguments.repetitions):
         begin = time.monotonic()
+        if arguments.places:
+            os.environ["RUNNER_PLACE"] = str(len(repetitions) + 1)
         if begin + longest > deadline:
             print(f"{question}: {len(repetitions)} repetitions, no time for more", file=sys.stderr)
             break
@@ -344,7 +356,7 @@ def ask(question, arguments, deadline):
         longest = max(longest, time.monotonic() - begin)
         notes = [
             f"{asked_of}; "
-            f"options: {options_told}; passes of a launch: at most {most}; repetitions: {len(repetitions)}",
+            f"options: {options_told}{', memory elsewhere in each repetition' * arguments.places}; passes of a launch: at most {most}; repetitions: {len(repetitions)}",
             f"metrics: {' '.join(f'{name}={metric}' for name, metric in metrics.items())}",
             f"left out: {' '.join(sorted(broken)) or 'nothing'}",
         ]
@@ -421,6 +433,7 @@ def main():
     parser.add_argument("--only", default=".", help="expression that `program/size` must match")
     parser.add_argument("--extend", action="store_true", help="add repetitions to the tables that are there")
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--places", action="store_true", help="the memory of programs lies elsewhere in each repetition")
     parser.add_argument("--copies", type=int, default=1, help="repetitions that share one start of ncu")
     parser.add_argument("--seconds", type=int, default=3600, help="begin no repetition that would end later")
     arguments = parser.parse_args()

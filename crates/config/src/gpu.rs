@@ -478,6 +478,10 @@ pub struct DramConfig {
     /// Groups of channels that are refreshed together, as those of a stack are; 0 if each channel is
     /// refreshed by itself.
     pub refresh_groups: u32,
+    /// Memory of a group that is refreshed together: banks take turns, and so much lies in the same
+    /// bank of all channels. 0 if a refresh stops all banks.
+    #[serde(default)]
+    pub refresh_span: Bytes,
     /// Parts of a channel that are refreshed apart. With two, the halves of a line lie in
     /// different ones, and the bus serves one part while the other is refreshed.
     pub pseudo_channels: u32,
@@ -530,8 +534,15 @@ pub struct LaunchConfig {
     pub finish: Cycles,
     /// How much longer that takes for each SM on which blocks used memory.
     pub finish_sm: Duration,
-    /// Sectors of L2 that launching a kernel itself looks up.
+    /// Sectors of L2 that GPCs look up to launch a kernel, and of these across its halves.
     pub l2_sectors: u32,
+    /// Sectors of L2 that others than GPCs look up around a launch: what starts kernels, the host.
+    #[serde(default)]
+    pub other_sectors: u32,
+    /// While a kernel runs, others look up a sector each time this passes, in SM cycles; nothing
+    /// with 0.
+    #[serde(default)]
+    pub other_interval: Cycles,
     /// Sectors of L2 that the end of a launch looks up for every SM and slice that it used.
     pub contact_sectors: u32,
     /// Bytes that a launch reads from DRAM if it finds caches empty, besides its code.

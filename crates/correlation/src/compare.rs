@@ -100,7 +100,8 @@ impl ProgramComparison {
         )
     }
 
-    fn hardware_cycles(&self, takes: impl Fn(&KernelComparison) -> bool) -> f64 {
+    /// Hardware cycles of its kernels that `takes` accepts.
+    pub fn hardware_cycles(&self, takes: impl Fn(&KernelComparison) -> bool) -> f64 {
         self.kernels
             .iter()
             .filter(|kernel| takes(kernel))

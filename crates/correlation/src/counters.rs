@@ -58,6 +58,11 @@ pub const COUNTERS: &[Counter] = &[
     counter("l2_sectors", Rule::Traffic(32), "sectors asked of the L2"),
     counter("l2_sector_hits", Rule::Traffic(32), "of them, found there"),
     counter(
+        "l2_sectors_of_kernel",
+        Rule::Traffic(32),
+        "sectors that GPCs and the fabric between its halves asked of the L2",
+    ),
+    counter(
         "l2_sectors_of_sms",
         Rule::Traffic(32),
         "sectors that SMs asked of the L2",

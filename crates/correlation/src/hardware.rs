@@ -178,6 +178,8 @@ pub struct Hardware {
     pub warm: Option<Measurements>,
     /// Traffic and occupancy, with emptied caches.
     pub traffic: Option<Measurements>,
+    /// Who asks L2, with emptied caches and the memory of programs elsewhere in each repetition.
+    pub sources: Option<Measurements>,
     /// Why warps wait.
     pub stalls: Option<Measurements>,
     /// Kernels that do nothing.
@@ -201,6 +203,7 @@ impl Hardware {
             cold: Measurements::load(&path.join("cold.csv"))?,
             warm: table("warm.csv")?,
             traffic: table("traffic.csv")?,
+            sources: table("sources.csv")?,
             stalls: table("stalls.csv")?,
             floors: table("launch_floors.csv")?,
         })
@@ -234,10 +237,12 @@ impl Hardware {
         best.1
     }
 
-    /// The measured launches of a case with the counters of every cold table in one map.
+    /// The measured launches of a case with the counters of every cold table in one map. A counter
+    /// that two tables have is what the first of them says.
     pub fn launches(&self, case: &Case) -> BTreeMap<u64, Launch> {
         let mut launches = self.cold.launches.get(case).cloned().unwrap_or_default();
-        for table in [&self.traffic, &self.stalls].into_iter().flatten() {
+        let tables = [&self.traffic, &self.sources, &self.stalls];
+        for table in tables.into_iter().flatten() {
             for (number, other) in table.launches.get(case).into_iter().flatten() {
                 if let Some(launch) = launches.get_mut(number) {
                     for (name, values) in &other.counters {
@@ -247,6 +252,15 @@ impl Hardware {
                             .or_insert_with(|| values.clone());
                     }
                 }
+            }
+        }
+        for launch in launches.values_mut() {
+            let of = |name: &str| launch.counters.get(name);
+            let parts = (of("l2_sectors_of_gpcs"), of("l2_sectors_of_fabric"));
+            if let (Some(gpcs), Some(fabric)) = parts
+                && let Some(sum) = Repeated::sum([gpcs, fabric])
+            {
+                launch.counters.insert("l2_sectors_of_kernel".into(), sum);
             }
         }
         launches
@@ -330,6 +344,28 @@ mod tests {
         assert!(error.contains("line 4") && error.contains("1o5"), "{error}");
         let error = Measurements::parse(&TABLE.replace("launch,", "number,")).expect_err("refused");
         assert!(error.contains("no column `launch`"), "{error}");
+    }
+
+    #[test]
+    fn the_first_table_counts_and_the_kernels_own_sectors_are_summed() {
+        let head = "program,size,launch,kernel,grid,block,registers,shared,";
+        let row = "\nadd,default,0,add,\"(4, 2, 1)\",\"(32, 1, 1)\",16,1024,";
+        let parse = |columns: &str, cells: &str| {
+            Measurements::parse(&format!("{head}{columns}{row}{cells}\n")).expect("table")
+        };
+        let hardware = Hardware {
+            cold: Measurements::parse(TABLE).expect("table"),
+            traffic: Some(parse("l2_sectors", "900 910")),
+            sources: Some(parse(
+                "l2_sectors,l2_sectors_of_gpcs,l2_sectors_of_fabric",
+                "950 940,200 210,30 25",
+            )),
+            ..Hardware::default()
+        };
+        let launch = &hardware.launches(&case())[&0];
+        let of = |name: &str| launch.counters[name].values().to_vec();
+        assert_eq!(of("l2_sectors"), [900.0, 910.0]);
+        assert_eq!(of("l2_sectors_of_kernel"), [230.0, 235.0]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub mod simulated;
 pub mod stalls;
 pub mod table;
 pub mod text;
+pub mod traffic;
 
 pub use compare::{KernelComparison, ProgramComparison, Report, compare};
 pub use hardware::{Hardware, Measurements};

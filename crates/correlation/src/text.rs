@@ -5,6 +5,7 @@ use crate::compare::{Headline, Report};
 use crate::counters::{COUNTERS, Rule};
 use crate::figures::{SMALL_KERNEL_CYCLES, Summary};
 use crate::sets::Set;
+use crate::traffic::{self, Scope};
 use std::fmt::Write;
 
 /// How many of the worst kernels are named.
@@ -17,6 +18,7 @@ pub fn text(report: &Report) -> String {
     kernels(&mut page, report);
     figures(&mut page, report);
     counters(&mut page, report);
+    traffic(&mut page, report);
     counts(&mut page, report);
     worst(&mut page, report);
     verdict(&mut page, report);
@@ -214,6 +216,45 @@ fn counters(page: &mut String, report: &Report) {
             && let Some(summary) = report.counter(&sets, counter, |kernel| !kernel.is_small())
         {
             let _ = writeln!(page, "    {:<22} {}", counter.name, line(&summary));
+        }
+    }
+}
+
+fn traffic(page: &mut String, report: &Report) {
+    let _ = writeln!(
+        page,
+        "\n── traffic: Σ |sim − hw| over kernel names / Σ max(hw, 5 % of the footprint), at most {} ──",
+        percent(traffic::BOUND)
+    );
+    let sets = timed_sets(report);
+    let mut sizes: Vec<&str> = report
+        .timed(&sets)
+        .map(|program| program.case.size.as_str())
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    for (size, scope) in sizes
+        .iter()
+        .flat_map(|size| Scope::ALL.map(|scope| (*size, scope)))
+    {
+        let _ = writeln!(page, "{size}, {}", scope.words());
+        for kind in traffic::KINDS {
+            let mut groups: Vec<(&str, &[Set])> = Vec::new();
+            for set in &sets {
+                groups.push((set.name(), std::slice::from_ref(set)));
+            }
+            if sets.len() > 1 {
+                groups.push(("together", &sets));
+            }
+            for (name, sets) in groups {
+                let found = traffic::summary(report, sets, size, kind, scope);
+                let words = found.map_or("no program".into(), |summary| {
+                    let holds = summary.mean <= traffic::BOUND;
+                    let verdict = if holds { "holds" } else { "does not hold" };
+                    format!("{verdict}: {}", line(&summary))
+                });
+                let _ = writeln!(page, "    {:<5} {name:<12} {words}", kind.name);
+            }
         }
     }
 }

@@ -29,6 +29,8 @@ pub struct Counters {
     pub l2_sectors: u64,
     /// Those that were there.
     pub l2_sector_hits: u64,
+    /// Those that the launch itself asks for: without what the host and others do meanwhile.
+    pub l2_sectors_of_kernel: u64,
     /// Sectors that SMs asked of slices while the launch ran.
     pub l2_sectors_of_sms: u64,
     /// Bytes read from DRAM while the launch ran.
@@ -65,6 +67,7 @@ impl Counters {
         self.l1_sector_hits += other.l1_sector_hits;
         self.l2_sectors += other.l2_sectors;
         self.l2_sector_hits += other.l2_sector_hits;
+        self.l2_sectors_of_kernel += other.l2_sectors_of_kernel;
         self.l2_sectors_of_sms += other.l2_sectors_of_sms;
         self.dram_bytes_read += other.dram_bytes_read;
         self.dram_bytes_written += other.dram_bytes_written;

@@ -821,6 +821,7 @@ fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
             ("l1_sector_hits", counters.l1_sector_hits),
             ("l2_sectors", counters.l2_sectors),
             ("l2_sector_hits", counters.l2_sector_hits),
+            ("l2_sectors_of_kernel", counters.l2_sectors_of_kernel),
             ("l2_sectors_of_sms", counters.l2_sectors_of_sms),
             ("dram_bytes_read", counters.dram_bytes_read),
             ("dram_bytes_written", counters.dram_bytes_written),

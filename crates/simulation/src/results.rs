@@ -163,6 +163,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     row.l1_sector_hits = result.counter("l1_sector_hits");
     row.l2_sectors = result.counter("l2_sectors");
     row.l2_sector_hits = result.counter("l2_sector_hits");
+    row.l2_sectors_of_kernel = result.counter("l2_sectors_of_kernel");
     row.l2_sectors_of_sms = result.counter("l2_sectors_of_sms");
     row.dram_bytes_read = result.counter("dram_bytes_read");
     row.dram_bytes_written = result.counter("dram_bytes_written");

@@ -291,20 +291,29 @@ impl Gpu {
         let before = std::mem::replace(&mut self.counted, all);
         let mut sectors = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
         sectors += u64::from(self.config.launch.contact_sectors) * (all.contacts - before.contacts);
-        let mut read = 0;
+        let (mut read, mut others) = (0, 0);
         for record in records.iter() {
             let (asked, from_dram) = self.surroundings(record.launch);
             sectors += asked;
             read += from_dram;
+            others += self.asked_by_others(record);
         }
         let counters = &mut records[0].counters;
         counters.l2_sectors_of_sms = all.of_sms - before.of_sms;
         let fabric = all.fabric - before.fabric;
-        counters.l2_sectors = counters.l2_sectors_of_sms + fabric + sectors;
+        counters.l2_sectors_of_kernel = counters.l2_sectors_of_sms + fabric + sectors;
+        counters.l2_sectors = counters.l2_sectors_of_kernel + others;
         // Whatever surrounds a launch is found in L2 as good as always.
-        counters.l2_sector_hits = all.hits - before.hits + sectors;
+        counters.l2_sector_hits = all.hits - before.hits + sectors + others;
         counters.dram_bytes_read = all.read - before.read + read;
         counters.dram_bytes_written = all.written - before.written;
+    }
+
+    /// Sectors of L2 that others than the kernel look up while it runs.
+    fn asked_by_others(&self, record: &KernelRecord) -> u64 {
+        let launch = &self.config.launch;
+        let meanwhile = record.cycles().checked_div(launch.other_interval.0);
+        u64::from(launch.other_sectors) + meanwhile.unwrap_or(0)
     }
 
     /// Sectors of L2 and bytes of DRAM that are read for the code of a launch and for what else

@@ -75,6 +75,8 @@ pub struct DramParameters {
     refresh_interval: Duration,
     /// Groups of channels that are refreshed together, or 0.
     refresh_groups: u32,
+    /// Lines, counted over all slices, whose bank is refreshed at one time, or 0.
+    refresh_lines: u64,
     /// Parts that are refreshed apart.
     pseudo_channels: u32,
     turnaround: Duration,
@@ -129,6 +131,7 @@ impl DramParameters {
             refresh: dram.refresh,
             refresh_interval: dram.refresh_interval,
             refresh_groups: dram.refresh_groups,
+            refresh_lines: dram.refresh_span.0 / LINE,
             pseudo_channels: dram.pseudo_channels.max(1),
             turnaround: dram.turnaround,
             sector: sector(dram.efficiency),
@@ -157,13 +160,25 @@ impl DramParameters {
         }
     }
 
+    /// How far ahead of its channel the bank of a line is with its refreshes.
+    fn bank_phase(&self, line: u64) -> Duration {
+        let bank = line.checked_div(self.refresh_lines);
+        bank.map_or(Duration::ZERO, |bank| self.turn(bank))
+    }
+
+    /// Somewhere between two refreshes.
+    fn turn(&self, number: u64) -> Duration {
+        let interval = u128::from(self.refresh_interval.0);
+        Duration(((u128::from(mix(number + 1)) * interval) >> 64) as u64)
+    }
+
     /// When the bursts that hold some sectors of a line can begin, all of them. Which half of a
     /// line is in which pseudo-channel is hashed: a stride that takes one half only is served by
     /// both (`dram_strided_sectors`, 128 B apart).
     fn after_refreshes(&self, at: Time, phase: Duration, line: u64, sectors: u8) -> Time {
         let together = self.pseudo_channels < 2 || self.refresh_groups > 0;
         if together || self.refresh_interval == Duration::ZERO {
-            return self.after_refresh(at, phase);
+            return self.after_refresh(at, phase + self.bank_phase(line));
         }
         let odd = (mix(line) & 1) as u8;
         let half_turn = Duration(self.refresh_interval.0 / 2);
@@ -224,7 +239,7 @@ fn phase(parameters: &DramParameters, number: u32, count: u32) -> Duration {
     }
     let quarter = (count / 4).max(1);
     let group = u64::from(number % quarter) * u64::from(groups) / u64::from(quarter);
-    Duration(((u128::from(mix(group + 1)) * u128::from(interval)) >> 64) as u64)
+    parameters.turn(group)
 }
 
 impl Dram {

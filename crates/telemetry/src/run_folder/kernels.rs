@@ -43,6 +43,8 @@ pub struct KernelRow {
     pub l2_sectors: Option<u64>,
     /// ncu: `lts__t_sectors_lookup_hit.sum`.
     pub l2_sector_hits: Option<u64>,
+    /// ncu: `lts__t_sectors_srcnode_gpc.sum` and `lts__t_sectors_srcunit_ltcfabric.sum` together.
+    pub l2_sectors_of_kernel: Option<u64>,
     /// ncu: `lts__t_sectors_srcunit_tex.sum`.
     pub l2_sectors_of_sms: Option<u64>,
     /// ncu: `dram__bytes_read.sum`.
@@ -124,6 +126,7 @@ pub const KERNEL_COLUMNS: &[&str] = &[
     "l1_sector_hits",
     "l2_sectors",
     "l2_sector_hits",
+    "l2_sectors_of_kernel",
     "l2_sectors_of_sms",
     "dram_bytes_read",
     "dram_bytes_written",
@@ -175,6 +178,7 @@ fn fields(row: &KernelRow) -> Vec<String> {
         count(row.l1_sector_hits),
         count(row.l2_sectors),
         count(row.l2_sector_hits),
+        count(row.l2_sectors_of_kernel),
         count(row.l2_sectors_of_sms),
         count(row.dram_bytes_read),
         count(row.dram_bytes_written),
