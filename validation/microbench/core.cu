@@ -1,7 +1,7 @@
 // Latencies, throughputs, bandwidths and launches: the figures that fix most parameters of a timing model. One line a
 // figure: name,parameter,value,unit.
 //
-//   core lat|thr|lds|ldg|atom              a part
+//   core lat|thr|lds|ldg|atom              a part, or several in one process, in this order: lat+ldg+mem
 //   core launch [COUNT]                    empty kernels back to back, 100 or so many
 //   core mem FROM TO                       chases with footprints of so many KiB
 //   core bw MiB ONLY REPETITIONS BLOCKS    bandwidths; MiB stands for 2048, ONLY is a footprint, -1 for the largest or 0 for
@@ -106,15 +106,16 @@ __global__ void spin(long long c){ long long t=clock64(); while(clock64()-t<c); 
 void launch(int sms,int count){ cudaEvent_t e0,e1; cudaEventCreate(&e0); cudaEventCreate(&e1); float ms; char p[64]; for(int g: {1,sms,sms*8,sms*64,sms*512}) for(int th: {32,256,1024}){ empty<<<g,th>>>(); CK(cudaDeviceSynchronize()); cudaEventRecord(e0); for(int i=0;i<count;i++) empty<<<g,th>>>(); cudaEventRecord(e1); CK(cudaEventSynchronize(e1)); cudaEventElapsedTime(&ms,e0,e1); sprintf(p,"blocks=%d threads=%d",g,th); row("empty_kernel",p,ms*1000/count,"us/launch back to back"); } }
 
 #include <string>
-int main(int argc,char**argv){ std::string w=argc>1?argv[1]:"lat"; int sms=132;
+int main(int argc,char**argv){ std::string parts="+"+std::string(argc>1?argv[1]:"lat")+"+"; int sms=132;
+auto part=[&](const char*name){ return parts.find("+"+std::string(name)+"+")!=std::string::npos; };
 #define L(N,S) lat("latency_" #N,lat_##N,S,32)
-if(w=="lat"){ L(iadd_lop_pair,3);L(imad,3);L(prmt,3);L(shl,3);L(popc,3);L(imad_wide,3ll);L(fadd,1.5f);L(fmul,1.5f);L(ffma,1.5f);L(dadd,1.5);L(dfma,1.5);L(ex2,1.5f);L(lg2,1.5f);L(rsqrt,1.5f);L(sin,1.5f);L(i2f2i,3);L(setp_selp_pair,3);L(vote,3);L(redux,3);L(match,3);L(hfma2,0x3c003c00u);L(lds,1);L(atoms,1);
+if(part("lat")){ L(iadd_lop_pair,3);L(imad,3);L(prmt,3);L(shl,3);L(popc,3);L(imad_wide,3ll);L(fadd,1.5f);L(fmul,1.5f);L(ffma,1.5f);L(dadd,1.5);L(dfma,1.5);L(ex2,1.5f);L(lg2,1.5f);L(rsqrt,1.5f);L(sin,1.5f);L(i2f2i,3);L(setp_selp_pair,3);L(vote,3);L(redux,3);L(match,3);L(hfma2,0x3c003c00u);L(lds,1);L(atoms,1);
  for(int t: {32,64,128,256,512,1024}) lat("latency_barrier",lat_bar,1,t);}
-if(w=="thr"){ thr("throughput_ffma",thr_ffma,1.5f);thr("throughput_iadd_lop_pair",thr_iadd,3);thr("throughput_imad",thr_imad,3);thr("throughput_dfma",thr_dfma,1.5);thr("throughput_ex2",thr_ex2,1.5f);thr("throughput_popc",thr_popc,3);}
-if(w=="lds"){lds<1>();lds<2>();}
-if(w=="ldg"){ldg<1>();ldg<2>();ldg<4>();}
-if(w=="mem") mem_lat(argc>2?atol(argv[2])<<10:0, argc>3?atol(argv[3])<<10:1<<20);
-if(w=="bw") bw(sms,(size_t)atol(argv[2])<<20,atoi(argv[3]),atoi(argv[4]),argc>5?atoi(argv[5]):0);
-if(w=="atom") atomics(sms);
-if(w=="launch") launch(sms,argc>2?atoi(argv[2]):100);
+if(part("thr")){ thr("throughput_ffma",thr_ffma,1.5f);thr("throughput_iadd_lop_pair",thr_iadd,3);thr("throughput_imad",thr_imad,3);thr("throughput_dfma",thr_dfma,1.5);thr("throughput_ex2",thr_ex2,1.5f);thr("throughput_popc",thr_popc,3);}
+if(part("lds")){lds<1>();lds<2>();}
+if(part("ldg")){ldg<1>();ldg<2>();ldg<4>();}
+if(part("mem")) mem_lat(argc>2?atol(argv[2])<<10:0, argc>3?atol(argv[3])<<10:1<<20);
+if(part("bw")) bw(sms,(size_t)atol(argv[2])<<20,atoi(argv[3]),atoi(argv[4]),argc>5?atoi(argv[5]):0);
+if(part("atom")) atomics(sms);
+if(part("launch")) launch(sms,argc>2?atoi(argv[2]):100);
 return 0;}

@@ -21,16 +21,23 @@ fn walk(path: &str, prefix: &str, table: &Table) -> Result<(), ConfigError> {
         };
         match value {
             Value::Table(inner) => walk(path, &key, inner)?,
-            Value::String(text) => {
-                if let Some(because) = beyond(&key, text) {
-                    return Err(ConfigError::Malformed {
-                        path: path.into(),
-                        message: format!("`{key}` = {text}, but {because}"),
-                    });
-                }
-            }
-            _ => {}
+            Value::Array(values) => values
+                .iter()
+                .try_for_each(|value| check_one(path, &key, value))?,
+            value => check_one(path, &key, value)?,
         }
+    }
+    Ok(())
+}
+
+fn check_one(path: &str, key: &str, value: &Value) -> Result<(), ConfigError> {
+    if let Value::String(text) = value
+        && let Some(because) = beyond(key, text)
+    {
+        return Err(ConfigError::Malformed {
+            path: path.into(),
+            message: format!("`{key}` = {text}, but {because}"),
+        });
     }
     Ok(())
 }
@@ -100,6 +107,10 @@ mod tests {
             ("device.memory=2 TiB", "at most 1 TiB can be simulated"),
             ("l2.capacity=1 TiB", "can be simulated"),
             ("l2.hit-latency=99999999999 cycles", "16,777,216 cycles"),
+            (
+                "interconnect.pair-ways=[\"99999999999 cycles\"]",
+                "16,777,216 cycles",
+            ),
             ("dram.banks=99999", "can be simulated"),
             ("sm.warps=128", "at most 64 can be simulated"),
             ("device.clock=1 THz", "`device.clock`"),

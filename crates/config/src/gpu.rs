@@ -356,7 +356,10 @@ pub struct L2Config {
     pub atomic_neighbour: Duration,
     /// How long it does so for each lane, if lanes want the same word.
     pub atomic_lane: Duration,
-    /// The same if they add numbers with a fraction.
+    /// The same if the atomic before was on another line; not less than the others.
+    #[serde(default)]
+    pub atomic_other_line: Duration,
+    /// As `atomic-lane` if they add numbers with a fraction.
     pub atomic_float_lane: Duration,
     /// Lines of a set that may be known in part, because they were written, and wait for DRAM when they
     /// are read; of older ones, SMs of the same partition read what is known. With 0 all of them wait.
@@ -383,6 +386,10 @@ pub struct InterconnectConfig {
     /// How much longer the way between the SMs of a GPC and the slice farthest from them is than
     /// to the nearest, in SM cycles; it comes on top of the latencies.
     pub spread: Cycles,
+    /// How much longer the way of the first, second, ... pair of SMs of a GPC is than that of most, in
+    /// SM cycles; 0 for pairs that are not named.
+    #[serde(default)]
+    pub pair_ways: Vec<Cycles>,
     /// Bytes that an SM sends in a cycle.
     pub request_bytes_per_cycle: BytesPerCycle,
     /// Bytes that an SM receives in a cycle.
@@ -534,6 +541,10 @@ pub struct LaunchConfig {
     pub finish: Cycles,
     /// How much longer that takes for each SM on which blocks used memory.
     pub finish_sm: Duration,
+    /// From the end of the work before an event in its queue to the time that the event takes down,
+    /// when what follows in the queue begins.
+    #[serde(default)]
+    pub event: Duration,
     /// Sectors of L2 that GPCs look up to launch a kernel, and of these across its halves.
     pub l2_sectors: u32,
     /// Sectors of L2 that others than GPCs look up around a launch: what starts kernels, the host.

@@ -105,11 +105,11 @@ fn accesses() {
         ],
         expect![[r#"
             nothing: 1 functional, 2 timing
-            weak load, used: 4 functional, 776 timing
+            weak load, used: 4 functional, 784 timing
             weak store: 2 functional, 2 timing
-            strong load, used: 204 functional, 776 timing
+            strong load, used: 204 functional, 784 timing
             strong store: 2 functional, 2 timing
-            atomic, used: 204 functional, 829 timing
+            atomic, used: 204 functional, 841 timing
             reduction: 2 functional, 2 timing
             shared load, used: 4 functional, 38 timing
         "#]],
@@ -161,7 +161,7 @@ fn orderings() {
             fence after a weak store: 100 functional, 545 timing
             fence after a strong store: 202 functional, 544 timing
             release after a weak store: 4 functional, 4 timing
-            weak load after a reduction to its sector: 205 functional, 783 timing
+            weak load after a reduction to its sector: 205 functional, 790 timing
             barrier of one warp: 2 functional, 15 timing
         "#]],
     );

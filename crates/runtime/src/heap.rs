@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 pub const LARGE_UNIT: u64 = 2 << 20;
 /// Small allocations start at multiples of this.
 pub const SMALL_UNIT: u64 = 512;
-/// From this size on an allocation is a large one.
-pub const LARGE_FROM: u64 = 1 << 20;
+/// Above this size an allocation is a large one: on an H200, 1 MiB lies behind 64 bytes in the same
+/// piece, and a byte more has a piece of its own.
+pub const LARGEST_SMALL: u64 = 1 << 20;
 
 /// One region of addresses with a capacity below its extent.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ impl Heap {
         if bytes == 0 || bytes > self.capacity {
             return None;
         }
-        if bytes >= LARGE_FROM {
+        if bytes > LARGEST_SMALL {
             return self.take_units(bytes.checked_next_multiple_of(LARGE_UNIT)?);
         }
         let length = bytes.next_multiple_of(SMALL_UNIT);

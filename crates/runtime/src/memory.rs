@@ -1,6 +1,6 @@
 //! Allocations of all kinds: where they are, whose they are, and what may be touched.
 
-use crate::heap::Heap;
+use crate::heap::{Heap, LARGE_UNIT, LARGEST_SMALL, SMALL_UNIT};
 use crate::{CallResult, fail};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::layout::{Region, region_of};
@@ -15,6 +15,8 @@ pub const SYSTEM_SPACE: u64 = 64 << 30;
 
 /// Managed allocations begin at multiples of this: no two share a page.
 const MANAGED_UNIT: u64 = 4096;
+/// From this size on managed memory has large units of its own.
+const MANAGED_ALONE: u64 = 1 << 20;
 
 /// One allocation.
 #[derive(Clone, Debug)]
@@ -83,13 +85,10 @@ impl Memory {
         // Managed memory moves by pages, and in pieces of a large unit: it begins at one or shares
         // one.
         let least = match kind {
-            PointerKind::Managed if self.packs_managed => {
+            PointerKind::Managed if self.packs_managed && bytes <= MANAGED_ALONE - MANAGED_UNIT => {
                 bytes.checked_next_multiple_of(MANAGED_UNIT)
             }
-            PointerKind::Managed => {
-                let bytes = bytes.max(crate::heap::LARGE_FROM);
-                bytes.checked_next_multiple_of(MANAGED_UNIT)
-            }
+            PointerKind::Managed => bytes.checked_next_multiple_of(LARGE_UNIT),
             PointerKind::Device | PointerKind::Host => Some(bytes),
         };
         let Some(least) = least else {
@@ -104,10 +103,10 @@ impl Memory {
             );
         };
         self.identities += 1;
-        let occupied = if least >= crate::heap::LARGE_FROM {
-            least.next_multiple_of(crate::heap::LARGE_UNIT)
+        let occupied = if least > LARGEST_SMALL {
+            least.next_multiple_of(LARGE_UNIT)
         } else {
-            least.next_multiple_of(crate::heap::SMALL_UNIT)
+            least.next_multiple_of(SMALL_UNIT)
         };
         let identity = self.identities;
         let info = PointerInfo {

@@ -99,7 +99,11 @@ impl<D: Device> Runtime<D> {
             memory: Memory::new(&config, 0),
             virtual_memory: VirtualMemory::new(),
             host_views: HostViews::default(),
-            timeline: Timeline::new(config.copy.engines, HostMachine::new(&config.host.machine)),
+            timeline: Timeline::new(
+                config.copy.engines,
+                config.launch.event,
+                HostMachine::new(&config.host.machine),
+            ),
             config,
             options,
             loader,

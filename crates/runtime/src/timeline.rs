@@ -174,6 +174,11 @@ pub struct Timeline {
     transfers: BTreeMap<(Time, u64), (StreamKey, u32)>,
     transfers_begun: u64,
     engines: usize,
+    /// What an event takes.
+    event: Duration,
+    /// Events that are being recorded: when they are, then the order in which they began.
+    events: BTreeMap<(Time, u64), StreamKey>,
+    events_begun: u64,
     host: Option<HostMachine>,
     /// Times of recordings that were reached.
     recordings: BTreeMap<u64, Time>,
@@ -216,14 +221,18 @@ pub enum Interruption {
 }
 
 impl Timeline {
-    /// An empty timeline with so many copy engines, and a host that is a machine or not.
-    pub fn new(engines: u32, host: Option<HostMachine>) -> Self {
+    /// An empty timeline with so many copy engines, what an event takes, and a host that is a
+    /// machine or not.
+    pub fn new(engines: u32, event: Duration, host: Option<HostMachine>) -> Self {
         Self {
             streams: BTreeMap::new(),
             kernels: BTreeMap::new(),
             transfers: BTreeMap::new(),
             transfers_begun: 0,
             engines: engines as usize,
+            event,
+            events: BTreeMap::new(),
+            events_begun: 0,
             host,
             recordings: BTreeMap::new(),
             clock: Time::ZERO,
@@ -409,10 +418,16 @@ impl Timeline {
         }
     }
 
-    /// When something will happen by itself: the end of a transfer, or a head whose time comes.
+    /// When something will happen by itself: the end of a transfer or a recording, or a head whose
+    /// time comes.
     fn next_event(&self) -> Time {
         let transfer = self
             .transfers
+            .keys()
+            .next()
+            .map_or(Time::NEVER, |(end, _)| *end);
+        let recorded = self
+            .events
             .keys()
             .next()
             .map_or(Time::NEVER, |(end, _)| *end);
@@ -435,13 +450,14 @@ impl Timeline {
         } else {
             Time::NEVER
         };
-        transfer.min(issued).min(look)
+        transfer.min(recorded).min(issued).min(look)
     }
 
     /// Ends what has ended and starts what can start, until nothing more happens at this time.
     fn settle(&mut self, device: &mut dyn Device) -> Result<(), Fault> {
         loop {
             let mut changed = self.end_transfers(device);
+            changed |= self.end_recordings();
             changed |= self.redeem_tickets(device);
             let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
             for key in keys {
@@ -483,6 +499,29 @@ impl Timeline {
             }) = item
             {
                 self.apply(effect, device);
+            }
+        }
+        changed
+    }
+
+    /// Ends recordings whose time has come.
+    fn end_recordings(&mut self) -> bool {
+        let mut changed = false;
+        while let Some((&(end, order), &key)) = self.events.first_key_value() {
+            if end > self.clock {
+                break;
+            }
+            self.events.remove(&(end, order));
+            changed = true;
+            let Some(stream) = self.streams.get_mut(&key) else {
+                continue;
+            };
+            let item = stream.queue.pop_front();
+            stream.busy = false;
+            stream.completed += 1;
+            stream.finished = end;
+            if let Some(Work::Record { recording }) = item.map(|item| item.work) {
+                self.recordings.insert(recording, end);
             }
         }
         changed
@@ -603,6 +642,12 @@ impl Timeline {
             Work::Program(step) => {
                 stream.busy = true;
                 self.steps.insert((step.launch, step.node), key);
+            }
+            Work::Record { .. } if self.event > Duration::ZERO => {
+                stream.busy = true;
+                self.events
+                    .insert((start + self.event, self.events_begun), key);
+                self.events_begun += 1;
             }
             Work::Record { .. }
             | Work::Wait { .. }

@@ -94,12 +94,12 @@ fn events_note_simulated_time_and_hold_streams_back() {
             1000 ns  wait 6 9: done
             2000 ns  launch 6 spin 1000: done
             2000 ns  elapsed 8 9: 600
-            8000 ns  join 9: done
-            8000 ns  elapsed 8 9: 8000000 ps
-            8000 ns  elapsed 9 8: -8000000 ps
-            9000 ns  sync 6: done
-            spin 1000 to 8000 ns
-            spin 8000 to 9000 ns
+            9600 ns  join 9: done
+            9600 ns  elapsed 8 9: 8300000 ps
+            9600 ns  elapsed 9 8: -8300000 ps
+            10600 ns  sync 6: done
+            spin 1300 to 8300 ns
+            spin 9600 to 10600 ns
         "#]],
     );
 }

@@ -78,6 +78,21 @@ fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
     groups
 }
 
+/// How much longer the way of each pair of SMs is than that of most, by its place in its GPC.
+fn ways_of_pairs(config: &GpuConfig) -> Vec<Cycles> {
+    let groups = groups_of_pairs(config);
+    let place = |pair: usize| {
+        groups[..pair]
+            .iter()
+            .filter(|g| **g == groups[pair])
+            .count()
+    };
+    let way = |pair| config.interconnect.pair_ways.get(place(pair)).copied();
+    (0..groups.len())
+        .map(|pair| way(pair).unwrap_or(Cycles(0)))
+        .collect()
+}
+
 /// The half of L2 that each GPC is at.
 fn halves_of_groups(config: &GpuConfig) -> Vec<u32> {
     let (gpcs, halves) = (config.device.gpcs.max(1), config.l2.partitions);
@@ -263,6 +278,7 @@ pub(super) fn build(
         atomic_sector: l2.atomic_sector,
         atomic_neighbour: l2.atomic_neighbour,
         atomic_lane: l2.atomic_lane,
+        atomic_other_line: l2.atomic_other_line,
         atomic_float_lane: l2.atomic_float_lane,
         sets: (lines / u64::from(l2.ways)) as u32,
         ways: l2.ways,
@@ -281,6 +297,10 @@ pub(super) fn build(
         partial_lines: l2.partial_lines,
         places: GroupPlaces::new(config.device.gpcs, &groups_of_pairs(config)),
         half_of_group: halves_of_groups(config),
+        pair_ways: match kind {
+            Kind::Crossbar => ways_of_pairs(config).into_iter().map(cycles).collect(),
+            Kind::Simple | Kind::Mesh | Kind::Switched => Vec::new(),
+        },
         // Networks have ways of their own.
         spread: cycles(match kind {
             Kind::Crossbar => network.spread,

@@ -80,6 +80,8 @@ pub struct SliceParameters {
     pub places: GroupPlaces,
     /// The half of the cache that each group is at.
     pub half_of_group: Vec<u32>,
+    /// How much longer the way of each pair of SMs is than that of most; none where it is not named.
+    pub pair_ways: Vec<Duration>,
     /// How much longer the longest way between a group and a slice is than the shortest.
     pub spread: Duration,
     /// How long a sector takes that is written into it, by an SM or from DRAM.
@@ -92,7 +94,9 @@ pub struct SliceParameters {
     pub atomic_neighbour: Duration,
     /// How long it is busy with each lane that wants the same word.
     pub atomic_lane: Duration,
-    /// The same if numbers with a fraction are added.
+    /// The same if the atomic before was on another line.
+    pub atomic_other_line: Duration,
+    /// As `atomic_lane` if numbers with a fraction are added.
     pub atomic_float_lane: Duration,
     /// Sets of the slice.
     pub sets: u32,
@@ -242,7 +246,7 @@ impl L2Slice {
                     }
                     let group = self.group(sender);
                     let done = Message::ReadDone { miss };
-                    let way = self.distances[group as usize];
+                    let way = self.way_to(sender);
                     if let Some(at) = self.recent.find(line, sectors, group, due) {
                         // The answer is copied where the group branches off.
                         self.stats
@@ -371,6 +375,15 @@ impl L2Slice {
         self.parameters
             .places
             .group(self.sm_of(sender) / share::PAIR)
+    }
+
+    /// How much longer the way to a sender is than the shortest.
+    #[inline]
+    fn way_to(&self, sender: PartitionId) -> Duration {
+        let pair = self.sm_of(sender) / share::PAIR;
+        let group = self.parameters.places.group(pair);
+        let own = self.parameters.pair_ways.get(pair as usize);
+        self.distances[group as usize] + own.copied().unwrap_or(Duration::ZERO)
     }
 
     /// Remembers that an SM has asked, until its launch ends.
@@ -662,7 +675,7 @@ impl L2Slice {
                 let begin = self.occupy_beside(due, line, sender);
                 let (at, hits) = self.look_up(line, sector, self.is_far(sender), begin);
                 self.stats.strong_hits.add(u64::from(hits));
-                at + self.distances[self.group(sender) as usize]
+                at + self.way_to(sender)
             }
             StrongAction::Store => {
                 let begin = self.occupy(due, 1);
@@ -682,8 +695,13 @@ impl L2Slice {
                 } else {
                     self.parameters.atomic_sector * rounds
                 };
+                let stays = self.atomics.stays(line);
                 if rounds > 1 {
-                    busy = busy.max(self.lane_time(request.action) * rounds);
+                    let mut lane = self.lane_time(request.action);
+                    if !stays {
+                        lane = lane.max(self.parameters.atomic_other_line);
+                    }
+                    busy = busy.max(lane * rounds);
                 }
                 self.stats.strong_sectors.add(rounds - 1);
                 self.stats.strong_hits.add(rounds - 1);

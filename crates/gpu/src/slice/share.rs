@@ -58,6 +58,8 @@ pub(super) struct Share {
     pairs: Vec<Time>,
     /// The last sector of each SM, and when it arrived.
     sectors: Vec<(u64, Time)>,
+    /// The last line.
+    line: u64,
 }
 
 impl Share {
@@ -77,6 +79,11 @@ impl Share {
         self.work = last;
         self.pairs[pair] = end;
         Time(end.0 - busy.0)
+    }
+
+    /// Whether an atomic is on the line of the one before.
+    pub fn stays(&mut self, line: u64) -> bool {
+        std::mem::replace(&mut self.line, line) == line
     }
 
     /// Whether an atomic comes right behind one of the same SM on the sector beside its own; both
@@ -139,6 +146,15 @@ mod tests {
         assert!(!share.follows(0, 8, Time(300)), "of another pair");
         assert!(!share.follows(1, 9, Time(300)), "from another SM");
         assert!(!share.follows(0, 9, Time(300) + TOGETHER), "too late");
+    }
+
+    #[test]
+    fn lines_follow_each_other() {
+        let mut share = Share::default();
+        assert!(!share.stays(7));
+        assert!(share.stays(7));
+        assert!(!share.stays(8));
+        assert!(!share.stays(7));
     }
 
     #[test]
