@@ -2,8 +2,8 @@
 //
 //   streams [MIB BLOCKS WARPS REPETITIONS]      one case (2048 and more MiB: one pass)
 //
-// Prints `latency,MIB,BLOCKS,WARPS,HALF,MEAN,COUNT,BIN:COUNT ...` (bins of 32 cycles, blocks by the half of L2 that their SM
-// is nearest to are not known here: HALF is all), `sms,MIB,BLOCKS,WARPS,SM:BLOCKS:CYCLES:MEAN LATENCY ...`.
+// Prints `sms,MIB,BLOCKS,WARPS SM:BLOCKS:CYCLES:MEAN LATENCY ...` and `latency,MIB,BLOCKS,WARPS,all,MEAN,COUNT, BIN:COUNT ...`
+// (bins of 32 cycles, by where they begin). Reading the clock and counting are part of both.
 #include "common.cuh"
 
 constexpr int BINS = 128, WIDTH = 32;

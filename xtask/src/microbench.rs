@@ -15,14 +15,10 @@ use std::time::Duration;
 
 /// Parts of the program, by name, and how their form differs from the hardware's run.
 const PARTS: &[(&str, &[&str], &str)] = &[
-    ("latencies", &["lat"], ""),
-    ("throughputs", &["thr"], ""),
-    ("shared", &["lds"], ""),
-    ("l1", &["ldg"], ""),
-    ("chases", &["mem", "0", "1024"], ""),
+    // In one process, as on hardware: chases find what `ldg` left of their memory in L2.
+    ("small", &["lat+thr+lds+ldg+mem", "0", "61440"], ""),
     ("atomics", &["atom"], ""),
     ("launches", &["launch"], ""),
-    ("long-chases", &["mem", "8192", "61440"], ""),
     ("far-chases", &["mem", "131072", "4194304"], ""),
     ("page-chases", &["mem", "16777216", "33554432"], ""),
     ("read-4", &["bw", "2048", "4", "50"], ""),
