@@ -21,6 +21,7 @@ const PLAIN: &str = "sm_75";
 
 /// Programs of which machine code and PTX leave different memory, and what leaves it open.
 const OPEN: &[(&str, &str)] = &[
+    ("atomics", ORDER),
     ("bfs", ORDER),
     ("bilateral_filter", FUSED),
     ("black_scholes", APPROXIMATE),
@@ -34,6 +35,7 @@ const OPEN: &[(&str, &str)] = &[
     ("hydrodynamics", FUSED),
     ("lu_decomposition", FUSED),
     ("message_passing", ORDER),
+    ("molecular_dynamics", ORDER),
     ("n_queens", CODE),
     ("rotary_embedding", FUSED),
     ("spin_lock", ORDER),

@@ -197,6 +197,14 @@ impl Convergence {
         }
     }
 
+    /// Goes past instructions at which lanes neither part nor meet, as in machine code all but those that say
+    /// so.
+    #[inline(always)]
+    pub fn advance_by(&mut self, instructions: u32) {
+        debug_assert!(!self.joins, "virtual code may join lanes anywhere");
+        self.pc += instructions;
+    }
+
     /// The lanes of `taken` go to `target`, the other active ones to the next instruction.
     #[inline]
     pub fn branch(&mut self, taken: Mask, target: u32) {

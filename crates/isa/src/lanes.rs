@@ -32,6 +32,17 @@ impl ConstantBanks {
     }
 }
 
+impl ConstantBanks {
+    /// So many bytes from an offset on, if the bank has them all.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self, bank: u8, offset: u64, length: usize) -> Option<&[u8]> {
+        let offset = usize::try_from(offset).ok()?;
+        let bytes = self.banks.get(usize::from(bank))?;
+        bytes.get(offset..offset.checked_add(length)?)
+    }
+}
+
 /// Who a warp is: what special registers answer from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
@@ -90,6 +101,13 @@ impl Identity {
     pub fn threads(&self, axis: usize) -> Row {
         let [x, y, _] = self.block_size.map(|size| size.max(1));
         let mut thread = self.thread(0);
+        if x.is_multiple_of(LANES as u32) {
+            // The lanes of a warp lie side by side along the first axis.
+            let step = u32::from(axis == 0);
+            return Row(std::array::from_fn(|lane| {
+                thread[axis] + step * lane as u32
+            }));
+        }
         let mut row = Row::ZERO;
         for word in &mut row.0 {
             *word = thread[axis];
@@ -210,7 +228,23 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn literal_at<'a>(&self, operand: Operand, word: u16, room: &'a mut Room) -> &'a Row {
-        room.write(self.raw(operand, word))
+        match self.literal(operand, word) {
+            Some(value) => room.write(Row::splat(value)),
+            None => room.write(self.raw(operand, word)),
+        }
+    }
+
+    /// The word that an operand has in all lanes, if it is no register.
+    #[inline(always)]
+    fn literal(&self, operand: Operand, word: u16) -> Option<u32> {
+        match operand {
+            Operand::None => Some(0),
+            Operand::Register(_) => None,
+            Operand::Immediate(value) => Some((value >> (32 * word.min(1))) as u32),
+            Operand::Constant { bank, offset } => {
+                Some(self.constants.word(bank, offset + 4 * u32::from(word)))
+            }
+        }
     }
 
     /// As [`Self::integer`], without a copy of a register.
@@ -228,7 +262,16 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
-        room.write(self.integer(*source))
+        let Some(mut word) = self.literal(source.operand, 0) else {
+            return room.write(self.integer(*source));
+        };
+        if source.invert {
+            word = !word;
+        }
+        if source.negate {
+            word = word.wrapping_neg();
+        }
+        room.write(Row::splat(word))
     }
 
     /// As [`Self::float`], without a copy of a register.
@@ -245,7 +288,16 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
-        room.write(self.float(*source))
+        let Some(mut word) = self.literal(source.operand, 0) else {
+            return room.write(self.float(*source));
+        };
+        if source.absolute {
+            word &= 0x7fff_ffff;
+        }
+        if source.negate {
+            word ^= 0x8000_0000;
+        }
+        room.write(Row::splat(word))
     }
 
     /// As [`Self::integer64`], without a copy of registers.
@@ -264,6 +316,15 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn integer64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        if let Some(mut value) = self.literal64(source.operand) {
+            if source.invert {
+                value = !value;
+            }
+            if source.negate {
+                value = value.wrapping_neg();
+            }
+            return repeated(value, room);
+        }
         divided(&self.integer64(*source), room)
     }
 
@@ -279,7 +340,24 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn float64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+        if let Some(mut value) = self.literal64(source.operand) {
+            if source.absolute {
+                value &= !(1 << 63);
+            }
+            if source.negate {
+                value ^= 1 << 63;
+            }
+            return repeated(value, room);
+        }
         divided(&self.float64(*source), room)
+    }
+
+    /// Two words that an operand has in all lanes, low first.
+    #[inline(always)]
+    fn literal64(&self, operand: Operand) -> Option<u64> {
+        let low = self.literal(operand, 0)?;
+        let high = self.literal(operand, 1)?;
+        Some(u64::from(low) | u64::from(high) << 32)
     }
 
     #[inline(always)]
@@ -428,6 +506,15 @@ impl Lanes<'_> {
 #[inline(never)]
 fn blend(register: &mut Row, value: &Row, lanes: Mask) {
     register.blend(value, lanes);
+}
+
+/// One 64-bit value in every lane.
+fn repeated(value: u64, room: &mut [Room; 2]) -> Longs<'_> {
+    let [low, high] = room;
+    Longs {
+        low: low.write(Row::splat(value as u32)),
+        high: high.write(Row::splat((value >> 32) as u32)),
+    }
 }
 
 /// 64-bit values as two rows.

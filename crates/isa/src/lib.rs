@@ -8,6 +8,7 @@
 //! Start reading at [`instruction::Instruction`], then [`convergence::Convergence`] (how a
 //! warp diverges and meets again) and [`module::Module`].
 
+pub mod addresses;
 pub mod convergence;
 pub mod instruction;
 pub mod lanes;

@@ -1,10 +1,10 @@
 //! Memory accesses as instructions describe them; the SM carries them out.
 
 use crate::{
+    addresses::Addresses,
     lanes::{Lanes, Room},
     operand::Operand,
-    row::{LANES, Mask},
-    semantics::rows::longs_of,
+    semantics::rows::{longs_of, wide_host},
 };
 
 /// One load, store, atomic or copy.
@@ -155,9 +155,26 @@ pub struct AddressOperand {
 }
 
 impl AddressOperand {
-    /// Every lane's address; lanes that do not execute have whatever their registers hold.
+    /// Every lane's address, where it accesses `bytes` bytes.
     #[inline]
-    pub fn evaluate(&self, lanes: &Lanes<'_>) -> [u64; LANES] {
+    #[must_use]
+    pub fn evaluate(&self, lanes: &Lanes<'_>, bytes: u32) -> Addresses {
+        #[cfg(target_arch = "x86_64")]
+        if wide_host() {
+            // SAFETY: the host has the features that it was compiled for.
+            return unsafe { self.evaluate_wide(lanes, bytes) };
+        }
+        self.evaluate_lanes(lanes, bytes)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn evaluate_wide(&self, lanes: &Lanes<'_>, bytes: u32) -> Addresses {
+        self.evaluate_lanes(lanes, bytes)
+    }
+
+    #[inline(always)]
+    fn evaluate_lanes(&self, lanes: &Lanes<'_>, bytes: u32) -> Addresses {
         let uniform = match (self.uniform, self.uniform_wide) {
             (Operand::None, _) => 0,
             (operand, wide) => {
@@ -182,12 +199,13 @@ impl AddressOperand {
         let mut rooms = [Room::uninit(); 2];
         let [first, second] = &mut rooms;
         let low = lanes.raw_at(self.base, 0, first);
-        if self.wide {
+        let places = if self.wide {
             let high = lanes.raw_at(self.base, 1, second);
             longs_of(|lane| place(u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32))
         } else {
             longs_of(|lane| place(u64::from(low.0[lane])))
-        }
+        };
+        Addresses::of(places, bytes)
     }
 }
 
@@ -344,18 +362,4 @@ pub const fn classify_generic(address: u64) -> (Space, u64) {
     } else {
         (Space::Global, address)
     }
-}
-
-/// Lanes of `mask` whose address is not a multiple of `bytes`.
-#[must_use]
-pub fn misaligned(addresses: &[u64; LANES], mask: Mask, bytes: u32) -> Mask {
-    let any = addresses.iter().fold(0, |any, address| any | address);
-    if any & u64::from(bytes - 1) == 0 {
-        return 0;
-    }
-    let mut bad = 0;
-    for (lane, address) in addresses.iter().enumerate() {
-        bad |= Mask::from(address & u64::from(bytes - 1) != 0) << lane;
-    }
-    bad & mask
 }

@@ -1,7 +1,7 @@
 //! Programs as front ends deliver them.
 
 use crate::{
-    instruction::Instruction,
+    instruction::{Instruction, Operation},
     lanes::{ConstantBanks, Identity},
 };
 
@@ -31,6 +31,8 @@ pub struct Module {
     pub native: bool,
     /// Text of an instruction for messages, by index; may be empty.
     pub listing: Vec<String>,
+    /// How many instructions from each on do nothing but compute; see [`Self::find_straights`]. May be empty.
+    pub straights: Vec<u8>,
 }
 
 impl Module {
@@ -41,6 +43,36 @@ impl Module {
         self.functions
             .get(after.checked_sub(1)?)
             .map(|(_, name)| name.as_str())
+    }
+
+    /// Finds where warps can run straight on. Only for machine code: its lanes part and meet where an instruction
+    /// says so. In virtual code lanes may meet anywhere, so one has to look after every step.
+    pub fn find_straights(&mut self) {
+        let mut next = 0u8;
+        self.straights = vec![0; self.code.len()];
+        for (instruction, straight) in self.code.iter().zip(&mut self.straights).rev() {
+            let computes = matches!(
+                instruction.operation,
+                Operation::Compute(_) | Operation::Nothing
+            );
+            next = if computes && !instruction.shape.free && self.native {
+                next.saturating_add(1)
+            } else {
+                0
+            };
+            *straight = next;
+        }
+    }
+
+    /// How many instructions from this one on do nothing but compute.
+    #[must_use]
+    #[inline(always)]
+    pub fn straight_from(&self, index: u32) -> u64 {
+        self.straights
+            .get(index as usize)
+            .copied()
+            .unwrap_or(0)
+            .into()
     }
 
     /// Kernel by name.

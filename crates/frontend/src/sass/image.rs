@@ -166,6 +166,7 @@ impl Image {
             }
         }
         module.functions.sort();
+        module.find_straights();
         Ok(module)
     }
 

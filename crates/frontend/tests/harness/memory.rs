@@ -136,8 +136,8 @@ impl Memory {
         warp: u32,
         constants: &ConstantBanks,
     ) -> Result<(), String> {
-        let addresses = operation.address.evaluate(lanes);
         let execute = lanes.execute;
+        let addresses = operation.address.evaluate(lanes, 1).lanes;
         let thread = |lane: usize| warp as usize * 32 + lane;
         let bytes = operation.element.bytes() as usize;
         match operation.action {

@@ -19,6 +19,7 @@ pub use home::Home;
 pub use log::{BUCKETS, Entry, Log, bucket_of};
 pub use pages::{PAGE, Pages};
 pub use ranges::{RangeError, Ranges};
+pub use table::spread;
 
 /// Bytes of a sector: the grain of coherence, of logs and of traffic.
 pub const SECTOR: u64 = 32;

@@ -387,7 +387,7 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
 
 /// The guard of an instruction as a lane mask.
 #[inline(always)]
-fn guard(warp: &Warp, instruction: &Instruction) -> Mask {
+pub(super) fn guard(warp: &Warp, instruction: &Instruction) -> Mask {
     let mask = match instruction.guard.register {
         PredicateRegister::True => Mask::MAX,
         PredicateRegister::Lanes(index) => warp.predicates[usize::from(index)],

@@ -1,7 +1,7 @@
-//! Functional mode: one instruction of one warp a cycle, in turn.
+//! Functional mode: one instruction of one warp a cycle, warps in turn.
 //!
-//! Every warp that can go on does so after at most as many cycles as there are warps, so locks
-//! and grid barriers end. A warp that asked for a strong value waits for it.
+//! Every warp that can go on does so after at most a turn of every other, so locks and grid
+//! barriers end. A warp that asked for a strong value waits for it.
 
 use std::ops::Range;
 
@@ -10,12 +10,17 @@ use lockstep_isa::{Operand, Operation};
 use lockstep_units::{Clock, Cycle};
 
 use super::Sm;
-use super::execute::Effect;
+use super::execute::{Effect, guard};
 use super::port::Now;
 use crate::message::Message;
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;
+
+/// Cycles that a warp may go on for before others have their turn. In so many instructions it comes back
+/// to most of the rows that it began with, while the host's first cache has them; longer turns gain little
+/// and make those wait for long who spin.
+const TURN: u64 = 128;
 
 /// Warps whose registers a host's first cache holds.
 const CACHED: u32 = 8;
@@ -50,15 +55,24 @@ impl Sm {
                 clock.seek(self.clock().edge(Cycle(next)));
                 continue;
             }
-            // The next ready warp after the last one.
-            let slot = self.ready_after(self.last);
-            self.last = slot;
-            if self.ready.count_ones() > CACHED {
-                let next = self.ready_after(slot);
-                self.foresee(next);
-                self.warps[self.ready_after(next) as usize].foresee();
+            // The clock alone says when a turn is over, so that it is the same turn however cycles are
+            // cut into epochs.
+            let over = now.cycle.is_multiple_of(TURN);
+            if over || self.ready >> self.last & 1 == 0 {
+                self.last = self.ready_after(self.last);
+                if self.ready.count_ones() > CACHED {
+                    let next = self.ready_after(self.last);
+                    self.foresee(next);
+                    self.warps[self.ready_after(next) as usize].foresee();
+                }
             }
+            let slot = self.last;
             self.progress = now.cycle;
+            let turn_ends = (now.cycle / TURN + 1) * TURN;
+            let until = turn_ends.min(next_message).min(cycles.end.0);
+            if self.sleepers.is_empty() && self.run_straight(slot, &mut clock, until) {
+                continue;
+            }
             if self.issue_functional(slot as u8, now, outbox) == Effect::Failed {
                 return;
             }
@@ -119,6 +133,53 @@ impl Sm {
                 warp.foresee_row(row);
             }
         }
+    }
+
+    /// Lets a warp run through instructions that only compute, up to a cycle: all that can happen to it there is
+    /// known beforehand, so nothing is asked in between. Does what [`Self::issue_functional`] would do as often;
+    /// false, and nothing happened, if the next instruction is another.
+    #[inline]
+    fn run_straight(&mut self, slot: u32, clock: &mut Clock, until: u64) -> bool {
+        let warp = &mut self.warps[slot as usize];
+        let block_slot = usize::from(warp.block);
+        let (Some(context), Some(block)) = (
+            self.contexts[block_slot].as_deref(),
+            self.blocks[block_slot].as_mut(),
+        ) else {
+            return false;
+        };
+        let module = &context.launch.module;
+        let pc = warp.convergence.pc();
+        let count = module
+            .straight_from(pc)
+            .min(until.saturating_sub(clock.cycle().0));
+        if count < 2 || warp.ledger.is_some() || self.port.probe.is_some() {
+            return false;
+        }
+        let active = warp.convergence.active();
+        let counters = &mut block.counters;
+        let mut executing = 0;
+        let first = pc as usize;
+        for instruction in &module.code[first..first + count as usize] {
+            warp.identity.clock = clock.cycle().0;
+            warp.identity.time = clock.time().0;
+            let execute = active & guard(warp, instruction);
+            if let Operation::Compute(compute) = &instruction.operation
+                && execute != 0
+            {
+                compute(&mut warp.lanes_that(context, execute), instruction);
+            }
+            executing += execute.count_ones();
+            counters.mix[instruction.shape.mix as usize] += 1;
+            clock.advance();
+        }
+        warp.convergence.advance_by(count as u32);
+        counters.inst_executed += count;
+        counters.inst_issued += count;
+        counters.thread_inst_executed += count * u64::from(active.count_ones());
+        counters.thread_inst_executed_pred_on += u64::from(executing);
+        self.progress = clock.cycle().0 - 1;
+        true
     }
 
     /// One instruction that counts, and the free ones before it.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use lockstep_engine::{LinkId, Outbox, PartitionId};
+use lockstep_isa::addresses::Addresses;
 use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::{Mask, Row};
 use lockstep_units::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
 use super::access::Done;
-use super::coalesce::{Coalesced, coalesce};
+use super::coalesce::Coalesced;
 use super::in_flight::InFlight;
 use super::translation::{Translation, TranslationWiring};
 use crate::interconnect::Egress;
@@ -187,10 +188,10 @@ impl Port {
             ranges: RangeCache::default(),
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],
-            found: coalesce(&[0; LANES], 0, 1),
+            found: Coalesced::NONE,
             partial: 0,
             done: Done::NOTHING,
-            changed: coalesce(&[0; LANES], 0, 1),
+            changed: Coalesced::NONE,
             values: Box::new([Row::ZERO; 8]),
             spare: Vec::new(),
             probe,
@@ -199,24 +200,13 @@ impl Port {
 
     /// The first lane whose bytes are not all in one allocation.
     #[inline]
-    pub fn invalid_lane(
-        &mut self,
-        addresses: &[u64; LANES],
-        mask: Mask,
-        bytes: u32,
-    ) -> Option<usize> {
-        let (mut low, mut high) = (u64::MAX, 0);
-        for (lane, address) in addresses.iter().enumerate() {
-            let inside = mask >> lane & 1 != 0;
-            low = low.min(if inside { *address } else { u64::MAX });
-            high = high.max(if inside { *address } else { 0 });
-        }
-        let end = high.saturating_add(u64::from(bytes));
-        if self.is_valid(low, end) {
+    pub fn invalid_lane(&mut self, addresses: &Addresses, mask: Mask, bytes: u32) -> Option<usize> {
+        let (low, high) = addresses.bounds(mask);
+        if self.is_valid(low, high.saturating_add(u64::from(bytes))) {
             return None;
         }
         lanes_of(mask).find(|lane| {
-            let start = addresses[*lane];
+            let start = addresses.lanes[*lane];
             !self.is_valid(start, start.saturating_add(u64::from(bytes)))
         })
     }

@@ -1,13 +1,13 @@
 //! Copies from global to shared memory.
 
-use lockstep_isa::memory::{MemoryOperation, Space, misaligned};
+use lockstep_isa::addresses::Addresses;
+use lockstep_isa::memory::{MemoryOperation, Space};
 use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
 use super::{Traffic, access_bytes, describe, illegal};
 use crate::fault::FaultKind;
 use crate::memory::SECTOR;
-use crate::sm::coalesce::coalesce;
 use crate::sm::site::{Problem, Site};
 
 /// Global to shared memory. The values move at issue; programs wait for the copy before they
@@ -17,7 +17,7 @@ pub(super) fn copy_to_shared(
     operation: &MemoryOperation,
     execute: Mask,
     copied: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
     let mut sizes: [u32; LANES] = match operation.values[1] {
@@ -28,12 +28,12 @@ pub(super) fn copy_to_shared(
     let reading = lanes_of(execute)
         .filter(|lane| sizes[*lane] > 0)
         .fold(0, |mask: Mask, lane| mask | 1 << lane);
-    let bad = misaligned(addresses, reading, bytes);
+    let bad = addresses.misaligned(reading, bytes);
     if bad != 0 {
         let lane = bad.trailing_zeros() as usize;
         let kind = FaultKind::Misaligned {
             what: describe(operation),
-            address: addresses[lane],
+            address: addresses.lanes[lane],
             bytes,
         };
         return Err(Problem { lane, kind });
@@ -43,11 +43,11 @@ pub(super) fn copy_to_shared(
             site,
             operation,
             lane,
-            addresses[lane],
+            addresses.lanes[lane],
             Space::Global,
         ));
     }
-    site.port.found = coalesce(addresses, reading, bytes);
+    site.port.found.find(addresses, reading, bytes);
     let found = site.port.found;
     if !site.warp.released
         && found
@@ -70,7 +70,7 @@ pub(super) fn copy_to_shared(
         let target = &mut site.block.shared[to as usize..end as usize];
         let size = sizes[lane] as usize;
         if size > 0 {
-            let at = (addresses[lane] % SECTOR) as usize;
+            let at = (addresses.lanes[lane] % SECTOR) as usize;
             let sector = &site.port.buffer[usize::from(found.index[lane])];
             target[..size].copy_from_slice(&sector[at..at + size]);
         }

@@ -1,15 +1,17 @@
 //! Global memory: contents and the SM's own log.
 
-use lockstep_isa::memory::{Action, Element, MemoryOperation, Space};
+use lockstep_isa::Mask;
+use lockstep_isa::addresses::{Addresses, Layout};
+use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
-use lockstep_isa::{Mask, Row};
 
 use super::banks::bank_passes;
 use super::strong::leave;
+use super::together::{deliver_together, emit_together, span};
 use super::values::{deliver, emit, word_of};
 use super::{Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
-use crate::sm::coalesce::{Coalesced, coalesce};
+use crate::sm::coalesce::Coalesced;
 use crate::sm::port::{NOBODY, Port};
 use crate::sm::site::{Problem, Site};
 
@@ -17,26 +19,21 @@ pub(super) fn global(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,
     execute: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
+    let places = &addresses.lanes;
     if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
-        return Err(illegal(
-            site,
-            operation,
-            lane,
-            addresses[lane],
-            Space::Global,
-        ));
+        return Err(illegal(site, operation, lane, places[lane], Space::Global));
     }
-    site.port.found = coalesce(addresses, execute, bytes);
+    site.port.found.find(addresses, execute, bytes);
     let found = &site.port.found;
     site.block.counters.global_sectors += found.count as u64;
     let strong = is_strong(operation);
     // A line has every bank once; of several lines, words may lie in the same bank.
     let mut passes = 0;
     if site.timed && operation.action == Action::Load && lines_among(found, FULL) > 1 {
-        passes = bank_passes(addresses, execute, bytes) as u16;
+        passes = bank_passes(places, execute, bytes) as u16;
     }
     let changed = site.timed && strong && operation.action != Action::Load;
     if changed {
@@ -51,7 +48,7 @@ pub(super) fn global(
     let mut staying = execute;
     let mut transaction = NOBODY;
     if leaving != 0 {
-        let left = leave(site, operation, execute, addresses, leaving)?;
+        let left = leave(site, operation, execute, places, leaving)?;
         staying &= !left.lanes;
         transaction = left.transaction;
         if !strong {
@@ -112,36 +109,42 @@ fn weak_load(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,
     mask: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
 ) {
     let port = &mut *site.port;
     let registers = &mut site.warp.registers;
     let logged = !port.log.is_empty() && port.found.sectors().iter().any(|s| port.log.may_hold(*s));
+    let places = &addresses.lanes;
+    let layout = addresses.layout;
+    // With all lanes, or all in one place, what lies together is what the sectors hold.
+    let span =
+        span(layout, access_bytes(operation)).filter(|_| mask == FULL || layout == Layout::Same);
     if logged {
         let found = port.found;
         port.read_sectors(&found);
         let buffer = &*port.buffer;
-        deliver(registers, operation, mask, addresses, |lane, address| {
+        let first = (places[0] % SECTOR) as usize;
+        if let Some(span) = span
+            && let Some(bytes) = buffer.as_flattened().get(first..first + span)
+            && deliver_together(registers, operation, mask, layout, bytes)
+        {
+            return;
+        }
+        deliver(registers, operation, mask, places, |lane, address| {
             word_of(&buffer[usize::from(found.index[lane])], address % SECTOR)
         });
         return;
     }
-    if mask == FULL
-        && port.found.side_by_side
-        && operation.element == Element::B32
-        && operation.elements == 1
-    {
-        if let Some(row) = operation.data[0] {
-            let mut bytes = [0; 4 * LANES];
-            port.contents.read(addresses[0], &mut bytes);
-            let (words, _) = bytes.as_chunks::<4>();
-            registers[usize::from(row)] =
-                Row(std::array::from_fn(|lane| u32::from_le_bytes(words[lane])));
-        }
-        return;
-    }
     let contents = &*port.contents;
-    deliver(registers, operation, mask, addresses, |_, address| {
+    if let Some(span) = span {
+        // Whatever the buffer held is overwritten.
+        let bytes = &mut port.buffer.as_flattened_mut()[..span];
+        contents.read(places[0], bytes);
+        if deliver_together(registers, operation, mask, layout, bytes) {
+            return;
+        }
+    }
+    deliver(registers, operation, mask, places, |_, address| {
         contents.word(address)
     });
 }
@@ -151,27 +154,22 @@ fn weak_store(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,
     mask: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
 ) {
     let port = &mut *site.port;
-    if mask == FULL
-        && port.found.side_by_side
-        && operation.element == Element::B32
-        && operation.elements == 1
-        && addresses[0].is_multiple_of(SECTOR)
-    {
-        let row = &port.values[0].0;
-        for part in 0..4 {
-            let mut bytes = [0; SECTOR as usize];
-            for word in 0..8 {
-                bytes[4 * word..4 * word + 4].copy_from_slice(&row[8 * part + word].to_le_bytes());
+    let first = addresses.lanes[0];
+    if mask == FULL && addresses.layout == Layout::SideBySide && first.is_multiple_of(SECTOR) {
+        let buffer = port.buffer.as_flattened_mut();
+        if emit_together(&port.values, operation, buffer) {
+            for index in 0..port.found.count {
+                let (sector, bytes) = (port.found.sectors[index], &port.buffer[index]);
+                port.log.write(sector, bytes, FULL, site.now.since);
             }
-            port.log
-                .write(port.found.sectors[part], &bytes, FULL, site.now.since);
+            port.partial = 0;
+            return;
         }
-        port.partial = 0;
-        return;
     }
+    let addresses = &addresses.lanes;
     let used = collect_store(site.port, operation, mask, addresses);
     let port = &mut *site.port;
     port.partial = 0;

@@ -7,7 +7,7 @@ use lockstep_isa::semantics::atomic;
 
 use super::values::{deliver, emit, give_old, modify, operand_of};
 use super::{Traffic, access_bytes, illegal};
-use crate::sm::coalesce::{Coalesced, coalesce};
+use crate::sm::coalesce::Coalesced;
 use crate::sm::site::{Problem, Site};
 use crate::sm::timing::LINES_LOOKED_UP;
 
@@ -20,7 +20,7 @@ fn own_sectors(
     slot: u8,
     sm: u32,
 ) -> Coalesced {
-    let mut found = coalesce(&[0; LANES], 0, 1);
+    let mut found = Coalesced::NONE;
     let base = 1 << 50 | (u64::from(sm) * 64 + u64::from(slot)) << 26;
     for word in 0..bytes.div_ceil(4) {
         for lane in lanes_of(execute) {

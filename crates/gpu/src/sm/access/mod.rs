@@ -14,12 +14,15 @@ mod local;
 mod matrix;
 mod shared;
 mod strong;
+mod together;
 mod values;
 
+use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
-    Action, MemoryOperation, Scope, Space, Strength, classify_generic, misaligned,
+    Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Scope, Space, Strength, WINDOW_SIZE,
+    classify_generic,
 };
-use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::row::lanes_of;
 use lockstep_isa::{Instruction, Mask};
 
 pub use strong::deliver_answer;
@@ -27,6 +30,7 @@ pub use strong::deliver_answer;
 use super::port::NOBODY;
 use super::site::{Problem, Site};
 use crate::fault::FaultKind;
+use together::{deliver_together, span};
 use values::{deliver, gather_values};
 
 /// What an access touched.
@@ -118,36 +122,37 @@ pub fn memory(
     if execute == 0 || matches!(operation.action, Action::Prefetch | Action::CacheControl) {
         return Ok(());
     }
-    let addresses = operation.address.evaluate(&lanes);
+    let bytes = access_bytes(operation);
+    let addresses = operation.address.evaluate(&lanes, bytes);
     let copied = lanes.predicate(instruction.predicates[0]);
     gather_values(&lanes, operation, &mut site.port.values);
+    let places = &addresses.lanes;
     match operation.action {
         Action::LoadMatrix {
             matrices,
             transpose,
         } => {
-            return matrix::load_matrix(site, operation, execute, &addresses, matrices, transpose);
+            return matrix::load_matrix(site, operation, execute, places, matrices, transpose);
         }
         Action::StoreMatrix {
             matrices,
             transpose,
         } => {
-            return matrix::store_matrix(site, operation, execute, &addresses, matrices, transpose);
+            return matrix::store_matrix(site, operation, execute, places, matrices, transpose);
         }
         Action::CopyToShared => {
             return copy::copy_to_shared(site, operation, execute, copied, &addresses);
         }
         _ => {}
     }
-    let bytes = access_bytes(operation);
-    let bad = misaligned(&addresses, execute, bytes);
+    let bad = addresses.misaligned(execute, bytes);
     if bad != 0 {
         let lane = bad.trailing_zeros() as usize;
         return Err(Problem {
             lane,
             kind: FaultKind::Misaligned {
                 what: describe(operation),
-                address: addresses[lane],
+                address: places[lane],
                 bytes,
             },
         });
@@ -155,7 +160,7 @@ pub fn memory(
     match operation.space {
         Space::Global => global::global(site, operation, execute, &addresses),
         Space::Shared => shared::shared(site, operation, execute, &addresses),
-        Space::Local => local::local(site, operation, execute, &addresses),
+        Space::Local => local::local(site, operation, execute, places),
         Space::Constant { bank } => {
             constant(site, operation, execute, &addresses, bank);
             Ok(())
@@ -222,12 +227,15 @@ fn generic(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,
     execute: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
 ) -> Result<(), Problem> {
-    let mut offsets = *addresses;
+    if addresses.bounds(execute).0 >= SHARED_WINDOW.max(LOCAL_WINDOW) + WINDOW_SIZE {
+        return global::global(site, operation, execute, addresses);
+    }
+    let mut offsets = addresses.lanes;
     let (mut in_shared, mut in_local) = (0, 0);
     for lane in lanes_of(execute) {
-        let (space, offset) = classify_generic(addresses[lane]);
+        let (space, offset) = classify_generic(addresses.lanes[lane]);
         offsets[lane] = offset;
         match space {
             Space::Shared => in_shared |= 1 << lane,
@@ -236,14 +244,17 @@ fn generic(
         }
     }
     let in_global = execute & !in_shared & !in_local;
+    let bytes = access_bytes(operation);
     // The last one says what it cost.
     if in_shared != 0 {
+        let offsets = Addresses::of(offsets, bytes);
         shared::shared(site, operation, in_shared, &offsets)?;
     }
     if in_local != 0 {
         local::local(site, operation, in_local, &offsets)?;
     }
     if in_global != 0 {
+        let offsets = Addresses::of(offsets, bytes);
         global::global(site, operation, in_global, &offsets)?;
     }
     Ok(())
@@ -253,16 +264,24 @@ fn constant(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,
     execute: Mask,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
     bank: u8,
 ) {
+    site.port.done.traffic = Traffic::Constant;
     let banks = site.context.banks();
+    let registers = &mut site.warp.registers;
+    let layout = addresses.layout;
+    if let Some(span) = span(layout, access_bytes(operation))
+        && let Some(bytes) = banks.bytes(bank, addresses.lanes[0], span)
+        && deliver_together(registers, operation, execute, layout, bytes)
+    {
+        return;
+    }
     deliver(
-        &mut site.warp.registers,
+        registers,
         operation,
         execute,
-        addresses,
+        &addresses.lanes,
         |_, address| banks.word(bank, u32::try_from(address).unwrap_or(!3)),
     );
-    site.port.done.traffic = Traffic::Constant;
 }

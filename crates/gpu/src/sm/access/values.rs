@@ -1,11 +1,12 @@
 //! Between registers and bytes.
 
-use lockstep_isa::lanes::Lanes;
+use lockstep_isa::lanes::{Lanes, Room};
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, MemoryOperation};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::{Mask, Row};
 
+use super::together::four;
 use crate::fault::FaultKind;
 use crate::sm::site::Problem;
 
@@ -24,7 +25,8 @@ pub(super) fn gather_values(lanes: &Lanes<'_>, operation: &MemoryOperation, valu
     for (element, operand) in operation.values.iter().take(count).enumerate() {
         for word in 0..rows {
             if let Some(row) = values.get_mut(element * usize::from(rows) + usize::from(word)) {
-                *row = lanes.raw(*operand, word);
+                let mut room = Room::uninit();
+                *row = *lanes.raw_at(*operand, word, &mut room);
             }
         }
     }
@@ -50,14 +52,8 @@ pub(super) fn deliver(
         for word in 0..words {
             let destination = &mut registers[usize::from(row + word)];
             let offset = offset + 4 * u64::from(word);
-            if bytes >= 4 && mask == FULL {
-                for (lane, word) in destination.0.iter_mut().enumerate() {
-                    *word = read(lane, addresses[lane] + offset);
-                }
-            } else if bytes >= 4 {
-                for lane in lanes_of(mask) {
-                    destination.0[lane] = read(lane, addresses[lane] + offset);
-                }
+            if bytes >= 4 {
+                deliver_word(destination, mask, addresses, offset, &read);
             } else {
                 for lane in lanes_of(mask) {
                     let address = addresses[lane] + offset;
@@ -69,7 +65,50 @@ pub(super) fn deliver(
     }
 }
 
-fn extend(element: Element, word: u32) -> u32 {
+/// Lanes from which on it is faster to read for all and to drop what nobody asked for than to read one by
+/// one: a row that is stored at once can be read at once.
+const MANY: u32 = 8;
+
+/// One word a lane.
+#[inline(never)]
+fn deliver_word(
+    destination: &mut Row,
+    mask: Mask,
+    addresses: &[u64; LANES],
+    offset: u64,
+    read: &impl Fn(usize, u64) -> u32,
+) {
+    if mask == FULL {
+        let (fours, _) = destination.0.as_chunks_mut::<4>();
+        for (first, words) in fours.iter_mut().enumerate() {
+            let word = |next: usize| {
+                let lane = 4 * first + next;
+                read(lane, addresses[lane] + offset)
+            };
+            four(words, [word(0), word(1), word(2), word(3)]);
+        }
+    } else if mask.count_ones() >= MANY {
+        // Lanes that do not take part read with the first one that does.
+        let first = mask.trailing_zeros() as usize;
+        let mut row = Row::ZERO;
+        let (fours, _) = row.0.as_chunks_mut::<4>();
+        for (group, words) in fours.iter_mut().enumerate() {
+            let word = |next: usize| {
+                let lane = 4 * group + next;
+                let lane = if mask >> lane & 1 == 0 { first } else { lane };
+                read(lane, addresses[lane] + offset)
+            };
+            four(words, [word(0), word(1), word(2), word(3)]);
+        }
+        destination.blend(&row, mask);
+    } else {
+        for lane in lanes_of(mask) {
+            destination.0[lane] = read(lane, addresses[lane] + offset);
+        }
+    }
+}
+
+pub(super) fn extend(element: Element, word: u32) -> u32 {
     match element {
         Element::U8 => word & 0xff,
         Element::S8 => word as i8 as u32,

@@ -113,7 +113,9 @@ impl Format {
 pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
     use Format::{F32, F64, S32, U32};
     use Rounding::{Nearest, Zero};
-    let plain = i.modifiers & (Modifiers::FLUSH | Modifiers::SATURATE | WHOLE | SHIFTED) == 0;
+    let special = Modifiers::FLUSH | Modifiers::SATURATE | WHOLE | SHIFTED;
+    let plain = i.modifiers & special == 0;
+    let whole = i.modifiers & special == WHOLE;
     let from = Format::from_bits(i.modifiers, FROM);
     let to = Format::from_bits(i.modifiers, TO);
     match (from, to, Modifiers(i.modifiers).rounding()) {
@@ -128,6 +130,12 @@ pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
             widen(lanes, i, |a| f64::from(a as i32).to_bits());
         }
         (U32, F64, Nearest) if plain => widen(lanes, i, |a| f64::from(a).to_bits()),
+        (F32, F32, Zero) if whole => {
+            float_unary(lanes, i, |a| convert::float32_to_whole(a, Zero));
+        }
+        (F32, F32, Nearest) if whole => {
+            float_unary(lanes, i, |a| convert::float32_to_whole(a, Nearest));
+        }
         _ => any(lanes, i, from, to),
     }
 }

@@ -391,6 +391,28 @@ pub fn half_fused(lanes: &mut Lanes<'_>, i: &Instruction) {
     pairwise(lanes, i, 3, |kind, [a, b, c]| kind.fma(a, b, c));
 }
 
+/// What an `HFMA2` gives that reads no register: compilers write literals this way.
+pub fn half_literal(i: &Instruction) -> Option<u32> {
+    let modifiers = Modifiers(i.modifiers);
+    let plain = !modifiers.flush() && !modifiers.saturate() && !modifiers.has(Modifiers::RELU);
+    let mut values = [0; 3];
+    for (value, source) in values.iter_mut().zip(&i.sources) {
+        *value = match source.operand {
+            Operand::None => 0,
+            Operand::Immediate(word) => word as u32,
+            _ => return None,
+        };
+        if source.halves != Halves::Both || source.absolute {
+            return None;
+        }
+        if source.negate {
+            *value ^= 0x8000_8000;
+        }
+    }
+    let rows = values.map(Row::splat);
+    plain.then(|| both_halves(&rows, 0, |[a, b, c]| kind(i).fma(a, b, c)))
+}
+
 /// `HMNMX2`: the smaller where the predicate holds, else the larger.
 #[inline(always)]
 pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {

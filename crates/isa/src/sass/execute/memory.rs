@@ -6,6 +6,7 @@ use crate::{
         BlockBarrier, BlockBarrierMode, Group, Instruction, Latency, Mix, Operation, Shape, Unit,
     },
     lanes::{Lanes, Room},
+    meaning,
     memory::{
         Action, AddressOperand, AtomicOperation, AtomicType, CachePolicy, Element, FenceOperation,
         MemoryOperation, Order, Scope, Space, Strength, classify_generic,
@@ -521,7 +522,14 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         Unit::LoadStore
     };
     let mut instruction = Instruction::new(
-        Operation::Compute(load_constant),
+        Operation::Compute(
+            if index.is_none() && element.bytes() >= 4 {
+                meaning!(load_constant_words)
+            } else {
+                meaning!(load_constant)
+            }
+            .choose(),
+        ),
         Shape {
             latency: if uniform {
                 Latency::Uniform
@@ -546,6 +554,23 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     instruction.modifiers =
         u64::from(bank) << BANK | (element as u64) << ELEMENT | if uniform { WARP_WIDE } else { 0 };
     Ok(instruction)
+}
+
+/// Whole words from a constant bank, at `sources[1]`: one value for all lanes.
+#[inline(always)]
+fn load_constant_words(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let bank = (i.modifiers >> BANK) as u8;
+    let Operand::Immediate(offset) = i.sources[1].operand else {
+        return;
+    };
+    if i.modifiers & WARP_WIDE != 0 && lanes.execute != 0 {
+        lanes.execute = FULL;
+    }
+    for word in 0..1 + u16::from(i.modifiers >> ELEMENT & 15 == Element::B64 as u64) {
+        let at = (offset as u32 & !3).wrapping_add(4 * u32::from(word));
+        let value = lanes.constants.word(bank, at);
+        lanes.write(i.destination, word, &Row::splat(value));
+    }
 }
 
 /// A value from a constant bank, at `sources[0] + sources[1]`.

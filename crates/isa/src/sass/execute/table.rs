@@ -208,6 +208,14 @@ impl Row {
             Instruction::new(Operation::Compute(self.meaning.choose()), Shape::default());
         instruction.modifiers = (self.bits)(spelling);
         place_operands(spelling, &mut instruction)?;
+        if self.name == "HFMA2"
+            && let Some(word) = float::half_literal(&instruction)
+        {
+            // One lane speaks for all, once for all times.
+            instruction.operation = Operation::Compute(meaning!(logic::copy).choose());
+            instruction.sources = [Source::default(); 4];
+            instruction.sources[0] = Operand::Immediate(word.into()).into();
+        }
         let (destination_rows, source_rows) = match self.widths {
             Single => (1, [1, 1, 1, 1]),
             Double => (2, [2, 2, 2, 0]),
