@@ -178,7 +178,8 @@ pub struct LoadStoreConfig {
     pub wide_shared: Cycles,
     /// Cycles for which a fence holds up the pipe, besides what is in it.
     pub fence: Cycles,
-    /// Cycles that one lane of a shared-memory atomic takes if others want the same word.
+    /// Cycles that one lane of a shared-memory atomic waits for another that wants the same word; twice
+    /// that if it compares before it writes.
     pub shared_atomic_conflict: Cycles,
 }
 
@@ -245,6 +246,9 @@ pub struct LatencyConfig {
     pub shared: Cycles,
     /// Atomics on shared memory without conflict.
     pub shared_atomic: Cycles,
+    /// The same if it compares before it writes, or if it is on 64 bits; each makes it longer.
+    #[serde(default)]
+    pub shared_swap: Cycles,
     /// Loads from constant memory that hit.
     pub constant: Cycles,
 }

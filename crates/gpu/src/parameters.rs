@@ -40,6 +40,8 @@ pub struct SmParameters {
     pub shared_latency: u64,
     /// Cycles of an atomic on shared memory without conflict.
     pub shared_atomic_latency: u64,
+    /// How much longer it takes if it compares before it writes, and again if it is on 64 bits.
+    pub shared_swap_adds: u64,
     /// Cycles of a load from constant memory.
     pub constant_latency: u64,
     /// Cycles from the last arrival at a barrier to going on.
@@ -157,6 +159,8 @@ impl SmParameters {
             predicate_latency: config.sm.latency.compare.0,
             shared_latency: config.sm.latency.shared.0,
             shared_atomic_latency: config.sm.latency.shared_atomic.0,
+            shared_swap_adds: (config.sm.latency.shared_swap.0)
+                .saturating_sub(config.sm.latency.shared_atomic.0),
             constant_latency: config.sm.latency.constant.0,
             barrier_latency: if timed {
                 config.sm.latency.barrier.0

@@ -22,7 +22,7 @@ pub(super) fn bank_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -
 }
 
 /// The halves of a warp in which some lane executes.
-fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
+pub(super) fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
     let halves = [execute & 0xffff, execute & 0xffff_0000];
     halves.into_iter().filter(|half| *half != 0)
 }

@@ -119,7 +119,6 @@ fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) 
     site.block.counters.shared_accesses += 1;
     site.port.done.traffic = Traffic::Shared {
         passes,
-        conflicts: 0,
-        atomic: false,
+        atomic: None,
     };
 }

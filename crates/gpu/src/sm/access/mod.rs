@@ -33,6 +33,17 @@ use crate::fault::FaultKind;
 use together::{deliver_together, span};
 use values::{deliver, gather_values};
 
+/// What the time of an atomic on shared memory depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedAtomic {
+    /// Passes after those of the first lane.
+    pub waiting: u32,
+    /// Compares before it writes.
+    pub swaps: bool,
+    /// On 64 bits.
+    pub wide: bool,
+}
+
 /// What an access touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
@@ -42,10 +53,8 @@ pub enum Traffic {
     Shared {
         /// Passes; 1 without conflicts.
         passes: u32,
-        /// Atomics: lanes that want a word after another lane.
-        conflicts: u32,
         /// Read, modify, write.
-        atomic: bool,
+        atomic: Option<SharedAtomic>,
     },
     /// A bank of constants.
     Constant,

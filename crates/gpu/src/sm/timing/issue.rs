@@ -13,7 +13,7 @@ use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
-use crate::sm::access::Traffic;
+use crate::sm::access::{SharedAtomic, Traffic};
 use crate::sm::execute::Effect;
 use crate::sm::port::{NOBODY, Now};
 use crate::sm::{Issue, Sm};
@@ -33,6 +33,14 @@ struct Cost {
     long: bool,
     /// When its operands were read.
     operands: u64,
+}
+
+/// Cycles from an atomic on shared memory to its value.
+fn shared_atomic(parameters: &SmParameters, atomic: SharedAtomic) -> u64 {
+    let adds = u64::from(atomic.swaps) + u64::from(atomic.wide);
+    parameters.shared_atomic_latency
+        + adds * parameters.shared_swap_adds
+        + u64::from(atomic.waiting) * parameters.shared_atomic_conflict
 }
 
 impl Sm {
@@ -329,11 +337,6 @@ impl Sm {
             _ => None,
         };
         let passes = match done.traffic {
-            Traffic::Shared {
-                passes,
-                conflicts,
-                atomic: true,
-            } => u64::from(2 * passes + conflicts),
             Traffic::Shared { passes, .. } => u64::from(passes),
             Traffic::Local { .. } => u64::from(done.passes).max(1),
             Traffic::Global { write: false } if done.passes > 0 => {
@@ -381,13 +384,9 @@ impl Sm {
         let (ready, long) = match done.traffic {
             Traffic::None => (now.cycle + 2, false),
             Traffic::Constant => (last + parameters.constant_latency, false),
-            Traffic::Shared {
-                conflicts, atomic, ..
-            } => {
-                let latency = if atomic {
-                    let conflict = parameters.shared_atomic_conflict;
-                    (parameters.shared_atomic_latency + u64::from(conflicts) * conflict)
-                        .saturating_sub(passes - 1)
+            Traffic::Shared { atomic, .. } => {
+                let latency = if let Some(atomic) = atomic {
+                    shared_atomic(parameters, atomic).saturating_sub(passes - 1)
                 } else if words >= 4 {
                     parameters.shared_latency + parameters.wide_shared
                 } else {
