@@ -11,6 +11,8 @@ PROGRAM is workloads/managed, built with nvcc. STUDY is one of
     order              the same on the report's machine with its inputs: time falls from none to
                        random to sequential-local to tree
     correlation        figure 4: time of the kernels by prefetcher, beside a real H200
+    touches            first touches, touches of whole regions and prefetches, beside what several
+                       real H200s took; PROGRAM is validation/uvm/uvm_probe.cu
     shootdown          figures 5 and 6: hit rate of the TLBs and cycles, by entry and whole
     oversubscription   results, faults and time with 110, 125 and 150 % by evictor
     bulk-or-on-demand  section B.1: copies, replayable faults, faults that stall the SM, each with
@@ -29,7 +31,12 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = pathlib.Path(__file__).resolve().parent
-HARDWARE = HERE.parents[1] / "validation/hardware/h200/uvm_workloads.csv"
+H200 = HERE.parents[1] / "validation/hardware/h200"
+HARDWARE = H200 / "uvm_workloads.csv"
+# What the probe printed on real machines, in the order in which it was run. Up to the third it read
+# where to touch while the clock ran, which says nothing of touches that have no fault.
+MACHINES = ["uvm", "uvm_again", "uvm_third", "uvm_fourth", "uvm_fifth"]
+MEASURED_ALIKE = MACHINES[3:]
 BENCHMARKS = ["bfs", "hotspot", "pathfinder", "backprop", "srad", "nw", "fdtd"]
 # The UVM report's own.
 REPORT = ["bfs", "hotspot", "pathfinder", "backprop", "srad"]
@@ -230,6 +237,38 @@ def correlation(study):
         print(f"{prefetcher}: r {plain:.3f}, of logarithms {r:.3f}, mean error {100 * off:.0f} %, mean factor {ratio:.2f}")
 
 
+def touches(study):
+    """The probe on the H200's configuration beside the least and the most of all machines."""
+    measured = {}
+    for machine in MACHINES:
+        with open(H200 / f"{machine}.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                values = [float(row[what]) for what in ["minimum", "median", "maximum"]]
+                measured.setdefault((row["name"], row["parameter"]), {})[machine] = values
+    run = Run(study.lockstep, [study.program, "1"], "h200")
+    said = csv.DictReader(line for line in run.output.splitlines() if line.count(",") == 4)
+    rows = []
+    for row in said:
+        machines = measured.get((row["name"], row["parameter"]))
+        # What the host takes for its own touches is the time of the machine that simulates.
+        if machines is None or row["name"] == "host_touch":
+            continue
+        if row["name"].startswith("first_touch") and all(values[0] < 1000 for values in machines.values()):
+            machines = {name: machines[name] for name in MEASURED_ALIKE}
+        least, most = min(m[0] for m in machines.values()), max(m[2] for m in machines.values())
+        within = "yes" if least <= float(row["value"]) <= most else "no"
+        ranges = [" ".join(f"{value:g}" for value in machines.get(name, [])) for name in MACHINES]
+        rows.append([row["name"], row["parameter"], row["unit"], row["value"], f"{least:g}", f"{most:g}", within, *ranges])
+    with open(study.path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "parameter", "unit", "simulated", "least", "most", "within", *MACHINES])
+        writer.writerows(rows)
+    for row in rows:
+        if row[6] == "no":
+            print(f"outside: {row[0]}, {row[1]}: {row[3]} {row[2]}, measured {row[4]} to {row[5]}")
+    print(f"{sum(row[6] == 'yes' for row in rows)} of {len(rows)} within what was measured")
+
+
 def shootdown(study):
     size = study.size or "seed"
 
@@ -318,6 +357,7 @@ STUDIES = {
     "prefetchers": prefetchers,
     "order": order,
     "correlation": correlation,
+    "touches": touches,
     "shootdown": shootdown,
     "oversubscription": oversubscription,
     "bulk-or-on-demand": bulk_or_on_demand,

@@ -1,6 +1,9 @@
-// What managed memory costs on a real GPU. At most 192 MiB are allocated at a time.
+// What managed memory costs on a real GPU. At most 256 MiB are allocated at a time.
 //
 //   nvcc -O2 -arch=sm_90 -o uvm_probe uvm_probe.cu && ./uvm_probe 20 > uvm.csv
+//
+// Each repetition has other 2 MiB of the device's memory: what a touch without a fault takes
+// depends on where in L2 it is answered. `./uvm_probe 20 first` measures first touches alone.
 
 #include <chrono>
 #include <cstdint>
@@ -21,10 +24,13 @@ struct Offsets {
 };
 
 // One thread touches addresses in turn and notes how long each takes. Where to touch is a parameter
-// and known before the clock is read: what is timed reads nothing but what it touches.
+// and known before the clock is read: what is timed reads nothing but what it touches. What is noted
+// has arrived before the clock is read again: the fence of a write waits for nothing else.
 __global__ void touch_in_turn(char *base, const Offsets offsets, int count, bool write,
                               uint64_t *took, int *sink) {
     int sum = 0;
+    took[0] = 0;
+    __threadfence_system();
 #pragma unroll 1
     for (int i = 0; i < count; i++) {
         uint64_t before, after;
@@ -38,6 +44,7 @@ __global__ void touch_in_turn(char *base, const Offsets offsets, int count, bool
         }
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(after) : "r"(sum) : "memory");
         took[i] = after - before;
+        __threadfence_system();
     }
     *sink = sum;
 }
@@ -103,6 +110,16 @@ template <typename F> static float timed(F launch) {
     return milliseconds;
 }
 
+// Takes 2 MiB of the device's memory away for good, so that what comes next lies elsewhere.
+static void take_away() {
+    char *kept;
+    cudaMemLocation device = {cudaMemLocationTypeDevice, 0};
+    CHECK(cudaMallocManaged(&kept, 2 * MIB));
+    std::memset(kept, 1, 2 * MIB);
+    CHECK(cudaMemPrefetchAsync(kept, 2 * MIB, device, 0, 0));
+    CHECK(cudaDeviceSynchronize());
+}
+
 static double host_us() {
     auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::micro>(now).count();
@@ -128,7 +145,10 @@ int main(int argc, char **argv) {
         in_turn("first_touch_write_never_written", r, false, true, doubling, 11);
         in_turn("first_touch_odd_blocks", r, true, false, odd_first, 11);
         in_turn("first_touch_middle_of_block", r, true, false, middle, 6);
+        take_away();
     }
+    if (argc > 2 && !std::strcmp(argv[2], "first"))
+        return 0;
     struct Case {
         size_t mib, stride;
         int blocks, threads;

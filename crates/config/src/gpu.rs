@@ -61,6 +61,10 @@ pub struct DeviceConfig {
     pub gpc_of_pair: Vec<u32>,
     /// Clock of SMs.
     pub clock: Hertz,
+    /// By how much the timer of nanoseconds advances that programs read (`%globaltimer`): whole
+    /// nanoseconds, 1 ns for as fine as it is written.
+    #[serde(default = "one_nanosecond")]
+    pub timer_step: Duration,
     /// Memory that a program can see and allocate from.
     pub memory: Bytes,
     /// Part of `memory` that the driver keeps for a context.
@@ -409,6 +413,10 @@ pub struct InterconnectConfig {
     pub network: NetworkConfig,
 }
 
+fn one_nanosecond() -> Duration {
+    Duration::nanoseconds(1)
+}
+
 fn crossbar() -> String {
     "crossbar".into()
 }
@@ -578,6 +586,12 @@ pub struct HostConfig {
     pub call: Duration,
     /// Issuing a kernel.
     pub launch: Duration,
+    /// Issuing a kernel after a pause, besides: what the host needs for it has left its caches.
+    #[serde(default)]
+    pub launch_cold: Duration,
+    /// How long no kernel was issued for that.
+    #[serde(default)]
+    pub launch_cold_after: Duration,
     /// Issuing a copy or a memset.
     pub copy: Duration,
     /// Allocating or freeing memory.
@@ -982,6 +996,15 @@ impl GpuConfig {
                     "{} slices do not divide evenly between them",
                     self.l2.slices
                 ),
+            ));
+        }
+        let step = self.device.timer_step.0;
+        let nanosecond = one_nanosecond().0;
+        if step == 0 || !step.is_multiple_of(nanosecond) || step > 1_000_000 * nanosecond {
+            return Err(ConfigError::impossible(
+                "device.timer-step",
+                self.device.timer_step,
+                "it must be whole nanoseconds, at least 1 ns and at most 1 ms",
             ));
         }
         if self.device.reserved_memory.0 >= self.device.memory.0 {

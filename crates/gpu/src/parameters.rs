@@ -2,7 +2,7 @@
 
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_isa::instruction::{LATENCIES, Latency, UNITS, Unit};
-use lockstep_units::Hertz;
+use lockstep_units::{Duration, Hertz};
 
 use crate::interconnect::Kind;
 use crate::sm::scheduler::{WARP_SCHEDULERS, WarpScheduler};
@@ -20,6 +20,8 @@ pub struct SmParameters {
     pub clock: Hertz,
     /// SMs of the GPU.
     pub sms: u32,
+    /// Nanoseconds by which the timer that programs read advances.
+    pub timer_step: u32,
     /// Warp slots.
     pub warps: u32,
     /// Block slots.
@@ -149,6 +151,7 @@ impl SmParameters {
             checked: false,
             clock: config.device.clock,
             sms: config.device.sms,
+            timer_step: (config.device.timer_step.0 / Duration::nanoseconds(1).0) as u32,
             warps: config.sm.warps,
             blocks: config.sm.blocks,
             warp_interval: config.dispatch.warp_interval.0,

@@ -68,6 +68,8 @@ pub struct Identity {
     pub clock: u64,
     /// Simulated femtoseconds now; see [`Self::nanoseconds`].
     pub time: u64,
+    /// Nanoseconds by which `%globaltimer` advances; 0 as 1.
+    pub timer_step: u32,
     /// Bytes of dynamic shared memory of the block.
     pub dynamic_shared: u32,
     /// All bytes of shared memory of the block.
@@ -79,10 +81,11 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Simulated nanoseconds now (`%globaltimer`).
+    /// Simulated nanoseconds when `%globaltimer` last advanced.
     #[must_use]
     pub fn nanoseconds(&self) -> u64 {
-        Time(self.time).nanoseconds()
+        let now = Time(self.time).nanoseconds();
+        now - now % u64::from(self.timer_step.max(1))
     }
 
     /// `%tid` of a lane.

@@ -70,6 +70,8 @@ pub struct Runtime<D> {
     pub(crate) timeline: Timeline,
     /// Simulated time of the host.
     pub(crate) now: Time,
+    /// When the host last launched something.
+    launched: Time,
     pub(crate) memory: Memory,
     pub(crate) virtual_memory: VirtualMemory,
     pub(crate) host_views: HostViews,
@@ -109,6 +111,7 @@ impl<D: Device> Runtime<D> {
             loader,
             device,
             now: Time::ZERO,
+            launched: Time::ZERO,
             contexts: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -285,6 +288,17 @@ impl<D: Device> Runtime<D> {
     /// Lets the host work for a while.
     pub(crate) fn spend(&mut self, cost: Duration) {
         self.now += cost;
+    }
+
+    /// Lets the host launch something: that takes longer when it has not done so for a while.
+    pub(crate) fn spend_launch(&mut self) {
+        let host = &self.config.host;
+        let mut cost = host.launch;
+        if self.now.since(self.launched) >= host.launch_cold_after {
+            cost += host.launch_cold;
+        }
+        self.spend(cost);
+        self.launched = self.now;
     }
 
     /// Waits until a point of a stream is reached.

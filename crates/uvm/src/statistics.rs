@@ -71,6 +71,10 @@ statistics! {
         batch_flushed: Counter [faults],
         /// Distinct pages that faulted in a batch.
         batch_size: Histogram [faults],
+        /// 2 MiB that the host worked on, each once a batch.
+        batch_regions: Counter [regions],
+        /// Runs of pages without gap that it moved in them.
+        batch_runs: Counter [runs],
         /// What serving faults would have taken, where it takes no time.
         additive: Counter [cycles],
         /// Bytes of pages that faulted.

@@ -41,6 +41,7 @@ impl Sm {
         ];
         identity.sm = self.number;
         identity.warp_slots = self.parameters.warps;
+        identity.timer_step = self.parameters.timer_step;
         let mut warps = Vec::with_capacity(context.launch.warps() as usize);
         for number in 0..context.launch.warps() {
             let free = (!self.resident).trailing_zeros();

@@ -236,13 +236,17 @@ impl Sm {
         // Threads of a block share an SM, which is coherent in itself. Only loads that follow a
         // sequential fence could overtake the commit of weak stores before it.
         let block = usize::from(self.warps[usize::from(slot)].block);
-        // Stores of the block arrive first.
+        // Stores of the block arrive first. A fence for the system has a way to L2 and one beyond:
+        // it makes the first while they make theirs.
         let stored = self.blocks[block].as_ref().map_or(0, |block| block.stored);
-        let begin = stored.max(now.cycle);
+        let near = self.parameters.fence_gpu;
         let until = match fence.scope {
             _ if !self.parameters.timed => 0,
-            Scope::System => begin + self.parameters.fence_system,
-            _ => begin + self.parameters.fence_gpu,
+            Scope::System => {
+                let beyond = self.parameters.fence_system.saturating_sub(near);
+                stored.max(now.cycle + near) + beyond
+            }
+            _ => stored.max(now.cycle) + near,
         };
         if fence.scope > Scope::Block && self.fence(waiter, fence.sequential, until) {
             self.held |= 1 << slot;

@@ -76,7 +76,7 @@ impl<D: Device> Runtime<D> {
         handle: GraphHandle,
     ) -> CallResult<Reply> {
         let key = self.stream_key(client, context, stream)?;
-        self.spend(self.config.host.launch);
+        self.spend_launch();
         let Some(graph) = self.graphs.get(&handle) else {
             return fail(CuResult::INVALID_HANDLE, format!("there is no {handle}"));
         };

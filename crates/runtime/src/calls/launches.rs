@@ -22,7 +22,7 @@ const COOPERATIVE_BYTES: u64 = 512;
 impl<D: Device> Runtime<D> {
     pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
         let key = self.stream_key(client, launch.context, launch.stream)?;
-        self.spend(self.config.host.launch);
+        self.spend_launch();
         let work = self.prepare(launch, key)?;
         let cooperative = work.launch.cooperative;
         self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));

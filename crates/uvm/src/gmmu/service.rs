@@ -249,10 +249,13 @@ impl Gmmu {
             } else {
                 fault.block_cost
             };
+            let runs = moved.runs().len() as u64;
+            self.state.stats.batch_regions.increment();
+            self.state.stats.batch_runs.add(runs);
             let mut cost = block
                 + fault.page_cost * faults
                 + fault.kib_cost * kib(moved)
-                + fault.run_cost * moved.runs().len() as u64
+                + fault.run_cost * runs
                 + fault.fill_kib_cost * kib(filled);
             if new_trees.contains(&first) {
                 cost += fault.new_block_cost;
