@@ -119,6 +119,12 @@ pub struct FaultConfig {
     pub latency: Duration,
     /// From a fault to the host looking at the buffer (`batch`, `calibrated`).
     pub pickup: Duration,
+    /// How long after a batch the host looks at the buffer again at the earliest, while it need not
+    /// be woken (`batch`, `calibrated`).
+    pub look: Duration,
+    /// What the GMMU takes to write an entry into the buffer; the host finds what is written when
+    /// it looks (`batch`, `calibrated`).
+    pub entry_interval: Duration,
     /// Faults that are served together (`batch`, `calibrated`).
     pub batch: u32,
     /// Faults that the buffer holds; those beyond are dropped and come again.
@@ -128,6 +134,9 @@ pub struct FaultConfig {
     pub per_sm: u32,
     /// The same while the host has to be woken, if more.
     pub per_sm_asleep: u32,
+    /// Whether every warp that waits for a page puts entries into the buffer, two loads of 128 B
+    /// one and each store one; else only the instruction that asked first does, one for each 128 B.
+    pub every_warp: bool,
     /// `calibrated`: a batch.
     pub batch_cost: Duration,
     /// `calibrated`: each entry of the fault buffer in it; several SMs may name one page.
@@ -300,10 +309,13 @@ impl Default for FaultConfig {
             service: "serial".into(),
             latency: Duration::microseconds(45),
             pickup: Duration::microseconds(2),
+            look: Duration::ZERO,
+            entry_interval: Duration::ZERO,
             batch: 256,
             buffer: 4096,
             per_sm: 0,
             per_sm_asleep: 0,
+            every_warp: false,
             batch_cost: Duration::nanoseconds(12_400),
             entry_cost: Duration::ZERO,
             page_cost: Duration::ZERO,

@@ -78,6 +78,15 @@ pub enum Message {
         /// The warp whose instruction that is.
         warp: u8,
     },
+    /// SM to GMMU: more accesses wait for a page that is on the host.
+    Again {
+        /// Page.
+        page: u64,
+        /// Whether one of them writes.
+        write: bool,
+        /// Entries of the fault buffer that they make.
+        entries: u8,
+    },
     /// SM to GMMU: a managed page is in use.
     Used {
         /// Page.

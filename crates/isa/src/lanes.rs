@@ -533,3 +533,25 @@ fn divided<'a>(values: &[u64; LANES], room: &'a mut [Room; 2]) -> Longs<'a> {
         high: second.write(high),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timer_advances_by_its_step() {
+        let at = |nanoseconds: u64, timer_step| {
+            let time = nanoseconds * 1_000_000 + 999_999;
+            let identity = Identity {
+                time,
+                timer_step,
+                ..Identity::default()
+            };
+            identity.nanoseconds()
+        };
+        assert_eq!(at(1023, 0), 1023);
+        assert_eq!(at(1023, 1), 1023);
+        assert_eq!(at(1023, 32), 992);
+        assert_eq!(at(1024, 32), 1024);
+    }
+}

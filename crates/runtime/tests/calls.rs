@@ -25,6 +25,28 @@ fn launches_queue_and_waiting_lets_time_pass() {
 }
 
 #[test]
+fn a_launch_after_a_pause_takes_longer() {
+    let settings = ["host.launch-cold=3 us", "host.launch-cold-after=20 us"];
+    let script = "launch default spin 30000
+         sync default
+         launch default spin 1000
+         launch default spin 1000
+         sync default";
+    let played = support::play_with(&settings, script);
+    expect![[r#"
+        1000 ns  launch default spin 30000: done
+        31000 ns  sync default: done
+        35000 ns  launch default spin 1000: done
+        36000 ns  launch default spin 1000: done
+        37000 ns  sync default: done
+        spin 1000 to 31000 ns
+        spin 35000 to 36000 ns
+        spin 36000 to 37000 ns
+    "#]]
+    .assert_eq(&played);
+}
+
+#[test]
 fn streams_overlap_and_the_default_stream_orders_them() {
     check(
         "stream

@@ -109,6 +109,26 @@ fn more_is_said_while_the_host_has_to_be_woken() {
 }
 
 #[test]
+fn the_host_finds_what_is_written_when_it_looks() {
+    let settings = batches(|config| {
+        config.fault.entry_interval = Duration::microseconds(1);
+        config.fault.pickup = Duration::nanoseconds(2500);
+        config.fault.look = Duration::nanoseconds(4600);
+        config.fault.linger = Duration::microseconds(1000);
+    });
+    let mut bench = Bench::new(&settings);
+    bench.gmmu.map_memory(0, 2 << 20);
+    for index in 0..12 {
+        bench.touch(0, (index % 4) as u32, index * APART, false);
+    }
+    bench.run_until(u64::MAX);
+    // Three entries in 2.5 us; after a batch, those that ask again have 4.6 us less their walk.
+    assert_eq!(sizes(&bench), [3, 5, 4]);
+    assert_eq!(bench.accesses.len(), 12);
+    assert_eq!(bench.gmmu.stats().batch_flushed.get(), 9 + 4);
+}
+
+#[test]
 fn an_entry_of_the_buffer_costs_even_if_its_page_is_known() {
     let took = |sms: u32, entry: u64, page: u64| {
         let settings = batches(|config| {

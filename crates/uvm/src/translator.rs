@@ -111,6 +111,13 @@ impl Translator {
         }
     }
 
+    /// Whether a page that is asked for was said to be on the host.
+    #[must_use]
+    pub fn has_faulted(&self, page: u64) -> bool {
+        let miss = self.misses.get(&page);
+        miss.is_some_and(|miss| miss.faulted.is_some())
+    }
+
     /// The page is there: whether to ask again.
     #[must_use]
     pub fn replay(&mut self, page: u64) -> bool {

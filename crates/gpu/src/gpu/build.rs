@@ -253,6 +253,7 @@ pub(super) fn build(
                 uvm.fault.mode == "stall-sm",
             ),
             flush_on_launch: uvm.tlb.flush_on_launch,
+            every_warp: uvm.fault.every_warp,
         }),
         _ => None,
     };

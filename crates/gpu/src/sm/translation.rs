@@ -59,6 +59,8 @@ pub struct TranslationWiring {
     pub translator: Translator,
     /// Whether a new launch finds an empty TLB.
     pub flush_on_launch: bool,
+    /// Whether all accesses that wait for a page on the host are told.
+    pub every_warp: bool,
 }
 
 /// The translation side of an SM.
@@ -67,12 +69,27 @@ pub(super) struct Translation {
     wiring: TranslationWiring,
     pub translator: Translator,
     deferred: BTreeMap<u64, Vec<Deferred>>,
+    /// Entries of the fault buffer that the GMMU was told of, by page, if all are to be told.
+    told: BTreeMap<u64, usize>,
     /// Since when no memory instruction may issue.
     blocked: Option<u64>,
 }
 
 /// [`Translation`] as it is saved.
-pub(super) type Saved = (Translator, BTreeMap<u64, Vec<Deferred>>, Option<u64>);
+pub(super) type Saved = (
+    Translator,
+    BTreeMap<u64, Vec<Deferred>>,
+    BTreeMap<u64, usize>,
+    Option<u64>,
+);
+
+/// The same by reference.
+type ToSave<'a> = (
+    &'a Translator,
+    &'a BTreeMap<u64, Vec<Deferred>>,
+    &'a BTreeMap<u64, usize>,
+    Option<u64>,
+);
 
 impl Translation {
     pub fn new(wiring: TranslationWiring) -> Self {
@@ -80,16 +97,17 @@ impl Translation {
             translator: wiring.translator.clone(),
             wiring,
             deferred: BTreeMap::new(),
+            told: BTreeMap::new(),
             blocked: None,
         }
     }
 
-    pub fn saved(&self) -> (&Translator, &BTreeMap<u64, Vec<Deferred>>, Option<u64>) {
-        (&self.translator, &self.deferred, self.blocked)
+    pub fn saved(&self) -> ToSave<'_> {
+        (&self.translator, &self.deferred, &self.told, self.blocked)
     }
 
     pub fn restore(&mut self, saved: Saved) {
-        (self.translator, self.deferred, self.blocked) = saved;
+        (self.translator, self.deferred, self.told, self.blocked) = saved;
     }
 
     pub fn is_full(&self) -> bool {
@@ -128,19 +146,68 @@ impl Translation {
             Lookup::Hit { tell: false } => return true,
             Lookup::Hit { tell: true } => Message::Used { page, write },
             Lookup::Waits => return false,
-            Lookup::Miss => Message::Translate {
-                page,
-                write,
-                sectors,
-                accesses: few(accesses()),
-                warp: moment.warp,
-            },
+            Lookup::Miss => {
+                let mut accesses = accesses();
+                if self.wiring.every_warp {
+                    accesses = if write {
+                        accesses
+                    } else {
+                        accesses.div_ceil(2)
+                    };
+                    self.told.insert(page, accesses);
+                }
+                Message::Translate {
+                    page,
+                    write,
+                    sectors,
+                    accesses: few(accesses),
+                    warp: moment.warp,
+                }
+            }
         };
         let passes = matches!(message, Message::Used { .. });
         let TranslationWiring { link, gmmu, .. } = self.wiring;
         outbox.send(link, gmmu, moment.time, Bytes(moment.header), message);
         passes
     }
+}
+
+impl Translation {
+    /// Tells of accesses that have come to wait for a page since it was said to be on the host.
+    fn tell_again(&mut self, page: u64, time: Time, header: u64, outbox: &mut Outbox<'_, Message>) {
+        if !self.wiring.every_warp || !self.translator.has_faulted(page) {
+            return;
+        }
+        let all = self
+            .deferred
+            .get(&page)
+            .map_or(0, |waiting| entries(waiting));
+        let told = self.told.entry(page).or_default();
+        if all > *told {
+            let message = Message::Again {
+                page,
+                write: self.translator.wants_write(page),
+                entries: few(all - *told),
+            };
+            *told = all;
+            let TranslationWiring { link, gmmu, .. } = self.wiring;
+            outbox.send(link, gmmu, time, Bytes(header), message);
+        }
+    }
+}
+
+/// Entries of the fault buffer that accesses to one page make: two loads one, whichever warps they
+/// are of, and each store one.
+fn entries(waiting: &[Deferred]) -> usize {
+    let is_load = |one: &&Deferred| match one {
+        Deferred::Load { .. } => true,
+        Deferred::Store { .. } => false,
+        Deferred::Strong(request, ..) => {
+            matches!(request.action, crate::message::StrongAction::Load)
+        }
+    };
+    let loads = waiting.iter().filter(is_load).count();
+    loads.div_ceil(2) + waiting.len() - loads
 }
 
 /// When something is asked and by which warp, and what a message takes besides its contents.
@@ -205,6 +272,7 @@ impl Port {
         }
         let waiting = translation.deferred.entry(address / PAGE).or_default();
         waiting.push(Deferred::Strong(request, few(lines()), warp));
+        translation.tell_again(address / PAGE, now.time, header, outbox);
         None
     }
 }
@@ -272,6 +340,7 @@ impl Sm {
             if let Some(translation) = &mut self.port.translation {
                 let waiting = translation.deferred.entry(line * LINE / PAGE).or_default();
                 waiting.push(waits);
+                translation.tell_again(page, moment.time, header, outbox);
             }
         }
         if answers > 0 {
@@ -342,6 +411,7 @@ impl Sm {
         match message {
             Message::Nack { page } => {
                 translation.translator.nack(page, now.cycle);
+                translation.tell_again(page, now.time, header, outbox);
                 self.check_blocked(now.cycle);
             }
             Message::Replay { page } => {
@@ -349,7 +419,13 @@ impl Sm {
                     let write = translation.translator.wants_write(page);
                     let waiting = translation.deferred.get(&page);
                     let waiting = waiting.map_or(&[][..], Vec::as_slice);
-                    let accesses = of_one_instruction(waiting);
+                    let accesses = if translation.wiring.every_warp {
+                        let all = entries(waiting);
+                        translation.told.insert(page, all);
+                        all
+                    } else {
+                        of_one_instruction(waiting)
+                    };
                     let warp = match waiting.first() {
                         Some(Deferred::Strong(_, _, warp)) => *warp,
                         Some(
@@ -389,6 +465,7 @@ impl Sm {
             return;
         };
         let waiting = translation.deferred.remove(&page).unwrap_or_default();
+        translation.told.remove(&page);
         self.check_blocked(now.cycle);
         for (index, one) in waiting.into_iter().enumerate() {
             // One a cycle, as they would have come.

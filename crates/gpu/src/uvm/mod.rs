@@ -171,6 +171,19 @@ impl Pager {
                 };
                 self.gmmu.take(now, request);
             }
+            Message::Again {
+                page,
+                write,
+                entries,
+            } => {
+                let request = Request::Again {
+                    sm,
+                    page,
+                    write,
+                    entries: u32::from(entries),
+                };
+                self.gmmu.take(now, request);
+            }
             Message::Used { page, write } => self.gmmu.take(now, Request::Used { page, write }),
             Message::Managed(request) => {
                 let ManagedRequest { ticket, action } = *request;

@@ -175,6 +175,24 @@ impl Gmmu {
         }
     }
 
+    /// More accesses of an SM wait for a page that faulted: they have entries of their own.
+    pub(super) fn fault_again(&mut self, pending: Pending, now: u64) {
+        if !self.settings.is_batched() {
+            return;
+        }
+        let coming = match self.state.space.find(pending.page) {
+            Some((tree, index)) => tree.incoming.contains(index),
+            None => true,
+        };
+        if let Some(known) = self.state.faults.get_mut(&pending.page)
+            && !coming
+        {
+            known.write |= pending.write;
+            self.state.stats.fault_merged.increment();
+            self.buffer(pending, now);
+        }
+    }
+
     /// Lets faults in that found no MSHR, as far as there are some now.
     pub(super) fn let_in(&mut self, now: u64) {
         let most = self.settings.config.fault.mshrs as usize;
@@ -205,8 +223,13 @@ impl Gmmu {
         if !self.state.picking_up && self.state.batch.is_none() {
             self.state.picking_up = true;
             self.state.wake = self.wake_cost(now);
-            let pickup = self.settings.cycles(config.pickup);
-            self.at(now + pickup, Event::PickUp);
+            let mut at = now + self.settings.cycles(config.pickup);
+            if self.state.wake == 0
+                && let Some(ended) = self.state.batch_ended
+            {
+                at = at.max(ended + self.settings.cycles(config.look));
+            }
+            self.at(at, Event::PickUp);
         }
         let config = &self.settings.config.fault;
         let mut entries = 1;
@@ -224,12 +247,18 @@ impl Gmmu {
         if entries == 0 {
             self.state.stats.held_back.increment();
         }
+        let interval = self.settings.cycles(config.entry_interval);
         for _ in 0..entries {
             if self.state.buffer.len() >= config.buffer as usize {
                 self.state.stats.dropped.increment();
-            } else {
-                self.state.buffer.push_back(pending);
+                continue;
             }
+            let written = now.max(self.state.entry_free);
+            self.state.entry_free = written + interval;
+            self.state.buffer.push_back(Pending {
+                since: written,
+                ..pending
+            });
         }
     }
 

@@ -54,6 +54,17 @@ pub enum Request {
         /// The warp whose instruction that is.
         warp: u32,
     },
+    /// More accesses of an SM wait for a page that is on the host.
+    Again {
+        /// SM.
+        sm: u32,
+        /// Page.
+        page: u64,
+        /// Whether one of them writes.
+        write: bool,
+        /// Entries of the fault buffer that they make.
+        entries: u32,
+    },
     /// A page is in use.
     Used {
         /// Page.
@@ -214,6 +225,8 @@ struct State {
     buffer: VecDeque<Pending>,
     /// Faults that each SM put into the buffer since the last replay.
     said: Vec<u32>,
+    /// When the next entry of the fault buffer may be written.
+    entry_free: u64,
     picking_up: bool,
     batch: Option<Batch>,
     server_free: u64,
@@ -281,6 +294,7 @@ impl Gmmu {
             shut_out: VecDeque::new(),
             buffer: VecDeque::new(),
             said: vec![0; settings.sms as usize],
+            entry_free: 0,
             picking_up: false,
             batch: None,
             server_free: 0,
@@ -389,6 +403,23 @@ impl Gmmu {
                 warp,
                 since: now,
             }),
+            Request::Again {
+                sm,
+                page,
+                write,
+                entries,
+            } => self.fault_again(
+                Pending {
+                    sm,
+                    page,
+                    write,
+                    sectors: 0,
+                    accesses: entries,
+                    warp: 0,
+                    since: now,
+                },
+                now,
+            ),
             Request::Used { page, write } => self.touch(page, now, write),
         }
     }

@@ -156,8 +156,11 @@ impl Gmmu {
         let mut pages = BTreeSet::new();
         let mut writes = BTreeSet::new();
         let state = &mut *self.state;
-        let mut entries = by_sm(state.buffer.drain(..));
-        let flushed = entries.len().saturating_sub(most);
+        let all = state.buffer.len();
+        // What is written later is thrown away after the batch, like what it has no room for.
+        let written = state.buffer.drain(..).filter(|entry| entry.since <= now);
+        let mut entries = by_sm(written);
+        let flushed = all - entries.len().min(most);
         state.stats.batch_flushed.add(flushed as u64);
         entries.truncate(most);
         let taken = entries.len();
@@ -303,6 +306,7 @@ impl Gmmu {
         let flushed = self.state.buffer.len() as u64;
         self.state.stats.batch_flushed.add(flushed);
         self.state.buffer.clear();
+        self.state.entry_free = now;
         self.state.said.fill(0);
         let all = std::mem::take(&mut self.state.faults);
         let mut asking: BTreeMap<u32, Vec<(Sharer, u64)>> = BTreeMap::new();
