@@ -1,4 +1,5 @@
-//! Functional mode: one instruction of one warp a cycle, warps in turn.
+//! Functional mode: one instruction of one warp a cycle, warps in turn. A turn ends with an access that warps of
+//! other SMs could see, so that the order of accesses is nearly that of instructions; see decision 0023.
 //!
 //! Every warp that can go on does so after at most a turn of every other, so locks and grid
 //! barriers end. A warp that asked for a strong value waits for it.
@@ -17,9 +18,8 @@ use crate::message::Message;
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;
 
-/// Cycles that a warp may go on for before others have their turn. In so many instructions it comes back
-/// to most of the rows that it began with, while the host's first cache has them; longer turns gain little
-/// and make those wait for long who spin.
+/// Cycles that a warp may go on for at the most. In so many instructions it comes back to most of the rows that
+/// it began with, while the host's first cache has them.
 const TURN: u64 = 128;
 
 /// Warps whose registers a host's first cache holds.
@@ -55,16 +55,11 @@ impl Sm {
                 clock.seek(self.clock().edge(Cycle(next)));
                 continue;
             }
-            // The clock alone says when a turn is over, so that it is the same turn however cycles are
-            // cut into epochs.
+            // The clock says when a turn is over, not a count of its own, so that it is the same turn however
+            // cycles are cut into epochs.
             let over = now.cycle.is_multiple_of(TURN);
             if over || self.ready >> self.last & 1 == 0 {
-                self.last = self.ready_after(self.last);
-                if self.ready.count_ones() > CACHED {
-                    let next = self.ready_after(self.last);
-                    self.foresee(next);
-                    self.warps[self.ready_after(next) as usize].foresee();
-                }
+                self.give_way();
             }
             let slot = self.last;
             self.progress = now.cycle;
@@ -73,8 +68,10 @@ impl Sm {
             if self.sleepers.is_empty() && self.run_straight(slot, &mut clock, until) {
                 continue;
             }
-            if self.issue_functional(slot as u8, now, outbox) == Effect::Failed {
-                return;
+            match self.issue_functional(slot as u8, now, outbox) {
+                Effect::Failed => return,
+                Effect::Memory if self.port.done.is_seen_by_others() => self.give_way(),
+                _ => {}
             }
             clock.advance();
         }
@@ -85,6 +82,20 @@ impl Sm {
         inbox
             .next_due()
             .map_or(u64::MAX, |due| self.clock().cycle_at_or_after(due).0)
+    }
+
+    /// It is the next warp's turn, if there is one that could execute.
+    #[inline(always)]
+    fn give_way(&mut self) {
+        if self.ready == 0 {
+            return;
+        }
+        self.last = self.ready_after(self.last);
+        if self.ready.count_ones() > CACHED {
+            let next = self.ready_after(self.last);
+            self.foresee(next);
+            self.warps[self.ready_after(next) as usize].foresee();
+        }
     }
 
     /// The next warp that could execute, after this one; at least one can.

@@ -104,6 +104,15 @@ impl Done {
     };
 }
 
+impl Done {
+    /// Whether others than the block could notice the access.
+    #[must_use]
+    #[inline(always)]
+    pub fn is_seen_by_others(&self) -> bool {
+        matches!(self.traffic, Traffic::Global { .. })
+    }
+}
+
 /// Whether an access is performed at its slice.
 #[must_use]
 pub fn is_strong(operation: &MemoryOperation) -> bool {
