@@ -82,10 +82,10 @@ impl Notes {
     /// Leader: the partitions that have work later, and when.
     pub(crate) fn later(&self) -> impl Iterator<Item = (PartitionId, u64)> {
         let count = self.words[2 * self.bits].load(Ordering::Relaxed) as usize;
-        let pairs = self.words[2 * self.bits + 1..].chunks_exact(2);
-        pairs.take(count).map(|pair| {
-            let id = PartitionId(pair[0].load(Ordering::Relaxed) as u32);
-            (id, pair[1].load(Ordering::Relaxed))
+        let (pairs, _) = self.words[2 * self.bits + 1..].as_chunks::<2>();
+        pairs.iter().take(count).map(|[id, when]| {
+            let id = PartitionId(id.load(Ordering::Relaxed) as u32);
+            (id, when.load(Ordering::Relaxed))
         })
     }
 }

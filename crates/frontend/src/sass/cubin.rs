@@ -192,16 +192,14 @@ impl Cubin {
             // Read by hand: ptxas leaves these tables at odd offsets.
             let bytes = section.data(endian, bytes).map_err(broken)?;
             match section.sh_type(endian) {
-                elf::SHT_REL => relocations.extend(
-                    bytes
-                        .chunks_exact(16)
-                        .map(|entry| relocation(target, entry)),
-                ),
-                elf::SHT_RELA => relocations.extend(
-                    bytes
-                        .chunks_exact(24)
-                        .map(|entry| relocation(target, entry)),
-                ),
+                elf::SHT_REL => {
+                    let (entries, _) = bytes.as_chunks::<16>();
+                    relocations.extend(entries.iter().map(|entry| relocation(target, entry)));
+                }
+                elf::SHT_RELA => {
+                    let (entries, _) = bytes.as_chunks::<24>();
+                    relocations.extend(entries.iter().map(|entry| relocation(target, entry)));
+                }
                 _ => {}
             }
         }

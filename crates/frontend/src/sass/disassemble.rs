@@ -148,7 +148,8 @@ fn list_cubin(
             .collect();
         relocations.sort_by_key(|relocation| relocation.offset);
         let mut relocations = relocations.into_iter().peekable();
-        for (bytes, number) in section.bytes.chunks_exact(WORD_BYTES as usize).zip(0..) {
+        let (words, _) = section.bytes.as_chunks::<{ WORD_BYTES as usize }>();
+        for (bytes, number) in words.iter().zip(0..) {
             let Some(word) = Word::from_bytes(bytes) else {
                 break;
             };

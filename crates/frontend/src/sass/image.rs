@@ -469,9 +469,9 @@ fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &
 
 /// The words of a text section with their addresses.
 fn words(section: &Section) -> impl Iterator<Item = (u64, Word)> {
-    section
-        .bytes
-        .chunks_exact(16)
+    let (words, _) = section.bytes.as_chunks::<{ WORD_BYTES as usize }>();
+    words
+        .iter()
         .zip(0u64..)
         .filter_map(|(bytes, index)| Some((index * WORD_BYTES, Word::from_bytes(bytes)?)))
 }

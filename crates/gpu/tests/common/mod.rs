@@ -568,10 +568,8 @@ pub fn launch(module: &Arc<Module>, grid: u32, block: u32, arguments: &[u32]) ->
 pub fn words(gpu: &Gpu, address: u64, count: usize) -> Vec<u32> {
     let mut bytes = vec![0; 4 * count];
     gpu.contents().read(address, &mut bytes);
-    bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-        .collect()
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
 pub fn word(gpu: &Gpu, address: u64) -> u32 {

@@ -294,7 +294,7 @@ impl State {
         if file.seek(SeekFrom::Start(self.read_bytes)).is_ok()
             && file.read_to_end(&mut bytes).is_ok()
         {
-            for record in bytes.chunks_exact(Work::BYTES) {
+            for record in bytes.as_chunks::<{ Work::BYTES }>().0 {
                 self.works.push(Work::from_bytes(record));
                 self.read_bytes += Work::BYTES as u64;
             }
