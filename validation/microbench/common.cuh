@@ -66,6 +66,17 @@ struct Clock {
     }
 };
 
+// The time of `work` between two events, in milliseconds.
+inline float elapsed(cudaEvent_t begin, cudaEvent_t end, const std::function<void()>& work) {
+    CHECK(cudaEventRecord(begin));
+    work();
+    CHECK(cudaEventRecord(end));
+    CHECK(cudaEventSynchronize(end));
+    float time;
+    CHECK(cudaEventElapsedTime(&time, begin, end));
+    return time;
+}
+
 // The median time of `work` between two events, in milliseconds.
 inline double milliseconds(const std::function<void()>& work) {
     cudaEvent_t begin, end;
@@ -73,12 +84,7 @@ inline double milliseconds(const std::function<void()>& work) {
     CHECK(cudaEventCreate(&end));
     std::vector<double> values;
     for (int repetition = 0; repetition <= REPETITIONS; repetition++) {
-        CHECK(cudaEventRecord(begin));
-        work();
-        CHECK(cudaEventRecord(end));
-        CHECK(cudaEventSynchronize(end));
-        float time;
-        CHECK(cudaEventElapsedTime(&time, begin, end));
+        float time = elapsed(begin, end, work);
         if (repetition > 0) values.push_back(time);
     }
     CHECK(cudaEventDestroy(begin));

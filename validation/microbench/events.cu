@@ -32,18 +32,13 @@ struct Bench {
         CHECK(cudaEventCreate(&begin));
         CHECK(cudaEventCreate(&end));
     }
-    // Microseconds between two events around `work`, five times after one that does not count.
+    // Microseconds between two events around `work`, seven times after one that does not count.
     void measure(const char* name, const std::string& parameter, bool full, const std::function<void()>& work, const std::function<void()>& after = [] {}) {
         std::string list;
         for (int repetition = 0; repetition <= 7; repetition++) {
             if (full) spin<<<1, 1>>>(200000);
             else empty<<<1, 32>>>();
-            CHECK(cudaEventRecord(begin));
-            work();
-            CHECK(cudaEventRecord(end));
-            CHECK(cudaEventSynchronize(end));
-            float time;
-            CHECK(cudaEventElapsedTime(&time, begin, end));
+            float time = elapsed(begin, end, work);
             if (repetition > 0) list += text(" %.3f", time * 1e3);
         }
         std::printf("%s,%s,%s,%s\n", name, parameter.c_str(), full ? "full" : "behind a short one", list.c_str() + 1);

@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 
 #include "../microbench/common.cuh"
+#include "touch.cuh"
 
 const size_t KIB = 1024, MIB = 1024 * KIB;
 
@@ -50,20 +51,9 @@ __global__ void touch_in_turn(char *base, const Offsets offsets, int count, bool
 }
 
 __global__ void touch_all(const char *base, size_t bytes, size_t stride, int *sink) {
-    size_t threads = (size_t)gridDim.x * blockDim.x;
-    int sum = 0;
-    for (size_t at = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * stride; at < bytes;
-         at += threads * stride)
-        sum += *reinterpret_cast<const volatile int *>(base + at);
+    int sum = read_all(base, bytes, stride);
     if (sum == 123456789)
         *sink = sum;
-}
-
-__global__ void write_all(char *base, size_t bytes, size_t stride) {
-    size_t threads = (size_t)gridDim.x * blockDim.x;
-    for (size_t at = ((size_t)blockIdx.x * blockDim.x + threadIdx.x) * stride; at < bytes;
-         at += threads * stride)
-        *reinterpret_cast<volatile int *>(base + at) = 1;
 }
 
 // Touches 4 KiB pages in a scrambled order.

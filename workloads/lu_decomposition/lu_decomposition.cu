@@ -2,7 +2,7 @@
 // different parallelism factor the diagonal block, the blocks right of and below it, and all that remain.
 //
 // Usage: lu_decomposition [size, a multiple of 16]
-#include "../common/workload.cuh"
+#include "../common/factors.cuh"
 
 using namespace workload;
 
@@ -88,9 +88,7 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "lu_decomposition: size %d is not a multiple of %d\n", n, TILE);
         return 2;
     }
-    // A dominant diagonal makes pivoting unnecessary.
-    std::vector<float> matrix = uniform_values(size_t(n) * n, -1.0f, 1.0f, 1);
-    for (int i = 0; i < n; i++) matrix[size_t(i) * n + i] += n;
+    std::vector<float> matrix = dominant_matrix(n);
 
     Buffer<float> device(matrix);
     for (int start = 0; start < n; start += TILE) {
@@ -104,14 +102,6 @@ int main(int argc, char** argv) {
         CHECK_LAUNCH();
     }
     std::vector<float> got = device.read();
-
-    std::vector<double> wanted(matrix.begin(), matrix.end());
-    for (int k = 0; k < n; k++)
-        for (int row = k + 1; row < n; row++) {
-            double factor = wanted[size_t(row) * n + k] /= wanted[size_t(k) * n + k];
-            for (int column = k + 1; column < n; column++)
-                wanted[size_t(row) * n + column] -= factor * wanted[size_t(k) * n + column];
-        }
-    double error = worst_error(got, wanted);
+    double error = worst_error(got, triangular_factors(matrix, n));
     return verdict("lu_decomposition", error < 1e-4, "%d x %d, worst error %.2e", n, n, error);
 }

@@ -107,6 +107,13 @@ impl Addresses {
         on_wide_hosts!(other_pieces(&self.lanes, shift))
     }
 
+    /// Whether all lanes lie in one piece of memory of so many bytes, a power of two.
+    #[must_use]
+    #[inline]
+    pub fn share_a_piece(&self, bytes: u64) -> bool {
+        self.apart < bytes
+    }
+
     /// Lanes of `mask` whose address is not a multiple of `bytes`, a power of two.
     #[must_use]
     #[inline]
@@ -190,6 +197,13 @@ mod tests {
         assert_eq!(far.bounds(0b011), (0, 1 << 40));
         assert_eq!(of(|lane| 64 + 4 * lane, 4).bounds(FULL), (64, 188));
         assert_eq!(of(|_| 64, 4).bounds(1), (64, 64));
+    }
+
+    #[test]
+    fn lanes_share_a_piece_or_not() {
+        assert!(of(|lane| 256 + 4 * lane, 4).share_a_piece(128));
+        assert!(!of(|lane| 260 + 4 * lane, 4).share_a_piece(128));
+        assert!(of(|_| 7, 1).share_a_piece(1));
     }
 
     #[test]

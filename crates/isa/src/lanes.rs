@@ -265,16 +265,10 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
-        let Some(mut word) = self.literal(source.operand, 0) else {
-            return room.write(self.integer(*source));
-        };
-        if source.invert {
-            word = !word;
+        match self.literal(source.operand, 0) {
+            Some(word) => room.write(Row::splat(source.of_integer(word))),
+            None => room.write(self.integer(*source)),
         }
-        if source.negate {
-            word = word.wrapping_neg();
-        }
-        room.write(Row::splat(word))
     }
 
     /// As [`Self::float`], without a copy of a register.
@@ -291,16 +285,10 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
-        let Some(mut word) = self.literal(source.operand, 0) else {
-            return room.write(self.float(*source));
-        };
-        if source.absolute {
-            word &= 0x7fff_ffff;
+        match self.literal(source.operand, 0) {
+            Some(word) => room.write(Row::splat(source.of_float(word))),
+            None => room.write(self.float(*source)),
         }
-        if source.negate {
-            word ^= 0x8000_0000;
-        }
-        room.write(Row::splat(word))
     }
 
     /// As [`Self::integer64`], without a copy of registers.
@@ -319,16 +307,10 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn integer64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
-        if let Some(mut value) = self.literal64(source.operand) {
-            if source.invert {
-                value = !value;
-            }
-            if source.negate {
-                value = value.wrapping_neg();
-            }
-            return repeated(value, room);
+        match self.literal64(source.operand) {
+            Some(value) => repeated(source.of_integer64(value), room),
+            None => divided(&self.integer64(*source), room),
         }
-        divided(&self.integer64(*source), room)
     }
 
     /// As [`Self::float64`], without a copy of registers.
@@ -343,16 +325,10 @@ impl Lanes<'_> {
 
     #[inline(never)]
     fn float64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
-        if let Some(mut value) = self.literal64(source.operand) {
-            if source.absolute {
-                value &= !(1 << 63);
-            }
-            if source.negate {
-                value ^= 1 << 63;
-            }
-            return repeated(value, room);
+        match self.literal64(source.operand) {
+            Some(value) => repeated(source.of_float64(value), room),
+            None => divided(&self.float64(*source), room),
         }
-        divided(&self.float64(*source), room)
     }
 
     /// Two words that an operand has in all lanes, low first.
@@ -375,13 +351,10 @@ impl Lanes<'_> {
     #[must_use]
     #[inline(never)]
     pub fn raw(&self, operand: Operand, word: u16) -> Row {
-        match operand {
-            Operand::None => Row::ZERO,
-            Operand::Register(row) => self.registers[usize::from(row + word)],
-            Operand::Immediate(value) => Row::splat((value >> (32 * word.min(1))) as u32),
-            Operand::Constant { bank, offset } => {
-                Row::splat(self.constants.word(bank, offset + 4 * u32::from(word)))
-            }
+        match (operand, self.literal(operand, word)) {
+            (_, Some(value)) => Row::splat(value),
+            (Operand::Register(row), None) => self.registers[usize::from(row + word)],
+            (_, None) => Row::ZERO,
         }
     }
 
@@ -390,14 +363,9 @@ impl Lanes<'_> {
     #[inline(never)]
     pub fn integer(&self, source: Source) -> Row {
         let mut row = self.raw(source.operand, 0);
-        if source.invert {
-            row.0.iter_mut().for_each(|word| *word = !*word);
-        }
-        if source.negate {
-            row.0
-                .iter_mut()
-                .for_each(|word| *word = word.wrapping_neg());
-        }
+        row.0
+            .iter_mut()
+            .for_each(|word| *word = source.of_integer(*word));
         row
     }
 
@@ -406,12 +374,9 @@ impl Lanes<'_> {
     #[inline(never)]
     pub fn float(&self, source: Source) -> Row {
         let mut row = self.raw(source.operand, 0);
-        if source.absolute {
-            row.0.iter_mut().for_each(|word| *word &= 0x7fff_ffff);
-        }
-        if source.negate {
-            row.0.iter_mut().for_each(|word| *word ^= 0x8000_0000);
-        }
+        row.0
+            .iter_mut()
+            .for_each(|word| *word = source.of_float(*word));
         row
     }
 
@@ -420,14 +385,9 @@ impl Lanes<'_> {
     #[inline(never)]
     pub fn integer64(&self, source: Source) -> [u64; LANES] {
         let mut values = self.pair(source.operand);
-        if source.invert {
-            values.iter_mut().for_each(|value| *value = !*value);
-        }
-        if source.negate {
-            values
-                .iter_mut()
-                .for_each(|value| *value = value.wrapping_neg());
-        }
+        values
+            .iter_mut()
+            .for_each(|value| *value = source.of_integer64(*value));
         values
     }
 
@@ -436,12 +396,9 @@ impl Lanes<'_> {
     #[inline(never)]
     pub fn float64(&self, source: Source) -> [u64; LANES] {
         let mut values = self.pair(source.operand);
-        if source.absolute {
-            values.iter_mut().for_each(|value| *value &= !(1 << 63));
-        }
-        if source.negate {
-            values.iter_mut().for_each(|value| *value ^= 1 << 63);
-        }
+        values
+            .iter_mut()
+            .for_each(|value| *value = source.of_float64(*value));
         values
     }
 

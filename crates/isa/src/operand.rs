@@ -36,6 +36,41 @@ pub struct Source {
     pub halves: Halves,
 }
 
+/// Signs and complements, written without a branch so that loops over lanes become vectors.
+impl Source {
+    /// A 32-bit integer: `invert`, then `negate` applied.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_integer(&self, word: u32) -> u32 {
+        let [invert, negate] = [self.invert, self.negate].map(|on| u32::from(on).wrapping_neg());
+        (word ^ invert ^ negate).wrapping_sub(negate)
+    }
+
+    /// A 32-bit float as bits: `absolute`, then `negate` applied.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_float(&self, word: u32) -> u32 {
+        let [absolute, negate] = [self.absolute, self.negate].map(|on| u32::from(on) << 31);
+        (word & !absolute) ^ negate
+    }
+
+    /// A 64-bit integer: `invert`, then `negate` applied.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_integer64(&self, value: u64) -> u64 {
+        let [invert, negate] = [self.invert, self.negate].map(|on| u64::from(on).wrapping_neg());
+        (value ^ invert ^ negate).wrapping_sub(negate)
+    }
+
+    /// A 64-bit float as bits: `absolute`, then `negate` applied.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_float64(&self, value: u64) -> u64 {
+        let [absolute, negate] = [self.absolute, self.negate].map(|on| u64::from(on) << 63);
+        (value & !absolute) ^ negate
+    }
+}
+
 /// How a packed pair of 16-bit values is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Halves {

@@ -164,6 +164,16 @@ struct Stream {
     busy: bool,
 }
 
+impl Stream {
+    /// Its head is complete.
+    fn end_head(&mut self, at: Time) -> Option<Work> {
+        self.busy = false;
+        self.completed += 1;
+        self.finished = at;
+        self.queue.pop_front().map(|item| item.work)
+    }
+}
+
 /// All streams of all contexts on one device.
 #[derive(Debug)]
 pub struct Timeline {
@@ -368,10 +378,7 @@ impl Timeline {
             return false;
         };
         if let Some(stream) = self.streams.get_mut(&key) {
-            stream.queue.pop_front();
-            stream.busy = false;
-            stream.completed += 1;
-            stream.finished = stream.finished.max(at);
+            stream.end_head(stream.finished.max(at));
         }
         true
     }
@@ -489,15 +496,7 @@ impl Timeline {
             let Some(stream) = self.streams.get_mut(&key) else {
                 continue;
             };
-            let item = stream.queue.pop_front();
-            stream.busy = false;
-            stream.completed += 1;
-            stream.finished = end;
-            if let Some(Item {
-                work: Work::Transfer { effect, .. },
-                ..
-            }) = item
-            {
+            if let Some(Work::Transfer { effect, .. }) = stream.end_head(end) {
                 self.apply(effect, device);
             }
         }
@@ -516,11 +515,7 @@ impl Timeline {
             let Some(stream) = self.streams.get_mut(&key) else {
                 continue;
             };
-            let item = stream.queue.pop_front();
-            stream.busy = false;
-            stream.completed += 1;
-            stream.finished = end;
-            if let Some(Work::Record { recording }) = item.map(|item| item.work) {
+            if let Some(Work::Record { recording }) = stream.end_head(end) {
                 self.recordings.insert(recording, end);
             }
         }
@@ -539,10 +534,7 @@ impl Timeline {
             match self.tickets.remove(&ticket).flatten() {
                 Some(key) => {
                     if let Some(stream) = self.streams.get_mut(&key) {
-                        stream.queue.pop_front();
-                        stream.busy = false;
-                        stream.completed += 1;
-                        stream.finished = stream.finished.max(done);
+                        stream.end_head(stream.finished.max(done));
                     }
                 }
                 None => {
@@ -653,26 +645,22 @@ impl Timeline {
             | Work::Wait { .. }
             | Work::Instant(_)
             | Work::Value(_)
-            | Work::Join(_) => {
-                stream.completed += 1;
-                stream.finished = start;
-                match stream.queue.pop_front().map(|item| item.work) {
-                    Some(Work::Record { recording }) => {
-                        self.recordings.insert(recording, start);
-                    }
-                    Some(Work::Instant(effect)) => self.apply(effect, device),
-                    Some(Work::Value(value)) if value.action == ValueAction::Write => {
-                        let bytes = value.value.to_le_bytes();
-                        device.write(value.address, &bytes[..usize::from(value.bytes)]);
-                    }
-                    Some(Work::Join(streams)) => {
-                        for stream in streams {
-                            self.remove(stream);
-                        }
-                    }
-                    _ => {}
+            | Work::Join(_) => match stream.end_head(start) {
+                Some(Work::Record { recording }) => {
+                    self.recordings.insert(recording, start);
                 }
-            }
+                Some(Work::Instant(effect)) => self.apply(effect, device),
+                Some(Work::Value(value)) if value.action == ValueAction::Write => {
+                    let bytes = value.value.to_le_bytes();
+                    device.write(value.address, &bytes[..usize::from(value.bytes)]);
+                }
+                Some(Work::Join(streams)) => {
+                    for stream in streams {
+                        self.remove(stream);
+                    }
+                }
+                _ => {}
+            },
         }
         Ok(true)
     }
@@ -681,10 +669,7 @@ impl Timeline {
         if let Some(key) = self.kernels.remove(&result.id)
             && let Some(stream) = self.streams.get_mut(&key)
         {
-            stream.queue.pop_front();
-            stream.busy = false;
-            stream.completed += 1;
-            stream.finished = result.end;
+            stream.end_head(result.end);
         }
         self.results.push(result);
     }

@@ -1,24 +1,26 @@
 //! Bank conflicts of shared memory.
 
 use lockstep_isa::Mask;
+use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
 
 /// Bytes that all banks hold side by side.
 const ROW: u64 = 4 * LANES as u64;
 
 /// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
-/// ask for the same words share them; with 16 bytes a lane, only within a half of the warp.
-pub(super) fn bank_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
+/// ask for the same words share them; with 16 bytes a lane, only within a half of the warp. `addresses` were looked at
+/// for so many bytes.
+pub(super) fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u32 {
     if let Some(passes) = plain_passes(addresses, execute, bytes) {
         return passes;
     }
     if bytes > 8 {
         return halves(execute)
-            .map(|half| passes_of(addresses, half, bytes))
+            .map(|half| passes_of(&addresses.lanes, half, bytes))
             .sum::<u32>()
             .max(1);
     }
-    passes_of(addresses, execute, bytes)
+    passes_of(&addresses.lanes, execute, bytes)
 }
 
 /// The halves of a warp in which some lane executes.
@@ -30,24 +32,17 @@ pub(super) fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
 /// The answer for what nearly all accesses of a whole warp are: within one row of the banks, or side
 /// by side. Found without looking at banks.
 #[inline]
-fn plain_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> Option<u32> {
+fn plain_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> Option<u32> {
     if execute != FULL || !bytes.is_power_of_two() || bytes > 16 {
         return None;
     }
-    let first = addresses[0];
-    let (mut differs, mut any, mut apart) = (0, 0, 0);
-    for (lane, address) in addresses.iter().enumerate() {
-        differs |= address ^ first;
-        any |= address;
-        apart |= address ^ first.wrapping_add(lane as u64 * u64::from(bytes));
-    }
-    if any & u64::from(bytes - 1) != 0 {
+    if addresses.misaligned(FULL, bytes) != 0 {
         return None;
     }
-    if differs < ROW {
+    if addresses.share_a_piece(ROW) {
         return Some(if bytes > 8 { 2 } else { 1 });
     }
-    (apart == 0).then(|| bytes.div_ceil(4))
+    (addresses.layout == Layout::SideBySide).then(|| bytes.div_ceil(4))
 }
 
 fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
@@ -95,6 +90,7 @@ mod tests {
 
     fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, passes: u32) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
+        let addresses = Addresses::of(addresses, bytes);
         assert_eq!(bank_passes(&addresses, mask, bytes), passes);
     }
 
@@ -144,6 +140,7 @@ mod tests {
                 16 => halves(FULL).map(|half| passes_of(&addresses, half, bytes)).sum(),
                 _ => passes_of(&addresses, FULL, bytes),
             };
+            let addresses = Addresses::of(addresses, bytes);
             prop_assert_eq!(bank_passes(&addresses, FULL, bytes), looked);
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn global(
     // A line has every bank once; of several lines, words may lie in the same bank.
     let mut passes = 0;
     if site.timed && operation.action == Action::Load && lines_among(found, FULL) > 1 {
-        passes = bank_passes(places, execute, bytes) as u16;
+        passes = bank_passes(addresses, execute, bytes) as u16;
     }
     let changed = site.timed && strong && operation.action != Action::Load;
     if changed {

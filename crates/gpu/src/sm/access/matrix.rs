@@ -1,6 +1,7 @@
 //! `ldmatrix` and `stmatrix`: 8 x 8 matrices of 16-bit elements in shared memory.
 
 use lockstep_isa::Mask;
+use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
 use lockstep_isa::row::{FULL, LANES, lanes_of};
 
@@ -112,7 +113,7 @@ fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) 
     // Eight lanes name the rows of a matrix, 16 bytes each.
     let named = FULL >> (LANES as u32 - 8 * u32::from(matrices.clamp(1, 4)));
     let passes = if site.timed {
-        bank_passes(addresses, named, 16)
+        bank_passes(&Addresses::of(*addresses, 16), named, 16)
     } else {
         1
     };

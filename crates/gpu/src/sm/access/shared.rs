@@ -83,7 +83,7 @@ pub(super) fn shared(
         ),
         Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
             if site.timed {
-                atomic = Some(atomic_time(operation, function, places, execute, bytes));
+                atomic = Some(atomic_time(operation, function, addresses, execute, bytes));
             }
             let size = kind.bytes() as usize;
             for lane in lanes_of(execute) {
@@ -112,7 +112,7 @@ pub(super) fn shared(
     site.block.counters.shared_accesses += 1;
     let (passes, atomic) = match atomic {
         Some((passes, atomic)) => (passes, Some(atomic)),
-        None if site.timed => (bank_passes(places, execute, bytes), None),
+        None if site.timed => (bank_passes(addresses, execute, bytes), None),
         None => (1, None),
     };
     site.port.done.traffic = Traffic::Shared { passes, atomic };
@@ -158,7 +158,7 @@ fn store_together(
 fn atomic_time(
     operation: &MemoryOperation,
     function: AtomicOperation,
-    addresses: &[u64; LANES],
+    addresses: &Addresses,
     execute: Mask,
     bytes: u32,
 ) -> (u32, SharedAtomic) {
@@ -172,7 +172,7 @@ fn atomic_time(
         let after_another = if alone {
             0
         } else {
-            same_word(addresses, lanes)
+            same_word(&addresses.lanes, lanes)
         };
         bank_passes(addresses, lanes, bytes) + after_another
     };

@@ -335,7 +335,7 @@ fn pairwise(
         .iter()
         .any(|source| matches!(source.operand, Operand::Register(_)))
     {
-        // `HFMA2 R, -RZ, RZ, …`: a way to write a literal. One lane speaks for all.
+        // One lane speaks for all.
         Row::splat(both_halves(&rows, 0, |values| f(kind, values)))
     } else if kind == Kind::Half {
         // The format is known to the loop, and nothing is left to ask in it.
