@@ -129,6 +129,24 @@ fn the_host_finds_what_is_written_when_it_looks() {
 }
 
 #[test]
+fn a_host_that_has_to_be_woken_finds_what_was_written_meanwhile() {
+    let settings = batches(|config| {
+        config.fault.entry_interval = Duration::microseconds(1);
+        config.fault.pickup = Duration::nanoseconds(2500);
+        config.fault.wake_cost = Duration::microseconds(6);
+        config.fault.linger = Duration::microseconds(1000);
+    });
+    let mut bench = Bench::new(&settings);
+    bench.gmmu.map_memory(0, 2 << 20);
+    for index in 0..12 {
+        bench.touch(0, (index % 4) as u32, index * APART, false);
+    }
+    bench.run_until(u64::MAX);
+    // Nine entries in 8.5 us; the batch that follows needs nobody to be woken.
+    assert_eq!(sizes(&bench), [9, 3]);
+}
+
+#[test]
 fn an_entry_of_the_buffer_costs_even_if_its_page_is_known() {
     let took = |sms: u32, entry: u64, page: u64| {
         let settings = batches(|config| {

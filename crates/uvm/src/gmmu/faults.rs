@@ -223,7 +223,8 @@ impl Gmmu {
         if !self.state.picking_up && self.state.batch.is_none() {
             self.state.picking_up = true;
             self.state.wake = self.wake_cost(now);
-            let mut at = now + self.settings.cycles(config.pickup);
+            // What faults while the host wakes up is in the buffer when it looks.
+            let mut at = now + self.state.wake + self.settings.cycles(config.pickup);
             if self.state.wake == 0
                 && let Some(ended) = self.state.batch_ended
             {
@@ -262,7 +263,7 @@ impl Gmmu {
         }
     }
 
-    /// What the host takes to begin when the first fault of a batch comes.
+    /// What the host takes to wake up when the first fault of a batch comes.
     fn wake_cost(&self, now: u64) -> u64 {
         let settings = &self.settings;
         let config = &settings.config.fault;

@@ -240,7 +240,7 @@ impl Gmmu {
             trees.entry(load.tree).or_default().1.push(load);
         }
         let start = fault.batch_cost + fault.entry_cost * entries;
-        let mut at = now + self.state.wake + settings.cycles(start);
+        let mut at = now + settings.cycles(start);
         for (first, (faults, loads)) in trees {
             let (mut moved, mut filled) = (PageSet::EMPTY, PageSet::EMPTY);
             for load in &loads {
