@@ -304,6 +304,13 @@ pub struct L1Config {
     pub sector: Bytes,
     /// Sets; their ways follow from the size that shared memory leaves.
     pub sets: u32,
+    /// What of that size holds no lines.
+    #[serde(default)]
+    pub reserved: Bytes,
+    /// Lines of a set that are drawn at random, of which the one used longest ago makes room; with 0, the one
+    /// of all that was used longest ago does.
+    #[serde(default)]
+    pub drawn: u32,
     /// From issue of a load of 32 bits a lane that hits to the issue of a dependent instruction.
     pub hit_latency: Cycles,
     /// Lines whose tags are looked up in a cycle.
@@ -314,8 +321,11 @@ pub struct L1Config {
     pub store_bytes_per_cycle: BytesPerCycle,
     /// Misses that can be outstanding, in sectors.
     pub outstanding: u32,
-    /// How long a store joins one before it that went to the same sectors.
+    /// How long a store joins one before it that went to the same lines.
     pub join: Cycles,
+    /// Lines that stores can have on their way out of the SM.
+    #[serde(default = "many_lines")]
+    pub store_lines: u32,
 }
 
 /// The cache shared by all SMs.
@@ -411,6 +421,10 @@ pub struct InterconnectConfig {
     /// The routers of `mesh` and `switched`.
     #[serde(default)]
     pub network: NetworkConfig,
+}
+
+fn many_lines() -> u32 {
+    32
 }
 
 fn one_nanosecond() -> Duration {
@@ -728,6 +742,7 @@ impl GpuConfig {
             ("l2.partitions", u64::from(self.l2.partitions)),
             ("l2.ways", u64::from(self.l2.ways)),
             ("l1.lines-per-cycle", u64::from(self.l1.lines_per_cycle)),
+            ("l1.store-lines", u64::from(self.l1.store_lines)),
             ("sm.load-store.queue", u64::from(self.sm.load_store.queue)),
             ("sm.front-end.line", self.sm.front_end.line.0),
             (
@@ -863,6 +878,8 @@ impl GpuConfig {
                 100,
             ),
             ("l1.sets", u64::from(self.l1.sets), 4096),
+            ("l1.drawn", u64::from(self.l1.drawn), 64),
+            ("l1.store-lines", u64::from(self.l1.store_lines), 1024),
             (
                 "sm.load-store.queue",
                 u64::from(self.sm.load_store.queue),

@@ -92,8 +92,10 @@ pub struct SmParameters {
     pub fence_system: u64,
     /// Bytes that stores pass on in a cycle.
     pub store_bytes: u64,
-    /// Cycles in which a store joins one before it to the same sectors.
+    /// Cycles in which a store joins one before it to the same line.
     pub store_window: u64,
+    /// Lines that stores can have on their way out.
+    pub store_lines: usize,
     /// Cycles until a store is known to have arrived.
     pub store_latency: u64,
     /// Cycles for which a fence holds up the memory pipe.
@@ -102,6 +104,8 @@ pub struct SmParameters {
     pub l1_latency: u64,
     /// Sets of L1.
     pub l1_sets: u32,
+    /// Lines of a set that are drawn when one must leave.
+    pub l1_drawn: u32,
     /// Lines that L1 looks up in a cycle.
     pub l1_lines_per_cycle: u64,
     /// Sectors that may be on their way to L1.
@@ -194,6 +198,7 @@ impl SmParameters {
             fence_system: config.sm.latency.fence_system.0,
             store_bytes: config.l1.store_bytes_per_cycle.get().max(1),
             store_window: config.l1.join.0,
+            store_lines: config.l1.store_lines.max(1) as usize,
             store_latency: config.interconnect.request_latency.0
                 + config.l2.hit_latency.0
                 + config.interconnect.spread.0 / 2
@@ -202,6 +207,7 @@ impl SmParameters {
             fence_passes: config.sm.load_store.fence.0,
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
+            l1_drawn: config.l1.drawn,
             l1_lines_per_cycle: u64::from(config.l1.lines_per_cycle),
             l1_outstanding: config.l1.outstanding.max(1),
             // Where packets do not meet or meet in a network, they do not do so here.

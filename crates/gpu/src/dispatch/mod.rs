@@ -5,6 +5,7 @@
 //!
 //! Start reading at [`Dispatcher::run`].
 
+mod carveout;
 mod heap;
 mod policy;
 mod slots;

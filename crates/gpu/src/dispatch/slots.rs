@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::launch::Launch;
 
 /// What one SM can hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmLimits {
     /// Warp slots.
     pub warps: u32,
@@ -24,6 +24,8 @@ pub struct SmLimits {
     pub registers_per_thread: u32,
     /// Bytes of shared memory.
     pub shared: u64,
+    /// What can be set aside for it, smallest first.
+    pub divisions: Vec<u64>,
     /// Shared memory is given to a block in multiples of this.
     pub shared_unit: u64,
     /// Shared memory that the system keeps in each block.
@@ -45,6 +47,7 @@ impl SmLimits {
             sub_cores: sm.sub_cores,
             registers_per_thread: sm.registers_per_thread,
             shared: sm.shared_carveouts.last().map_or(0, |size| size.0),
+            divisions: sm.shared_carveouts.iter().map(|size| size.0).collect(),
             shared_unit: sm.shared_unit.0,
             shared_reserved: sm.shared_reserved.0,
             shared_per_block: sm.shared_per_block_optin.0,
@@ -80,24 +83,25 @@ impl BlockNeeds {
         } else {
             limits.registers / limits.sub_cores / of_warp * limits.sub_cores / warps
         };
-        // A division that the kernel prefers bounds its blocks, but one always fits.
-        let set_aside = match launch.carveout {
-            Some(preferred) => preferred.max(shared).min(limits.shared),
-            None => limits.shared,
-        };
-        let by_shared = match set_aside.checked_div(shared) {
+        let within = |set_aside: u64| match set_aside.checked_div(shared) {
             Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
             None => limits.blocks,
         };
-        Self {
+        let mut needs = Self {
             warps,
             registers: of_warp * warps,
             shared,
             most: (limits.warps / warps)
                 .min(limits.blocks)
                 .min(by_registers)
-                .min(by_shared),
+                .min(within(limits.shared)),
+        };
+        // A division that the kernel prefers bounds its blocks, but one always fits.
+        if launch.carveout.is_some() {
+            let set_aside = limits.carve_out(&needs, program, launch.carveout);
+            needs.most = needs.most.min(within(set_aside));
         }
+        needs
     }
 }
 

@@ -239,24 +239,15 @@ impl Gpu {
         plan
     }
 
-    /// Ways of L1 that a launch leaves: shared memory takes the smallest division that holds what
-    /// the kernel prefers, or as many blocks as fit otherwise.
+    /// Ways of L1 that a launch leaves.
     pub(super) fn l1_ways(&self, launch: &Launch) -> u32 {
         let limits = SmLimits::new(&self.config);
         let needs = BlockNeeds::new(launch, &limits);
-        let kernel = launch.kernel();
-        let own = u64::from(launch.shared() - kernel.shared_reserved);
-        let wanted = match launch.carveout {
-            Some(preferred) => preferred.max(needs.shared),
-            None if own == 0 => needs.shared,
-            None => needs.shared * u64::from(needs.most.max(1)),
-        };
-        let sm = &self.config.sm;
-        let carve_out = sm.shared_carveouts.iter().map(|size| size.0);
-        let carve_out = carve_out.clone().find(|size| *size >= wanted);
-        let most = sm.shared_carveouts.last().map_or(0, |size| size.0);
-        let left = sm.unified_memory.0 - carve_out.unwrap_or(most);
-        (left / (u64::from(self.config.l1.sets) * LINE)) as u32
+        let own = u64::from(launch.shared() - launch.kernel().shared_reserved);
+        let set_aside = limits.carve_out(&needs, own, launch.carveout);
+        let l1 = &self.config.l1;
+        let left = self.config.sm.unified_memory.0.saturating_sub(set_aside);
+        (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
     }
 
     /// What slices have counted so far.

@@ -810,7 +810,7 @@ impl L2Slice {
             (0, 0)
         };
         let lines = sets as usize * ways as usize;
-        self.tags = SectorCache::from_saved(&reader.read()?, sets, lines)
+        self.tags = SectorCache::from_saved(&reader.read()?, sets, lines, 0)
             .ok_or(malformed("tags of another cache"))?;
         let parts: parts::Parts = reader.read()?;
         if !parts.fits(sets, self.parameters.partial_lines) {

@@ -9,7 +9,6 @@ use lockstep_units::{Clock, Cycle};
 use super::load_store::{Access, LineSet, Manner};
 use super::stall::Reason;
 use super::{NO_GROUP, PENDING, SubCore, board};
-use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
@@ -346,20 +345,11 @@ impl Sm {
                     .max(u64::from(done.passes))
                     .max(u64::from(done.strong_lines))
             }
-            Traffic::Global { write } => {
+            Traffic::Global { .. } => {
                 let strong = u64::from(done.strong_lines);
                 let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
-                let sectors = self.port.found.sectors().len() as u64;
-                let store = if !write {
-                    0
-                } else if self.port.partial != 0 {
-                    // A line whose sectors are written in part takes a pass more (`passes.cu`).
-                    sectors + lines
-                } else {
-                    (sectors * SECTOR + parameters.store_bytes / 2) / parameters.store_bytes
-                };
                 let passes = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
-                passes.max(store).max(1)
+                passes.max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };
@@ -373,6 +363,14 @@ impl Sm {
         if done.changed {
             timing.memory.lose(self.port.changed.sectors());
         }
+        let passes = match (done.traffic, &lines) {
+            (Traffic::Global { write: true }, Some(set)) => {
+                let (window, bytes) = (parameters.store_window, parameters.store_bytes);
+                let (memory, whole) = (&timing.memory, self.port.partial == 0);
+                passes.max(memory.store_passes(set, whole, now.cycle, window, bytes))
+            }
+            _ => passes,
+        };
         let interval = u64::from(step.interval);
         let (taken, room) = timing.memory.enter(sub_core, now.cycle, passes, interval);
         timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;

@@ -4,7 +4,7 @@
 //! taken by the one pipe that the sub-cores share: shared memory and L1 are the same memory. A
 //! line, or a pass over the banks, takes that pipe for a cycle. L1 holds sectored lines, writes
 //! through and lets any number of misses run, up to a limit over which no further memory
-//! instruction issues. Stores of a warp to sectors that its last store went to leave together.
+//! instruction issues. Stores to lines that are on their way out leave with them (`stores`).
 //!
 //! Times are decided when an instruction issues: pipes are reserved in the order of issue.
 //!
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PENDING;
 use super::misses::{Misses, NO_MISS, Owner};
+use super::stores::Stores;
 use crate::cache::{self, SectorCache};
 use crate::memory::{LINE, SECTOR};
 use crate::message::Message;
@@ -25,9 +26,6 @@ use crate::sm::{Issue, Sm};
 
 /// Sectors of a line.
 const SECTORS: u64 = LINE / SECTOR;
-
-/// Stores that later ones may join.
-const STORES: usize = 32;
 
 /// Parts of a cycle in which arriving bytes and leaving requests are counted.
 const FINE: u64 = 256;
@@ -52,8 +50,7 @@ pub(in crate::sm) struct LoadStore {
     ingress: u64,
     /// When the next load can ask L2 for a line, in parts of cycles.
     egress: u64,
-    /// The last stores that left: line, sectors, when.
-    left: [(u64, u8, u64); STORES],
+    stores: Stores,
     l1: SectorCache,
     misses: Misses,
     /// When there was room for another miss again.
@@ -76,7 +73,7 @@ pub(in crate::sm) struct Saved {
     passes: u64,
     ingress: u64,
     egress: u64,
-    left: Vec<(u64, u8, u64)>,
+    stores: Stores,
     l1: cache::Saved,
     misses: Misses,
     opened: u64,
@@ -100,8 +97,8 @@ impl LoadStore {
             passes: 1,
             ingress: 0,
             egress: 0,
-            left: [(u64::MAX, 0, 0); STORES],
-            l1: SectorCache::new(parameters.l1_sets, 0),
+            stores: Stores::new(parameters.store_lines),
+            l1: SectorCache::new(parameters.l1_sets, 0).with_draws(parameters.l1_drawn),
             misses: Misses::default(),
             opened: 0,
             blocked: false,
@@ -119,7 +116,7 @@ impl LoadStore {
             passes: self.passes,
             ingress: self.ingress,
             egress: self.egress,
-            left: self.left.to_vec(),
+            stores: self.stores.clone(),
             l1: self.l1.saved(),
             misses: self.misses.clone(),
             opened: self.opened,
@@ -135,8 +132,9 @@ impl LoadStore {
                 .queues
                 .iter()
                 .all(|q| q.len() == fresh.queues[0].len());
-        let l1 = SectorCache::from_saved(&saved.l1, parameters.l1_sets, 1 << 20)?;
-        if !fits {
+        let (sets, drawn) = (parameters.l1_sets, parameters.l1_drawn);
+        let l1 = SectorCache::from_saved(&saved.l1, sets, 1 << 20, drawn)?;
+        if !fits || !saved.stores.fits(parameters.store_lines) {
             return None;
         }
         Some(Self {
@@ -147,7 +145,7 @@ impl LoadStore {
             passes: saved.passes,
             ingress: saved.ingress,
             egress: saved.egress,
-            left: saved.left.try_into().ok()?,
+            stores: saved.stores,
             l1,
             misses: saved.misses,
             opened: saved.opened,
@@ -221,17 +219,30 @@ impl LoadStore {
         drained
     }
 
-    /// Which sectors of a store must leave: those that a store shortly before it did not send.
-    #[inline]
-    pub fn join(&mut self, line: u64, sectors: u8, at: u64, window: u64) -> u8 {
-        let place = line as usize % STORES;
-        let (known, sent, when) = self.left[place];
-        if known == line && at < when + window {
-            self.left[place].1 = sent | sectors;
-            return sectors & !sent;
+    /// Cycles for which a store takes the pipe: what joins others is only looked up, of the rest a line whose sectors
+    /// are written in part takes a pass more (`passes.cu`).
+    pub fn store_passes(
+        &self,
+        set: &LineSet,
+        whole: bool,
+        at: u64,
+        window: u64,
+        bytes: u64,
+    ) -> u64 {
+        let (mut lines, mut sectors) = (0, 0);
+        for (line, stored) in set.iter() {
+            let new = match self.stores.holds(set.len()) {
+                true => self.stores.new_sectors(line, stored, at, window),
+                false => stored,
+            };
+            sectors += u64::from(new.count_ones());
+            lines += u64::from(new != 0);
         }
-        self.left[place] = (line, sectors, at);
-        sectors
+        if whole {
+            (sectors * SECTOR + bytes / 2) / bytes
+        } else {
+            sectors + lines
+        }
     }
 
     /// Bytes arrive from L2; says when they are written.
@@ -484,7 +495,7 @@ impl Sm {
                 return;
             };
             let sectors = if access.manner == Manner::Store {
-                timing.memory.join(line, sectors, at, window)
+                timing.memory.stores.send(line, sectors, at, window)
             } else {
                 sectors
             };

@@ -23,6 +23,7 @@ mod issue;
 pub(super) mod load_store;
 mod misses;
 pub mod stall;
+mod stores;
 
 use serde::{Deserialize, Serialize};
 
