@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_was_saved_goes_on_alike() {
-        [0, 2].map(goes_on_alike);
+        [0, 2].into_iter().for_each(goes_on_alike);
     }
 
     fn goes_on_alike(drawn: u32) {
