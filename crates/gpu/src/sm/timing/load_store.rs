@@ -15,6 +15,7 @@ use lockstep_units::{Bytes, Cycle};
 use serde::{Deserialize, Serialize};
 
 use super::PENDING;
+use super::issue::LINES_LOOKED_UP;
 use super::misses::{Misses, NO_MISS, Owner};
 use super::stores::Stores;
 use crate::cache::{self, SectorCache};
@@ -430,7 +431,11 @@ impl Sm {
                     known.filled = u64::from(miss);
                 }
             }
-            let at = memory.depart(access.taken + index as u64 * access.passes / set.len() as u64);
+            // Conflicts between banks hold up what is there, not what is looked for.
+            let looked_up = access
+                .passes
+                .min((set.len() as u64).div_ceil(LINES_LOOKED_UP));
+            let at = memory.depart(access.taken + index as u64 * looked_up / set.len() as u64);
             self.send_read(line, missing, miss, at, outbox);
         }
         if let Some(block) = self.blocks[access.block].as_mut() {
