@@ -54,6 +54,9 @@ pub struct SectorCache {
     lines: Vec<Line>,
     /// The order in which the lines of each set were last used.
     order: Order,
+    /// Sets are found by folding keys, so that lines side by side, or as far apart as a power of two, fill all
+    /// sets alike.
+    folded: bool,
     /// Lines that are drawn to make room; 0 if all are looked at.
     drawn: u32,
     /// How many uses there were when each line was used last, where lines are drawn.
@@ -88,6 +91,15 @@ pub fn mix(mut value: u64) -> u64 {
     value ^ value >> 33
 }
 
+/// All groups of four bits of a key in one.
+#[inline]
+fn fold(mut key: u64) -> u32 {
+    for shift in [32, 16, 8, 4] {
+        key ^= key >> shift;
+    }
+    key as u32
+}
+
 impl SectorCache {
     /// An empty cache; with no sets or no ways, nothing is ever found in it.
     #[must_use]
@@ -101,6 +113,7 @@ impl SectorCache {
             prints: vec![0; words],
             lines: vec![Line::default(); lines],
             order: Order::new(sets, ways),
+            folded: false,
             drawn: 0,
             used: Vec::new(),
             uses: 0,
@@ -114,6 +127,7 @@ impl SectorCache {
     pub fn with_draws(self, drawn: u32) -> Self {
         let used = if drawn > 0 { self.keys.len() } else { 0 };
         Self {
+            folded: drawn > 0 && self.sets.is_power_of_two() && self.sets <= 16,
             drawn,
             used: vec![0; used],
             ..self
@@ -144,6 +158,9 @@ impl SectorCache {
     #[inline]
     fn set(&self, key: u64) -> (u32, u8) {
         let hash = mix(key);
+        if self.folded {
+            return (fold(key) & (self.sets - 1), hash as u8);
+        }
         let set = (u128::from(hash) * u128::from(self.sets)) >> 64;
         (set as u32, hash as u8)
     }
@@ -370,11 +387,15 @@ mod tests {
     fn strides_fill_all_sets() {
         for stride in [1, 2, 128, 4096, 1 << 14] {
             let mut cache = SectorCache::new(64, 32);
+            let mut folded = SectorCache::new(16, 64).with_draws(3);
             for line in 0..1024 {
                 cache.insert(line * stride);
+                folded.insert(line * stride);
             }
             let left = (0..1024).filter(|line| cache.find(line * stride).is_some());
             assert!(left.count() > 1000, "stride {stride}");
+            let all = (0..1024).all(|line| folded.find(line * stride).is_some());
+            assert!(all, "stride {stride}");
         }
     }
 
