@@ -215,6 +215,9 @@ pub struct LatencyConfig {
     pub vote: Cycles,
     /// Shuffles.
     pub shuffle: Cycles,
+    /// How much longer those take that also say, as a predicate, whether there was such a lane.
+    #[serde(default)]
+    pub shuffle_predicate: Cycles,
     /// Reductions over a warp.
     pub warp_reduce: Cycles,
     /// Matches over a warp.

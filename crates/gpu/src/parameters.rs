@@ -38,6 +38,8 @@ pub struct SmParameters {
     pub interval: [u64; UNITS],
     /// Cycles until a predicate can guard.
     pub predicate_latency: u64,
+    /// Cycles that a shuffle with a predicate takes longer.
+    pub shuffle_predicate: u64,
     /// Cycles of a load from shared memory without conflict.
     pub shared_latency: u64,
     /// Cycles of an atomic on shared memory without conflict.
@@ -164,6 +166,7 @@ impl SmParameters {
             latency: latencies(config),
             interval: intervals(config),
             predicate_latency: config.sm.latency.compare.0,
+            shuffle_predicate: config.sm.latency.shuffle_predicate.0,
             shared_latency: config.sm.latency.shared.0,
             shared_atomic_latency: config.sm.latency.shared_atomic.0,
             shared_swap_adds: (config.sm.latency.shared_swap.0)

@@ -3,6 +3,7 @@
 
 use lockstep_isa::instruction::{BlockBarrierMode, Flow, Group, Latency, Mix, Shape, Unit};
 use lockstep_isa::memory::{Action, CachePolicy};
+use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
 use crate::hazards::{Hazard, Hazards};
@@ -281,6 +282,13 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
     let mut latency = p.latency[class as usize];
     if shape.latency == Latency::Conversion && shape.control.is_some() {
         latency = p.latency[Latency::Transcendental as usize];
+    }
+    let says_whether = matches!(
+        instruction.predicate_destinations[0],
+        PredicateRegister::Lanes(_)
+    );
+    if shape.latency == Latency::Shuffle && says_whether {
+        latency += p.shuffle_predicate;
     }
     let loads_constant = matches!(instruction.sources[3].operand, Operand::Constant { .. });
     if loads_constant && shape.unit == Unit::LoadStore {

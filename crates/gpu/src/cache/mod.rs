@@ -47,6 +47,8 @@ pub struct Evicted {
 pub struct SectorCache {
     sets: u32,
     ways: u32,
+    /// Shift from a key to what is hashed of it; keys that differ only below are in neighbouring sets.
+    neighbours: u32,
     keys: Vec<u64>,
     /// A byte of the hash of each key, set by set in whole words: sets may have hundreds of ways,
     /// and looking through these is an eighth of looking through the keys.
@@ -74,6 +76,7 @@ pub struct Saved {
     sets: u32,
     ways: u32,
     draws: u64,
+    neighbours: u32,
     entries: Vec<(u32, u64, Line)>,
 }
 
@@ -109,6 +112,7 @@ impl SectorCache {
         Self {
             sets,
             ways,
+            neighbours: 0,
             keys: vec![EMPTY; lines],
             prints: vec![0; words],
             lines: vec![Line::default(); lines],
@@ -134,10 +138,21 @@ impl SectorCache {
         }
     }
 
+    /// The same, with so many neighbouring keys (a power of two) in neighbouring sets: what is full for
+    /// one of them is full for the others.
+    #[must_use]
+    pub fn with_neighbours(self, keys: u32) -> Self {
+        Self {
+            neighbours: keys.max(1).ilog2(),
+            ..self
+        }
+    }
+
     /// Changes the number of ways; the cache is empty then.
     pub fn resize(&mut self, ways: u32) {
         *self = Self {
             draws: self.draws,
+            neighbours: self.neighbours,
             ..Self::new(self.sets, ways).with_draws(self.drawn)
         };
     }
@@ -157,12 +172,16 @@ impl SectorCache {
     /// The set of a key, and a byte that others of the set seldom share.
     #[inline]
     fn set(&self, key: u64) -> (u32, u8) {
-        let hash = mix(key);
+        let hash = mix(key >> self.neighbours);
         if self.folded {
             return (fold(key) & (self.sets - 1), hash as u8);
         }
-        let set = (u128::from(hash) * u128::from(self.sets)) >> 64;
-        (set as u32, hash as u8)
+        let first = ((u128::from(hash) * u128::from(self.sets)) >> 64) as u32;
+        if self.neighbours == 0 {
+            return (first, hash as u8);
+        }
+        let beside = key as u32 & ((1 << self.neighbours) - 1);
+        ((first + beside) % self.sets, hash as u8)
     }
 
     /// A line that is in the cache; finding it counts as a use.
@@ -278,6 +297,11 @@ impl SectorCache {
         Some((Place(oldest), evicted))
     }
 
+    /// Makes a line the first of its set to leave.
+    pub fn leave_first(&mut self, place: Place) {
+        self.order.use_first(place.0 / self.ways, place.0);
+    }
+
     fn put(&mut self, set: u32, place: u32, key: u64, print: u8) {
         self.keys[place as usize] = key;
         let way = place - set * self.ways;
@@ -318,6 +342,7 @@ impl SectorCache {
             sets: self.sets,
             ways: self.ways,
             draws: self.draws,
+            neighbours: self.neighbours,
             entries: entries.collect(),
         }
     }
@@ -327,10 +352,11 @@ impl SectorCache {
     #[must_use]
     pub fn from_saved(saved: &Saved, sets: u32, most: usize, drawn: u32) -> Option<Self> {
         let lines = saved.sets as usize * saved.ways as usize;
-        if saved.sets != sets || lines > most {
+        if saved.sets != sets || lines > most || saved.neighbours >= 32 {
             return None;
         }
         let mut cache = Self::new(saved.sets, saved.ways).with_draws(drawn);
+        cache.neighbours = saved.neighbours;
         cache.draws = saved.draws;
         for (place, key, line) in &saved.entries {
             let (set, print) = cache.set(*key);
