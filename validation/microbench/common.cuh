@@ -99,6 +99,20 @@ static __device__ inline unsigned sm() {
     return number;
 }
 
+// The words of a cycle through `lines` lines of `words` words, each the index of the next; lines are `stride` lines apart.
+inline std::vector<unsigned> cycle(int lines, unsigned words, bool random, unsigned stride = 1) {
+    std::vector<unsigned> order(lines), next(size_t(lines) * words * stride, 0);
+    for (int i = 0; i < lines; i++) order[i] = i;
+    unsigned state = 12345;
+    if (random)
+        for (int i = lines - 1; i > 0; i--) {
+            state = state * 1664525u + 1013904223u;
+            std::swap(order[i], order[(state >> 8) % i]);
+        }
+    for (int i = 0; i < lines; i++) next[size_t(order[i]) * stride * words] = order[(i + 1) % lines] * stride * words;
+    return next;
+}
+
 // Leaves how many cycles a block takes for `body(i)`, i below `steps`; the first of two rounds brings code and data.
 template <class Body>
 __device__ __forceinline__ void time_second_round(long long* out, int steps, Body body) {

@@ -3,16 +3,7 @@
 // Prints `state,WHAT,GB/s with 33, 132, 264, 528 and 1056 blocks`, `footprints,WHAT,MIB:33 BLOCKS:264 BLOCKS,...` right after
 // it (264 blocks first, from the second footprint on later than the state), and `within,GIB,...`: 2 GiB inside 32 GiB.
 #include "common.cuh"
-
-__global__ void rd(const float4* __restrict__ memory, float* out, size_t count) {
-    float sum = 0;
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(gridDim.x) * blockDim.x) {
-        float4 v;
-        asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3},[%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(memory + i));
-        sum += v.x + v.y + v.z + v.w;
-    }
-    if (sum == 1.2345f) out[0] = sum;
-}
+#include "read_once.cuh"
 
 __global__ void touch(char* memory, size_t stride, size_t count) {
     size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
@@ -27,9 +18,9 @@ double rate(const char* memory, size_t bytes, int blocks) {
     double best = 0;
     for (int attempt = 0; attempt < 3; attempt++) {
         auto data = reinterpret_cast<const float4*>(memory);
-        rd<<<blocks, 512>>>(data, out, bytes / 16);
+        read_once<<<blocks, 512>>>(data, out, bytes / 16);
         CHECK(cudaEventRecord(begin));
-        rd<<<blocks, 512>>>(data, out, bytes / 16);
+        read_once<<<blocks, 512>>>(data, out, bytes / 16);
         CHECK(cudaEventRecord(end));
         CHECK(cudaEventSynchronize(end));
         float time;

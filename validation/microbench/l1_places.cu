@@ -50,21 +50,6 @@ __global__ void wide(unsigned* out) {
     if (out) *out = sum;
 }
 
-// A cycle through `lines` lines that are `stride` lines apart.
-static std::vector<unsigned> cycle(int lines, bool random, unsigned stride = 1) {
-    std::vector<unsigned> order(lines), next(size_t(lines) * WORDS * stride, 0);
-    for (int i = 0; i < lines; i++) order[i] = i;
-    unsigned state = 12345;
-    if (random)
-        for (int i = lines - 1; i > 0; i--) {
-            state = state * 1664525u + 1013904223u;
-            std::swap(order[i], order[(state >> 8) % i]);
-        }
-    for (int i = 0; i < lines; i++)
-        next[size_t(order[i]) * stride * WORDS] = order[(i + 1) % lines] * stride * WORDS;
-    return next;
-}
-
 static void prefer(const void* kernel, int percent) {
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, percent));
 }
@@ -75,7 +60,7 @@ static void maps(unsigned* device, unsigned* found) {
             for (int kib : {56, 60, 64, 72, 80, 112, 120, 124, 128, 136, 144, 160, 184, 188, 192, 200, 208, 216, 220, 224, 232, 240, 248, 256, 288}) {
                 int lines = kib * 8, room = carveout == 0 ? 216 : carveout == 25 ? 184 : carveout == 50 ? 112 : 56;
                 if (kib < room || kib > room * 3 / 2) continue;
-                auto next = cycle(lines, random);
+                auto next = cycle(lines, WORDS, random);
                 CHECK(cudaMemcpy(device, next.data(), next.size() * 4, cudaMemcpyHostToDevice));
                 CHECK(cudaMemset(found, 0, 1 << 20));
                 prefer((const void*)follow, carveout);
@@ -95,7 +80,7 @@ static void strides(unsigned* device, unsigned* found) {
         std::string shares;
         for (int lines : {32, 48, 64, 96, 128, 192, 224, 256, 384, 448, 512, 768, 896, 1024, 1536, 1792, 1920}) {
             if (size_t(lines) * stride > (64u << 20) / 128) break;
-            auto next = cycle(lines, false, stride);
+            auto next = cycle(lines, WORDS, false, stride);
             CHECK(cudaMemcpy(device, next.data(), next.size() * 4, cudaMemcpyHostToDevice));
             CHECK(cudaMemset(found, 0, 64 << 20 >> 5));
             follow<<<1, 1>>>(device, lines, 10, 4, (unsigned char*)found);
@@ -135,7 +120,7 @@ static void carveouts() {
 static void lanes(unsigned* device, unsigned* out) {
     int number = 0;
     for (int kib : {64, 128, 192, 208, 224, 232, 240, 256, 288, 320, 512}) {
-        auto next = cycle(kib * 8, true);
+        auto next = cycle(kib * 8, WORDS, true);
         CHECK(cudaMemcpy(device, next.data(), next.size() * 4, cudaMemcpyHostToDevice));
         for (int warps : {1, 4, 16})
             for (int count : {1, 8, 32}) {

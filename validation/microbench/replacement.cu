@@ -29,15 +29,7 @@ int main() {
         for (int random = 0; random < 2; random++)
             for (int kib : {64, 96, 112, 128, 144, 160, 176, 192, 200, 208, 216, 224, 232, 240, 248, 256, 272, 288, 320, 384}) {
                 int lines = kib * 8;
-                std::vector<unsigned> order(lines), next(size_t(lines) * WORDS, 0);
-                for (int i = 0; i < lines; i++) order[i] = i;
-                unsigned state = 12345;
-                if (random)
-                    for (int i = lines - 1; i > 0; i--) {
-                        state = state * 1664525u + 1013904223u;
-                        std::swap(order[i], order[(state >> 8) % i]);
-                    }
-                for (int i = 0; i < lines; i++) next[size_t(order[i]) * WORDS] = order[(i + 1) % lines] * WORDS;
+                std::vector<unsigned> next = cycle(lines, WORDS, random);
                 CHECK(cudaMemcpy(device, next.data(), next.size() * 4, cudaMemcpyHostToDevice));
                 CHECK(cudaFuncSetAttribute(follow, cudaFuncAttributePreferredSharedMemoryCarveout, carveout));
                 follow<<<1, 1>>>(device, lines, 150, clock.cycles);

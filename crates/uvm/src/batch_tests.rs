@@ -108,13 +108,14 @@ fn more_is_said_while_the_host_has_to_be_woken() {
     assert_eq!(sizes(&bench), [5, 2, 2]);
 }
 
-#[test]
-fn the_host_finds_what_is_written_when_it_looks() {
+/// Four SMs that touch three pages each, all at once; an entry is written in a microsecond, and the host looks after
+/// 2.5 of them.
+fn twelve_touches(change: impl FnOnce(&mut UvmConfig)) -> Bench {
     let settings = batches(|config| {
         config.fault.entry_interval = Duration::microseconds(1);
         config.fault.pickup = Duration::nanoseconds(2500);
-        config.fault.look = Duration::nanoseconds(4600);
         config.fault.linger = Duration::microseconds(1000);
+        change(config);
     });
     let mut bench = Bench::new(&settings);
     bench.gmmu.map_memory(0, 2 << 20);
@@ -122,6 +123,12 @@ fn the_host_finds_what_is_written_when_it_looks() {
         bench.touch(0, (index % 4) as u32, index * APART, false);
     }
     bench.run_until(u64::MAX);
+    bench
+}
+
+#[test]
+fn the_host_finds_what_is_written_when_it_looks() {
+    let bench = twelve_touches(|config| config.fault.look = Duration::nanoseconds(4600));
     // Three entries in 2.5 us; after a batch, those that ask again have 4.6 us less their walk.
     assert_eq!(sizes(&bench), [3, 5, 4]);
     assert_eq!(bench.accesses.len(), 12);
@@ -130,18 +137,7 @@ fn the_host_finds_what_is_written_when_it_looks() {
 
 #[test]
 fn a_host_that_has_to_be_woken_finds_what_was_written_meanwhile() {
-    let settings = batches(|config| {
-        config.fault.entry_interval = Duration::microseconds(1);
-        config.fault.pickup = Duration::nanoseconds(2500);
-        config.fault.wake_cost = Duration::microseconds(6);
-        config.fault.linger = Duration::microseconds(1000);
-    });
-    let mut bench = Bench::new(&settings);
-    bench.gmmu.map_memory(0, 2 << 20);
-    for index in 0..12 {
-        bench.touch(0, (index % 4) as u32, index * APART, false);
-    }
-    bench.run_until(u64::MAX);
+    let bench = twelve_touches(|config| config.fault.wake_cost = Duration::microseconds(6));
     // Nine entries in 8.5 us; the batch that follows needs nobody to be woken.
     assert_eq!(sizes(&bench), [9, 3]);
 }

@@ -76,7 +76,6 @@ pub struct Saved {
     sets: u32,
     ways: u32,
     draws: u64,
-    neighbours: u32,
     entries: Vec<(u32, u64, Line)>,
 }
 
@@ -210,6 +209,14 @@ impl SectorCache {
         }
     }
 
+    /// Makes a place the first of its set that makes room.
+    fn use_first(&mut self, place: u32) {
+        self.order.use_first(place / self.ways, place);
+        if self.drawn > 0 {
+            self.used[place as usize] = 0;
+        }
+    }
+
     /// The place of a set that makes room.
     fn victim(&mut self, set: u32) -> u32 {
         let oldest = self.order.oldest(set);
@@ -285,21 +292,21 @@ impl SectorCache {
             return None;
         }
         let (set, print) = self.set(key);
-        let oldest = self.victim(set);
-        let at = oldest as usize;
+        let place = self.victim(set);
+        let at = place as usize;
         let evicted = (self.keys[at] != EMPTY).then(|| Evicted {
             key: self.keys[at],
             line: self.lines[at],
         });
-        self.put(set, oldest, key, print);
+        self.put(set, place, key, print);
         self.lines[at] = Line::default();
-        self.last = oldest;
-        Some((Place(oldest), evicted))
+        self.last = place;
+        Some((Place(place), evicted))
     }
 
     /// Makes a line the first of its set to leave.
     pub fn leave_first(&mut self, place: Place) {
-        self.order.use_first(place.0 / self.ways, place.0);
+        self.use_first(place.0);
     }
 
     fn put(&mut self, set: u32, place: u32, key: u64, print: u8) {
@@ -316,7 +323,7 @@ impl SectorCache {
     pub fn remove(&mut self, key: u64) {
         if let Some(place) = self.find(key) {
             self.keys[place.0 as usize] = EMPTY;
-            self.order.use_first(place.0 / self.ways, place.0);
+            self.use_first(place.0);
         }
     }
 
@@ -326,7 +333,7 @@ impl SectorCache {
             let key = self.keys[place as usize];
             if key != EMPTY && !keeps(key) {
                 self.keys[place as usize] = EMPTY;
-                self.order.use_first(place / self.ways, place);
+                self.use_first(place);
             }
         }
     }
@@ -342,21 +349,20 @@ impl SectorCache {
             sets: self.sets,
             ways: self.ways,
             draws: self.draws,
-            neighbours: self.neighbours,
             entries: entries.collect(),
         }
     }
 
-    /// From what was saved; `None` if it does not fit a cache with so many sets and at most so
-    /// many lines.
+    /// From what was saved of a cache that differs from this empty one at most in its ways; `None` if it does
+    /// not, or has more than so many lines.
     #[must_use]
-    pub fn from_saved(saved: &Saved, sets: u32, most: usize, drawn: u32) -> Option<Self> {
+    pub fn from_saved(saved: &Saved, empty: Self, most: usize) -> Option<Self> {
         let lines = saved.sets as usize * saved.ways as usize;
-        if saved.sets != sets || lines > most || saved.neighbours >= 32 {
+        if saved.sets != empty.sets || lines > most {
             return None;
         }
-        let mut cache = Self::new(saved.sets, saved.ways).with_draws(drawn);
-        cache.neighbours = saved.neighbours;
+        let mut cache = empty;
+        cache.resize(saved.ways);
         cache.draws = saved.draws;
         for (place, key, line) in &saved.entries {
             let (set, print) = cache.set(*key);
@@ -436,13 +442,18 @@ mod tests {
             cache.insert(line * 3);
             cache.find(line);
         }
-        let mut copy = SectorCache::from_saved(&cache.saved(), 4, 12, drawn).unwrap();
+        let mut copy =
+            SectorCache::from_saved(&cache.saved(), SectorCache::new(4, 0).with_draws(drawn), 12)
+                .unwrap();
         for line in 0..200 {
             assert_eq!(cache.find(line).is_some(), copy.find(line).is_some());
             let pair = [&mut cache, &mut copy].map(|cache| cache.insert(line + 500).unwrap().1);
             assert_eq!(pair[0], pair[1]);
         }
-        assert!(SectorCache::from_saved(&cache.saved(), 5, 12, drawn).is_none());
+        assert!(
+            SectorCache::from_saved(&cache.saved(), SectorCache::new(5, 0).with_draws(drawn), 12)
+                .is_none()
+        );
     }
 
     proptest! {
@@ -475,7 +486,7 @@ mod tests {
                     lists[cache.set(key).0 as usize].retain(|known| *known != key);
                 }
                 if action == 7 {
-                    cache = SectorCache::from_saved(&cache.saved(), sets, 1000, 0).unwrap();
+                    cache = SectorCache::from_saved(&cache.saved(), SectorCache::new(sets, 0), 1000).unwrap();
                 }
             }
         }
@@ -491,9 +502,22 @@ mod tests {
             entries: vec![entry],
             ..saved.clone()
         };
-        assert!(SectorCache::from_saved(&with((place, key, line)), 4, 12, 0).is_some());
-        assert!(SectorCache::from_saved(&with(((place + 3) % 12, key, line)), 4, 12, 0).is_none());
-        assert!(SectorCache::from_saved(&with((u32::MAX, key, line)), 4, 12, 0).is_none());
+        assert!(
+            SectorCache::from_saved(&with((place, key, line)), SectorCache::new(4, 0), 12)
+                .is_some()
+        );
+        assert!(
+            SectorCache::from_saved(
+                &with(((place + 3) % 12, key, line)),
+                SectorCache::new(4, 0),
+                12
+            )
+            .is_none()
+        );
+        assert!(
+            SectorCache::from_saved(&with((u32::MAX, key, line)), SectorCache::new(4, 0), 12)
+                .is_none()
+        );
     }
 
     #[test]

@@ -818,7 +818,8 @@ impl L2Slice {
             (0, 0)
         };
         let lines = sets as usize * ways as usize;
-        self.tags = SectorCache::from_saved(&reader.read()?, sets, lines, 0)
+        let empty = SectorCache::new(sets, 0).with_neighbours(NEIGHBOURS);
+        self.tags = SectorCache::from_saved(&reader.read()?, empty, lines)
             .ok_or(malformed("tags of another cache"))?;
         let parts: parts::Parts = reader.read()?;
         if !parts.fits(sets, self.parameters.partial_lines) {

@@ -133,8 +133,7 @@ impl LoadStore {
                 .queues
                 .iter()
                 .all(|q| q.len() == fresh.queues[0].len());
-        let (sets, drawn) = (parameters.l1_sets, parameters.l1_drawn);
-        let l1 = SectorCache::from_saved(&saved.l1, sets, 1 << 20, drawn)?;
+        let l1 = SectorCache::from_saved(&saved.l1, fresh.l1, 1 << 20)?;
         if !fits || !saved.stores.fits(parameters.store_lines) {
             return None;
         }
