@@ -225,6 +225,8 @@ pub enum ManagedAction {
 pub struct BlockDone {
     /// Launch.
     pub launch: u32,
+    /// Blocks of the launch that could come for the warps that have left, this one's or others'.
+    pub rooms: u32,
     /// What the block counted, with what the SM counted for the launch if this was the last of
     /// its blocks there.
     pub counters: Counters,

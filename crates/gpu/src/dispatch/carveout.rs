@@ -62,6 +62,7 @@ mod tests {
                 .min(limits.blocks)
                 .min(by_registers)
                 .min((limits.shared / shared) as u32),
+            most_blocks: u32::MAX,
         };
         limits.carve_out(&needs, own, preferred.map(|kib| kib << 10)) >> 10
     }

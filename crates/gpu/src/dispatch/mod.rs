@@ -8,6 +8,7 @@
 mod carveout;
 mod heap;
 mod policy;
+mod rounds;
 mod slots;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use heap::Heap;
 pub use policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
+pub use rounds::Units;
 pub use slots::{BlockNeeds, SmLimits};
 use slots::{FreestFirst, SmSlots};
 
@@ -66,6 +68,8 @@ pub struct DispatchParameters {
     pub policy: DispatchPolicy,
     /// The place of each SM among those that are as free as it is.
     pub ranks: Vec<u32>,
+    /// Whose turn each SM is in.
+    pub units: Units,
     /// Dispatcher to slice, if kernels are to find empty caches.
     pub empty: Option<LinkId>,
     /// Number of the first slice's partition.
@@ -82,6 +86,8 @@ struct Running {
     blocks: u64,
     sent: u64,
     done: u64,
+    /// The SMs of its first blocks, where they are planned.
+    plan: Vec<u32>,
     start: Time,
     /// No block leaves before.
     first: Time,
@@ -354,8 +360,10 @@ impl Dispatcher {
             }
         }
         let needs = running.needs;
-        let before = self.state.slots[sm].warps;
-        self.state.slots[sm].release(done.launch, &needs);
+        let slots = &mut self.state.slots[sm];
+        let before = slots.warps;
+        slots.end_block(done.launch, &needs);
+        (0..done.rooms).for_each(|_| slots.release(done.launch, &needs));
         self.note_warps(sm as u32, before);
         self.nowhere.clear();
     }
@@ -456,12 +464,20 @@ impl Dispatcher {
             let prepared = self.parameters.overlap.0.saturating_sub(since);
             let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
             self.state.stats.launches.increment();
+            let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
+            let plan = match &mut self.policy {
+                DispatchPolicy::GpcRounds { next } if self.state.running.is_empty() => {
+                    self.parameters.units.plan(blocks, needs.most, next)
+                }
+                _ => Vec::new(),
+            };
             self.state.running.push(Running {
                 launch,
-                needs: BlockNeeds::new(&context.launch, &self.parameters.limits),
+                needs,
                 blocks,
                 sent: 0,
                 done: 0,
+                plan,
                 start: now,
                 first,
                 end: (blocks == 0).then_some(first + self.parameters.finish),
@@ -484,6 +500,12 @@ impl Dispatcher {
                 block: running.sent,
             };
             running.sent += 1;
+            if let DispatchPolicy::GpcRounds { next } = &mut self.policy
+                && running.sent > running.plan.len() as u64
+                && running.sent == running.blocks
+            {
+                self.parameters.units.passed(sm, next);
+            }
             if let Some(probe) = &self.probe {
                 probe.note(Topic::Dispatcher, now, || {
                     format!("sends {} to sm {sm}", message.words())
@@ -512,7 +534,10 @@ impl Dispatcher {
             }
             let limits = &self.parameters.limits;
             let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
-            if let Some(sm) = self.policy.pick(&self.state.slots, &self.freest, fits) {
+            let planned = running.plan.get(running.sent as usize).copied();
+            let planned = planned.filter(|sm| fits(&self.state.slots[*sm as usize]));
+            let sm = planned.or_else(|| self.policy.pick(&self.state.slots, &self.freest, fits));
+            if let Some(sm) = sm {
                 return Some((index, sm));
             }
             self.nowhere.push(running.launch);

@@ -14,6 +14,11 @@ pub enum DispatchPolicy {
         /// Where to look first.
         next: u32,
     },
+    /// GPC after GPC while SMs are empty, see [`rounds`](super::rounds); then the freest SM.
+    GpcRounds {
+        /// The GPC whose turn it is.
+        next: u32,
+    },
 }
 
 /// A policy that a GPU file can name.
@@ -38,6 +43,11 @@ pub const DISPATCH_POLICIES: &[Policy] = &[
         summary: "one SM after the other",
         build: || DispatchPolicy::RoundRobin { next: 0 },
     },
+    Policy {
+        name: "gpc-rounds",
+        summary: "a block for every SM of a GPC, then for those of the next, as long as all find room; those named by `first` have turns of their own; then as `most-free`",
+        build: || DispatchPolicy::GpcRounds { next: 0 },
+    },
 ];
 
 impl DispatchPolicy {
@@ -58,7 +68,9 @@ impl DispatchPolicy {
         fits: impl Fn(&SmSlots) -> bool,
     ) -> Option<u32> {
         match self {
-            Self::MostFree => freest.iter().find(|sm| fits(&sms[*sm as usize])),
+            Self::MostFree | Self::GpcRounds { .. } => {
+                freest.iter().find(|sm| fits(&sms[*sm as usize]))
+            }
             Self::RoundRobin { next } => {
                 let count = sms.len() as u32;
                 let order = (0..count).map(|step| (*next + step) % count);

@@ -66,6 +66,8 @@ pub struct BlockNeeds {
     pub shared: u64,
     /// Blocks of the kernel that an SM holds at most: whole warps of whole sub-cores.
     pub most: u32,
+    /// The same as far as shared memory is concerned.
+    pub most_blocks: u32,
 }
 
 impl BlockNeeds {
@@ -89,16 +91,18 @@ impl BlockNeeds {
         };
         let mut needs = Self {
             warps,
-            registers: of_warp * warps,
+            registers: of_warp.saturating_mul(warps),
             shared,
             most: (limits.warps / warps)
                 .min(limits.blocks)
                 .min(by_registers)
                 .min(within(limits.shared)),
+            most_blocks: within(limits.shared),
         };
         // A division that the kernel prefers bounds its blocks, but one always fits.
         if launch.carveout.is_some() {
             let set_aside = limits.carve_out(&needs, program, launch.carveout);
+            needs.most_blocks = needs.most_blocks.min(within(set_aside));
             needs.most = needs.most.min(within(set_aside));
         }
         needs
@@ -113,14 +117,35 @@ pub struct SmSlots {
     blocks: u32,
     registers: u32,
     shared: u64,
-    /// Blocks by launch.
-    launches: Vec<(u32, u32)>,
+    launches: Vec<Held>,
+}
+
+/// What a launch holds of an SM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Held {
+    launch: u32,
+    /// Blocks that have not ended.
+    blocks: u32,
+    /// Blocks that the warps that have not ended could be.
+    rooms: u32,
 }
 
 impl SmSlots {
-    fn blocks_of(&self, launch: u32) -> u32 {
-        let found = self.launches.iter().find(|(number, _)| *number == launch);
-        found.map_or(0, |(_, blocks)| *blocks)
+    fn of(&self, launch: u32) -> Held {
+        let found = self.launches.iter().find(|held| held.launch == launch);
+        found.copied().unwrap_or_default()
+    }
+
+    fn of_mut(&mut self, launch: u32) -> &mut Held {
+        let found = self.launches.iter().position(|held| held.launch == launch);
+        let at = found.unwrap_or_else(|| {
+            self.launches.push(Held {
+                launch,
+                ..Held::default()
+            });
+            self.launches.len() - 1
+        });
+        &mut self.launches[at]
     }
 
     /// Whether another block fits.
@@ -131,7 +156,8 @@ impl SmSlots {
             && self.blocks < limits.blocks
             && self.registers + needs.registers <= limits.registers
             && self.shared + needs.shared <= limits.shared
-            && self.blocks_of(launch) < needs.most
+            && self.of(launch).rooms < needs.most
+            && self.of(launch).blocks < needs.most_blocks
     }
 
     /// A block is sent.
@@ -140,26 +166,32 @@ impl SmSlots {
         self.blocks += 1;
         self.registers += needs.registers;
         self.shared += needs.shared;
-        match self
-            .launches
-            .iter_mut()
-            .find(|(number, _)| *number == launch)
-        {
-            Some((_, blocks)) => *blocks += 1,
-            None => self.launches.push((launch, 1)),
-        }
+        let held = self.of_mut(launch);
+        held.blocks += 1;
+        held.rooms += 1;
     }
 
-    /// A block has ended.
+    /// As many warps as a block has have ended.
     pub fn release(&mut self, launch: u32, needs: &BlockNeeds) {
         self.warps -= needs.warps;
-        self.blocks -= 1;
         self.registers -= needs.registers;
+        self.of_mut(launch).rooms -= 1;
+        self.forget(launch);
+    }
+
+    /// A block has ended, and what it sent has arrived.
+    pub fn end_block(&mut self, launch: u32, needs: &BlockNeeds) {
+        self.blocks -= 1;
         self.shared -= needs.shared;
-        if let Some((_, blocks)) = self.launches.iter_mut().find(|(n, _)| *n == launch) {
-            *blocks -= 1;
+        self.of_mut(launch).blocks -= 1;
+        self.forget(launch);
+    }
+
+    fn forget(&mut self, launch: u32) {
+        let held = self.of(launch);
+        if held.blocks == 0 && held.rooms == 0 {
+            self.launches.retain(|held| held.launch != launch);
         }
-        self.launches.retain(|(_, blocks)| *blocks > 0);
     }
 }
 

@@ -9,7 +9,7 @@ use lockstep_uvm::{Settings, Translator};
 
 use super::{Mode, Options};
 use crate::dispatch::{
-    DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits, ranks,
+    DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits, Units, ranks,
 };
 use crate::error::GpuError;
 use crate::interconnect::network::{Network, NetworkParameters, Side};
@@ -266,6 +266,7 @@ pub(super) fn build(
     };
     let l2 = &config.l2;
     let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
+    let group_places = GroupPlaces::new(config.device.gpcs, &groups_of_pairs(config));
     let slice_parameters = Arc::new(SliceParameters {
         timed,
         reply: reply_port,
@@ -296,7 +297,7 @@ pub(super) fn build(
         },
         merge: cycles(l2.merge),
         partial_lines: l2.partial_lines,
-        places: GroupPlaces::new(config.device.gpcs, &groups_of_pairs(config)),
+        places: group_places.clone(),
         half_of_group: halves_of_groups(config),
         pair_ways: match kind {
             Kind::Crossbar => ways_of_pairs(config).into_iter().map(cycles).collect(),
@@ -313,6 +314,8 @@ pub(super) fn build(
             Duration::ZERO
         },
     });
+    let first = &config.dispatch.first;
+    let sm_ranks = ranks(first, config.device.sms);
     let dispatch_parameters = Arc::new(DispatchParameters {
         clock,
         sms: config.device.sms,
@@ -337,7 +340,8 @@ pub(super) fn build(
             - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
-        ranks: ranks(&config.dispatch.first, config.device.sms),
+        units: Units::new(first, &sm_ranks, &group_places),
+        ranks: sm_ranks,
         empty: options.cold_caches.then_some(control),
         first_slice: places.first_slice,
         slices: config.l2.slices,

@@ -21,6 +21,7 @@ mod merge;
 mod parts;
 mod replies;
 mod share;
+mod turns;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub struct L2Slice {
     free: Time,
     /// When everything that came before is written into it.
     written: Time,
+    /// Whose read is next.
+    turns: turns::Turns,
     /// Whose atomic is next.
     atomics: share::Share,
     recent: merge::Recent,
@@ -183,6 +186,7 @@ impl L2Slice {
             log: Log::default(),
             free: Time::ZERO,
             written: Time::ZERO,
+            turns: turns::Turns::default(),
             atomics: share::Share::default(),
             recent: merge::Recent::default(),
             contacts: contacts::Contacts::default(),
@@ -259,7 +263,8 @@ impl L2Slice {
                         self.reply(sender, at, 0, done);
                         continue;
                     }
-                    let at = self.read(line, sectors, self.is_far(sender), due) + way;
+                    let begin = self.occupy_in_turn(due, sectors.count_ones(), group);
+                    let at = self.read(line, sectors, self.is_far(sender), begin) + way;
                     let payload = SECTOR as u32 * sectors.count_ones();
                     self.reply(sender, at, payload, done);
                     let merge = self.parameters.merge;
@@ -410,6 +415,13 @@ impl L2Slice {
         begin
     }
 
+    /// The same for a group of SMs, which takes its turns with others.
+    fn occupy_in_turn(&mut self, due: Time, sectors: u32, group: u32) -> Time {
+        let p = &self.parameters;
+        let busy = p.request.max(p.sector * u64::from(sectors));
+        self.turns.begin(group, due, busy, &mut self.free)
+    }
+
     /// The same for one sector of a load whose sectors come one by one: those of a line that
     /// follow each other are one request.
     fn occupy_beside(&mut self, due: Time, line: u64, sender: PartitionId) -> Time {
@@ -425,14 +437,15 @@ impl L2Slice {
             0 => Duration::ZERO,
             some => p.request.max(p.sector * u64::from(some)),
         };
-        let begin = due.max(self.free);
-        self.free = begin + Duration(busy(count + 1).0 - busy(count).0);
-        begin
+        let more = Duration(busy(count + 1).0 - busy(count).0);
+        let group = self.group(sender);
+        self.turns.begin(group, due, more, &mut self.free)
     }
 
     /// Has a packet leave that carries so many bytes.
     fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
-        self.packet(to, at, self.parameters.header as u32 + payload, message);
+        let bytes = (self.parameters.header as u32).saturating_add(payload);
+        self.packet(to, at, bytes, message);
     }
 
     fn packet(&mut self, to: PartitionId, at: Time, bytes: u32, message: Message) {
@@ -449,10 +462,9 @@ impl L2Slice {
         });
     }
 
-    /// Reads sectors; says when they can leave.
-    fn read(&mut self, line: u64, sectors: u8, far: bool, due: Time) -> Time {
+    /// Reads sectors, as soon as the slice begins with them; says when they can leave.
+    fn read(&mut self, line: u64, sectors: u8, far: bool, begin: Time) -> Time {
         let count = sectors.count_ones();
-        let begin = self.occupy(due, count);
         if line >= CODE_LINES {
             return begin + self.parameters.hit;
         }
@@ -776,6 +788,7 @@ impl L2Slice {
     /// Writes what is not in contents. The log is empty between epochs.
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&(self.free, self.written, self.sequence));
+        writer.write(&self.turns);
         writer.write(&self.atomics);
         writer.write(&(&self.recent, &self.contacts, self.burst));
         writer.write(&self.stats);
@@ -796,6 +809,7 @@ impl L2Slice {
     /// If the bytes are not what `save` wrote.
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
         (self.free, self.written, self.sequence) = reader.read()?;
+        self.turns = reader.read()?;
         self.atomics = reader.read()?;
         (self.recent, self.contacts, self.burst) = reader.read()?;
         self.stats = reader.read()?;

@@ -38,6 +38,13 @@ impl GroupPlaces {
         self.groups
     }
 
+    /// The group of an SM.
+    #[must_use]
+    #[inline]
+    pub fn group_of_sm(&self, sm: u32) -> u32 {
+        self.group(sm / PAIR)
+    }
+
     /// The group of a pair.
     #[must_use]
     #[inline]

@@ -62,6 +62,7 @@ impl Sm {
         }
         if warp.pending == 0 && warp.convergence.live() == 0 {
             let block = warp.block;
+            self.leave(slot);
             self.try_end_block(block);
         }
         self.refresh(slot, now.cycle);

@@ -20,6 +20,34 @@ pub(super) struct Present {
     pub launch: u32,
     pub blocks: u32,
     pub since: u64,
+    /// Warps that have left each sub-core and have made no room for another block yet.
+    pub left: [u32; MOST_SUB_CORES],
+    /// Blocks that could come for what has left; the dispatcher is told when a block ends.
+    pub rooms: u32,
+}
+
+/// Sub-cores that an SM has at most.
+const MOST_SUB_CORES: usize = 8;
+
+/// The slot of a warp that has left.
+pub(super) const GONE: u8 = u8::MAX;
+
+impl Present {
+    /// A warp of a block of so many has left a sub-core.
+    fn leave(&mut self, sub_core: u32, warps: u32, sub_cores: u32) {
+        // Blocks whose warps cannot be dealt evenly fill what others of them leave.
+        let even = warps.is_multiple_of(sub_cores) && sub_cores as usize <= MOST_SUB_CORES;
+        let (places, share) = if even {
+            (&mut self.left[..sub_cores as usize], warps / sub_cores)
+        } else {
+            (&mut self.left[..1], warps)
+        };
+        places[if even { sub_core as usize } else { 0 }] += 1;
+        if places.iter().all(|left| *left >= share) {
+            places.iter_mut().for_each(|left| *left -= share);
+            self.rooms += 1;
+        }
+    }
 }
 
 impl Sm {
@@ -44,11 +72,7 @@ impl Sm {
         identity.timer_step = self.parameters.timer_step;
         let mut warps = Vec::with_capacity(context.launch.warps() as usize);
         for number in 0..context.launch.warps() {
-            let free = (!self.resident).trailing_zeros();
-            assert!(
-                free < self.parameters.warps,
-                "the dispatcher counts warp slots"
-            );
+            let free = self.free_slot(number);
             identity.warp_in_block = number;
             identity.warp_slot = free;
             self.warps[free as usize].start(&context, identity, slot as u8);
@@ -66,6 +90,8 @@ impl Sm {
                     launch,
                     blocks: 1,
                     since: now.cycle,
+                    left: [0; MOST_SUB_CORES],
+                    rooms: 0,
                 });
                 if let Some(translation) = &mut self.port.translation {
                     translation.start_launch();
@@ -104,6 +130,40 @@ impl Sm {
         }
     }
 
+    /// A slot for a warp of a new block: its warps are dealt to the sub-cores.
+    fn free_slot(&self, number: u32) -> u32 {
+        let sub_cores = self.parameters.sub_cores.max(1);
+        let slots = (number % sub_cores..self.parameters.warps).step_by(sub_cores as usize);
+        let mut slots = slots.chain(0..self.parameters.warps);
+        let free = slots.find(|slot| self.resident >> slot & 1 == 0);
+        free.expect("the dispatcher counts warp slots")
+    }
+
+    /// A warp has ended and has all its answers: its place is free. Once as many have left as a
+    /// block has, alike from all sub-cores, there is room for another one, though none may have ended.
+    pub(super) fn leave(&mut self, slot: u8) {
+        let warp = &self.warps[usize::from(slot)];
+        let member = warp.identity.warp_in_block as usize;
+        let block = self.blocks[usize::from(warp.block)]
+            .as_mut()
+            .expect("a warp has a block");
+        block.warps[member] = GONE;
+        self.resident &= !(1 << slot);
+        self.ready &= !(1 << slot);
+        let launch = block.launch;
+        let present = self
+            .present
+            .iter_mut()
+            .find(|present| present.launch == launch);
+        let present = present.expect("the launch of a block is present");
+        let sub_cores = self.parameters.sub_cores.max(1);
+        present.leave(
+            u32::from(slot) % sub_cores,
+            block.warps.len() as u32,
+            sub_cores,
+        );
+    }
+
     /// The launch, as another block here has it or else from the table.
     fn own_context(&self, launch: u32) -> OwnContext {
         let mut here = self.contexts.iter().flatten();
@@ -120,8 +180,7 @@ impl Sm {
         let Some(block) = &self.blocks[usize::from(slot)] else {
             return;
         };
-        let pending = |warp: &u8| self.warps[usize::from(*warp)].pending > 0;
-        if block.live != 0 || block.warps.iter().any(pending) {
+        if block.live != 0 || block.warps.iter().any(|warp| *warp != GONE) {
             return;
         }
         let generation = self.port.in_flight.close();
@@ -142,16 +201,13 @@ impl Sm {
         let mut counters = block.counters;
         counters.blocks_completed = 1;
         counters.warp_cycles += (now.cycle - block.since) * block.warps.len() as u64;
-        for warp in &block.warps {
-            self.resident &= !(1 << warp);
-            self.ready &= !(1 << warp);
-        }
         let position = self
             .present
             .iter()
             .position(|present| present.launch == block.launch)
             .expect("the launch of a block is present");
         self.present[position].blocks -= 1;
+        let rooms = std::mem::take(&mut self.present[position].rooms);
         if self.present[position].blocks == 0 {
             let present = self.present.remove(position);
             counters.active_cycles = now.cycle - present.since;
@@ -169,6 +225,7 @@ impl Sm {
         }
         let done = Message::BlockDone(Box::new(BlockDone {
             launch: block.launch,
+            rooms,
             counters,
         }));
         let wiring = self.port.wiring;

@@ -10,6 +10,7 @@ use lockstep_isa::{Instruction, Mask, Operand, Row};
 
 use super::access;
 use super::barrier::{BARRIERS, Barrier, Reduced};
+use super::blocks::GONE;
 use super::check::check;
 use super::flow;
 use super::order::Waiter;
@@ -204,6 +205,9 @@ impl Sm {
             }
         }
         if live == 0 {
+            if self.warps[usize::from(slot)].pending == 0 {
+                self.leave(slot);
+            }
             self.try_end_block(block_slot);
             self.check_fences(now, outbox);
         }
@@ -322,7 +326,7 @@ impl Sm {
         } else {
             now.cycle
         };
-        for slot in &members {
+        for slot in members.iter().filter(|slot| **slot != GONE) {
             let warp = &mut self.warps[usize::from(*slot)];
             if warp.convergence.suspended(number as u32) == 0 {
                 continue;
