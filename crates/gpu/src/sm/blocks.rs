@@ -71,8 +71,9 @@ impl Sm {
         identity.warp_slots = self.parameters.warps;
         identity.timer_step = self.parameters.timer_step;
         let mut warps = Vec::with_capacity(context.launch.warps() as usize);
+        let first = (!self.resident).trailing_zeros();
         for number in 0..context.launch.warps() {
-            let free = self.free_slot(number);
+            let free = self.free_slot(first, number);
             identity.warp_in_block = number;
             identity.warp_slot = free;
             self.warps[free as usize].start(&context, identity, slot as u8);
@@ -130,13 +131,13 @@ impl Sm {
         }
     }
 
-    /// A slot for a warp of a new block: its warps are dealt to the sub-cores.
-    fn free_slot(&self, number: u32) -> u32 {
-        let sub_cores = self.parameters.sub_cores.max(1);
-        let slots = (number % sub_cores..self.parameters.warps).step_by(sub_cores as usize);
-        let mut slots = slots.chain(0..self.parameters.warps);
-        let free = slots.find(|slot| self.resident >> slot & 1 == 0);
-        free.expect("the dispatcher counts warp slots")
+    /// A slot for a warp of a new block: its warps are dealt to the sub-cores, from `first` on.
+    fn free_slot(&self, first: u32, number: u32) -> u32 {
+        let (warps, sub_cores) = (self.parameters.warps, self.parameters.sub_cores.max(1));
+        let own = ((first + number) % sub_cores..warps).step_by(sub_cores as usize);
+        let free = |slot: &u32| self.resident >> slot & 1 == 0;
+        let slot = own.chain(0..warps).find(free);
+        slot.expect("the dispatcher counts warp slots")
     }
 
     /// A warp has ended and has all its answers: its place is free. Once as many have left as a
