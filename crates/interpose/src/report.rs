@@ -3,6 +3,7 @@
 //! They are written with one system call each and without the standard library's lock, so
 //! that they come out whole from any thread and at any time.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Exit status of a program whose simulator is gone (BSD's "internal software error").
@@ -22,8 +23,12 @@ pub fn once(said: &AtomicBool, text: &str) {
     }
 }
 
+/// Held by the thread that ends the program: others may notice at the same time, and one says why.
+static ENDING: Mutex<()> = Mutex::new(());
+
 /// Ends the program because its simulator is gone.
 pub fn simulator_gone(reason: &str) -> ! {
+    let _held = ENDING.lock();
     sentence(&format!(
         "the simulator is gone ({reason}); this program's GPU is gone with it, so it ends here"
     ));

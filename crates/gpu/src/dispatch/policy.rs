@@ -14,7 +14,7 @@ pub enum DispatchPolicy {
         /// Where to look first.
         next: u32,
     },
-    /// GPC after GPC while SMs are empty, see [`rounds`](super::rounds); then the freest SM.
+    /// GPC after GPC while SMs are empty (`rounds.rs`), then the freest SM.
     GpcRounds {
         /// The GPC whose turn it is.
         next: u32,
