@@ -7,15 +7,11 @@
 
 __global__ void note(int* sms, unsigned cycles) {
     long long begin = clock64();
-    if (threadIdx.x == 0) {
-        unsigned which;
-        asm volatile("mov.u32 %0,%%smid;" : "=r"(which));
-        sms[blockIdx.x] = which;
-    }
+    if (threadIdx.x == 0) sms[blockIdx.x] = sm();
     while (clock64() - begin < cycles) {}
 }
 
-int main(int argc, char** argv) {
+int main() {
     int* sms;
     const int most = 132 * 32 * 2;
     CHECK(cudaMalloc(&sms, most * 4));

@@ -17,11 +17,10 @@ __global__ void rd(const float4* __restrict__ memory, float* out, size_t count, 
     if (sum == 1.2345f) out[0] = sum;
     long long end = clock64();
     if (threadIdx.x % 32 == 0) {
-        unsigned which, slot;
-        asm volatile("mov.u32 %0,%%smid;" : "=r"(which));
+        unsigned slot;
         asm volatile("mov.u32 %0,%%warpid;" : "=r"(slot));
         long long* row = times + (blockIdx.x * 16 + threadIdx.x / 32) * 3;
-        row[0] = which * 64 + slot, row[1] = begin, row[2] = end;
+        row[0] = sm() * 64 + slot, row[1] = begin, row[2] = end;
     }
 }
 

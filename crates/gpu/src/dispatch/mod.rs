@@ -363,7 +363,7 @@ impl Dispatcher {
         let slots = &mut self.state.slots[sm];
         let before = slots.warps;
         slots.end_block(done.launch, &needs);
-        (0..done.rooms).for_each(|_| slots.release(done.launch, &needs));
+        slots.release(done.launch, &needs, done.rooms);
         self.note_warps(sm as u32, before);
         self.nowhere.clear();
     }

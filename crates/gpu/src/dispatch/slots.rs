@@ -171,11 +171,11 @@ impl SmSlots {
         held.rooms += 1;
     }
 
-    /// As many warps as a block has have ended.
-    pub fn release(&mut self, launch: u32, needs: &BlockNeeds) {
-        self.warps -= needs.warps;
-        self.registers -= needs.registers;
-        self.of_mut(launch).rooms -= 1;
+    /// As many warps have ended as so many blocks have.
+    pub fn release(&mut self, launch: u32, needs: &BlockNeeds, rooms: u32) {
+        self.warps -= needs.warps * rooms;
+        self.registers -= needs.registers * rooms;
+        self.of_mut(launch).rooms -= rooms;
         self.forget(launch);
     }
 

@@ -381,9 +381,7 @@ impl L2Slice {
 
     /// The group of SMs that a sender is in.
     fn group(&self, sender: PartitionId) -> u32 {
-        self.parameters
-            .places
-            .group(self.sm_of(sender) / share::PAIR)
+        self.parameters.places.group_of_sm(self.sm_of(sender))
     }
 
     /// How much longer the way to a sender is than the shortest.
@@ -410,22 +408,28 @@ impl L2Slice {
     /// Keeps the slice busy for some sectors, and says when it begins with them.
     fn occupy(&mut self, due: Time, sectors: u32) -> Time {
         let begin = due.max(self.free);
-        let p = &self.parameters;
-        self.free = begin + p.request.max(p.sector * u64::from(sectors));
+        self.free = begin + self.busy(sectors);
         begin
+    }
+
+    /// How long the slice is busy with sectors that are one request.
+    fn busy(&self, sectors: u32) -> Duration {
+        let p = &self.parameters;
+        match sectors {
+            0 => Duration::ZERO,
+            some => p.request.max(p.sector * u64::from(some)),
+        }
     }
 
     /// The same for a group of SMs, which takes its turns with others.
     fn occupy_in_turn(&mut self, due: Time, sectors: u32, group: u32) -> Time {
-        let p = &self.parameters;
-        let busy = p.request.max(p.sector * u64::from(sectors));
+        let busy = self.busy(sectors);
         self.turns.begin(group, due, busy, &mut self.free)
     }
 
     /// The same for one sector of a load whose sectors come one by one: those of a line that
     /// follow each other are one request.
     fn occupy_beside(&mut self, due: Time, line: u64, sender: PartitionId) -> Time {
-        let p = &self.parameters;
         let (last, from, count) = self.burst;
         let count = if (last, from) == (line, sender.0) {
             count % (LINE / SECTOR) as u32
@@ -433,11 +437,7 @@ impl L2Slice {
             0
         };
         self.burst = (line, sender.0, count + 1);
-        let busy = |sectors: u32| match sectors {
-            0 => Duration::ZERO,
-            some => p.request.max(p.sector * u64::from(some)),
-        };
-        let more = Duration(busy(count + 1).0 - busy(count).0);
+        let more = Duration(self.busy(count + 1).0 - self.busy(count).0);
         let group = self.group(sender);
         self.turns.begin(group, due, more, &mut self.free)
     }

@@ -74,6 +74,18 @@ mod tests {
         let few = turns.begin(1, Time(0), BUSY, &mut free);
         assert_eq!(few, Time(10), "every second turn, not after all ten");
         let many = turns.begin(0, Time(0), BUSY, &mut free);
-        assert_eq!(many, Time(120 - 10), "after all that has arrived");
+        assert_eq!(many, Time(110), "after all that has arrived");
+    }
+
+    #[test]
+    fn what_some_gain_others_lose() {
+        let (mut turns, mut free) = (Turns::default(), Time::ZERO);
+        for _ in 0..4 {
+            turns.begin(0, Time(0), BUSY, &mut free);
+        }
+        assert_eq!(turns.begin(1, Time(0), BUSY, &mut free), Time(10));
+        assert_eq!(turns.begin(0, Time(0), BUSY, &mut free), Time(50));
+        let later = turns.begin(0, Time(0), BUSY, &mut free);
+        assert_eq!(later, Time(70), "not at 60, when all before it are done");
     }
 }

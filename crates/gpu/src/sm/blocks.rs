@@ -15,38 +15,40 @@ use crate::message::{BlockDone, Message};
 use crate::probe::Topic;
 
 /// A launch with blocks on this SM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Present {
     pub launch: u32,
     pub blocks: u32,
     pub since: u64,
-    /// Warps that have left each sub-core and have made no room for another block yet.
-    pub left: [u32; MOST_SUB_CORES],
-    /// Blocks that could come for what has left; the dispatcher is told when a block ends.
+    /// Warps that have left each sub-core, since the launch came.
+    pub left: Vec<u32>,
+    /// Blocks that have ended.
+    pub ended: u32,
+    /// Blocks for which the dispatcher was told that there is room.
     pub rooms: u32,
 }
-
-/// Sub-cores that an SM has at most.
-const MOST_SUB_CORES: usize = 8;
 
 /// The slot of a warp that has left.
 pub(super) const GONE: u8 = u8::MAX;
 
 impl Present {
-    /// A warp of a block of so many has left a sub-core.
-    fn leave(&mut self, sub_core: u32, warps: u32, sub_cores: u32) {
-        // Blocks whose warps cannot be dealt evenly fill what others of them leave.
-        let even = warps.is_multiple_of(sub_cores) && sub_cores as usize <= MOST_SUB_CORES;
-        let (places, share) = if even {
-            (&mut self.left[..sub_cores as usize], warps / sub_cores)
+    /// A block of so many warps has ended. For how many more blocks there is room now: as many as
+    /// could be dealt to the sub-cores for the warps that have left them, and at least one for each
+    /// block that has ended.
+    fn end_block(&mut self, warps: u32) -> u32 {
+        self.ended += 1;
+        let sub_cores = self.left.len() as u32;
+        let dealt = if warps.is_multiple_of(sub_cores) {
+            let fewest = self.left.iter().min().copied().unwrap_or(0);
+            fewest / (warps / sub_cores)
         } else {
-            (&mut self.left[..1], warps)
+            // Blocks whose warps cannot be dealt evenly fill what others of them leave.
+            self.left.iter().sum::<u32>() / warps
         };
-        places[if even { sub_core as usize } else { 0 }] += 1;
-        if places.iter().all(|left| *left >= share) {
-            places.iter_mut().for_each(|left| *left -= share);
-            self.rooms += 1;
-        }
+        let rooms = dealt.max(self.ended);
+        let more = rooms - self.rooms;
+        self.rooms = rooms;
+        more
     }
 }
 
@@ -91,7 +93,8 @@ impl Sm {
                     launch,
                     blocks: 1,
                     since: now.cycle,
-                    left: [0; MOST_SUB_CORES],
+                    left: vec![0; self.parameters.sub_cores.max(1) as usize],
+                    ended: 0,
                     rooms: 0,
                 });
                 if let Some(translation) = &mut self.port.translation {
@@ -140,8 +143,7 @@ impl Sm {
         slot.expect("the dispatcher counts warp slots")
     }
 
-    /// A warp has ended and has all its answers: its place is free. Once as many have left as a
-    /// block has, alike from all sub-cores, there is room for another one, though none may have ended.
+    /// A warp has ended and has all its answers: its place is free, though its block may not have ended.
     pub(super) fn leave(&mut self, slot: u8) {
         let warp = &self.warps[usize::from(slot)];
         let member = warp.identity.warp_in_block as usize;
@@ -157,12 +159,8 @@ impl Sm {
             .iter_mut()
             .find(|present| present.launch == launch);
         let present = present.expect("the launch of a block is present");
-        let sub_cores = self.parameters.sub_cores.max(1);
-        present.leave(
-            u32::from(slot) % sub_cores,
-            block.warps.len() as u32,
-            sub_cores,
-        );
+        let sub_core = usize::from(slot) % present.left.len();
+        present.left[sub_core] += 1;
     }
 
     /// The launch, as another block here has it or else from the table.
@@ -208,7 +206,7 @@ impl Sm {
             .position(|present| present.launch == block.launch)
             .expect("the launch of a block is present");
         self.present[position].blocks -= 1;
-        let rooms = std::mem::take(&mut self.present[position].rooms);
+        let rooms = self.present[position].end_block(block.warps.len() as u32);
         if self.present[position].blocks == 0 {
             let present = self.present.remove(position);
             counters.active_cycles = now.cycle - present.since;
@@ -237,5 +235,42 @@ impl Sm {
             Bytes(wiring.header),
             done,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn present(left: &[u32]) -> Present {
+        Present {
+            launch: 0,
+            blocks: 4,
+            since: 0,
+            left: left.to_vec(),
+            ended: 0,
+            rooms: 0,
+        }
+    }
+
+    #[test]
+    fn warps_that_have_left_make_room_alike_from_all_sub_cores() {
+        let mut here = present(&[8, 9, 8, 11]);
+        assert_eq!(here.end_block(16), 2, "of several blocks");
+        here.left = vec![11, 9, 12, 12];
+        assert_eq!(here.end_block(16), 0, "the room was told of before");
+        here.left = vec![12, 12, 12, 12];
+        assert_eq!(here.end_block(16), 1);
+        // Six warps are not dealt evenly.
+        assert_eq!(present(&[3, 0, 9, 1]).end_block(6), 2);
+    }
+
+    /// Other launches may have been in the way when the warps were dealt.
+    #[test]
+    fn every_block_that_ends_makes_room() {
+        let mut here = present(&[0, 2, 1, 1]);
+        assert_eq!(here.end_block(4), 1);
+        here.left = vec![1, 3, 2, 2];
+        assert_eq!(here.end_block(4), 1);
     }
 }
