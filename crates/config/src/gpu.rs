@@ -367,6 +367,10 @@ pub struct L2Config {
     pub far_latency: Cycles,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
+    /// How long a slice takes to read a sector and to pass it on, on average over many; not less than
+    /// `bytes-per-cycle` says.
+    #[serde(default)]
+    pub read_sector: Duration,
     /// How long a slice takes to write a sector that comes from an SM or from DRAM.
     pub write_sector: Duration,
     /// How much longer it is busy with a request if some of its sectors are written in part.

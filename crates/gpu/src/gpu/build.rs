@@ -169,13 +169,15 @@ pub(super) fn build(
         before(request_latency),
         rate(network.request_bytes_per_cycle),
     );
-    let reply_rate = bandwidth(config.l2.bytes_per_cycle, config.l2.clock);
+    // What a slice passes on takes its time there; the way from it is not narrower.
+    let slice = bandwidth(config.l2.bytes_per_cycle, config.l2.clock);
+    let port = bandwidth(network.reply_bytes_per_cycle, clock);
     let reply = link(
         "reply",
         slices,
         through.unwrap_or(sms),
         before(reply_latency),
-        ported.then_some(reply_rate),
+        ported.then(|| slice.max(port)),
     );
     let delivery = through.map(|networks| {
         let behind = |latency: Cycles| latency - before(latency);
@@ -309,7 +311,8 @@ pub(super) fn build(
             Kind::Simple | Kind::Mesh | Kind::Switched => Cycles(0),
         }),
         sector: if timed {
-            bandwidth(config.l2.bytes_per_cycle, config.l2.clock).time_for(Bytes(SECTOR))
+            let width = bandwidth(l2.bytes_per_cycle, l2.clock);
+            width.time_for(Bytes(SECTOR)).max(l2.read_sector)
         } else {
             Duration::ZERO
         },

@@ -20,6 +20,7 @@ mod dram_timing;
 mod merge;
 mod parts;
 mod replies;
+mod requests;
 mod share;
 mod turns;
 
@@ -148,8 +149,7 @@ pub struct L2Slice {
     atomics: share::Share,
     recent: merge::Recent,
     contacts: contacts::Contacts,
-    /// Line, sender and number of the sectors of a strong load that came last.
-    burst: (u64, u32, u32),
+    requests: requests::Requests,
     replies: Replies,
     sequence: u64,
     stats: SliceStats,
@@ -190,7 +190,7 @@ impl L2Slice {
             atomics: share::Share::default(),
             recent: merge::Recent::default(),
             contacts: contacts::Contacts::default(),
-            burst: (u64::MAX, 0, 0),
+            requests: requests::Requests::default(),
             replies: Replies::default(),
             sequence: 0,
             stats: SliceStats::default(),
@@ -427,19 +427,21 @@ impl L2Slice {
         self.turns.begin(group, due, busy, &mut self.free)
     }
 
-    /// The same for one sector of a load whose sectors come one by one: those of a line that
-    /// follow each other are one request.
-    fn occupy_beside(&mut self, due: Time, line: u64, sender: PartitionId) -> Time {
-        let (last, from, count) = self.burst;
-        let count = if (last, from) == (line, sender.0) {
-            count % (LINE / SECTOR) as u32
-        } else {
-            0
-        };
-        self.burst = (line, sender.0, count + 1);
-        let more = Duration(self.busy(count + 1).0 - self.busy(count).0);
-        let group = self.group(sender);
-        self.turns.begin(group, due, more, &mut self.free)
+    /// The same for one sector of a strong load. Says also whether it follows others of its request.
+    fn occupy_beside(
+        &mut self,
+        due: Time,
+        request: &StrongRequest,
+        sender: PartitionId,
+    ) -> (Time, bool) {
+        let sm = self.sm_of(sender);
+        if let Some((begin, before)) = self.requests.follow(sm, request) {
+            return (due.max(begin + self.busy(before)), true);
+        }
+        let sectors = request.of_line.count_ones();
+        let begin = self.occupy_in_turn(due, sectors, self.group(sender));
+        self.requests.begin(sm, request, begin);
+        (begin, false)
     }
 
     /// Has a packet leave that carries so many bytes.
@@ -663,10 +665,10 @@ impl L2Slice {
             port.send(sender, due, Bytes(0), message, outbox, probe);
             return;
         }
-        let at = self.strong_time(&request, sender, due);
+        let (at, follows) = self.strong_time(&request, sender, due);
         let payload = match request.action {
             // The sectors of a line that are one request come in one packet.
-            StrongAction::Load if self.burst.2 > 1 => {
+            StrongAction::Load if follows => {
                 self.packet(sender, at, SECTOR as u32, Message::Performed(request));
                 return;
             }
@@ -677,7 +679,13 @@ impl L2Slice {
         self.reply(sender, at, payload, Message::Performed(request));
     }
 
-    fn strong_time(&mut self, request: &StrongRequest, sender: PartitionId, due: Time) -> Time {
+    /// When the answer to a strong access leaves, and whether it follows others of its request.
+    fn strong_time(
+        &mut self,
+        request: &StrongRequest,
+        sender: PartitionId,
+        due: Time,
+    ) -> (Time, bool) {
         let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
         self.note(sender);
         self.stats.strong_sectors.increment();
@@ -692,17 +700,17 @@ impl L2Slice {
         }
         match request.action {
             StrongAction::Load => {
-                let begin = self.occupy_beside(due, line, sender);
+                let (begin, follows) = self.occupy_beside(due, request, sender);
                 let (at, hits) = self.look_up(line, sector, self.is_far(sender), begin);
                 self.stats.strong_hits.add(u64::from(hits));
-                at + self.way_to(sender)
+                (at + self.way_to(sender), follows)
             }
             StrongAction::Store => {
                 let begin = self.occupy(due, 1);
                 self.stats.strong_hits.increment();
                 let partial = if request.mask == u32::MAX { 0 } else { sector };
                 self.mark_written(line, sector, partial, begin);
-                begin + self.parameters.hit
+                (begin + self.parameters.hit, false)
             }
             StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
                 // Lanes that want the same word come one after the other, each as a sector of its
@@ -734,7 +742,8 @@ impl L2Slice {
                 let (at, hits) = self.look_up_home(line, sector, begin, false);
                 self.stats.strong_hits.add(u64::from(hits));
                 self.mark_written(line, sector, 0, begin);
-                at + busy + Duration(latency.0.saturating_sub(self.parameters.hit.0))
+                let answered = Duration(latency.0.saturating_sub(self.parameters.hit.0));
+                (at + busy + answered, false)
             }
         }
     }
@@ -790,7 +799,7 @@ impl L2Slice {
         writer.write(&(self.free, self.written, self.sequence));
         writer.write(&self.turns);
         writer.write(&self.atomics);
-        writer.write(&(&self.recent, &self.contacts, self.burst));
+        writer.write(&(&self.recent, &self.contacts, &self.requests));
         writer.write(&self.stats);
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
@@ -811,7 +820,7 @@ impl L2Slice {
         (self.free, self.written, self.sequence) = reader.read()?;
         self.turns = reader.read()?;
         self.atomics = reader.read()?;
-        (self.recent, self.contacts, self.burst) = reader.read()?;
+        (self.recent, self.contacts, self.requests) = reader.read()?;
         self.stats = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;

@@ -275,6 +275,7 @@ impl Port {
             lanes,
             transaction,
             generation: 0,
+            of_line: 0,
         };
         request
     }

@@ -75,6 +75,7 @@ pub(super) fn leave(
         site.block.counters.strong_accesses += 1;
         let mut request = site.port.request(action, found.sectors[index], transaction);
         fill(&mut request, site.port, operation, lanes, addresses, index);
+        request.of_line = of_line(&found.sectors[..found.count], leaving, index);
         let lines = || lines_beside(&found.sectors[..found.count], leaving, index);
         let warp = site.slot;
         site.port
@@ -87,6 +88,19 @@ pub(super) fn leave(
         lanes: lanes_left,
         transaction,
     })
+}
+
+/// The leaving sectors of an instruction that lie in the line of one of them, a bit each.
+fn of_line(sectors: &[u64], leaving: Mask, index: usize) -> u8 {
+    const SECTORS: u64 = LINE / SECTOR;
+    let line = sectors[index] / SECTORS;
+    let mut mask = 0;
+    for (other, sector) in sectors.iter().enumerate() {
+        if leaving >> other & 1 != 0 && sector / SECTORS == line {
+            mask |= 1 << (sector % SECTORS);
+        }
+    }
+    mask
 }
 
 /// How many lines of the page of one sector the leaving sectors of an instruction lie in.
