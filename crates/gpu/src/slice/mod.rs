@@ -405,13 +405,6 @@ impl L2Slice {
         sender.0.wrapping_sub(self.parameters.first_sm)
     }
 
-    /// Keeps the slice busy for some sectors, and says when it begins with them.
-    fn occupy(&mut self, due: Time, sectors: u32) -> Time {
-        let begin = due.max(self.free);
-        self.free = begin + self.busy(sectors);
-        begin
-    }
-
     /// How long the slice is busy with sectors that are one request.
     fn busy(&self, sectors: u32) -> Duration {
         let p = &self.parameters;
@@ -419,6 +412,13 @@ impl L2Slice {
             0 => Duration::ZERO,
             some => p.request.max(p.sector * u64::from(some)),
         }
+    }
+
+    /// Keeps the slice busy for some sectors, and says when it begins with them.
+    fn occupy(&mut self, due: Time, sectors: u32) -> Time {
+        let begin = due.max(self.free);
+        self.free = begin + self.busy(sectors);
+        begin
     }
 
     /// The same for a group of SMs, which takes its turns with others.
