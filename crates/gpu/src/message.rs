@@ -262,7 +262,7 @@ pub struct StrongRequest {
     pub transaction: u32,
     /// Order of the access among those of its SM, for fences.
     pub generation: u64,
-    /// Sectors of its line that its instruction asks for, a bit each.
+    /// Loads: sectors of its line that its instruction asks for, a bit each.
     pub of_line: u8,
 }
 

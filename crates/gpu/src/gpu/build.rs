@@ -170,14 +170,14 @@ pub(super) fn build(
         rate(network.request_bytes_per_cycle),
     );
     // What a slice passes on takes its time there; the way from it is not narrower.
-    let slice = bandwidth(config.l2.bytes_per_cycle, config.l2.clock);
-    let port = bandwidth(network.reply_bytes_per_cycle, clock);
+    let slice_rate = bandwidth(config.l2.bytes_per_cycle, config.l2.clock);
+    let port_rate = bandwidth(network.reply_bytes_per_cycle, clock);
     let reply = link(
         "reply",
         slices,
         through.unwrap_or(sms),
         before(reply_latency),
-        ported.then(|| slice.max(port)),
+        ported.then(|| slice_rate.max(port_rate)),
     );
     let delivery = through.map(|networks| {
         let behind = |latency: Cycles| latency - before(latency);
@@ -311,8 +311,7 @@ pub(super) fn build(
             Kind::Simple | Kind::Mesh | Kind::Switched => Cycles(0),
         }),
         sector: if timed {
-            let width = bandwidth(l2.bytes_per_cycle, l2.clock);
-            width.time_for(Bytes(SECTOR)).max(l2.read_sector)
+            slice_rate.time_for(Bytes(SECTOR)).max(l2.read_sector)
         } else {
             Duration::ZERO
         },

@@ -29,8 +29,6 @@ struct Last {
     line: u64,
     /// Sectors that have not come yet, a bit each.
     left: u8,
-    /// How many have come.
-    came: u32,
     /// When the slice begins with it.
     begin: Time,
 }
@@ -45,9 +43,9 @@ impl Requests {
         if !same || last.left & bit == 0 {
             return None;
         }
+        let before = request.of_line & !last.left;
         last.left &= !bit;
-        last.came += 1;
-        Some((last.begin, last.came - 1))
+        Some((last.begin, before.count_ones()))
     }
 
     /// The slice begins with a request whose first sector has come.
@@ -63,7 +61,6 @@ impl Requests {
             transaction: request.transaction,
             line: request.sector / SECTORS,
             left: request.of_line & !(1 << (request.sector % SECTORS)),
-            came: 1,
             begin,
         });
     }

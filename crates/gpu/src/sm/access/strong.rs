@@ -75,7 +75,9 @@ pub(super) fn leave(
         site.block.counters.strong_accesses += 1;
         let mut request = site.port.request(action, found.sectors[index], transaction);
         fill(&mut request, site.port, operation, lanes, addresses, index);
-        request.of_line = of_line(&found.sectors[..found.count], leaving, index);
+        if action == StrongAction::Load {
+            request.of_line = of_line(&found.sectors[..found.count], leaving, index);
+        }
         let lines = || lines_beside(&found.sectors[..found.count], leaving, index);
         let warp = site.slot;
         site.port
