@@ -36,7 +36,14 @@ HARDWARE = H200 / "uvm_workloads.csv"
 # What the probe printed on real machines, in the order in which it was run. Up to the third it read
 # where to touch while the clock ran, and up to the fifth a fence waited for what it had noted before:
 # they say nothing of touches, and of writes, that have no fault.
-MACHINES = ["uvm", "uvm_again", "uvm_third", "uvm_fourth", "uvm_fifth", "uvm_sixth"]
+MACHINES = [
+    "uvm_probe_fast_host",
+    "uvm_probe_slow_host",
+    "uvm_probe_beside_batches",
+    "uvm_probe_address_by_parameter",
+    "uvm_probe_60_first_touches",
+    "uvm_probe_after_notes_arrive",
+]
 READS_ALIKE, WRITES_ALIKE = MACHINES[3:], MACHINES[5:]
 BENCHMARKS = ["bfs", "hotspot", "pathfinder", "backprop", "srad", "nw", "fdtd"]
 # The UVM report's own.

@@ -1,6 +1,6 @@
 // What managed memory costs on a real GPU. At most 256 MiB are allocated at a time.
 //
-//   nvcc -O2 -arch=sm_90 -o uvm_probe uvm_probe.cu && ./uvm_probe 20 > uvm.csv
+//   nvcc -O2 -arch=sm_90 -o uvm_probe uvm_probe.cu && ./uvm_probe 20 > uvm_probe_MACHINE.csv
 //
 // Each repetition has other 2 MiB of the device's memory: what a touch without a fault takes
 // depends on where in L2 it is answered. `./uvm_probe 20 first` measures first touches alone.

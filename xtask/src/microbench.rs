@@ -89,7 +89,7 @@ pub fn run(gpu: &str, only: &[String]) -> Result<()> {
     simulator::build()?;
     let folder = project::root().join(format!("validation/hardware/{gpu}"));
     let mut tables = Vec::new();
-    for name in ["core.csv", "core_again.csv"] {
+    for name in ["core.csv", "core_repetitions.csv"] {
         match std::fs::read_to_string(folder.join(name)) {
             Ok(text) => tables.push(text),
             Err(error) if tables.is_empty() => {

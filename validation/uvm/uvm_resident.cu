@@ -1,7 +1,7 @@
 // What decides how long a kernel takes that touches memory which is already on the device: what
 // came before it, or the memory? Real GPU, 20 repetitions:
 //
-//   nvcc -O2 -arch=sm_90 -o uvm_after uvm_after.cu && ./uvm_after 20 > uvm_after.csv
+//   nvcc -O2 -arch=sm_90 -o uvm_resident uvm_resident.cu && ./uvm_resident 20 > uvm_resident.csv
 //
 // Each row has the time between events around the kernel, and the time from the first block's
 // beginning to the last one's end on the device's own clock.
