@@ -136,35 +136,35 @@ fn jump(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| engine.pass(length));
 }
 
-/// The gate alone, with one follower: items are meetings.
+/// The epoch barrier alone, with one follower: items are meetings.
 #[divan::bench]
 fn gate_of_two(bencher: Bencher<'_, '_>) {
-    use internals::{Gate, Patience};
+    use internals::{EpochBarrier, Patience};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    let gate = Arc::new(Gate::new(1));
+    let epoch_barrier = Arc::new(EpochBarrier::new(1));
     let over = Arc::new(AtomicBool::new(false));
     let follower = {
-        let (gate, over) = (gate.clone(), over.clone());
+        let (epoch_barrier, over) = (epoch_barrier.clone(), over.clone());
         std::thread::spawn(move || {
             let mut patience = Patience::new(2_000);
             let mut turn = 0;
             while !over.load(Ordering::Relaxed) {
-                turn = gate.pass(0, turn, &mut patience);
-                gate.arrive();
+                turn = epoch_barrier.pass(0, turn, &mut patience);
+                epoch_barrier.arrive();
             }
         })
     };
     let mut patience = Patience::new(2_000);
     bencher.counter(ItemsCount::new(200u32)).bench_local(|| {
         for _ in 0..200 {
-            gate.open(1);
-            gate.meet(&mut patience, || ());
+            epoch_barrier.open(1);
+            epoch_barrier.meet(&mut patience, || ());
         }
     });
     over.store(true, Ordering::Relaxed);
-    gate.open(1);
+    epoch_barrier.open(1);
     follower.join().unwrap();
 }
 

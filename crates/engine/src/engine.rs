@@ -7,7 +7,7 @@ use lockstep_units::{Duration, Time};
 
 use crate::boundary::{Boundary, NoBoundary, Partitions};
 use crate::cost::Crew;
-use crate::gate::MOST_FOLLOWERS;
+use crate::epoch_barrier::MOST_FOLLOWERS;
 use crate::inbox::Order;
 use crate::pool::Pool;
 use crate::profile::{Profile, Stopwatch};

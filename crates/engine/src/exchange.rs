@@ -3,7 +3,7 @@
 //!
 //! Every worker has a board with two sides. In one step it writes the messages of the partitions
 //! it runs on one side, chained by receiver; in the next step every worker reads that side, each
-//! the chains of the partitions it runs, while the other sides are written. The gate between
+//! the chains of the partitions it runs, while the other sides are written. The epoch barrier between
 //! steps is the only synchronisation: no message costs an atomic operation, and no memory is
 //! allocated once the boards have grown.
 //!
@@ -13,8 +13,8 @@
 use lockstep_units::Time;
 
 use crate::PartitionId;
-use crate::foresee::foresee_value;
 use crate::inbox::Order;
+use crate::prefetch::prefetch_value;
 use crate::sync::{Padded, UnsafeCell};
 
 /// End of a chain.
@@ -137,13 +137,13 @@ impl<M> Side<M> {
 
     /// Has the processor fetch every message for `receiver`.
     #[inline]
-    fn foresee(&self, receiver: PartitionId) {
+    fn prefetch(&self, receiver: PartitionId) {
         if self.mail[receiver.index() / 64] >> (receiver.index() % 64) & 1 == 0 {
             return;
         }
         let mut next = self.chains[receiver.index()].first;
         while next != NONE {
-            foresee_value(&self.slots[next as usize]);
+            prefetch_value(&self.slots[next as usize]);
             next = self.next[next as usize];
         }
     }
@@ -181,7 +181,7 @@ pub(crate) struct Exchange<M> {
 }
 
 // SAFETY: threads reach the sides only through `write`, `read` and `take`, whose callers promise
-// that a side is either written by one thread or read by any number, with the gate in between;
+// that a side is either written by one thread or read by any number, with the epoch barrier in between;
 // messages move between threads, hence `M: Send`.
 unsafe impl<M: Send> Sync for Exchange<M> {}
 // SAFETY: it owns its messages, which are `Send`.
@@ -198,7 +198,7 @@ impl<M> Exchange<M> {
     /// Clears a worker's side for this step and lets `f` write on it.
     ///
     /// # Safety
-    /// No other thread reaches this side until the next gate.
+    /// No other thread reaches this side until the next epoch barrier.
     pub(crate) unsafe fn write<R>(
         &self,
         worker: usize,
@@ -217,7 +217,7 @@ impl<M> Exchange<M> {
     /// Lets `f` look at every side that was written in `step`.
     ///
     /// # Safety
-    /// No thread writes these sides until the next gate.
+    /// No thread writes these sides until the next epoch barrier.
     pub(crate) unsafe fn read(&self, step: u64, mut f: impl FnMut(&Side<M>)) {
         for board in &self.boards {
             board[side_of(step)].0.with(|side| {
@@ -233,7 +233,7 @@ impl<M> Exchange<M> {
     /// Takes every message that was sent to `receiver` in `step`, in no particular order.
     ///
     /// # Safety
-    /// No thread writes these sides until the next gate, and no other thread takes for the same
+    /// No thread writes these sides until the next epoch barrier, and no other thread takes for the same
     /// receiver.
     #[inline]
     pub(crate) unsafe fn take(
@@ -249,11 +249,11 @@ impl<M> Exchange<M> {
     /// Has the processor fetch every message that was sent to `receiver` in `step`.
     ///
     /// # Safety
-    /// No thread writes these sides until the next gate.
+    /// No thread writes these sides until the next epoch barrier.
     #[inline]
-    pub(crate) unsafe fn foresee(&self, step: u64, receiver: PartitionId) {
+    pub(crate) unsafe fn prefetch(&self, step: u64, receiver: PartitionId) {
         // SAFETY: as the caller promises.
-        unsafe { self.read(step, |side| side.foresee(receiver)) }
+        unsafe { self.read(step, |side| side.prefetch(receiver)) }
     }
 }
 

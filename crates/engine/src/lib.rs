@@ -80,21 +80,19 @@
 mod boundary;
 mod cells;
 mod cost;
-mod deck;
 mod engine;
+mod epoch_barrier;
 mod error;
 mod exchange;
-mod foresee;
-mod gate;
 mod harness;
 mod inbox;
 #[cfg(all(test, feature = "loom"))]
 mod loom_tests;
-mod notes;
 mod options;
 mod outbox;
 mod partition;
 mod pool;
+mod prefetch;
 mod profile;
 mod save;
 mod shared;
@@ -103,11 +101,13 @@ mod step;
 mod sync;
 mod topology;
 mod topology_text;
+mod wake_report;
+mod work_queue;
 
 /// For the benchmarks of this crate.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::gate::{Gate, Patience};
+    pub use crate::epoch_barrier::{EpochBarrier, Patience};
 }
 
 pub use boundary::{Boundary, Control, Logged, NoBoundary, Partitions, Shard};

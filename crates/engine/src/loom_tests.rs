@@ -1,4 +1,4 @@
-//! Every interleaving of gate and exchange, explored by `loom`.
+//! Every interleaving of epoch barrier and exchange, explored by `loom`.
 //!
 //! Run with `cargo test -p lockstep-engine --features loom --release --lib loom`. The models are small on purpose: they finish in seconds.
 
@@ -7,17 +7,17 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::PartitionId;
+use crate::epoch_barrier::{EpochBarrier, Patience};
 use crate::exchange::Exchange;
-use crate::gate::{Gate, Patience};
 use crate::inbox::Order;
 use crate::sync::UnsafeCell;
 
 const HASTY: Patience = Patience::new(0);
 
-/// A cell that both sides of the gate use; `loom` objects to any use that the gate does not order.
+/// A cell that both sides of the epoch barrier use; `loom` objects to any use that the epoch barrier does not order.
 struct Guarded(UnsafeCell<u64>);
 
-// SAFETY: the gate is meant to order all uses, and `loom` checks that it does.
+// SAFETY: the epoch barrier is meant to order all uses, and `loom` checks that it does.
 unsafe impl Sync for Guarded {}
 // SAFETY: it is a number.
 unsafe impl Send for Guarded {}
@@ -28,12 +28,12 @@ impl Guarded {
     }
 
     fn add(&self, amount: u64) {
-        // SAFETY: ordered by the gate, as `loom` checks.
+        // SAFETY: ordered by the epoch barrier, as `loom` checks.
         self.0.with_mut(|value| unsafe { *value += amount });
     }
 
     fn get(&self) -> u64 {
-        // SAFETY: ordered by the gate, as `loom` checks.
+        // SAFETY: ordered by the epoch barrier, as `loom` checks.
         self.0.with(|value| unsafe { *value })
     }
 }
@@ -48,27 +48,28 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 
 /// Leader and followers take turns with one cell of the leader's and one each.
 fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
-    let gate = Arc::new(Gate::new(followers));
+    let epoch_barrier = Arc::new(EpochBarrier::new(followers));
     let plan = Arc::new(Guarded::new());
     let reports: Arc<Vec<Guarded>> = Arc::new((0..followers).map(|_| Guarded::new()).collect());
     let threads: Vec<_> = (0..followers)
         .map(|follower| {
-            let (gate, plan, reports) = (gate.clone(), plan.clone(), reports.clone());
+            let (epoch_barrier, plan, reports) =
+                (epoch_barrier.clone(), plan.clone(), reports.clone());
             thread::spawn(move || {
                 for turn in 1..=turns {
-                    let passed = gate.pass(follower, turn - 1, &mut patience);
+                    let passed = epoch_barrier.pass(follower, turn - 1, &mut patience);
                     assert_eq!(passed, turn);
                     assert_eq!(plan.get(), turn);
                     reports[follower].add(turn);
-                    gate.arrive();
+                    epoch_barrier.arrive();
                 }
             })
         })
         .collect();
     for turn in 1..=turns {
         plan.add(1);
-        gate.open(followers);
-        gate.meet(&mut patience, || ());
+        epoch_barrier.open(followers);
+        epoch_barrier.meet(&mut patience, || ());
         for report in reports.iter() {
             assert_eq!(report.get(), (1..=turn).sum());
         }
@@ -96,22 +97,22 @@ fn loom_the_gate_orders_two_followers() {
 /// A follower that is needed in the last turn only passes the others by, awake or asleep.
 fn sit_out(patience: Patience) {
     const TURNS: u64 = 3;
-    let gate = Arc::new(Gate::new(1));
+    let epoch_barrier = Arc::new(EpochBarrier::new(1));
     let plan = Arc::new(Guarded::new());
     let report = Arc::new(Guarded::new());
     let follower = {
-        let (gate, plan, report) = (gate.clone(), plan.clone(), report.clone());
+        let (epoch_barrier, plan, report) = (epoch_barrier.clone(), plan.clone(), report.clone());
         thread::spawn(move || {
-            assert_eq!(gate.pass(0, 0, &mut patience.clone()), TURNS);
+            assert_eq!(epoch_barrier.pass(0, 0, &mut patience.clone()), TURNS);
             assert_eq!(plan.get(), TURNS);
             report.add(1);
-            gate.arrive();
+            epoch_barrier.arrive();
         })
     };
     for turn in 1..=TURNS {
         plan.add(1);
-        gate.open(usize::from(turn == TURNS));
-        gate.meet(&mut patience.clone(), || ());
+        epoch_barrier.open(usize::from(turn == TURNS));
+        epoch_barrier.meet(&mut patience.clone(), || ());
     }
     assert_eq!(report.get(), 1);
     follower.join().unwrap();
@@ -134,7 +135,7 @@ fn loom_the_exchange_moves_every_message_once() {
     fn step(exchange: &Exchange<Box<u64>>, worker: usize, step: u64) {
         let me = PartitionId(worker as u32);
         let mut taken = Vec::new();
-        // SAFETY: each worker writes its own board and takes for its own partition; the gate
+        // SAFETY: each worker writes its own outbox and takes for its own partition; the epoch barrier
         // orders the steps, as `loom` checks.
         unsafe {
             exchange.write(worker, step, |side| {
@@ -161,22 +162,22 @@ fn loom_the_exchange_moves_every_message_once() {
         assert_eq!(taken, expected);
     }
     bounded(|| {
-        let gate = Arc::new(Gate::new(1));
+        let epoch_barrier = Arc::new(EpochBarrier::new(1));
         let exchange = Arc::new(Exchange::new(2, 2));
         let follower = {
-            let (gate, exchange) = (gate.clone(), exchange.clone());
+            let (epoch_barrier, exchange) = (epoch_barrier.clone(), exchange.clone());
             thread::spawn(move || {
                 for turn in 1..=STEPS {
-                    gate.pass(0, turn - 1, &mut HASTY.clone());
+                    epoch_barrier.pass(0, turn - 1, &mut HASTY.clone());
                     step(&exchange, 1, turn);
-                    gate.arrive();
+                    epoch_barrier.arrive();
                 }
             })
         };
         for turn in 1..=STEPS {
-            gate.open(1);
+            epoch_barrier.open(1);
             step(&exchange, 0, turn);
-            gate.meet(&mut HASTY.clone(), || ());
+            epoch_barrier.meet(&mut HASTY.clone(), || ());
         }
         follower.join().unwrap();
     });

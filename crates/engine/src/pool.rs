@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::gate::Patience;
+use crate::epoch_barrier::Patience;
 use crate::profile::Stopwatch;
 use crate::shared::{Shared, Task};
 use crate::{Boundary, Partition};
 
-/// Threads that wait at the gate until the engine ends.
+/// Threads that wait at the epoch barrier until the engine ends.
 pub(crate) struct Pool {
     threads: Vec<JoinHandle<()>>,
     pub patience: Patience,
@@ -37,9 +37,9 @@ impl Pool {
 
     /// Ends the threads.
     pub(crate) fn stop<P: Partition, B: Boundary<P>>(self, shared: &Shared<P, B>) {
-        // SAFETY: the followers wait at the gate, so the leader alone has the plan.
+        // SAFETY: the followers wait at the epoch barrier, so the leader alone has the plan.
         unsafe { (*shared.plan.get()).task = Task::Exit };
-        shared.gate.open(self.threads.len());
+        shared.epoch_barrier.open(self.threads.len());
         for thread in self.threads {
             // A follower catches the panics of partitions and has none of its own.
             let _ = thread.join();
@@ -72,8 +72,8 @@ fn follow<P: Partition, B: Boundary<P>>(
 ) {
     let mut turn = 0;
     loop {
-        turn = shared.gate.pass(worker - 1, turn, &mut patience);
-        // SAFETY: the leader wrote the plan before it opened the gate and changes it only after
+        turn = shared.epoch_barrier.pass(worker - 1, turn, &mut patience);
+        // SAFETY: the leader wrote the plan before it opened the epoch barrier and changes it only after
         // all have arrived.
         let task = unsafe { (*shared.plan.get()).task };
         if task == Task::Exit {
@@ -82,6 +82,6 @@ fn follow<P: Partition, B: Boundary<P>>(
         // SAFETY: the plan is written, the leader waits or does its own share, and every worker
         // comes here once a turn.
         unsafe { shared.share_caught(worker) };
-        shared.gate.arrive();
+        shared.epoch_barrier.arrive();
     }
 }

@@ -23,7 +23,7 @@ impl Stopwatch {
     }
 }
 
-/// What several workers did between an opening of the gate and their meeting.
+/// What several workers did between an opening of the epoch barrier and their meeting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
     /// How often.

@@ -11,16 +11,16 @@ use lockstep_units::Time;
 use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
 use crate::cost;
-use crate::deck::Deck;
+use crate::epoch_barrier::EpochBarrier;
 use crate::exchange::{Exchange, Side};
-use crate::foresee::{foresee_all, foresee_value};
-use crate::gate::Gate;
-use crate::notes::Notes;
+use crate::prefetch::{prefetch_all, prefetch_value};
 use crate::profile::Stopwatch;
 use crate::sync::Padded;
+use crate::wake_report::WakeReport;
+use crate::work_queue::WorkQueue;
 use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wake, Window};
 
-/// What the workers are to do when the gate opens.
+/// What the workers are to do when the epoch barrier opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Run the partitions of their lists.
@@ -104,19 +104,19 @@ pub(crate) struct Shared<P: Partition, B: Boundary<P>> {
     pub cells: Cells<P>,
     pub exchange: Exchange<P::Message>,
     pub boundary: UnsafeCell<B>,
-    pub gate: Gate,
+    pub epoch_barrier: EpochBarrier,
     pub plan: UnsafeCell<Plan>,
     /// What each worker has to run.
-    pub decks: Box<[Padded<Deck>]>,
-    /// What each worker notes for the leader.
-    pub notes: Box<[Padded<Notes>]>,
+    pub work_queues: Box<[Padded<WorkQueue>]>,
+    /// What each worker reports to the leader.
+    pub wake_reports: Box<[Padded<WakeReport>]>,
     pub reports: Box<[Padded<UnsafeCell<Report>>]>,
     pub panicked: AtomicBool,
     /// The first panic of a worker, to be raised by the leader.
     pub panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-// SAFETY: the gate orders all accesses to what is not `Sync` by itself. While workers work, the
+// SAFETY: the epoch barrier orders all accesses to what is not `Sync` by itself. While workers work, the
 // plan and the boundary are only read and each report belongs to its worker; while they wait, the
 // leader alone has everything.
 unsafe impl<P: Partition, B: Boundary<P>> Sync for Shared<P, B> {}
@@ -130,7 +130,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             cells: Cells::new(&topology, partitions),
             exchange: Exchange::new(1, topology.partitions()),
             boundary: UnsafeCell::new(boundary),
-            gate: Gate::new(0),
+            epoch_barrier: EpochBarrier::new(0),
             plan: UnsafeCell::new(Plan {
                 task: Task::Exit,
                 workers: 1,
@@ -147,8 +147,8 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 queue: Vec::new(),
                 logged: Vec::new(),
             }),
-            decks: [].into(),
-            notes: [].into(),
+            work_queues: [].into(),
+            wake_reports: [].into(),
             reports: [Report::new()].into(),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -159,13 +159,13 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     /// Makes room for so many workers, while none is there.
     pub(crate) fn resize(&mut self, workers: usize) {
         self.exchange = Exchange::new(workers, self.topology.partitions());
-        self.gate = Gate::new(workers - 1);
+        self.epoch_barrier = EpochBarrier::new(workers - 1);
         let partitions = self.topology.partitions();
-        self.decks = (0..workers)
-            .map(|_| Padded(Deck::new(partitions)))
+        self.work_queues = (0..workers)
+            .map(|_| Padded(WorkQueue::new(partitions)))
             .collect();
-        self.notes = (0..workers)
-            .map(|_| Padded(Notes::new(partitions)))
+        self.wake_reports = (0..workers)
+            .map(|_| Padded(WakeReport::new(partitions)))
             .collect();
         self.reports = (0..workers).map(|_| Report::new()).collect();
     }
@@ -206,14 +206,14 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             unsafe { self.commit(plan, shard) };
             return;
         }
-        // SAFETY: every worker has its own report and its own board.
+        // SAFETY: every worker has its own report and its own outbox.
         let report = unsafe { &mut *self.reports[worker].0.get() };
         report.logged.clear();
         report.fault = None;
         report.ran = 0;
         (report.sent, report.earliest) = (0, Time::NEVER);
-        let notes = &self.notes[worker].0;
-        notes.clear();
+        let wake_report = &self.wake_reports[worker].0;
+        wake_report.clear();
         let work = |side: &mut Side<P::Message>| {
             let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
                 if let Some(perturbation) = plan.perturbation {
@@ -221,23 +221,23 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 }
                 // SAFETY: every partition is in one list and its place is taken once, so this worker
                 // alone has the cell and takes its messages.
-                unsafe { self.run(plan, id, side, report, notes) };
+                unsafe { self.run(plan, id, side, report, wake_report) };
             };
             match plan.task {
                 Task::Lists | Task::Steal => {
                     // One's own list first: what one ran before is warm in the caches.
-                    let (deck, length) = self.own_deck(plan, worker);
-                    while let Some(place) = deck.take(length) {
+                    let (work_queue, length) = self.own_work_queue(plan, worker);
+                    while let Some(place) = work_queue.take(length) {
                         if place + 1 < length {
-                            self.foresee(plan, deck.get(place + 1));
+                            self.prefetch(plan, work_queue.get(place + 1));
                         }
-                        run(side, deck.get(place));
+                        run(side, work_queue.get(place));
                     }
                     while plan.task == Task::Steal
-                        && let Some((deck, length)) = self.dearest_left(plan, worker)
+                        && let Some((work_queue, length)) = self.dearest_left(plan, worker)
                     {
-                        if let Some(place) = deck.take(length) {
-                            let id = deck.get(place);
+                        if let Some(place) = work_queue.take(length) {
+                            let id = work_queue.get(place);
                             self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
                             run(side, id);
                         }
@@ -249,21 +249,21 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             }
             (report.sent, report.earliest) = (side.len() as u64, side.earliest());
             if report.sent > 0 {
-                notes.set_mail(side.mail());
+                wake_report.set_mail(side.mail());
             }
         };
-        // SAFETY: every worker has its own board; its side of this step is read in the next one.
+        // SAFETY: every worker has its own outbox; its side of this step is read in the next one.
         unsafe { self.exchange.write(worker, plan.step, work) };
     }
 
     /// A worker's list of this step, and its length.
-    fn own_deck(&self, plan: &Plan, worker: usize) -> (&Deck, usize) {
+    fn own_work_queue(&self, plan: &Plan, worker: usize) -> (&WorkQueue, usize) {
         self.make_deck(plan, worker);
-        let deck = &self.decks[worker].0;
+        let work_queue = &self.work_queues[worker].0;
         loop {
             // If this worker was late, another makes the list at this moment.
-            if let Some(length) = deck.length(plan.step) {
-                return (deck, length);
+            if let Some(length) = work_queue.length(plan.step) {
+                return (work_queue, length);
             }
             std::hint::spin_loop();
         }
@@ -271,13 +271,13 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
 
     /// Makes the list of a worker, unless somebody does or has done so.
     fn make_deck(&self, plan: &Plan, whose: usize) {
-        let deck = &self.decks[whose].0;
-        if !deck.claim(plan.step) {
+        let work_queue = &self.work_queues[whose].0;
+        if !work_queue.claim(plan.step) {
             return;
         }
         let active = plan.order.iter().copied();
         let active = active.filter(|id| is_set(&plan.active, *id));
-        deck.make(
+        work_queue.make(
             plan.step,
             active.filter(|id| self.owner(plan, *id) == whose),
         );
@@ -301,36 +301,36 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     /// Has the processor fetch the messages of a partition that is run soon: they lie in the caches of
     /// those who sent them.
     #[inline]
-    fn foresee(&self, plan: &Plan, id: PartitionId) {
+    fn prefetch(&self, plan: &Plan, id: PartitionId) {
         if is_set(&plan.mail, id) {
             // SAFETY: the sides of the last step are not written in this one.
-            unsafe { self.exchange.foresee(plan.step - 1, id) };
+            unsafe { self.exchange.prefetch(plan.step - 1, id) };
         }
     }
 
     /// Has the processor fetch what the leader reads when it plans, from the caches of the workers.
-    pub(crate) fn foresee_planning(&self, workers: usize) {
-        self.reports[..workers].iter().for_each(foresee_value);
-        for notes in &self.notes[..workers] {
-            foresee_all(notes.0.head());
+    pub(crate) fn prefetch_planning(&self, workers: usize) {
+        self.reports[..workers].iter().for_each(prefetch_value);
+        for wake_report in &self.wake_reports[..workers] {
+            prefetch_all(wake_report.0.head());
         }
     }
 
     /// The list of another worker that has a partition left which is worth taking over, the dearest of
     /// all, and its length.
-    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<(&Deck, usize)> {
+    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<(&WorkQueue, usize)> {
         let others = (worker + 1..plan.workers).chain(0..worker);
         let left = others.filter_map(|whose| {
-            let deck = &self.decks[whose].0;
-            if deck.length(plan.step).is_none() {
+            let work_queue = &self.work_queues[whose].0;
+            if work_queue.length(plan.step).is_none() {
                 self.make_deck(plan, whose);
             }
-            let length = deck.length(plan.step)?;
-            let cost = self.expected(deck.peek(length)?);
-            (cost >= plan.worth_taking).then_some((cost, deck, length))
+            let length = work_queue.length(plan.step)?;
+            let cost = self.expected(work_queue.peek(length)?);
+            (cost >= plan.worth_taking).then_some((cost, work_queue, length))
         });
         let dearest = left.max_by_key(|(cost, ..)| *cost);
-        dearest.map(|(_, deck, length)| (deck, length))
+        dearest.map(|(_, work_queue, length)| (work_queue, length))
     }
 
     /// Nanoseconds that a partition is expected to take.
@@ -366,7 +366,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         id: PartitionId,
         side: &mut Side<P::Message>,
         report: &mut Report,
-        notes: &Notes,
+        wake_report: &WakeReport,
     ) {
         // SAFETY: as the caller promises.
         let cell = unsafe { self.cells.get(id) };
@@ -390,7 +390,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         let next = due.0.min(cell.wake);
         if plan.jumping && next >= plan.window.end.0 {
             cell.wake = next;
-            notes.add_wake(id, next, plan.horizon.0);
+            wake_report.add_wake(id, next, plan.horizon.0);
             return;
         }
         let mut outbox = Outbox {
@@ -413,7 +413,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         }
         let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
         cell.wake = own.min(due).max(plan.window.end).0;
-        notes.add_wake(id, cell.wake, plan.horizon.0);
+        wake_report.add_wake(id, cell.wake, plan.horizon.0);
         report.ran += 1;
         cell.runs = cell.runs.saturating_add(1);
         if cell.partition.has_log() {

@@ -144,12 +144,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             .pool
             .get_or_insert_with(|| Pool::start(shared, threads));
         let watch = Stopwatch::start();
-        shared.gate.open(workers - 1);
+        shared.epoch_barrier.open(workers - 1);
         // SAFETY: the plan is written, and every worker does its share once.
         unsafe { shared.share_caught(0) };
         shared
-            .gate
-            .meet(&mut pool.patience, || shared.foresee_planning(workers));
+            .epoch_barrier
+            .meet(&mut pool.patience, || shared.prefetch_planning(workers));
         let wall = watch.read();
         // SAFETY: the workers wait.
         let busy = shared.reports[..workers]
@@ -182,9 +182,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             self.known[id.index()] = u64::MAX;
         }
         let mut fault = None;
-        for (report, notes) in self.shared.reports[..workers]
+        for (report, wake_report) in self.shared.reports[..workers]
             .iter()
-            .zip(&self.shared.notes)
+            .zip(&self.shared.wake_reports)
         {
             // SAFETY: the workers wait.
             let report = unsafe { &*report.0.get() };
@@ -194,14 +194,14 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             if report.sent > 0 {
                 let earliest = self.in_flight.unwrap_or(Time::NEVER);
                 self.in_flight = Some(earliest.min(report.earliest));
-                for (all, some) in self.mail.iter_mut().zip(notes.0.mail()) {
+                for (all, some) in self.mail.iter_mut().zip(wake_report.0.mail()) {
                     *all |= some;
                 }
             }
-            for (id, wake) in notes.0.later() {
+            for (id, wake) in wake_report.0.later() {
                 self.known[id.index()] = wake;
             }
-            for id in ones(notes.0.due()) {
+            for id in ones(wake_report.0.due()) {
                 self.known[id.index()] = plan.window.end.0;
             }
             fault = [fault, report.fault].into_iter().flatten().min();
@@ -223,7 +223,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         fault
     }
 
-    /// Notes who has messages from the last step.
+    /// Says who has messages from the last step.
     fn collect_mail(&mut self) {
         // SAFETY: the workers wait.
         let mail = unsafe { &mut (*self.shared.plan.get()).mail };

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_frontend::sass::Image;
+use lockstep_gpu::control_bit_checker::{ControlBitChecker, Readiness};
 use lockstep_gpu::hazards::Hazards;
-use lockstep_gpu::ledger::{Ledger, Readiness};
 use lockstep_isa::instruction::Flow;
 use lockstep_isa::{Module, Operation};
 
@@ -62,14 +62,14 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
         .map(|kernel| usize::from(kernel.rows))
         .max()
         .unwrap_or(320);
-    let mut ledger = Ledger::default();
-    ledger.reset(rows.max(320), 16);
+    let mut control_bit_checker = ControlBitChecker::default();
+    control_bit_checker.reset(rows.max(320), 16);
     for (index, instruction) in module.code.iter().enumerate() {
         let pc = index as u32;
         if starts.contains(&pc) {
-            ledger.reset(rows.max(320), 16);
+            control_bit_checker.reset(rows.max(320), 16);
         }
-        ledger.issue(
+        control_bit_checker.issue(
             pc,
             instruction,
             &hazards.get(pc),
@@ -78,7 +78,7 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
             &mut |dependence| {
                 let guard = instruction.guard.register
                     == lockstep_isa::operand::PredicateRegister::Lanes(dependence.register)
-                    && dependence.file == lockstep_gpu::ledger::File::Predicate;
+                    && dependence.file == lockstep_gpu::control_bit_checker::File::Predicate;
                 let writer = &module.listing[dependence.writer as usize];
                 let reader = &module.listing[index];
                 let distance = match dependence.readiness {
@@ -114,7 +114,7 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
             instruction.operation,
             Operation::Flow(Flow::Exit | Flow::Return { .. } | Flow::BranchIndirect { .. })
         ) {
-            ledger.reset(rows.max(320), 16);
+            control_bit_checker.reset(rows.max(320), 16);
         }
     }
 }

@@ -10,8 +10,8 @@ use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
+use crate::issue_table::IssueTable;
 use crate::memory::Contents;
-use crate::plan::Plan;
 
 /// The number of a launch: counted up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -146,7 +146,7 @@ pub struct LaunchContext {
     /// copies before it may write what they are taken from.
     pub constants: OnceLock<ConstantBanks>,
     /// What its instructions cost; empty in functional mode without checks.
-    pub plan: Arc<Plan>,
+    pub issue_table: Arc<IssueTable>,
     /// Ways of L1 that its shared memory leaves.
     pub l1_ways: u32,
 }
@@ -155,8 +155,8 @@ impl LaunchContext {
     /// What its instructions cost.
     #[must_use]
     #[inline]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn issue_table(&self) -> &IssueTable {
+        &self.issue_table
     }
 
     /// Takes a copy of the constant banks, if nobody has.

@@ -7,6 +7,7 @@
 //! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
 
 mod cache;
+pub mod control_bit_checker;
 mod counters;
 mod dispatch;
 mod error;
@@ -14,13 +15,12 @@ mod fault;
 mod gpu;
 pub mod hazards;
 mod interconnect;
+mod issue_table;
 mod launch;
-pub mod ledger;
 pub mod memory;
 mod message;
 mod parameters;
 mod partition;
-mod plan;
 mod probe;
 mod slice;
 pub mod sm;

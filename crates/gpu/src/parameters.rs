@@ -101,7 +101,7 @@ pub struct SmParameters {
     /// Cycles until a store is known to have arrived.
     pub store_latency: u64,
     /// Cycles for which a fence holds up the memory pipe.
-    pub fence_passes: u64,
+    pub fence_wavefronts: u64,
     /// Cycles of a load of 32 bits that hits L1.
     pub l1_latency: u64,
     /// Sets of L1.
@@ -207,7 +207,7 @@ impl SmParameters {
                 + config.interconnect.spread.0 / 2
                 + config.interconnect.reply_latency.0,
             shared_double: config.sm.shared_double,
-            fence_passes: config.sm.load_store.fence.0,
+            fence_wavefronts: config.sm.load_store.fence.0,
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
             l1_drawn: config.l1.drawn,

@@ -2,7 +2,7 @@
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use lockstep_isa::{
-    Convergence, Instruction, Lanes, Mask, Operand, Operation, Row,
+    Convergence, Instruction, Lanes, Mask, Operand, Operation, WarpRegister,
     instruction::{Compute, Shape},
     lanes::{ConstantBanks, Identity},
     operand::{PredicateOperand, PredicateRegister},
@@ -51,7 +51,7 @@ fn find(opcode: &str, modifiers: &[&str]) -> Option<([Compute; 2], u64)> {
 }
 
 fn run(bencher: Bencher<'_, '_>, compute: Compute, modifiers: u64, execute: Mask) {
-    let mut registers = vec![Row::splat(0x3f80_1234); 32];
+    let mut registers = vec![WarpRegister::splat(0x3f80_1234); 32];
     let mut predicates = vec![0x5555_5555; 4];
     let mut convergence = Convergence::new(Mask::MAX, 0, 0, true);
     let constants = ConstantBanks::default();

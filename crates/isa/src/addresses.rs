@@ -3,8 +3,8 @@
 //! Most accesses name one place with all lanes or as many places side by side as there are lanes. Who
 //! knows that once need not look at 32 addresses again.
 
-use crate::row::{LANES, Mask, lanes_of};
 use crate::semantics::rows::{mask_of, wide_host};
+use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// Calls a function of this file, compiled for hosts with AVX2 where this is one.
 macro_rules! on_wide_hosts {
@@ -168,7 +168,7 @@ fn other_pieces(lanes: &[u64; LANES], shift: u32) -> Mask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::FULL;
+    use crate::warp_register::FULL;
 
     fn of(address: impl Fn(u64) -> u64, bytes: u32) -> Addresses {
         Addresses::of(std::array::from_fn(|lane| address(lane as u64)), bytes)

@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::row::{LANES, Mask, lanes_of};
+use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// Taken backward branches that a split may make while others could run.
 const PATIENCE: u32 = 8;
@@ -55,7 +55,7 @@ pub enum Waiting {
 
 /// Lanes with one program counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Split {
+pub struct DivergentPath {
     /// Next instruction.
     pub pc: u32,
     /// Who.
@@ -68,7 +68,7 @@ pub struct Split {
     slept: bool,
 }
 
-impl Split {
+impl DivergentPath {
     fn ready(pc: u32, lanes: Mask) -> Self {
         Self {
             pc,
@@ -96,7 +96,7 @@ pub struct Convergence {
     pc: u32,
     active: Mask,
     /// The others, oldest first.
-    others: Vec<Split>,
+    others: Vec<DivergentPath>,
     /// Lanes that each convergence barrier waits for.
     barriers: Vec<Mask>,
     live: Mask,
@@ -184,7 +184,7 @@ impl Convergence {
 
     /// Splits that do not run now, for reports on hung kernels.
     #[must_use]
-    pub fn others(&self) -> &[Split] {
+    pub fn others(&self) -> &[DivergentPath] {
         &self.others
     }
 
@@ -221,9 +221,9 @@ impl Convergence {
             // branch is usually over a body.
             let taken_first = self.joins || taken.count_ones() < fall.count_ones();
             if taken_first {
-                self.keep(Split::ready(next, fall));
+                self.keep(DivergentPath::ready(next, fall));
             } else {
-                self.keep(Split::ready(target, taken));
+                self.keep(DivergentPath::ready(target, taken));
                 (self.pc, self.active) = (next, here & fall);
             }
         }
@@ -237,11 +237,11 @@ impl Convergence {
     }
 
     /// Puts the other side of a branch beside the running one.
-    fn keep(&mut self, split: Split) {
+    fn keep(&mut self, split: DivergentPath) {
         for other in &mut self.others {
             other.near = false;
         }
-        self.others.push(Split {
+        self.others.push(DivergentPath {
             near: !self.joins,
             ..split
         });
@@ -262,7 +262,7 @@ impl Convergence {
             while left != 0 {
                 let (pc, lanes) = first_target(targets, left);
                 left &= !lanes;
-                self.keep(Split::ready(pc, lanes));
+                self.keep(DivergentPath::ready(pc, lanes));
             }
             return self.join_at_pc();
         }
@@ -272,7 +272,7 @@ impl Convergence {
         } else {
             first_target(targets, left)
         };
-        self.keep(Split::ready(self.pc, self.active & !lanes));
+        self.keep(DivergentPath::ready(self.pc, self.active & !lanes));
         (self.pc, self.active) = (pc, lanes);
     }
 
@@ -329,7 +329,8 @@ impl Convergence {
             (false, 0) => 0,
             (false, _) => recorded,
         };
-        let freed_before = |split: &Split| split.waiting == Waiting::Freed && split.pc != pc;
+        let freed_before =
+            |split: &DivergentPath| split.waiting == Waiting::Freed && split.pc != pc;
         let owed = recorded & self.waiting_lanes(freed_before);
         let mut joined = 0;
         self.others.retain_mut(|split| {
@@ -370,7 +371,7 @@ impl Convergence {
     fn wait_for_members(&mut self, barrier: u16, picked: bool) -> Mask {
         let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
         let recorded = self.barriers[usize::from(barrier)];
-        let here = |split: &Split| picked && split.waiting == waits && split.pc == pc;
+        let here = |split: &DivergentPath| picked && split.waiting == waits && split.pc == pc;
         let counted = self.waiting_lanes(here);
         for split in self.others.iter_mut().filter(|split| here(split)) {
             split.lanes &= recorded;
@@ -390,7 +391,8 @@ impl Convergence {
     /// The running split completed a barrier whose lanes were in part freed before: these run first, and it
     /// executes the barrier again when it is its turn.
     fn let_go_first(&mut self, owed: Mask) {
-        let due = |split: &Split| split.waiting == Waiting::Freed && split.lanes & owed != 0;
+        let due =
+            |split: &DivergentPath| split.waiting == Waiting::Freed && split.lanes & owed != 0;
         let Some(index) = self.others.iter().position(due) else {
             return;
         };
@@ -433,7 +435,7 @@ impl Convergence {
         }
         if members != self.active {
             let strangers = self.active & !recorded;
-            self.keep(Split::ready(self.pc + 1, strangers));
+            self.keep(DivergentPath::ready(self.pc + 1, strangers));
             self.active = members;
         }
         self.park(Waiting::Barrier(barrier));
@@ -490,8 +492,9 @@ impl Convergence {
             return self.advance();
         }
         let (pc, active) = (self.pc, self.active);
-        let waiting = |split: &Split| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
-        let asleep = |split: &Split| split.waiting != Waiting::Ready || split.slept;
+        let waiting =
+            |split: &DivergentPath| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
+        let asleep = |split: &DivergentPath| split.waiting != Waiting::Ready || split.slept;
         self.park(Waiting::Lanes(mask));
         let here = self.waiting_lanes(waiting);
         if !self.joins && (here != active || self.others.iter().all(asleep)) {
@@ -502,7 +505,7 @@ impl Convergence {
         self.next_split();
     }
 
-    fn waiting_lanes(&self, chosen: impl Fn(&Split) -> bool) -> Mask {
+    fn waiting_lanes(&self, chosen: impl Fn(&DivergentPath) -> bool) -> Mask {
         self.others
             .iter()
             .filter(|split| chosen(split))
@@ -574,9 +577,9 @@ impl Convergence {
         if self.turns.is_multiple_of(TURNS) {
             return self.rotate();
         }
-        let parked = Split {
+        let parked = DivergentPath {
             slept: sleeps,
-            ..Split::ready(self.pc, self.active)
+            ..DivergentPath::ready(self.pc, self.active)
         };
         self.active = 0;
         self.next_split();
@@ -626,10 +629,11 @@ impl Convergence {
         let Some((barrier, pc)) = vain.min_by_key(|(_, pc)| *pc) else {
             return false;
         };
-        let here = |split: &Split| split.waiting == Waiting::Barrier(barrier) && split.pc == pc;
+        let here =
+            |split: &DivergentPath| split.waiting == Waiting::Barrier(barrier) && split.pc == pc;
         let lanes = self.waiting_lanes(here);
         self.others.retain(|split| !here(split));
-        self.others.insert(0, Split::ready(pc, lanes));
+        self.others.insert(0, DivergentPath::ready(pc, lanes));
         self.barriers[usize::from(barrier)] &= !lanes;
         true
     }
@@ -659,7 +663,7 @@ impl Convergence {
 
     /// Puts the running split behind the others, at its program counter.
     fn park(&mut self, waiting: Waiting) {
-        self.others.push(Split {
+        self.others.push(DivergentPath {
             pc: self.pc,
             lanes: self.active,
             waiting,
@@ -675,7 +679,7 @@ impl Convergence {
         if self.active != 0 {
             return;
         }
-        let ready = |split: &Split| split.waiting == Waiting::Ready;
+        let ready = |split: &DivergentPath| split.waiting == Waiting::Ready;
         let index = if self.joins {
             self.others.iter().position(ready)
         } else {
@@ -683,7 +687,7 @@ impl Convergence {
                 .others
                 .iter()
                 .position(|split| split.near && ready(split));
-            let freed = |split: &Split| split.waiting == Waiting::Freed;
+            let freed = |split: &DivergentPath| split.waiting == Waiting::Freed;
             let (mut are_ready, mut are_freed) = (0, 0);
             for split in &self.others {
                 are_ready += usize::from(ready(split));
@@ -704,7 +708,7 @@ impl Convergence {
     }
 
     /// Runs this split, which is none of the others any more.
-    fn pick_up(&mut self, split: Split) {
+    fn pick_up(&mut self, split: DivergentPath) {
         (self.pc, self.active) = (split.pc, split.lanes);
         self.patience = full_patience(self.joins);
         if !self.joins && !split.near {
@@ -716,7 +720,7 @@ impl Convergence {
 
     /// For PTX, lanes that wait for anything else may still come to a barrier.
     fn only_barriers_wait(&self) -> bool {
-        let at_barrier = |split: &Split| matches!(split.waiting, Waiting::Barrier(_));
+        let at_barrier = |split: &DivergentPath| matches!(split.waiting, Waiting::Barrier(_));
         !self.joins || self.others.iter().all(at_barrier)
     }
 
@@ -796,7 +800,7 @@ impl Convergence {
     fn release_lanes(&mut self) {
         let mut index = 0;
         while index < self.others.len() {
-            let Split { pc, waiting, .. } = self.others[index];
+            let DivergentPath { pc, waiting, .. } = self.others[index];
             if let Waiting::Lanes(mask) = waiting {
                 let arrived = self.waiting_lanes(|split| {
                     split.waiting == waiting
@@ -820,8 +824,8 @@ impl Convergence {
 
     /// Makes the chosen lanes of each split ready at the instruction after theirs; those at one
     /// instruction are one split from then on.
-    fn release(&mut self, chosen: impl Fn(&Split) -> Mask) {
-        let mut released: Vec<Split> = Vec::new();
+    fn release(&mut self, chosen: impl Fn(&DivergentPath) -> Mask) {
+        let mut released: Vec<DivergentPath> = Vec::new();
         for split in &mut self.others {
             let lanes = chosen(split) & split.lanes;
             if lanes == 0 {
@@ -831,7 +835,7 @@ impl Convergence {
             let pc = split.pc + 1;
             match released.iter_mut().find(|other| other.pc == pc) {
                 Some(other) => other.lanes |= lanes,
-                None => released.push(Split::ready(pc, lanes)),
+                None => released.push(DivergentPath::ready(pc, lanes)),
             }
         }
         self.others.retain(|split| split.lanes != 0);
@@ -840,14 +844,17 @@ impl Convergence {
 }
 
 /// Takes the chosen splits out, ready; those at one instruction are one.
-fn take_out(others: &mut Vec<Split>, chosen: impl Fn(&Split) -> bool) -> Vec<Split> {
-    let mut taken: Vec<Split> = Vec::new();
+fn take_out(
+    others: &mut Vec<DivergentPath>,
+    chosen: impl Fn(&DivergentPath) -> bool,
+) -> Vec<DivergentPath> {
+    let mut taken: Vec<DivergentPath> = Vec::new();
     others.retain(|split| {
         let goes = chosen(split);
         if goes {
             match taken.iter_mut().find(|other| other.pc == split.pc) {
                 Some(other) => other.lanes |= split.lanes,
-                None => taken.push(Split::ready(split.pc, split.lanes)),
+                None => taken.push(DivergentPath::ready(split.pc, split.lanes)),
             }
         }
         !goes
@@ -856,13 +863,14 @@ fn take_out(others: &mut Vec<Split>, chosen: impl Fn(&Split) -> bool) -> Vec<Spl
 }
 
 /// The chosen splits have their turn when nobody is ready, with those that were freed there before.
-fn free(others: &mut Vec<Split>, chosen: impl Fn(&Split) -> bool) {
+fn free(others: &mut Vec<DivergentPath>, chosen: impl Fn(&DivergentPath) -> bool) {
     for split in take_out(others, chosen) {
-        let freed = Split {
+        let freed = DivergentPath {
             waiting: Waiting::Freed,
             ..split
         };
-        let there = |other: &&mut Split| other.waiting == Waiting::Freed && other.pc == freed.pc;
+        let there =
+            |other: &&mut DivergentPath| other.waiting == Waiting::Freed && other.pc == freed.pc;
         match others.iter_mut().find(there) {
             Some(other) => other.lanes |= freed.lanes,
             None => others.push(freed),

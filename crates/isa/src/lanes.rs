@@ -7,7 +7,7 @@ use lockstep_units::Time;
 use crate::{
     convergence::Convergence,
     operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
-    row::{FULL, LANES, Mask, Row},
+    warp_register::{FULL, LANES, Mask, WarpRegister},
 };
 
 /// Banks of constants of one launch.
@@ -101,17 +101,17 @@ impl Identity {
 impl Identity {
     /// One component of `%tid` in every lane. Divides once and counts on from there.
     #[must_use]
-    pub fn threads(&self, axis: usize) -> Row {
+    pub fn threads(&self, axis: usize) -> WarpRegister {
         let [x, y, _] = self.block_size.map(|size| size.max(1));
         let mut thread = self.thread(0);
         if x.is_multiple_of(LANES as u32) {
             // The lanes of a warp lie side by side along the first axis.
             let step = u32::from(axis == 0);
-            return Row(std::array::from_fn(|lane| {
+            return WarpRegister(std::array::from_fn(|lane| {
                 thread[axis] + step * lane as u32
             }));
         }
-        let mut row = Row::ZERO;
+        let mut row = WarpRegister::ZERO;
         for word in &mut row.0 {
             *word = thread[axis];
             thread[0] += 1;
@@ -131,7 +131,7 @@ impl Identity {
 /// One warp at one instruction.
 pub struct Lanes<'a> {
     /// The warp's rows.
-    pub registers: &'a mut [Row],
+    pub registers: &'a mut [WarpRegister],
     /// The warp's predicates, a lane mask each.
     pub predicates: &'a mut [Mask],
     /// Convergence barriers, for instructions that move them.
@@ -147,10 +147,10 @@ pub struct Lanes<'a> {
 }
 
 /// Room for the value of an operand that is no register as it stands.
-pub type Room = MaybeUninit<Row>;
+pub type Room = MaybeUninit<WarpRegister>;
 
 /// What an absent operand reads.
-static ZEROS: Row = Row::ZERO;
+static ZEROS: WarpRegister = WarpRegister::ZERO;
 
 /// Binds names to operands of an instruction, without a copy where an operand is a register:
 /// `operands!(lanes, i; a = integer_at 0, b = float_at 1)`.
@@ -178,8 +178,8 @@ macro_rules! operands64 {
 /// A 64-bit operand in every lane, low and high words apart.
 #[derive(Clone, Copy)]
 pub struct Longs<'a> {
-    low: &'a Row,
-    high: &'a Row,
+    low: &'a WarpRegister,
+    high: &'a WarpRegister,
 }
 
 impl Longs<'_> {
@@ -221,7 +221,12 @@ impl Lanes<'_> {
     /// As [`Self::raw`], without a copy of a register.
     #[must_use]
     #[inline(always)]
-    pub fn raw_at<'a>(&'a self, operand: Operand, word: u16, room: &'a mut Room) -> &'a Row {
+    pub fn raw_at<'a>(
+        &'a self,
+        operand: Operand,
+        word: u16,
+        room: &'a mut Room,
+    ) -> &'a WarpRegister {
         match operand {
             Operand::Register(row) => &self.registers[usize::from(row + word)],
             Operand::None => &ZEROS,
@@ -230,9 +235,9 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn literal_at<'a>(&self, operand: Operand, word: u16, room: &'a mut Room) -> &'a Row {
+    fn literal_at<'a>(&self, operand: Operand, word: u16, room: &'a mut Room) -> &'a WarpRegister {
         match self.literal(operand, word) {
-            Some(value) => room.write(Row::splat(value)),
+            Some(value) => room.write(WarpRegister::splat(value)),
             None => room.write(self.raw(operand, word)),
         }
     }
@@ -253,7 +258,7 @@ impl Lanes<'_> {
     /// As [`Self::integer`], without a copy of a register.
     #[must_use]
     #[inline(always)]
-    pub fn integer_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a Row {
+    pub fn integer_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.invert) => {
                 &self.registers[usize::from(row)]
@@ -264,9 +269,9 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
+    fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
         match self.literal(source.operand, 0) {
-            Some(word) => room.write(Row::splat(source.of_integer(word))),
+            Some(word) => room.write(WarpRegister::splat(source.of_integer(word))),
             None => room.write(self.integer(*source)),
         }
     }
@@ -274,7 +279,7 @@ impl Lanes<'_> {
     /// As [`Self::float`], without a copy of a register.
     #[must_use]
     #[inline(always)]
-    pub fn float_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a Row {
+    pub fn float_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.absolute) => {
                 &self.registers[usize::from(row)]
@@ -284,9 +289,9 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a Row {
+    fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
         match self.literal(source.operand, 0) {
-            Some(word) => room.write(Row::splat(source.of_float(word))),
+            Some(word) => room.write(WarpRegister::splat(source.of_float(word))),
             None => room.write(self.float(*source)),
         }
     }
@@ -350,18 +355,18 @@ impl Lanes<'_> {
     /// The raw word of an operand in every lane, `word` words above its first.
     #[must_use]
     #[inline(never)]
-    pub fn raw(&self, operand: Operand, word: u16) -> Row {
+    pub fn raw(&self, operand: Operand, word: u16) -> WarpRegister {
         match (operand, self.literal(operand, word)) {
-            (_, Some(value)) => Row::splat(value),
+            (_, Some(value)) => WarpRegister::splat(value),
             (Operand::Register(row), None) => self.registers[usize::from(row + word)],
-            (_, None) => Row::ZERO,
+            (_, None) => WarpRegister::ZERO,
         }
     }
 
     /// A 32-bit integer source: `invert` and `negate` applied.
     #[must_use]
     #[inline(never)]
-    pub fn integer(&self, source: Source) -> Row {
+    pub fn integer(&self, source: Source) -> WarpRegister {
         let mut row = self.raw(source.operand, 0);
         row.0
             .iter_mut()
@@ -372,7 +377,7 @@ impl Lanes<'_> {
     /// A 32-bit float source as bits: `absolute`, then `negate` applied.
     #[must_use]
     #[inline(never)]
-    pub fn float(&self, source: Source) -> Row {
+    pub fn float(&self, source: Source) -> WarpRegister {
         let mut row = self.raw(source.operand, 0);
         row.0
             .iter_mut()
@@ -417,7 +422,7 @@ impl Lanes<'_> {
     /// A pair of 16-bit values, chosen by `halves`, sign operations applied to both.
     #[must_use]
     #[inline(never)]
-    pub fn halves(&self, source: Source) -> Row {
+    pub fn halves(&self, source: Source) -> WarpRegister {
         let mut row = self.raw(source.operand, 0);
         match source.halves {
             Halves::Both | Halves::Float32 => {}
@@ -438,7 +443,7 @@ impl Lanes<'_> {
 
     /// Writes a row for the executing lanes; no destination drops it.
     #[inline(always)]
-    pub fn write(&mut self, destination: Option<u16>, word: u16, value: &Row) {
+    pub fn write(&mut self, destination: Option<u16>, word: u16, value: &WarpRegister) {
         if let Some(row) = destination {
             let register = &mut self.registers[usize::from(row + word)];
             if self.execute == FULL {
@@ -453,7 +458,7 @@ impl Lanes<'_> {
     #[inline(always)]
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
         let Some(row) = destination else { return };
-        let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+        let (mut low, mut high) = (WarpRegister::ZERO, WarpRegister::ZERO);
         for (lane, value) in values.iter().enumerate() {
             low.0[lane] = *value as u32;
             high.0[lane] = (*value >> 32) as u32;
@@ -464,7 +469,7 @@ impl Lanes<'_> {
 }
 
 #[inline(never)]
-fn blend(register: &mut Row, value: &Row, lanes: Mask) {
+fn blend(register: &mut WarpRegister, value: &WarpRegister, lanes: Mask) {
     register.blend(value, lanes);
 }
 
@@ -472,14 +477,14 @@ fn blend(register: &mut Row, value: &Row, lanes: Mask) {
 fn repeated(value: u64, room: &mut [Room; 2]) -> Longs<'_> {
     let [low, high] = room;
     Longs {
-        low: low.write(Row::splat(value as u32)),
-        high: high.write(Row::splat((value >> 32) as u32)),
+        low: low.write(WarpRegister::splat(value as u32)),
+        high: high.write(WarpRegister::splat((value >> 32) as u32)),
     }
 }
 
 /// 64-bit values as two rows.
 fn divided<'a>(values: &[u64; LANES], room: &'a mut [Room; 2]) -> Longs<'a> {
-    let (mut low, mut high) = (Row::ZERO, Row::ZERO);
+    let (mut low, mut high) = (WarpRegister::ZERO, WarpRegister::ZERO);
     for (lane, value) in values.iter().enumerate() {
         low.0[lane] = *value as u32;
         high.0[lane] = (*value >> 32) as u32;

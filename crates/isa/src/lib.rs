@@ -16,9 +16,9 @@ pub mod memory;
 pub mod module;
 pub mod operand;
 pub mod ptx;
-pub mod row;
 pub mod sass;
 pub mod semantics;
+pub mod warp_register;
 
 pub use convergence::Convergence;
 pub use instruction::{Control, Instruction, Operation, Unit};
@@ -26,4 +26,4 @@ pub use lanes::Lanes;
 pub use memory::MemoryOperation;
 pub use module::{Kernel, Module};
 pub use operand::{Operand, PredicateOperand, Source};
-pub use row::{Mask, Row};
+pub use warp_register::{Mask, WarpRegister};

@@ -154,7 +154,7 @@ pub trait Device {
     fn copy(&mut self, destination: u64, source: u64, bytes: u64);
 
     /// A copy engine has written rows: it does so through the cache.
-    fn carried(&mut self, _rows: Rows, _extent: Extent) {}
+    fn dma_written(&mut self, _rows: Rows, _extent: Extent) {}
 
     /// Gives device code so many bytes to `malloc` from.
     fn set_heap(&mut self, bytes: u64);

@@ -687,7 +687,7 @@ impl Timeline {
                 {
                     device.copy(to, from, extent.width);
                 }
-                device.carried(destination, extent);
+                device.dma_written(destination, extent);
             }
             Effect::Fill {
                 destination,
@@ -704,7 +704,7 @@ impl Timeline {
                         bytes -= length;
                     }
                 }
-                device.carried(destination, extent);
+                device.dma_written(destination, extent);
             }
             Effect::Free { address } => self.released.push(address),
         }

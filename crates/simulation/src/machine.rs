@@ -661,12 +661,12 @@ impl Device for Machine {
         self.gpu.contents().copy(destination, source, bytes);
     }
 
-    fn carried(&mut self, rows: Rows, extent: Extent) {
+    fn dma_written(&mut self, rows: Rows, extent: Extent) {
         if !layout::region_of(rows.address).is_some_and(layout::Region::is_device) {
             return;
         }
         let slices = (0..extent.depth).rev();
-        self.gpu.carried(slices.flat_map(|slice| {
+        self.gpu.dma_written(slices.flat_map(|slice| {
             (0..extent.height).rev().map(move |row| {
                 let start = rows.address + slice * rows.slice_pitch + row * rows.row_pitch;
                 start..start + extent.width

@@ -27,7 +27,7 @@ const TO_FLAG: Meaning = meaning!(to_flag);
 
 fn from_flag(l: &mut lockstep_isa::Lanes<'_>, i: &lockstep_isa::Instruction) {
     let mask = l.predicate(i.predicates[0]);
-    let row = lockstep_isa::Row(std::array::from_fn(|n| mask >> n & 1));
+    let row = lockstep_isa::WarpRegister(std::array::from_fn(|n| mask >> n & 1));
     l.write(i.destination, 0, &row);
 }
 

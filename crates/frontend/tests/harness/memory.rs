@@ -6,8 +6,8 @@ use lockstep_isa::{
     Instruction, Kernel, Lanes, MemoryOperation,
     lanes::ConstantBanks,
     memory::{Action, Element, Space, classify_generic},
-    row::{LANES, lanes_of},
     semantics::atomic,
+    warp_register::{LANES, lanes_of},
 };
 
 /// Bytes by space; global memory is a few buffers.

@@ -12,12 +12,12 @@ pub use case::compare;
 
 use lockstep_frontend::ptx;
 use lockstep_isa::{
-    Convergence, Instruction, Kernel, Lanes, Mask, Module, Operand, Operation, Row,
+    Convergence, Instruction, Kernel, Lanes, Mask, Module, Operand, Operation, WarpRegister,
     instruction::{BlockBarrier, BlockBarrierMode, CodeAddress, Flow, SystemCall, SystemCallKind},
     lanes::{ConstantBanks, Identity},
     module::CODE_BASE,
     operand::PredicateRegister,
-    row::{LANES, lanes_of},
+    warp_register::{LANES, lanes_of},
 };
 use memory::Memory;
 
@@ -49,7 +49,7 @@ pub fn link(text: &str) -> Result<Module, ptx::Error> {
 
 /// One warp.
 struct Warp {
-    registers: Vec<Row>,
+    registers: Vec<WarpRegister>,
     predicates: Vec<Mask>,
     convergence: Convergence,
     identity: Identity,
@@ -104,7 +104,7 @@ impl<'m> Machine<'m> {
                     (1 << lanes) - 1
                 };
                 Warp {
-                    registers: vec![Row::splat(0xdead_beef); usize::from(kernel.rows)],
+                    registers: vec![WarpRegister::splat(0xdead_beef); usize::from(kernel.rows)],
                     predicates: vec![0x5555_5555; usize::from(kernel.predicates)],
                     convergence: Convergence::new(
                         mask,
@@ -302,7 +302,7 @@ impl<'m> Machine<'m> {
             let warp = &mut self.warps[index];
             let mut lanes = lanes(warp, &self.constants, split.lanes);
             lanes.execute = split.lanes;
-            lanes.write(instruction.destination, 0, &Row::splat(population));
+            lanes.write(instruction.destination, 0, &WarpRegister::splat(population));
             let all = |value: bool| if value { Mask::MAX } else { 0 };
             if let Operation::Barrier(barrier) = &instruction.operation {
                 let value = match barrier.mode {
@@ -397,7 +397,7 @@ fn link_back(warp: &mut Warp, instruction: &Instruction, execute: Mask, pc: u32)
     if let Some(row) = instruction.destination {
         let back = CODE_BASE + 16 * u64::from(pc + 1);
         let row = usize::from(row);
-        warp.registers[row].blend(&Row::splat(back as u32), execute);
-        warp.registers[row + 1].blend(&Row::splat((back >> 32) as u32), execute);
+        warp.registers[row].blend(&WarpRegister::splat(back as u32), execute);
+        warp.registers[row + 1].blend(&WarpRegister::splat((back >> 32) as u32), execute);
     }
 }

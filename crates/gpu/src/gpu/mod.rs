@@ -10,7 +10,7 @@
 //! was written, and may be read and written from outside.
 
 mod build;
-mod carried;
+mod dma_writes;
 mod managed;
 mod mode;
 mod save;
@@ -31,17 +31,17 @@ use serde::{Deserialize, Serialize};
 use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
+use crate::issue_table::IssueTable;
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
 use crate::memory::{Contents, LINE, SECTOR};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
-use crate::plan::Plan;
 use crate::probe::Recorder;
 use crate::sm::{Printed, Sm};
 use crate::uvm::Pager;
 use build::{Places, build};
-pub(crate) use carried::CarriedLine;
+pub(crate) use dma_writes::DmaWrittenLine;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Gpu {
     records: BTreeMap<LaunchId, KernelRecord>,
     failed: Option<Box<Fault>>,
     /// What the instructions of modules cost, as long as they are used.
-    plans: Vec<(Arc<Module>, Arc<Plan>)>,
+    issue_tables: Vec<(Arc<Module>, Arc<IssueTable>)>,
     parameters: SmParameters,
     /// What slices had counted when the last kernel ended.
     counted: SliceCounts,
@@ -142,7 +142,7 @@ impl Gpu {
             next_launch: 0,
             records: BTreeMap::new(),
             failed: None,
-            plans: Vec::new(),
+            issue_tables: Vec::new(),
             parameters: SmParameters::new(config, timed)?,
             counted: SliceCounts::default(),
             brought: BTreeSet::new(),
@@ -207,13 +207,13 @@ impl Gpu {
         let id = LaunchId(self.next_launch);
         self.next_launch += 1;
         let due = launch.at.max(self.now());
-        let plan = self.plan_of(&launch.module);
+        let issue_table = self.issue_table_of(&launch.module);
         let l1_ways = self.l1_ways(&launch);
         self.launches.insert(Arc::new(LaunchContext {
             id,
             launch,
             constants: OnceLock::new(),
-            plan,
+            issue_table,
             l1_ways,
         }));
         self.engine
@@ -221,22 +221,24 @@ impl Gpu {
         Ok(id)
     }
 
-    pub(super) fn plan_of(&mut self, module: &Arc<Module>) -> Arc<Plan> {
+    pub(super) fn issue_table_of(&mut self, module: &Arc<Module>) -> Arc<IssueTable> {
         if self.options.mode == Mode::Functional && !self.options.check {
             return Arc::default();
         }
         // A module that only this list holds is gone.
-        self.plans.retain(|(known, _)| Arc::strong_count(known) > 1);
+        self.issue_tables
+            .retain(|(known, _)| Arc::strong_count(known) > 1);
         let found = self
-            .plans
+            .issue_tables
             .iter()
             .find(|(known, _)| Arc::ptr_eq(known, module));
-        if let Some((_, plan)) = found {
-            return plan.clone();
+        if let Some((_, issue_table)) = found {
+            return issue_table.clone();
         }
-        let plan = Arc::new(Plan::new(module, &self.parameters));
-        self.plans.push((module.clone(), plan.clone()));
-        plan
+        let issue_table = Arc::new(IssueTable::new(module, &self.parameters));
+        self.issue_tables
+            .push((module.clone(), issue_table.clone()));
+        issue_table
     }
 
     /// Ways of L1 that a launch leaves.

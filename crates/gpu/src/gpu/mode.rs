@@ -80,7 +80,7 @@ impl Gpu {
         self.engine = engine;
         self.places = places;
         self.options = options;
-        self.plans.clear();
+        self.issue_tables.clear();
         Ok(())
     }
 

@@ -60,7 +60,7 @@ impl Gpu {
         self.failed = None;
         for _ in 0..reader.read::<u64>()? {
             let mut context = load_launch(&mut reader, module)?;
-            context.plan = self.plan_of(&context.launch.module);
+            context.issue_table = self.issue_table_of(&context.launch.module);
             context.l1_ways = self.l1_ways(&context.launch);
             self.launches.insert(Arc::new(context));
         }
@@ -139,7 +139,7 @@ fn load_launch(
         constants: banks.map_or_else(OnceLock::new, |banks| {
             OnceLock::from(ConstantBanks { banks })
         }),
-        plan: Arc::default(),
+        issue_table: Arc::default(),
         l1_ways: 0,
     })
 }

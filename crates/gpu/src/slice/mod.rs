@@ -14,15 +14,15 @@
 //!
 //! Start reading at [`L2Slice::run`], then [`L2Slice::read`].
 
-mod contacts;
+mod atomic_arbiter;
 mod dram;
 mod dram_timing;
-mod merge;
-mod parts;
+mod end_of_kernel_flush;
+mod gpc_read_arbiter;
+mod gpc_request_coalescer;
+mod partial_sector_tracker;
 mod replies;
 mod requests;
-mod share;
-mod turns;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
 
+pub use atomic_arbiter::GroupPlaces;
 pub use dram::{DRAM_BACK_ENDS, DramParameters};
 use dram::{Dram, place};
 use replies::{Replies, Reply};
-pub use share::GroupPlaces;
 
 use crate::cache::{Evicted, SectorCache, mix};
-use crate::gpu::CarriedLine;
+use crate::gpu::DmaWrittenLine;
 use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{CarriedLines, LaneAccess, Message, StrongAction, StrongRequest};
@@ -137,18 +137,18 @@ pub struct L2Slice {
     distances: Vec<Duration>,
     tags: SectorCache,
     /// The last lines of each set that were written in part.
-    parts: parts::Parts,
+    parts: partial_sector_tracker::PartialSectorTracker,
     dram: Dram,
     /// When the slice has passed on what came before.
     free: Time,
     /// When everything that came before is written into it.
     written: Time,
     /// Whose read is next.
-    turns: turns::Turns,
+    turns: gpc_read_arbiter::GpcReadArbiter,
     /// Whose atomic is next.
-    atomics: share::Share,
-    recent: merge::Recent,
-    contacts: contacts::Contacts,
+    atomics: atomic_arbiter::AtomicArbiter,
+    recent: gpc_request_coalescer::GpcRequestCoalescer,
+    contacts: end_of_kernel_flush::EndOfKernelFlush,
     requests: requests::Requests,
     replies: Replies,
     sequence: u64,
@@ -179,17 +179,20 @@ impl L2Slice {
             half: number * parameters.halves / parameters.slices.max(1),
             distances,
             tags: SectorCache::new(sets, ways).with_neighbours(NEIGHBOURS),
-            parts: parts::Parts::new(sets, parameters.partial_lines),
+            parts: partial_sector_tracker::PartialSectorTracker::new(
+                sets,
+                parameters.partial_lines,
+            ),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             parameters,
             contents,
             log: Log::default(),
             free: Time::ZERO,
             written: Time::ZERO,
-            turns: turns::Turns::default(),
-            atomics: share::Share::default(),
-            recent: merge::Recent::default(),
-            contacts: contacts::Contacts::default(),
+            turns: gpc_read_arbiter::GpcReadArbiter::default(),
+            atomics: atomic_arbiter::AtomicArbiter::default(),
+            recent: gpc_request_coalescer::GpcRequestCoalescer::default(),
+            contacts: end_of_kernel_flush::EndOfKernelFlush::default(),
             requests: requests::Requests::default(),
             replies: Replies::default(),
             sequence: 0,
@@ -286,7 +289,7 @@ impl L2Slice {
                     self.write(line, sectors, partial, due);
                 }
                 Message::Forget { first, count } => self.forget(first, count),
-                Message::Carried(carried) => self.carry(&carried, due),
+                Message::Carried(dma_written) => self.carry(&dma_written, due),
                 Message::Drain { launch } => {
                     let at = due.max(self.written);
                     self.stats.contacts.add(u64::from(self.contacts.take()));
@@ -295,7 +298,7 @@ impl L2Slice {
                 Message::Empty => {
                     self.tags.clear();
                     self.parts.clear();
-                    self.recent = merge::Recent::default();
+                    self.recent = gpc_request_coalescer::GpcRequestCoalescer::default();
                 }
                 other => panic!("a slice was sent {other:?}"),
             }
@@ -323,14 +326,14 @@ impl L2Slice {
 
     /// Lines come from the host, or go there and are no longer here. A copy engine writes through
     /// the cache, so what came is found in it; what it reads and does not find, DRAM has.
-    fn carry(&mut self, carried: &CarriedLines, due: Time) {
+    fn carry(&mut self, dma_written: &CarriedLines, due: Time) {
         const ALL: u8 = 0xf;
-        for (page, mask) in &carried.lines {
+        for (page, mask) in &dma_written.lines {
             let mut left = *mask;
             while left != 0 {
                 let line = page * (PAGE / LINE) + u64::from(left.trailing_zeros());
                 left &= left - 1;
-                if carried.to_device {
+                if dma_written.to_device {
                     self.write(line, ALL, 0, due);
                     continue;
                 }
@@ -350,7 +353,7 @@ impl L2Slice {
     }
 
     /// A copy engine has written lines. What has to leave for them does so in the copy's own time.
-    pub(crate) fn carried(&mut self, lines: &[CarriedLine]) {
+    pub(crate) fn dma_written(&mut self, lines: &[DmaWrittenLine]) {
         for (line, sectors, partial) in lines {
             let _ = self.mark(*line, *sectors, *partial);
         }
@@ -387,7 +390,7 @@ impl L2Slice {
     /// How much longer the way to a sender is than the shortest.
     #[inline]
     fn way_to(&self, sender: PartitionId) -> Duration {
-        let pair = self.sm_of(sender) / share::PAIR;
+        let pair = self.sm_of(sender) / atomic_arbiter::PAIR;
         let group = self.parameters.places.group(pair);
         let own = self.parameters.pair_ways.get(pair as usize);
         self.distances[group as usize] + own.copied().unwrap_or(Duration::ZERO)
@@ -717,7 +720,7 @@ impl L2Slice {
                 // own.
                 let rounds = u64::from(most_alike(&request.lanes));
                 let sm = self.sm_of(sender);
-                let pair = sm / share::PAIR;
+                let pair = sm / atomic_arbiter::PAIR;
                 let mut busy = if self.atomics.follows(sm, request.sector, due) {
                     self.parameters.atomic_neighbour * rounds
                 } else {
@@ -844,7 +847,7 @@ impl L2Slice {
         let empty = SectorCache::new(sets, 0).with_neighbours(NEIGHBOURS);
         self.tags = SectorCache::from_saved(&reader.read()?, empty, lines)
             .ok_or(malformed("tags of another cache"))?;
-        let parts: parts::Parts = reader.read()?;
+        let parts: partial_sector_tracker::PartialSectorTracker = reader.read()?;
         if !parts.fits(sets, self.parameters.partial_lines) {
             return Err(malformed("another number of lines known in part"));
         }

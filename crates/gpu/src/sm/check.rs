@@ -5,9 +5,9 @@ use lockstep_isa::{Instruction, Mask};
 
 use super::site::Problem;
 use super::warp::Warp;
+use crate::control_bit_checker::{Dependence, File, Readiness};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
-use crate::ledger::{Dependence, File, Readiness};
 
 /// Enters an instruction that the warp has executed, and tells the first early read.
 pub fn check(
@@ -17,12 +17,12 @@ pub fn check(
     active: Mask,
     execute: Mask,
 ) -> Option<Problem> {
-    let ledger = warp.ledger.as_mut()?;
+    let control_bit_checker = warp.control_bit_checker.as_mut()?;
     let module = &context.launch.module;
     let instruction = &module.code[pc as usize];
-    let hazard = context.plan().hazard(pc);
+    let hazard = context.issue_table().hazard(pc);
     let mut early = None;
-    ledger.issue(pc, instruction, &hazard, active, execute, &mut |found| {
+    control_bit_checker.issue(pc, instruction, &hazard, active, execute, &mut |found| {
         if early.is_none() {
             let writer = &module.code[found.writer as usize];
             early = missing(instruction, writer, found).map(|why| (found.writer, why));
@@ -49,7 +49,7 @@ fn missing(reader: &Instruction, writer: &Instruction, found: Dependence) -> Opt
     let guard = PredicateRegister::Lanes(found.register) == reader.guard.register;
     let least = writer.shape.least;
     let needed = match found.file {
-        File::Row => least.rows,
+        File::Register => least.rows,
         File::Predicate if guard => least.guard,
         File::Predicate => least.predicates,
     };

@@ -2,7 +2,7 @@
 
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::{Addresses, Layout};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 use crate::memory::{SECTOR, spread};
 

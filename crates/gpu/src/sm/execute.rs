@@ -6,7 +6,7 @@ use lockstep_isa::convergence::Waiting;
 use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode, Flow};
 use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
 use lockstep_isa::operand::PredicateRegister;
-use lockstep_isa::{Instruction, Mask, Operand, Row};
+use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
 use super::access;
 use super::barrier::{BARRIERS, Barrier, Reduced};
@@ -111,7 +111,7 @@ impl Sm {
             counters.thread_inst_executed += u64::from(active.count_ones());
             counters.thread_inst_executed_pred_on += u64::from(execute.count_ones());
             counters.mix[instruction.shape.mix as usize] += 1;
-            if site.warp.ledger.is_some()
+            if site.warp.control_bit_checker.is_some()
                 && let Some(problem) = check(site.warp, context, pc, active, execute)
             {
                 return (self.failed(slot, problem, now), false);
@@ -415,7 +415,8 @@ fn give_reduction(warp: &mut Warp, instruction: &Instruction, lanes: Mask, reduc
     let holds = match barrier.mode {
         BlockBarrierMode::ReducePopulation => {
             if let Some(row) = instruction.destination {
-                warp.registers[usize::from(row)].blend(&Row::splat(reduced.population), lanes);
+                warp.registers[usize::from(row)]
+                    .blend(&WarpRegister::splat(reduced.population), lanes);
             }
             return;
         }
@@ -429,7 +430,7 @@ fn give_reduction(warp: &mut Warp, instruction: &Instruction, lanes: Mask, reduc
         *old = (value & lanes) | (*old & !lanes);
     }
     if let Some(row) = instruction.destination {
-        warp.registers[usize::from(row)].blend(&Row::splat(u32::from(holds)), lanes);
+        warp.registers[usize::from(row)].blend(&WarpRegister::splat(u32::from(holds)), lanes);
     }
 }
 

@@ -3,8 +3,8 @@
 use lockstep_isa::instruction::{CodeAddress, Flow};
 use lockstep_isa::lanes::Lanes;
 use lockstep_isa::module::CODE_BASE;
-use lockstep_isa::row::{FULL, LANES, lanes_of};
-use lockstep_isa::{Instruction, Mask, Operand, Row};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
+use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
 use super::site::{Problem, Site};
 use super::warp::{Block, Warp};
@@ -92,8 +92,8 @@ fn link(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) {
     };
     let back = CODE_BASE + 16 * u64::from(site.warp.convergence.pc() + 1);
     let registers = &mut site.warp.registers;
-    registers[usize::from(row)].blend(&Row::splat(back as u32), execute);
-    registers[usize::from(row) + 1].blend(&Row::splat((back >> 32) as u32), execute);
+    registers[usize::from(row)].blend(&WarpRegister::splat(back as u32), execute);
+    registers[usize::from(row) + 1].blend(&WarpRegister::splat((back >> 32) as u32), execute);
 }
 
 /// The register that names code: two words only if it is a whole address.

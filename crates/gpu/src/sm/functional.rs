@@ -164,7 +164,7 @@ impl Sm {
         let count = module
             .straight_from(pc)
             .min(until.saturating_sub(clock.cycle().0));
-        if count < 2 || warp.ledger.is_some() || self.port.probe.is_some() {
+        if count < 2 || warp.control_bit_checker.is_some() || self.port.probe.is_some() {
             return false;
         }
         let active = warp.convergence.active();

@@ -1,7 +1,7 @@
 //! Local memory of one warp: each thread's own bytes, kept as rows of words and only where they
 //! were ever written.
 
-use lockstep_isa::Row;
+use lockstep_isa::WarpRegister;
 use serde::{Deserialize, Serialize};
 
 /// Rows of a piece: 128 bytes of every thread.
@@ -10,7 +10,7 @@ const ROWS: usize = 32;
 /// Local memory of 32 threads.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LocalMemory {
-    pieces: Vec<Option<Box<[Row]>>>,
+    pieces: Vec<Option<Box<[WarpRegister]>>>,
     bytes: u32,
 }
 
@@ -74,13 +74,13 @@ impl LocalMemory {
     }
 
     #[inline]
-    fn row(&mut self, row: usize) -> &mut Row {
+    fn row(&mut self, row: usize) -> &mut WarpRegister {
         let piece = row / ROWS;
         if piece >= self.pieces.len() {
             self.pieces.resize(piece + 1, None);
         }
-        let rows =
-            self.pieces[piece].get_or_insert_with(|| vec![Row::ZERO; ROWS].into_boxed_slice());
+        let rows = self.pieces[piece]
+            .get_or_insert_with(|| vec![WarpRegister::ZERO; ROWS].into_boxed_slice());
         &mut rows[row % ROWS]
     }
 }

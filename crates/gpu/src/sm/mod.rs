@@ -141,7 +141,7 @@ impl Sm {
             launches,
             warps: vec![
                 Warp {
-                    ledger: parameters.checked.then(Box::default),
+                    control_bit_checker: parameters.checked.then(Box::default),
                     ..Warp::default()
                 };
                 parameters.warps as usize

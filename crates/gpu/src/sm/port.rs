@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockstep_engine::{LinkId, Outbox, PartitionId};
 use lockstep_isa::addresses::Addresses;
-use lockstep_isa::row::{LANES, lanes_of};
-use lockstep_isa::{Mask, Row};
+use lockstep_isa::warp_register::{LANES, lanes_of};
+use lockstep_isa::{Mask, WarpRegister};
 use lockstep_units::{Bytes, Time};
 use serde::{Deserialize, Serialize};
 
@@ -159,7 +159,7 @@ pub struct Port {
     /// Sectors that an atomic or a strong store changes.
     pub changed: Coalesced,
     /// The values that the access writes.
-    pub values: Box<[Row; 8]>,
+    pub values: Box<[WarpRegister; 8]>,
     /// Requests to be used again; boxed, because that is how they travel.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<StrongRequest>>,
@@ -192,7 +192,7 @@ impl Port {
             partial: 0,
             done: Done::NOTHING,
             changed: Coalesced::NONE,
-            values: Box::new([Row::ZERO; 8]),
+            values: Box::new([WarpRegister::ZERO; 8]),
             spare: Vec::new(),
             probe,
         }

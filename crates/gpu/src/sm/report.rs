@@ -1,7 +1,7 @@
 //! What an SM says of a kernel that cannot go on.
 
 use lockstep_isa::instruction::{Flow, Operation};
-use lockstep_isa::row::lanes_of;
+use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
 

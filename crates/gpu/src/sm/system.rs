@@ -3,7 +3,7 @@
 use lockstep_engine::Outbox;
 use lockstep_isa::instruction::{SystemCall, SystemCallKind};
 use lockstep_isa::memory::{Space, classify_generic};
-use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask};
 use lockstep_units::{Bytes, Duration};
 

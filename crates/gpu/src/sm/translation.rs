@@ -165,10 +165,10 @@ impl Translation {
                 }
             }
         };
-        let passes = matches!(message, Message::Used { .. });
+        let wavefronts = matches!(message, Message::Used { .. });
         let TranslationWiring { link, gmmu, .. } = self.wiring;
         outbox.send(link, gmmu, moment.time, Bytes(moment.header), message);
-        passes
+        wavefronts
     }
 }
 
@@ -294,7 +294,7 @@ impl Sm {
             return None;
         }
         let header = self.port.wiring.header;
-        let write = matches!(access.manner, Manner::Store | Manner::StoreOwn);
+        let write = matches!(access.manner, Manner::Store | Manner::StoreLocal);
         let mut kept = LineSet::of(&[]);
         let mut answers = 0;
         for (index, (line, sectors)) in set.iter().enumerate() {
@@ -334,7 +334,7 @@ impl Sm {
                     line,
                     sectors,
                     transaction,
-                    past: access.manner == Manner::LoadPast,
+                    past: access.manner == Manner::LoadBypass,
                 }
             };
             if let Some(translation) = &mut self.port.translation {
@@ -512,11 +512,15 @@ impl Sm {
             slot: known.warp,
             block: usize::from(self.warps[usize::from(known.warp)].block),
             pc: known.pc,
-            manner: if past { Manner::LoadPast } else { Manner::Load },
+            manner: if past {
+                Manner::LoadBypass
+            } else {
+                Manner::Load
+            },
             transaction,
             group: known.group,
             taken: at,
-            passes: 1,
+            wavefronts: 1,
             hit,
             fill: u64::from(known.fill),
             partial: 0,

@@ -1,14 +1,14 @@
 //! One warp and one block, resident on an SM.
 
 use lockstep_isa::lanes::{Identity, Lanes};
-use lockstep_isa::{Convergence, Instruction, Mask, Row};
+use lockstep_isa::{Convergence, Instruction, Mask, WarpRegister};
 use serde::{Deserialize, Serialize};
 
 use super::barrier::{BARRIERS, Barrier};
 use super::local::LocalMemory;
+use crate::control_bit_checker::ControlBitChecker;
 use crate::counters::Counters;
 use crate::launch::LaunchContext;
-use crate::ledger::Ledger;
 
 /// Everything that belongs to a warp. Its memory is kept when the slot is used again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Warp {
     /// Where its lanes are.
     pub convergence: Convergence,
     /// Rows.
-    pub registers: Vec<Row>,
+    pub registers: Vec<WarpRegister>,
     /// Predicates, a lane mask each.
     pub predicates: Vec<Mask>,
     /// Who it is.
@@ -30,7 +30,7 @@ pub struct Warp {
     /// The ordering before a release is done, the access itself comes next.
     pub released: bool,
     /// When its values are ready by the compiler's account, in the checking mode.
-    pub ledger: Option<Box<Ledger>>,
+    pub control_bit_checker: Option<Box<ControlBitChecker>>,
 }
 
 impl Default for Warp {
@@ -44,7 +44,7 @@ impl Default for Warp {
             block: 0,
             pending: 0,
             released: false,
-            ledger: None,
+            control_bit_checker: None,
         }
     }
 }
@@ -60,7 +60,8 @@ impl Warp {
         self.convergence
             .restart(lanes, kernel.entry, kernel.convergence_barriers, joins);
         self.registers.clear();
-        self.registers.resize(usize::from(kernel.rows), Row::ZERO);
+        self.registers
+            .resize(usize::from(kernel.rows), WarpRegister::ZERO);
         self.predicates.clear();
         self.predicates.resize(usize::from(kernel.predicates), 0);
         self.identity = identity;
@@ -68,8 +69,8 @@ impl Warp {
         self.block = block;
         self.pending = 0;
         self.released = false;
-        if let Some(ledger) = &mut self.ledger {
-            ledger.reset(usize::from(kernel.rows), usize::from(kernel.predicates));
+        if let Some(control_bit_checker) = &mut self.control_bit_checker {
+            control_bit_checker.reset(usize::from(kernel.rows), usize::from(kernel.predicates));
         }
     }
 
@@ -112,7 +113,7 @@ impl Warp {
     #[inline(always)]
     pub fn foresee_row(&self, row: u16) {
         if let Some(row) = self.registers.get(usize::from(row)) {
-            fetch(std::ptr::from_ref(row).cast(), size_of::<Row>());
+            fetch(std::ptr::from_ref(row).cast(), size_of::<WarpRegister>());
         }
     }
 }

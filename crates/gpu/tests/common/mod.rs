@@ -14,7 +14,7 @@ use lockstep_isa::memory::{
     MemoryOperation, Order, Scope, Space, Strength,
 };
 use lockstep_isa::operand::{PredicateOperand, PredicateRegister};
-use lockstep_isa::{Instruction, Kernel, Mask, Module, Operand, Operation, Row};
+use lockstep_isa::{Instruction, Kernel, Mask, Module, Operand, Operation, WarpRegister};
 
 /// First address of test memory.
 pub const BASE: u64 = 0x2000_0000_0000;
@@ -85,7 +85,7 @@ macro_rules! binary {
             fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
                 let a = lanes.integer(instruction.sources[0]);
                 let b = lanes.integer(instruction.sources[1]);
-                let row = Row(std::array::from_fn(|lane| {
+                let row = WarpRegister(std::array::from_fn(|lane| {
                     let ($a, $b) = (a.0[lane], b.0[lane]);
                     $result
                 }));
@@ -210,7 +210,7 @@ impl Assembler {
     ) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
             let [a, b, c, _] = instruction.sources.map(|source| lanes.float(source));
-            let row = Row(std::array::from_fn(|lane| {
+            let row = WarpRegister(std::array::from_fn(|lane| {
                 let [a, b, c] = [a.0[lane], b.0[lane], c.0[lane]].map(f32::from_bits);
                 (a * b + c).to_bits()
             }));
@@ -231,7 +231,7 @@ impl Assembler {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
             let id = lanes.identity;
             let first = id.block[0] * id.block_size[0] + id.warp_in_block * 32;
-            let row = Row(std::array::from_fn(|lane| first + lane as u32));
+            let row = WarpRegister(std::array::from_fn(|lane| first + lane as u32));
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[]);
@@ -239,7 +239,7 @@ impl Assembler {
 
     pub fn lane(&mut self, d: R) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
-            let row = Row(std::array::from_fn(|lane| lane as u32));
+            let row = WarpRegister(std::array::from_fn(|lane| lane as u32));
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[]);
@@ -247,7 +247,7 @@ impl Assembler {
 
     pub fn warp(&mut self, d: R) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
-            let row = Row::splat(lanes.identity.warp_in_block);
+            let row = WarpRegister::splat(lanes.identity.warp_in_block);
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[]);
@@ -255,7 +255,7 @@ impl Assembler {
 
     pub fn block(&mut self, d: R) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
-            let row = Row::splat(lanes.identity.block[0]);
+            let row = WarpRegister::splat(lanes.identity.block[0]);
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[]);
@@ -263,7 +263,7 @@ impl Assembler {
 
     pub fn clock(&mut self, d: R) {
         fn compute(lanes: &mut Lanes<'_>, instruction: &Instruction) {
-            let row = Row::splat(lanes.identity.clock as u32);
+            let row = WarpRegister::splat(lanes.identity.clock as u32);
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[]);

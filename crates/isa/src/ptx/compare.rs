@@ -2,13 +2,13 @@
 
 use super::prelude::*;
 use crate::{
-    row::Mask,
     semantics::{
         compare as op,
         float16::Kind,
         float32::{self, Property},
         float64,
     },
+    warp_register::Mask,
 };
 
 entries! {
@@ -134,7 +134,7 @@ trait Words {
     fn at(&self, n: usize) -> Self::Word;
 }
 
-impl Words for crate::Row {
+impl Words for crate::WarpRegister {
     type Word = u32;
     #[inline(always)]
     fn at(&self, n: usize) -> u32 {
@@ -142,7 +142,7 @@ impl Words for crate::Row {
     }
 }
 
-impl Words for [u64; crate::row::LANES] {
+impl Words for [u64; crate::warp_register::LANES] {
     type Word = u64;
     #[inline(always)]
     fn at(&self, n: usize) -> u64 {
@@ -227,7 +227,7 @@ fn write_flags(
 ) {
     let c = l.predicate(i.predicates[0]);
     let holds = Modifiers(i.modifiers).boolean().join(relation(l, i), c);
-    let row = crate::Row(std::array::from_fn(|n| {
+    let row = crate::WarpRegister(std::array::from_fn(|n| {
         if holds >> n & 1 == 1 { one } else { 0 }
     }));
     l.write(i.destination, 0, &row);
@@ -257,7 +257,7 @@ fn set_half(l: &mut Lanes<'_>, i: &Instruction, (one, kind): (u32, Kind)) {
     let join = Modifiers(i.modifiers).boolean();
     let [low, high] = relation_pair(l, i, kind).map(|holds| join.join(holds, c));
     let flag = |mask: Mask, n: usize| if mask >> n & 1 == 1 { one } else { 0 };
-    let row = crate::Row(std::array::from_fn(|n| flag(low, n) | flag(high, n) << 16));
+    let row = crate::WarpRegister(std::array::from_fn(|n| flag(low, n) | flag(high, n) << 16));
     l.write(i.destination, 0, &row);
 }
 

@@ -5,8 +5,7 @@
 
 use super::{Type, prelude::*};
 use crate::{
-    Row,
-    row::LANES,
+    WarpRegister,
     semantics::{
         Rounding,
         convert::{self as op, Integer},
@@ -15,6 +14,7 @@ use crate::{
         small_float::Small,
         soft::{self, F16 as HALF_FORMAT, F32 as SINGLE_FORMAT},
     },
+    warp_register::LANES,
 };
 
 macro_rules! row {
@@ -352,7 +352,11 @@ fn write(l: &mut Lanes<'_>, i: &Instruction, to: Integer, values: &[u64; LANES])
     if to.bits == 64 {
         l.write64(i.destination, values);
     } else {
-        l.write(i.destination, 0, &Row(values.map(|value| value as u32)));
+        l.write(
+            i.destination,
+            0,
+            &WarpRegister(values.map(|value| value as u32)),
+        );
     }
 }
 
@@ -389,16 +393,16 @@ fn to_single(l: &mut Lanes<'_>, i: &Instruction, from: Integer) {
     let modifiers = Modifiers(i.modifiers);
     let row = if rounding(i) == Rounding::Nearest && from.bits <= 32 {
         let a = l.integer(i.sources[0]);
-        Row(if from.signed {
+        WarpRegister(if from.signed {
             a.0.map(|a| (from.read(u64::from(a)) as i32 as f32).to_bits())
         } else {
             a.0.map(|a| (from.read(u64::from(a)) as u32 as f32).to_bits())
         })
     } else {
-        Row(read(l, i, from).map(|value| op::integer_to_float32(value, rounding(i))))
+        WarpRegister(read(l, i, from).map(|value| op::integer_to_float32(value, rounding(i))))
     };
     let row = if modifiers.saturate() {
-        Row(row.0.map(float32::saturate))
+        WarpRegister(row.0.map(float32::saturate))
     } else {
         row
     };
@@ -426,7 +430,7 @@ fn to_half(l: &mut Lanes<'_>, i: &Instruction, (from, kind): (Integer, Kind)) {
         Kind::Brain => soft::BF16,
     };
     let saturate = Modifiers(i.modifiers).saturate();
-    let row = Row(read(l, i, from).map(|value| {
+    let row = WarpRegister(read(l, i, from).map(|value| {
         let magnitude = value.unsigned_abs() as u64;
         let bits = soft::from_integer(format, value < 0, magnitude, rounding(i)) as u16;
         u32::from(if saturate { kind.saturate(bits) } else { bits })
@@ -526,7 +530,7 @@ fn single_to_double(l: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn double_to_single(l: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.float64(i.sources[0]).map(|a| {
+    let row = WarpRegister(l.float64(i.sources[0]).map(|a| {
         let value = op::float64_to_float32(a, modifiers.rounding());
         let value = if modifiers.flush() {
             float32::flush(value)
@@ -545,7 +549,7 @@ fn double_to_single(l: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn half_to_single(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.halves(i.sources[0]).0.map(|a| {
+    let row = WarpRegister(l.halves(i.sources[0]).0.map(|a| {
         let a = if modifiers.flush() {
             kind.flush(a as u16)
         } else {
@@ -598,7 +602,7 @@ fn finish_half(modifiers: Modifiers, kind: Kind, bits: u16, satfinite: bool) -> 
 #[inline(always)]
 fn single_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.float(i.sources[0]).0.map(|a| {
+    let row = WarpRegister(l.float(i.sources[0]).0.map(|a| {
         let a = if modifiers.flush() {
             float32::flush(a)
         } else {
@@ -613,7 +617,7 @@ fn single_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
 #[inline(always)]
 fn double_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.float64(i.sources[0]).map(|a| {
+    let row = WarpRegister(l.float64(i.sources[0]).map(|a| {
         let bits = kind.narrow_double(a, modifiers.rounding());
         u32::from(finish_half(modifiers, kind, bits, false))
     }));
@@ -623,7 +627,7 @@ fn double_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
 #[inline(always)]
 fn whole_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.halves(i.sources[0]).0.map(|a| {
+    let row = WarpRegister(l.halves(i.sources[0]).0.map(|a| {
         let a = if modifiers.flush() {
             kind.flush(a as u16)
         } else {
@@ -641,17 +645,18 @@ fn whole_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
 
 #[inline(always)]
 fn cross(l: &mut Lanes<'_>, i: &Instruction, (from, to): (Kind, Kind)) {
-    let row = Row(l
-        .halves(i.sources[0])
-        .0
-        .map(|a| u32::from(to.narrow_rounded(from.widen(a as u16), rounding(i)))));
+    let row = WarpRegister(
+        l.halves(i.sources[0])
+            .0
+            .map(|a| u32::from(to.narrow_rounded(from.widen(a as u16), rounding(i)))),
+    );
     l.write(i.destination, 0, &row);
 }
 
 #[inline(always)]
 fn tf32(l: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let row = Row(l.float(i.sources[0]).0.map(|a| {
+    let row = WarpRegister(l.float(i.sources[0]).0.map(|a| {
         let value = op::float32_to_tf32(a, modifiers.rounding());
         let negative = value >> 31 == 1 && f32::from_bits(value) < 0.0;
         if modifiers.has(Modifiers::RELU) && negative {
@@ -671,7 +676,7 @@ fn pack_halves(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
         let bits = kind.narrow_rounded(a, modifiers.rounding());
         finish_half(modifiers, kind, bits, true)
     };
-    let row = Row(std::array::from_fn(|n| {
+    let row = WarpRegister(std::array::from_fn(|n| {
         pack([one(low.0[n]), one(high.0[n])])
     }));
     l.write(i.destination, 0, &row);
@@ -685,7 +690,7 @@ fn pack_small(l: &mut Lanes<'_>, i: &Instruction, small: Small) {
         let number = soft::unpack(SINGLE_FORMAT, u64::from(a));
         u32::from(small.from_number(number, relu))
     };
-    let row = Row(std::array::from_fn(|n| one(low.0[n]) | one(high.0[n]) << 8));
+    let row = WarpRegister(std::array::from_fn(|n| one(low.0[n]) | one(high.0[n]) << 8));
     l.write(i.destination, 0, &row);
 }
 

@@ -6,7 +6,7 @@
 
 use super::prelude::*;
 use crate::{
-    Row,
+    WarpRegister,
     semantics::{
         float16::{Kind, pack, unpack},
         transcendental as special,
@@ -111,7 +111,7 @@ fn each(l: &mut Lanes<'_>, i: &Instruction, kind: Kind, f: impl Fn(u16, u16, u16
             x
         }
     };
-    let row = Row(std::array::from_fn(|n| {
+    let row = WarpRegister(std::array::from_fn(|n| {
         let (x, y, z) = (unpack(a.0[n]), unpack(b.0[n]), unpack(c.0[n]));
         pack([0, 1].map(|h| finish(f(enter(x[h]), enter(y[h]), enter(z[h])))))
     }));

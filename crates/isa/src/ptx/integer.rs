@@ -251,9 +251,9 @@ fn carry(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, bool) -> (u32,
 fn mad_carry(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32, bool) -> (u32, bool)) {
     let [a, b, c, _] = i.sources.map(|source| l.integer(source));
     let carry = l.predicate(i.predicates[0]);
-    let mut result = crate::Row::ZERO;
+    let mut result = crate::WarpRegister::ZERO;
     let mut out = 0;
-    for n in 0..crate::row::LANES {
+    for n in 0..crate::warp_register::LANES {
         let (value, overflow) = f(a.0[n], b.0[n], c.0[n], carry >> n & 1 == 1);
         result.0[n] = value;
         out |= u32::from(overflow) << n;
@@ -271,9 +271,9 @@ fn carry64(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, bool) -> (u6
 fn mad_carry64(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64, bool) -> (u64, bool)) {
     let [a, b, c, _] = i.sources.map(|source| l.integer64(source));
     let carry = l.predicate(i.predicates[0]);
-    let mut result = [0; crate::row::LANES];
+    let mut result = [0; crate::warp_register::LANES];
     let mut out = 0;
-    for n in 0..crate::row::LANES {
+    for n in 0..crate::warp_register::LANES {
         let (value, overflow) = f(a[n], b[n], c[n], carry >> n & 1 == 1);
         result[n] = value;
         out |= u32::from(overflow) << n;

@@ -3,7 +3,7 @@
 
 use super::prelude::*;
 use crate::{
-    Operand, Row,
+    Operand, WarpRegister,
     semantics::matrix::{Multiply, multiply},
 };
 
@@ -12,7 +12,7 @@ pub const MULTIPLY: Meaning = meaning!(multiply_rows);
 
 fn multiply_rows(l: &mut Lanes<'_>, i: &Instruction) {
     let shape = Multiply::decode(i.modifiers);
-    let fragment = |operand: Operand, rows: usize| -> Vec<Row> {
+    let fragment = |operand: Operand, rows: usize| -> Vec<WarpRegister> {
         (0..rows as u16).map(|word| l.raw(operand, word)).collect()
     };
     let a = fragment(i.sources[0].operand, shape.a_rows());

@@ -1,7 +1,7 @@
 //! Special registers: what `mov` can read besides registers. PTX ISA, "Special Registers".
 
 use super::prelude::*;
-use crate::{Row, lanes::Identity, row::LANES};
+use crate::{WarpRegister, lanes::Identity, warp_register::LANES};
 
 /// A special register.
 #[derive(Clone, Copy, Debug)]
@@ -90,19 +90,19 @@ pub fn find(name: &str) -> Option<&'static SpecialRegister> {
 
 #[inline(always)]
 fn each_lane(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity, usize) -> u32) {
-    let row = Row(std::array::from_fn(|lane| f(l.identity, lane)));
+    let row = WarpRegister(std::array::from_fn(|lane| f(l.identity, lane)));
     l.write(i.destination, 0, &row);
 }
 
 #[inline(always)]
-fn rows(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity) -> Row) {
+fn rows(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity) -> WarpRegister) {
     let row = f(l.identity);
     l.write(i.destination, 0, &row);
 }
 
 #[inline(always)]
 fn all_lanes(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&Identity) -> u32) {
-    l.write(i.destination, 0, &Row::splat(f(l.identity)));
+    l.write(i.destination, 0, &WarpRegister::splat(f(l.identity)));
 }
 
 #[inline(always)]

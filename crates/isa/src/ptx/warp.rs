@@ -5,9 +5,9 @@
 
 use super::prelude::*;
 use crate::{
-    Row,
-    row::{LANES, Mask, lanes_of},
+    WarpRegister,
     semantics::warp::{self as op, Reduction, ShuffleMode, Vote},
+    warp_register::{LANES, Mask, lanes_of},
 };
 
 entries! {
@@ -49,13 +49,13 @@ entries! {
 fn shuffle(l: &mut Lanes<'_>, i: &Instruction, mode: ShuffleMode) {
     let [values, b, clamp, _] = i.sources.map(|source| l.integer(source));
     let (result, in_range) = op::shuffle(mode, &values.0, &b.0, &clamp.0);
-    l.write(i.destination, 0, &Row(result));
+    l.write(i.destination, 0, &WarpRegister(result));
     l.set_predicate(i.predicate_destinations[0], in_range);
 }
 
 /// The members that each lane names and that are here, handed to `f` once for each distinct set.
 #[inline(always)]
-fn by_members(l: &Lanes<'_>, masks: &Row, mut f: impl FnMut(Mask, Mask)) {
+fn by_members(l: &Lanes<'_>, masks: &WarpRegister, mut f: impl FnMut(Mask, Mask)) {
     let mut left = l.execute;
     while left != 0 {
         let named = masks.0[left.trailing_zeros() as usize];
@@ -69,11 +69,11 @@ fn by_members(l: &Lanes<'_>, masks: &Row, mut f: impl FnMut(Mask, Mask)) {
 
 /// Members for each lane: the mask in `sources[0]`, or everyone who executes.
 #[inline(always)]
-fn mask_row(l: &Lanes<'_>, i: &Instruction, named: bool) -> Row {
+fn mask_row(l: &Lanes<'_>, i: &Instruction, named: bool) -> WarpRegister {
     if named {
         l.integer(i.sources[0])
     } else {
-        Row::splat(Mask::MAX)
+        WarpRegister::splat(Mask::MAX)
     }
 }
 
@@ -92,7 +92,7 @@ fn vote(l: &mut Lanes<'_>, i: &Instruction, (kind, named): (Vote, bool)) {
 #[inline(always)]
 fn ballot(l: &mut Lanes<'_>, i: &Instruction, named: bool) {
     let predicate = l.predicate(i.predicates[0]);
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     by_members(l, &mask_row(l, i, named), |members, lanes| {
         lanes_of(lanes).for_each(|lane| row.0[lane] = predicate & members);
     });
@@ -101,7 +101,7 @@ fn ballot(l: &mut Lanes<'_>, i: &Instruction, named: bool) {
 
 #[inline(always)]
 fn active(l: &mut Lanes<'_>, i: &Instruction) {
-    l.write(i.destination, 0, &Row::splat(l.execute));
+    l.write(i.destination, 0, &WarpRegister::splat(l.execute));
 }
 
 #[inline(always)]
@@ -116,7 +116,7 @@ fn values(l: &Lanes<'_>, i: &Instruction, long: bool) -> [u64; LANES] {
 #[inline(always)]
 fn match_any(l: &mut Lanes<'_>, i: &Instruction, long: bool) {
     let values = values(l, i, long);
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     by_members(l, &l.integer(i.sources[1]), |members, lanes| {
         let matches = op::match_any(&values, members);
         lanes_of(lanes).for_each(|lane| row.0[lane] = matches[lane]);
@@ -127,7 +127,7 @@ fn match_any(l: &mut Lanes<'_>, i: &Instruction, long: bool) {
 #[inline(always)]
 fn match_all(l: &mut Lanes<'_>, i: &Instruction, long: bool) {
     let values = values(l, i, long);
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     let mut equal = 0;
     by_members(l, &l.integer(i.sources[1]), |members, lanes| {
         let matches = op::match_all(&values, members);
@@ -141,7 +141,7 @@ fn match_all(l: &mut Lanes<'_>, i: &Instruction, long: bool) {
 #[inline(always)]
 fn reduce(l: &mut Lanes<'_>, i: &Instruction, reduction: Reduction) {
     let values = l.integer(i.sources[0]);
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     by_members(l, &l.integer(i.sources[1]), |members, lanes| {
         let result = op::reduce(reduction, &values.0, members);
         lanes_of(lanes).for_each(|lane| row.0[lane] = result);
@@ -151,7 +151,7 @@ fn reduce(l: &mut Lanes<'_>, i: &Instruction, reduction: Reduction) {
 
 #[inline(always)]
 fn elect(l: &mut Lanes<'_>, i: &Instruction) {
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     let mut leaders = 0;
     by_members(l, &l.integer(i.sources[0]), |members, lanes| {
         let leader = op::elect(members);
@@ -168,7 +168,7 @@ fn transpose(l: &mut Lanes<'_>, i: &Instruction) {
     let from = l.integer(i.sources[0]);
     let element =
         |row: usize, column: usize| from.0[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
-    let mut row = Row::ZERO;
+    let mut row = WarpRegister::ZERO;
     for (lane, word) in row.0.iter_mut().enumerate() {
         let (line, first) = (lane / 4, 2 * (lane % 4));
         *word = element(first, line) | element(first + 1, line) << 16;

@@ -404,7 +404,7 @@ names! {
     Rm "RM",
     Rml2 "RML2",
     Rn "RN",
-    Row "ROW",
+    WarpRegister "ROW",
     Rp "RP",
     Rs "RS",
     Rsq "RSQ",

@@ -15,7 +15,7 @@ use super::{
     float32, float64,
     small_float::Small,
 };
-use crate::row::{LANES, Row};
+use crate::warp_register::{LANES, WarpRegister};
 
 /// Element types of A and B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ fn accumulator(lane: usize, index: usize) -> (usize, usize) {
 }
 
 /// Element `index` of a lane's registers.
-fn element(rows: &[Row], lane: usize, index: usize, bits: usize) -> u64 {
+fn element(rows: &[WarpRegister], lane: usize, index: usize, bits: usize) -> u64 {
     if bits == 64 {
         let (low, high) = (rows[2 * index].0[lane], rows[2 * index + 1].0[lane]);
         return u64::from(low) | u64::from(high) << 32;
@@ -297,7 +297,7 @@ fn element(rows: &[Row], lane: usize, index: usize, bits: usize) -> u64 {
     field & ((1u64 << bits) - 1)
 }
 
-fn put(rows: &mut [Row], lane: usize, index: usize, bits: usize, value: u64) {
+fn put(rows: &mut [WarpRegister], lane: usize, index: usize, bits: usize, value: u64) {
     if bits == 64 {
         rows[2 * index].0[lane] = value as u32;
         rows[2 * index + 1].0[lane] = (value >> 32) as u32;
@@ -320,8 +320,8 @@ struct Operands<T> {
 impl<T: Copy + Default> Operands<T> {
     fn gather(
         shape: Multiply,
-        a: &[Row],
-        b: &[Row],
+        a: &[WarpRegister],
+        b: &[WarpRegister],
         read_a: impl Fn(u64) -> T,
         read_b: impl Fn(u64) -> T,
     ) -> Self {
@@ -358,8 +358,13 @@ impl<T: Copy + Default> Operands<T> {
 /// # Panics
 /// If a fragment has fewer rows than the shape asks for; binders check that once.
 #[must_use]
-pub fn multiply(shape: Multiply, a: &[Row], b: &[Row], c: &[Row]) -> Vec<Row> {
-    let mut d = vec![Row::ZERO; shape.d_rows()];
+pub fn multiply(
+    shape: Multiply,
+    a: &[WarpRegister],
+    b: &[WarpRegister],
+    c: &[WarpRegister],
+) -> Vec<WarpRegister> {
+    let mut d = vec![WarpRegister::ZERO; shape.d_rows()];
     let mut each = |compute: &dyn Fn(usize, usize, u64) -> u64| {
         for lane in 0..LANES {
             for index in 0..shape.m * shape.n / LANES {
@@ -452,10 +457,13 @@ mod tests {
     }
 
     /// Fragments of A and B that hold `f(row, column)`.
-    fn fragments(shape: Multiply, bits: &dyn Fn(usize, usize) -> u64) -> (Vec<Row>, Vec<Row>) {
+    fn fragments(
+        shape: Multiply,
+        bits: &dyn Fn(usize, usize) -> u64,
+    ) -> (Vec<WarpRegister>, Vec<WarpRegister>) {
         let layout = Layout::new(shape.a.bits());
-        let mut a = vec![Row::ZERO; shape.a_rows()];
-        let mut b = vec![Row::ZERO; shape.b_rows()];
+        let mut a = vec![WarpRegister::ZERO; shape.a_rows()];
+        let mut b = vec![WarpRegister::ZERO; shape.b_rows()];
         for lane in 0..LANES {
             for index in 0..shape.m * shape.k / LANES {
                 let (row, column) = layout.a(shape.m, lane, index);
@@ -483,7 +491,7 @@ mod tests {
             assert!(shape.is_known());
             assert_eq!(Multiply::decode(shape.encode()), shape);
             let (a, b) = fragments(shape, &small);
-            let c = vec![Row::splat(1); shape.c_rows()];
+            let c = vec![WarpRegister::splat(1); shape.c_rows()];
             let d = multiply(shape, &a, &b, &c);
             for lane in 0..LANES {
                 for index in 0..m * 8 / LANES {
@@ -516,7 +524,12 @@ mod tests {
             };
             let shape = shape(16, k, input, Accumulator::F32);
             let (a, b) = fragments(shape, &encode);
-            let d = multiply(shape, &a, &b, &vec![Row::splat(0.5f32.to_bits()); 4]);
+            let d = multiply(
+                shape,
+                &a,
+                &b,
+                &vec![WarpRegister::splat(0.5f32.to_bits()); 4],
+            );
             for lane in 0..LANES {
                 for index in 0..4 {
                     let (row, column) = accumulator(lane, index);
@@ -550,7 +563,7 @@ mod tests {
     fn double_precision_is_a_chain() {
         let shape = shape(8, 4, Input::F64, Accumulator::F64);
         let (a, b) = fragments(shape, &|row, column| ((row + column) as f64).to_bits());
-        let d = multiply(shape, &a, &b, &vec![Row::ZERO; shape.c_rows()]);
+        let d = multiply(shape, &a, &b, &vec![WarpRegister::ZERO; shape.c_rows()]);
         let (row, column) = accumulator(6, 1);
         let wanted: usize = (0..4).map(|i| (row + i) * (i + column)).sum();
         assert_eq!(f64::from_bits(element(&d, 6, 1, 64)), wanted as f64);

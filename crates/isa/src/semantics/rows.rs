@@ -11,7 +11,7 @@ use crate::{
     instruction::{Compute, Instruction},
     lanes::Lanes,
     operands, operands64,
-    row::{LANES, Mask, Row},
+    warp_register::{LANES, Mask, WarpRegister},
 };
 
 /// What an instruction does to the rows of a warp.
@@ -105,8 +105,8 @@ macro_rules! meaning {
 /// closure left behind would be compiled without the host's vectors.
 #[inline(always)]
 #[must_use]
-pub fn row_of(f: impl Fn(usize) -> u32) -> Row {
-    let mut row = Row::ZERO;
+pub fn row_of(f: impl Fn(usize) -> u32) -> WarpRegister {
+    let mut row = WarpRegister::ZERO;
     for (n, word) in row.0.iter_mut().enumerate() {
         *word = f(n);
     }
@@ -382,12 +382,17 @@ mod tests {
     use proptest::prelude::*;
 
     /// Runs a meaning on `sources` in rows 0 and 1, 2 and 3, …; gives rows 8 and 9.
-    fn run(compute: Compute, modifiers: u64, sources: &[[u64; LANES]], execute: Mask) -> [Row; 2] {
-        let mut registers = vec![Row::splat(7); 10];
+    fn run(
+        compute: Compute,
+        modifiers: u64,
+        sources: &[[u64; LANES]],
+        execute: Mask,
+    ) -> [WarpRegister; 2] {
+        let mut registers = vec![WarpRegister::splat(7); 10];
         let mut instruction = Instruction::new(Operation::Compute(compute), Shape::default());
         for (index, values) in sources.iter().enumerate() {
-            registers[2 * index] = Row(values.map(|value| value as u32));
-            registers[2 * index + 1] = Row(values.map(|value| (value >> 32) as u32));
+            registers[2 * index] = WarpRegister(values.map(|value| value as u32));
+            registers[2 * index + 1] = WarpRegister(values.map(|value| (value >> 32) as u32));
             instruction.sources[index] = Operand::Register(2 * index as u16).into();
         }
         instruction.destination = Some(8);

@@ -3,7 +3,7 @@
 //! Values come as 32 words; `members` is the set of lanes that take part: those that execute,
 //! and are named in the member mask where the instruction has one.
 
-use crate::row::{LANES, Mask, lanes_of};
+use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// How `shfl` finds the lane to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ impl<D: Device> Runtime<D> {
         if let Place::Window(rows) = copy.destination {
             let span = span(&rows, &copy.extent)?;
             self.device.touched(rows.address, span);
-            self.device.carried(rows, copy.extent);
+            self.device.dma_written(rows, copy.extent);
             self.host_writes.push((rows.address, span));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::{Addresses, Layout};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 /// Bytes that all banks hold side by side.
 const ROW: u64 = 4 * LANES as u64;
@@ -11,8 +11,8 @@ const ROW: u64 = 4 * LANES as u64;
 /// ask for the same words share them; with 16 bytes a lane, only within a half of the warp. `addresses` were looked at
 /// for so many bytes.
 pub(super) fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u32 {
-    if let Some(passes) = plain_passes(addresses, execute, bytes) {
-        return passes;
+    if let Some(wavefronts) = plain_passes(addresses, execute, bytes) {
+        return wavefronts;
     }
     if bytes > 8 {
         return halves(execute)
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, passes: u32) {
+    fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, wavefronts: u32) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
         let addresses = Addresses::of(addresses, bytes);
-        assert_eq!(bank_passes(&addresses, mask, bytes), passes);
+        assert_eq!(bank_passes(&addresses, mask, bytes), wavefronts);
     }
 
     #[test]

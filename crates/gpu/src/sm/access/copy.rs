@@ -2,7 +2,7 @@
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{MemoryOperation, Space};
-use lockstep_isa::row::{LANES, lanes_of};
+use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
 use super::{Traffic, access_bytes, describe, illegal};

@@ -3,7 +3,7 @@
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 use super::banks::bank_passes;
 use super::strong::leave;
@@ -31,9 +31,9 @@ pub(super) fn global(
     site.block.counters.global_sectors += found.count as u64;
     let strong = is_strong(operation);
     // A line has every bank once; of several lines, words may lie in the same bank.
-    let mut passes = 0;
+    let mut wavefronts = 0;
     if site.timed && operation.action == Action::Load && lines_among(found, FULL) > 1 {
-        passes = bank_passes(addresses, execute, bytes) as u16;
+        wavefronts = bank_passes(addresses, execute, bytes) as u16;
     }
     let changed = site.timed && strong && operation.action != Action::Load;
     if changed {
@@ -86,7 +86,7 @@ pub(super) fn global(
     done.transaction = transaction;
     done.strong_lines = strong_lines;
     done.strong_load = leaving != 0 && operation.action == Action::Load;
-    done.passes = passes;
+    done.wavefronts = wavefronts;
     done.changed = changed;
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
-use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
+use lockstep_isa::warp_register::{LANES, lanes_of};
 
 use super::values::{deliver, emit, give_old, modify, operand_of};
 use super::{Traffic, access_bytes, illegal};
@@ -120,7 +120,7 @@ pub(super) fn local(
     }
     let write = operation.action == Action::Store;
     if site.timed {
-        site.port.done.passes = own_passes(addresses, execute, bytes, write);
+        site.port.done.wavefronts = own_passes(addresses, execute, bytes, write);
         site.port.found = own_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
         site.port.partial = 0;
         site.block.counters.global_sectors += site.port.found.count as u64;

@@ -3,7 +3,7 @@
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 use super::banks::bank_passes;
 use super::{Traffic, describe, illegal};
@@ -112,14 +112,14 @@ pub(super) fn store_matrix(
 fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) {
     // Eight lanes name the rows of a matrix, 16 bytes each.
     let named = FULL >> (LANES as u32 - 8 * u32::from(matrices.clamp(1, 4)));
-    let passes = if site.timed {
+    let wavefronts = if site.timed {
         bank_passes(&Addresses::of(*addresses, 16), named, 16)
     } else {
         1
     };
     site.block.counters.shared_accesses += 1;
     site.port.done.traffic = Traffic::Shared {
-        passes,
+        wavefronts,
         atomic: None,
     };
 }

@@ -22,7 +22,7 @@ use lockstep_isa::memory::{
     Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Scope, Space, Strength, WINDOW_SIZE,
     classify_generic,
 };
-use lockstep_isa::row::lanes_of;
+use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Instruction, Mask};
 
 pub use strong::deliver_answer;
@@ -49,10 +49,10 @@ pub struct SharedAtomic {
 pub enum Traffic {
     /// Nothing, or nothing that takes time.
     None,
-    /// Shared memory, in so many passes over its banks.
+    /// Shared memory, in so many wavefronts over its banks.
     Shared {
         /// Passes; 1 without conflicts.
-        passes: u32,
+        wavefronts: u32,
         /// Read, modify, write.
         atomic: Option<SharedAtomic>,
     },
@@ -84,7 +84,7 @@ pub struct Done {
     pub strong_load: bool,
     /// Passes over L1, where they are known: of the threads' own memory, and of loads whose words lie in
     /// several lines.
-    pub passes: u16,
+    pub wavefronts: u16,
     /// Sectors of [`Port::changed`](super::port::Port::changed) are no longer what L1 has.
     pub changed: bool,
     /// Nothing happened yet: strong accesses under way must be answered first.
@@ -98,7 +98,7 @@ impl Done {
         transaction: NOBODY,
         strong_lines: 0,
         strong_load: false,
-        passes: 0,
+        wavefronts: 0,
         changed: false,
         order_first: false,
     };

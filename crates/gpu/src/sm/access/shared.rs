@@ -2,9 +2,9 @@
 
 use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, AtomicOperation, MemoryOperation, Space};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
-use lockstep_isa::{Mask, Operand, Row};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
+use lockstep_isa::{Mask, Operand, WarpRegister};
 
 use super::banks::{bank_passes, halves, same_word};
 use super::together::{deliver_together, emit_together, span};
@@ -110,19 +110,19 @@ pub(super) fn shared(
         _ => {}
     }
     site.block.counters.shared_accesses += 1;
-    let (passes, atomic) = match atomic {
-        Some((passes, atomic)) => (passes, Some(atomic)),
+    let (wavefronts, atomic) = match atomic {
+        Some((wavefronts, atomic)) => (wavefronts, Some(atomic)),
         None if site.timed => (bank_passes(addresses, execute, bytes), None),
         None => (1, None),
     };
-    site.port.done.traffic = Traffic::Shared { passes, atomic };
+    site.port.done.traffic = Traffic::Shared { wavefronts, atomic };
     Ok(())
 }
 
 /// Loads of lanes that lie together. False, and nothing happened, if they do not.
 #[inline]
 fn load_together(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     memory: &[u8],
     operation: &MemoryOperation,
     execute: Mask,
@@ -138,7 +138,7 @@ fn load_together(
 /// Stores of all lanes that lie side by side. False, and nothing happened, if they do not.
 #[inline]
 fn store_together(
-    values: &[Row; 8],
+    values: &[WarpRegister; 8],
     memory: &mut [u8],
     operation: &MemoryOperation,
     execute: Mask,

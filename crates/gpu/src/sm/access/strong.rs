@@ -1,9 +1,9 @@
 //! Accesses that are performed at their slice.
 
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, MemoryOperation};
-use lockstep_isa::row::{LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
-use lockstep_isa::{Mask, Row};
+use lockstep_isa::warp_register::{LANES, lanes_of};
+use lockstep_isa::{Mask, WarpRegister};
 
 use super::global::collect_store;
 use super::values::{deliver, give_old, no_such, operand_of, word_of};
@@ -165,7 +165,11 @@ fn fill(
 }
 
 /// Writes what came back from a slice into registers.
-pub fn deliver_answer(registers: &mut [Row], operation: &MemoryOperation, request: &StrongRequest) {
+pub fn deliver_answer(
+    registers: &mut [WarpRegister],
+    operation: &MemoryOperation,
+    request: &StrongRequest,
+) {
     match request.action {
         StrongAction::Load => {
             let mut addresses = [0; LANES];

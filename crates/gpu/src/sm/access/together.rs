@@ -5,9 +5,9 @@
 
 use lockstep_isa::addresses::Layout;
 use lockstep_isa::memory::MemoryOperation;
-use lockstep_isa::row::LANES;
 use lockstep_isa::semantics::rows::row_of;
-use lockstep_isa::{Mask, Row};
+use lockstep_isa::warp_register::LANES;
+use lockstep_isa::{Mask, WarpRegister};
 
 use super::values::extend;
 
@@ -33,7 +33,7 @@ fn row_of_word(operation: &MemoryOperation, word: usize) -> Option<usize> {
 /// it cannot.
 #[inline(always)]
 pub(super) fn deliver_together(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     operation: &MemoryOperation,
     mask: Mask,
     layout: Layout,
@@ -50,7 +50,7 @@ pub(super) fn deliver_together(
         (Layout::Same, _) => {
             for (word, value) in words.iter().enumerate().take(count) {
                 put(registers, operation, word, mask, || {
-                    Row::splat(u32::from_le_bytes(*value))
+                    WarpRegister::splat(u32::from_le_bytes(*value))
                 });
             }
         }
@@ -70,7 +70,7 @@ pub(super) fn deliver_together(
 
 /// One byte or two a lane.
 fn deliver_narrow(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     operation: &MemoryOperation,
     mask: Mask,
     layout: Layout,
@@ -83,7 +83,7 @@ fn deliver_narrow(
         _ => extend(element, u32::from(u16::from_le_bytes(pairs[lane]))),
     };
     put(registers, operation, 0, mask, || match layout {
-        Layout::Same => Row::splat(value(0)),
+        Layout::Same => WarpRegister::splat(value(0)),
         _ => row_of(value),
     });
     true
@@ -91,11 +91,11 @@ fn deliver_narrow(
 
 #[inline(always)]
 fn put(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     operation: &MemoryOperation,
     word: usize,
     mask: Mask,
-    value: impl FnOnce() -> Row,
+    value: impl FnOnce() -> WarpRegister,
 ) {
     if let Some(row) = row_of_word(operation, word) {
         registers[row].blend(&value(), mask);
@@ -104,17 +104,21 @@ fn put(
 
 /// One word of each lane, of which every one has `COUNT`.
 #[inline(always)]
-fn every<const COUNT: usize>(words: &[[u8; 4]], word: usize) -> Row {
+fn every<const COUNT: usize>(words: &[[u8; 4]], word: usize) -> WarpRegister {
     let (lanes, _) = words.as_chunks::<COUNT>();
     let Some(lanes) = lanes.first_chunk::<LANES>() else {
-        return Row::ZERO;
+        return WarpRegister::ZERO;
     };
     row_of(|lane| u32::from_le_bytes(lanes[lane][word]))
 }
 
 /// Writes what all 32 lanes store side by side. False, and nothing is written, if it cannot: narrow elements.
 #[inline(always)]
-pub(super) fn emit_together(values: &[Row; 8], operation: &MemoryOperation, to: &mut [u8]) -> bool {
+pub(super) fn emit_together(
+    values: &[WarpRegister; 8],
+    operation: &MemoryOperation,
+    to: &mut [u8],
+) -> bool {
     let (words, _) = to.as_chunks_mut::<4>();
     if operation.element.bytes() < 4 {
         return false;
@@ -129,7 +133,7 @@ pub(super) fn emit_together(values: &[Row; 8], operation: &MemoryOperation, to: 
 }
 
 #[inline(always)]
-fn place<const COUNT: usize>(values: &[Row; 8], words: &mut [[u8; 4]]) {
+fn place<const COUNT: usize>(values: &[WarpRegister; 8], words: &mut [[u8; 4]]) {
     let (lanes, _) = words.as_chunks_mut::<COUNT>();
     if let Some(lanes) = lanes.first_chunk_mut::<LANES>() {
         for (lane, words) in lanes.iter_mut().enumerate() {
@@ -161,7 +165,7 @@ mod tests {
     use super::*;
     use lockstep_isa::Operand;
     use lockstep_isa::memory::{Action, AddressOperand, CachePolicy, Element, Space, Strength};
-    use lockstep_isa::row::FULL;
+    use lockstep_isa::warp_register::FULL;
 
     fn load(element: Element, elements: u8, data: [Option<u16>; 4]) -> MemoryOperation {
         MemoryOperation {
@@ -192,7 +196,7 @@ mod tests {
             let memory: Vec<u8> = (0..span(layout, bytes).unwrap())
                 .map(|at| (7 * at) as u8)
                 .collect();
-            let mut expected = vec![Row::splat(99); 12];
+            let mut expected = vec![WarpRegister::splat(99); 12];
             let step = if layout == Layout::Same { 0 } else { bytes };
             let addresses = std::array::from_fn(|lane| lane as u64 * u64::from(step));
             let mut padded = memory.clone();
@@ -204,7 +208,7 @@ mod tests {
                 &addresses,
                 |_, address| super::super::values::word_of(&padded, address),
             );
-            let mut registers = vec![Row::splat(99); 12];
+            let mut registers = vec![WarpRegister::splat(99); 12];
             let done = deliver_together(&mut registers, &operation, mask, layout, &memory);
             assert!(done, "{element:?} x {elements} {layout:?}");
             assert_eq!(registers, expected, "{element:?} x {elements} {layout:?}");
@@ -234,7 +238,7 @@ mod tests {
 
     #[test]
     fn lanes_together_store_word_after_word() {
-        let mut values = [Row::ZERO; 8];
+        let mut values = [WarpRegister::ZERO; 8];
         for (row, values) in values.iter_mut().enumerate() {
             *values = row_of(|lane| (1000 * row + lane) as u32);
         }

@@ -2,16 +2,20 @@
 
 use lockstep_isa::lanes::{Lanes, Room};
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, MemoryOperation};
-use lockstep_isa::row::{FULL, LANES, lanes_of};
 use lockstep_isa::semantics::atomic;
-use lockstep_isa::{Mask, Row};
+use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
+use lockstep_isa::{Mask, WarpRegister};
 
 use super::together::four;
 use crate::fault::FaultKind;
 use crate::sm::site::Problem;
 
 /// Copies the rows that stores and atomics need, element by element, word by word.
-pub(super) fn gather_values(lanes: &Lanes<'_>, operation: &MemoryOperation, values: &mut [Row; 8]) {
+pub(super) fn gather_values(
+    lanes: &Lanes<'_>,
+    operation: &MemoryOperation,
+    values: &mut [WarpRegister; 8],
+) {
     let elements = usize::from(operation.elements.max(1));
     let (count, rows) = match operation.action {
         Action::Store => (elements, operation.element.rows()),
@@ -35,7 +39,7 @@ pub(super) fn gather_values(lanes: &Lanes<'_>, operation: &MemoryOperation, valu
 /// Writes what was read into registers. `read` gives the aligned 32-bit word around an address.
 #[inline(always)]
 pub(super) fn deliver(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     operation: &MemoryOperation,
     mask: Mask,
     addresses: &[u64; LANES],
@@ -72,7 +76,7 @@ const MANY: u32 = 8;
 /// One word a lane.
 #[inline(never)]
 fn deliver_word(
-    destination: &mut Row,
+    destination: &mut WarpRegister,
     mask: Mask,
     addresses: &[u64; LANES],
     offset: u64,
@@ -90,7 +94,7 @@ fn deliver_word(
     } else if mask.count_ones() >= MANY {
         // Lanes that do not take part read with the first one that does.
         let first = mask.trailing_zeros() as usize;
-        let mut row = Row::ZERO;
+        let mut row = WarpRegister::ZERO;
         let (fours, _) = row.0.as_chunks_mut::<4>();
         for (group, words) in fours.iter_mut().enumerate() {
             let word = |next: usize| {
@@ -121,7 +125,7 @@ pub(super) fn extend(element: Element, word: u32) -> u32 {
 /// Hands every value that a store writes to `write`: lane, address, word, bytes of it.
 #[inline(always)]
 pub(super) fn emit(
-    values: &[Row; 8],
+    values: &[WarpRegister; 8],
     operation: &MemoryOperation,
     mask: Mask,
     addresses: &[u64; LANES],
@@ -149,7 +153,12 @@ pub(super) fn word_of(memory: &[u8], address: u64) -> u32 {
     })
 }
 
-pub(super) fn operand_of(values: &[Row; 8], kind: AtomicType, lane: usize, element: usize) -> u64 {
+pub(super) fn operand_of(
+    values: &[WarpRegister; 8],
+    kind: AtomicType,
+    lane: usize,
+    element: usize,
+) -> u64 {
     let rows = kind.bytes().div_ceil(4) as usize;
     let low = values[element * rows].0[lane];
     let high = if rows == 2 {
@@ -161,7 +170,7 @@ pub(super) fn operand_of(values: &[Row; 8], kind: AtomicType, lane: usize, eleme
 }
 
 pub(super) fn modify(
-    values: &[Row; 8],
+    values: &[WarpRegister; 8],
     function: AtomicOperation,
     kind: AtomicType,
     lane: usize,
@@ -186,7 +195,7 @@ pub(super) fn no_such(function: AtomicOperation, kind: AtomicType, lane: usize) 
 }
 
 pub(super) fn give_old(
-    registers: &mut [Row],
+    registers: &mut [WarpRegister],
     operation: &MemoryOperation,
     lane: usize,
     element: usize,

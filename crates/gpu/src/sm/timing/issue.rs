@@ -8,10 +8,10 @@ use lockstep_units::{Clock, Cycle};
 
 use super::load_store::{Access, LineSet, Manner};
 use super::stall::Reason;
-use super::{NO_GROUP, PENDING, SubCore, board};
+use super::{NO_GROUP, PENDING, SubCore, scoreboard};
+use crate::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::plan::{Kind, NO_CONSTANT, Pipe, Step};
 use crate::sm::access::{SharedAtomic, Traffic};
 use crate::sm::execute::Effect;
 use crate::sm::port::{NOBODY, Now};
@@ -190,12 +190,12 @@ impl Sm {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let context = self.contexts[block].as_ref();
-        let Some(step) = context.and_then(|context| context.plan().step(pc)) else {
+        let Some(info) = context.and_then(|context| context.issue_table().info(pc)) else {
             return;
         };
-        let step = &step.clone();
+        let info = &info.clone();
         let launch = context.map_or(0, |context| context.id.0);
-        if !step.free {
+        if !info.free {
             let far = matches!(
                 self.port.done.traffic,
                 Traffic::Global { .. } | Traffic::Local { .. }
@@ -204,8 +204,8 @@ impl Sm {
             self.count_stalls(slot, sub_core, block, shared, now);
         }
         let cost = match effect {
-            Effect::Memory => self.access_cost(slot, sub_core, pc, block, step, now, outbox),
-            _ => self.compute_cost(sub_core, step, launch, now),
+            Effect::Memory => self.access_cost(slot, sub_core, pc, block, info, now, outbox),
+            _ => self.compute_cost(sub_core, info, launch, now),
         };
         let convergence = &self.warps[usize::from(slot)].convergence;
         let goes_to = convergence.pc();
@@ -215,36 +215,36 @@ impl Sm {
             return;
         };
         let parameters = &*self.parameters;
-        let board = &mut timing.boards[usize::from(slot)];
-        let mut stall = u64::from(!step.free);
+        let scoreboard = &mut timing.scoreboards[usize::from(slot)];
+        let mut stall = u64::from(!info.free);
         let mut reason = Reason::Wait;
-        if step.native {
-            stall = u64::from(step.stall);
-            match step.kind {
-                Kind::CloseCopies => board.close_copies(step.write_counter, now.cycle),
-                _ => board.raise(step.write_counter, cost.ready, cost.long),
+        if info.native {
+            stall = u64::from(info.stall);
+            match info.kind {
+                Kind::CloseCopies => scoreboard.close_copies(info.write_counter, now.cycle),
+                _ => scoreboard.raise(info.write_counter, cost.ready, cost.long),
             }
-            board.raise(step.read_counter, cost.operands, false);
+            scoreboard.raise(info.read_counter, cost.operands, false);
         } else if let Some(context) = &self.contexts[block] {
-            let hazard = context.plan().hazard(pc);
-            for row in board::rows(hazard.writes) {
-                if let Some(at) = board.rows.get_mut(row) {
+            let hazard = context.issue_table().hazard(pc);
+            for row in scoreboard::rows(hazard.writes) {
+                if let Some(at) = scoreboard.rows.get_mut(row) {
                     *at = cost.ready;
                 }
             }
-            let predicate = if step.free {
+            let predicate = if info.free {
                 0
             } else {
                 parameters.predicate_latency
             };
-            for row in board::rows(hazard.predicate_writes) {
-                if let Some(at) = board.predicates.get_mut(row) {
+            for row in scoreboard::rows(hazard.predicate_writes) {
+                if let Some(at) = scoreboard.predicates.get_mut(row) {
                     *at = now.cycle + predicate;
                 }
             }
         }
-        match step.kind {
-            Kind::Flow if !step.free && (taken || left != active) => {
+        match info.kind {
+            Kind::Flow if !info.free && (taken || left != active) => {
                 let latency = if left & active == 0 && goes_to != pc {
                     parameters.switch_latency
                 } else if left & active != 0 && left & active != active {
@@ -253,12 +253,12 @@ impl Sm {
                     0
                 };
                 if taken || latency > 0 {
-                    let jump = if taken { u64::from(step.latency) } else { 0 };
+                    let jump = if taken { u64::from(info.latency) } else { 0 };
                     stall = stall.max(latency).max(jump);
                     reason = Reason::BranchResolving;
                 }
                 if taken {
-                    board.line = 0;
+                    scoreboard.line = 0;
                 }
             }
             Kind::Barrier => reason = Reason::Barrier,
@@ -269,14 +269,14 @@ impl Sm {
         if self.waiting >> slot & 1 != 0 {
             reason = Reason::LongScoreboard;
         }
-        board.next = board.next.max(now.cycle + stall);
-        board.own = board.next;
-        board.next_reason = reason as u8;
-        if !step.free {
-            board.issued = now.cycle;
-            timing.sub_cores[sub_core].occupy(step, now.cycle, parameters);
-            if step.pipe == Pipe::Double && parameters.shared_double {
-                let free = now.cycle + u64::from(step.interval);
+        scoreboard.next = scoreboard.next.max(now.cycle + stall);
+        scoreboard.own = scoreboard.next;
+        scoreboard.next_reason = reason as u8;
+        if !info.free {
+            scoreboard.issued = now.cycle;
+            timing.sub_cores[sub_core].occupy(info, now.cycle, parameters);
+            if info.pipe == Pipe::Double && parameters.shared_double {
+                let free = now.cycle + u64::from(info.interval);
                 let cores = timing.sub_cores.iter_mut();
                 cores.for_each(|core| core.pipes[Pipe::Double as usize] = free);
             }
@@ -284,35 +284,35 @@ impl Sm {
     }
 
     /// What an instruction without memory takes.
-    fn compute_cost(&mut self, sub_core: usize, step: &Step, launch: u32, now: Now) -> Cost {
+    fn compute_cost(&mut self, sub_core: usize, info: &IssueInfo, launch: u32, now: Now) -> Cost {
         let mut begin = now.cycle;
-        if matches!(step.kind, Kind::Exchange | Kind::Fence)
+        if matches!(info.kind, Kind::Exchange | Kind::Fence)
             && let Issue::Timing(timing) = &mut self.issue
         {
-            let interval = u64::from(step.interval);
+            let interval = u64::from(info.interval);
             let memory = &mut timing.memory;
-            let (taken, room) = if step.kind == Kind::Fence {
-                let wait = self.parameters.fence_passes;
+            let (taken, room) = if info.kind == Kind::Fence {
+                let wait = self.parameters.fence_wavefronts;
                 memory.drain(sub_core, now.cycle, wait, interval)
             } else {
                 memory.enter(sub_core, now.cycle, 1, interval)
             };
-            if step.constant != NO_CONSTANT {
-                let there = timing.fetch.constant(launch, step.constant, taken);
+            if info.constant != NO_CONSTANT {
+                let there = timing.fetch.constant(launch, info.constant, taken);
                 begin = begin.max(there);
             }
             timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;
             begin = begin.max(taken);
         }
-        let latency = if step.free {
+        let latency = if info.free {
             0
         } else {
-            u64::from(step.latency)
+            u64::from(info.latency)
         };
         Cost {
             ready: begin + latency,
             long: false,
-            operands: begin + u64::from(step.operands),
+            operands: begin + u64::from(info.operands),
         }
     }
 
@@ -323,7 +323,7 @@ impl Sm {
         sub_core: usize,
         pc: u32,
         block: usize,
-        step: &Step,
+        info: &IssueInfo,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
     ) -> Cost {
@@ -335,21 +335,21 @@ impl Sm {
             }
             _ => None,
         };
-        let passes = match done.traffic {
-            Traffic::Shared { passes, .. } => u64::from(passes),
-            Traffic::Local { .. } => u64::from(done.passes).max(1),
-            Traffic::Global { write: false } if done.passes > 0 => {
+        let wavefronts = match done.traffic {
+            Traffic::Shared { wavefronts, .. } => u64::from(wavefronts),
+            Traffic::Local { .. } => u64::from(done.wavefronts).max(1),
+            Traffic::Global { write: false } if done.wavefronts > 0 => {
                 let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
                 lines
                     .div_ceil(LINES_LOOKED_UP)
-                    .max(u64::from(done.passes))
+                    .max(u64::from(done.wavefronts))
                     .max(u64::from(done.strong_lines))
             }
             Traffic::Global { .. } => {
                 let strong = u64::from(done.strong_lines);
                 let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
-                let passes = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
-                passes.max(1)
+                let wavefronts = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
+                wavefronts.max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };
@@ -363,20 +363,22 @@ impl Sm {
         if done.changed {
             timing.memory.lose(self.port.changed.sectors());
         }
-        let passes = match (done.traffic, &lines) {
+        let wavefronts = match (done.traffic, &lines) {
             (Traffic::Global { write: true }, Some(set)) => {
                 let (window, bytes) = (parameters.store_window, parameters.store_bytes);
                 let (memory, whole) = (&timing.memory, self.port.partial == 0);
-                passes.max(memory.store_passes(set, whole, now.cycle, window, bytes))
+                wavefronts.max(memory.store_wavefronts(set, whole, now.cycle, window, bytes))
             }
-            _ => passes,
+            _ => wavefronts,
         };
-        let interval = u64::from(step.interval);
-        let (taken, room) = timing.memory.enter(sub_core, now.cycle, passes, interval);
+        let interval = u64::from(info.interval);
+        let (taken, room) = timing
+            .memory
+            .enter(sub_core, now.cycle, wavefronts, interval);
         timing.sub_cores[sub_core].pipes[Pipe::LoadStore as usize] = room;
-        let last = taken + passes - 1;
-        let operands = taken + u64::from(step.operands);
-        let words = u64::from(step.words.max(1));
+        let last = taken + wavefronts - 1;
+        let operands = taken + u64::from(info.operands);
+        let words = u64::from(info.words.max(1));
         let wide = (words - 1) * parameters.wide_global;
         let store_latency = parameters.store_latency;
         let (ready, long) = match done.traffic {
@@ -384,7 +386,7 @@ impl Sm {
             Traffic::Constant => (last + parameters.constant_latency, false),
             Traffic::Shared { atomic, .. } => {
                 let latency = if let Some(atomic) = atomic {
-                    shared_atomic(parameters, atomic).saturating_sub(passes - 1)
+                    shared_atomic(parameters, atomic).saturating_sub(wavefronts - 1)
                 } else if words >= 4 {
                     parameters.shared_latency + parameters.wide_shared
                 } else {
@@ -393,8 +395,8 @@ impl Sm {
                 (last + latency, false)
             }
             Traffic::Global { .. } | Traffic::Local { .. } => {
-                let group = if step.copies && step.native {
-                    timing.boards[usize::from(slot)].open_copies()
+                let group = if info.copies && info.native {
+                    timing.scoreboards[usize::from(slot)].open_copies()
                 } else {
                     NO_GROUP
                 };
@@ -403,15 +405,15 @@ impl Sm {
                     block,
                     pc,
                     manner: match done.traffic {
-                        Traffic::Local { write: true } => Manner::StoreOwn,
+                        Traffic::Local { write: true } => Manner::StoreLocal,
                         Traffic::Global { write: true } => Manner::Store,
-                        _ if step.past => Manner::LoadPast,
+                        _ if info.past => Manner::LoadBypass,
                         _ => Manner::Load,
                     },
                     transaction: done.transaction,
                     group,
                     taken,
-                    passes,
+                    wavefronts,
                     hit: last + parameters.l1_latency + wide,
                     fill: wide,
                     partial: self.port.partial,
@@ -441,7 +443,7 @@ impl Sm {
                 if group != NO_GROUP
                     && let Issue::Timing(timing) = &mut self.issue
                 {
-                    timing.boards[usize::from(slot)].copy(ready);
+                    timing.scoreboards[usize::from(slot)].copy(ready);
                     // The registers of a copy are free once they are read.
                     return Cost {
                         ready: operands,
@@ -470,10 +472,10 @@ impl Sm {
             return;
         };
         let index = usize::from(slot);
-        let board = &timing.boards[index];
+        let scoreboard = &timing.scoreboards[index];
         let stalls = &mut block.counters.stalls;
         stalls[Reason::Selected as usize] += 1;
-        let mut at = board.issued + 1;
+        let mut at = scoreboard.issued + 1;
         let mut until = |end: u64, reason: usize| {
             let end = end.min(now.cycle);
             if end > at {
@@ -481,12 +483,12 @@ impl Sm {
                 at = end;
             }
         };
-        if board.woken > board.issued {
-            until(board.own, usize::from(board.next_reason));
-            until(board.woken, usize::from(board.woken_reason));
+        if scoreboard.woken > scoreboard.issued {
+            until(scoreboard.own, usize::from(scoreboard.next_reason));
+            until(scoreboard.woken, usize::from(scoreboard.woken_reason));
         }
-        until(board.next, usize::from(board.next_reason));
-        until(timing.issue_at[index], usize::from(board.reason));
+        until(scoreboard.next, usize::from(scoreboard.next_reason));
+        until(timing.issue_at[index], usize::from(scoreboard.reason));
         let pipe = usize::from(timing.pipes[index]);
         let busy = timing.sub_cores[sub_core].pipes[pipe];
         let throttle = match (pipe == Pipe::LoadStore as usize, shared) {
@@ -496,7 +498,7 @@ impl Sm {
         };
         until(busy, throttle as usize);
         if pipe == Pipe::LoadStore as usize {
-            // Misses were as many as there may be.
+            // All MSHRs were taken.
             until(timing.memory.opened(), Reason::LgThrottle as usize);
         }
         until(now.cycle, Reason::NotSelected as usize);
@@ -506,10 +508,10 @@ impl Sm {
 impl SubCore {
     /// Keeps the pipe and the register banks of an instruction busy.
     #[inline]
-    fn occupy(&mut self, step: &Step, cycle: u64, parameters: &SmParameters) {
-        let interval = u64::from(step.interval);
+    fn occupy(&mut self, info: &IssueInfo, cycle: u64, parameters: &SmParameters) {
+        let interval = u64::from(info.interval);
         let [heavy, any] = [Pipe::FmaHeavy as usize, Pipe::Fma as usize];
-        match step.pipe {
+        match info.pipe {
             Pipe::LoadStore => {}
             Pipe::Fma if parameters.split_multiply => {
                 // Either half takes two cycles for a warp.
@@ -532,7 +534,7 @@ impl SubCore {
             pipe => self.pipes[pipe as usize] = cycle + interval,
         }
         let mut over = 0;
-        for (bank, reads) in self.banks.iter_mut().zip(step.reads) {
+        for (bank, reads) in self.banks.iter_mut().zip(info.reads) {
             *bank = cycle.max(*bank) + u64::from(reads);
             over = over.max(bank.saturating_sub(cycle + parameters.read_window));
         }

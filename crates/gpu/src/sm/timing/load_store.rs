@@ -4,7 +4,7 @@
 //! taken by the one pipe that the sub-cores share: shared memory and L1 are the same memory. A
 //! line, or a pass over the banks, takes that pipe for a cycle. L1 holds sectored lines, writes
 //! through and lets any number of misses run, up to a limit over which no further memory
-//! instruction issues. Stores to lines that are on their way out leave with them (`stores`).
+//! instruction issues. Stores to lines that are on their way out leave with them (`write_combining`).
 //!
 //! Times are decided when an instruction issues: pipes are reserved in the order of issue.
 //!
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PENDING;
 use super::issue::LINES_LOOKED_UP;
-use super::misses::{Misses, NO_MISS, Owner};
-use super::stores::Stores;
+use super::mshr::{MshrTable, NO_MSHR, Owner};
+use super::write_combining::WriteCombiningBuffer;
 use crate::cache::{self, SectorCache};
 use crate::memory::{LINE, SECTOR};
 use crate::message::Message;
@@ -46,14 +46,14 @@ pub(in crate::sm) struct LoadStore {
     /// When the pipe takes another instruction.
     free: u64,
     /// Passes of the last one.
-    passes: u64,
+    wavefronts: u64,
     /// When everything that has come from L2 is written, in parts of cycles.
     ingress: u64,
     /// When the next load can ask L2 for a line, in parts of cycles.
     egress: u64,
-    stores: Stores,
+    stores: WriteCombiningBuffer,
     l1: SectorCache,
-    misses: Misses,
+    mshrs: MshrTable,
     /// When there was room for another miss again.
     opened: u64,
     /// Translation lets no memory instruction issue.
@@ -71,12 +71,12 @@ pub(in crate::sm) struct Saved {
     queues: Vec<Vec<u64>>,
     heads: Vec<u8>,
     free: u64,
-    passes: u64,
+    wavefronts: u64,
     ingress: u64,
     egress: u64,
-    stores: Stores,
+    stores: WriteCombiningBuffer,
     l1: cache::Saved,
-    misses: Misses,
+    mshrs: MshrTable,
     opened: u64,
 }
 
@@ -95,12 +95,12 @@ impl LoadStore {
             queues: vec![vec![0; parameters.queue.max(1)]; sub_cores],
             heads: vec![0; sub_cores],
             free: 0,
-            passes: 1,
+            wavefronts: 1,
             ingress: 0,
             egress: 0,
-            stores: Stores::new(parameters.store_lines),
+            stores: WriteCombiningBuffer::new(parameters.store_lines),
             l1: SectorCache::new(parameters.l1_sets, 0).with_draws(parameters.l1_drawn),
-            misses: Misses::default(),
+            mshrs: MshrTable::default(),
             opened: 0,
             blocked: false,
             most: parameters.l1_outstanding,
@@ -114,12 +114,12 @@ impl LoadStore {
             queues: self.queues.clone(),
             heads: self.heads.clone(),
             free: self.free,
-            passes: self.passes,
+            wavefronts: self.wavefronts,
             ingress: self.ingress,
             egress: self.egress,
             stores: self.stores.clone(),
             l1: self.l1.saved(),
-            misses: self.misses.clone(),
+            mshrs: self.mshrs.clone(),
             opened: self.opened,
         }
     }
@@ -142,12 +142,12 @@ impl LoadStore {
             queues: saved.queues,
             heads: saved.heads,
             free: saved.free,
-            passes: saved.passes,
+            wavefronts: saved.wavefronts,
             ingress: saved.ingress,
             egress: saved.egress,
             stores: saved.stores,
             l1,
-            misses: saved.misses,
+            mshrs: saved.mshrs,
             opened: saved.opened,
             ..fresh
         })
@@ -156,7 +156,7 @@ impl LoadStore {
     /// Whether no further miss may begin.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.misses.sectors >= self.most || self.blocked
+        self.mshrs.sectors >= self.most || self.blocked
     }
 
     /// When there was room for another miss again, for the last time.
@@ -196,12 +196,18 @@ impl LoadStore {
     /// Passes an instruction of a sub-core through queue and pipe. Says when the pipe takes it and
     /// when the queue takes another.
     #[inline]
-    pub fn enter(&mut self, sub_core: usize, cycle: u64, passes: u64, interval: u64) -> (u64, u64) {
+    pub fn enter(
+        &mut self,
+        sub_core: usize,
+        cycle: u64,
+        wavefronts: u64,
+        interval: u64,
+    ) -> (u64, u64) {
         let made = cycle.max(self.addresses[sub_core]);
         self.addresses[sub_core] = made + interval;
         let taken = made.max(self.free);
-        self.free = taken + passes;
-        self.passes = passes;
+        self.free = taken + wavefronts;
+        self.wavefronts = wavefronts;
         let queue = &mut self.queues[sub_core];
         let head = &mut self.heads[sub_core];
         queue[usize::from(*head)] = taken;
@@ -213,15 +219,15 @@ impl LoadStore {
     /// A fence: the pipe ends what it does, and waits a little.
     #[inline]
     pub fn drain(&mut self, sub_core: usize, cycle: u64, wait: u64, interval: u64) -> (u64, u64) {
-        let last = self.passes;
+        let last = self.wavefronts;
         let drained = self.enter(sub_core, cycle, wait + last * 7 / 8, interval);
-        self.passes = last;
+        self.wavefronts = last;
         drained
     }
 
     /// Cycles for which a store takes the pipe: what joins others is only looked up, of the rest a line whose sectors
     /// are written in part takes a pass more (`passes.cu`).
-    pub fn store_passes(
+    pub fn store_wavefronts(
         &self,
         set: &LineSet,
         whole: bool,
@@ -314,11 +320,11 @@ pub(in crate::sm) enum Manner {
     /// A load through L1.
     Load,
     /// A load past L1.
-    LoadPast,
+    LoadBypass,
     /// A store to memory that others see.
     Store,
     /// A store to the threads' own memory, which L1 keeps beside passing it on.
-    StoreOwn,
+    StoreLocal,
 }
 
 /// One access, for `access_lines`.
@@ -334,7 +340,7 @@ pub(in crate::sm) struct Access {
     /// When the pipe takes it.
     pub taken: u64,
     /// For how many cycles.
-    pub passes: u64,
+    pub wavefronts: u64,
     /// When a load that hits is done.
     pub hit: u64,
     /// What is added when sectors come from L2.
@@ -353,12 +359,12 @@ impl Sm {
         outbox: &mut Outbox<'_, Message>,
     ) -> u64 {
         match access.manner {
-            Manner::Load | Manner::LoadPast => self.load_lines(set, access, outbox),
+            Manner::Load | Manner::LoadBypass => self.load_lines(set, access, outbox),
             Manner::Store => {
                 self.store_lines(set, access, outbox);
                 access.hit
             }
-            Manner::StoreOwn => {
+            Manner::StoreLocal => {
                 let hits = self.keep_lines(set);
                 if let Some(block) = self.blocks[access.block].as_mut() {
                     block.counters.l1_sector_hits += u64::from(hits);
@@ -384,7 +390,7 @@ impl Sm {
             };
             let memory = &mut timing.memory;
             let mut missing = sectors;
-            let mut chain = NO_MISS;
+            let mut chain = NO_MSHR;
             let mut place = None;
             if access.manner == Manner::Load {
                 place = memory.l1.find(line);
@@ -402,7 +408,7 @@ impl Sm {
                         let Issue::Timing(timing) = &mut self.issue else {
                             return PENDING;
                         };
-                        answers += timing.memory.misses.wait(chain, waiting, transaction);
+                        answers += timing.memory.mshrs.wait(chain, waiting, transaction);
                     }
                 }
             }
@@ -414,8 +420,8 @@ impl Sm {
                 return PENDING;
             };
             let memory = &mut timing.memory;
-            let miss = memory.misses.open(line, missing, Owner::Data, chain);
-            memory.misses.get_mut(miss).waiters.push(transaction);
+            let miss = memory.mshrs.open(line, missing, Owner::Data, chain);
+            memory.mshrs.get_mut(miss).targets.push(transaction);
             answers += 1;
             if access.manner == Manner::Load {
                 if place.is_none()
@@ -432,7 +438,7 @@ impl Sm {
             }
             // Conflicts between banks hold up what is there, not what is looked for.
             let looked_up = access
-                .passes
+                .wavefronts
                 .min((set.len() as u64).div_ceil(LINES_LOOKED_UP));
             let at = memory.depart(access.taken + index as u64 * looked_up / set.len() as u64);
             self.send_read(line, missing, miss, at, outbox);
@@ -582,8 +588,8 @@ impl Sm {
                 return;
             };
             let (line, sectors) = (one.address, 0xf);
-            let misses = &mut timing.memory.misses;
-            let miss = misses.open(line, sectors, Owner::Fetch(*one), NO_MISS);
+            let mshrs = &mut timing.memory.mshrs;
+            let miss = mshrs.open(line, sectors, Owner::Fetch(*one), NO_MSHR);
             self.send_read(line, sectors, miss, now.cycle, outbox);
         }
         let Issue::Timing(timing) = &mut self.issue else {
@@ -604,11 +610,11 @@ impl Sm {
             timing.memory.opened = now.cycle;
         }
         let memory = &mut timing.memory;
-        let miss = memory.misses.get_mut(number);
+        let miss = memory.mshrs.get_mut(number);
         let (line, sectors, owner) = (miss.line, miss.sectors, miss.owner);
         let bytes = u64::from(sectors.count_ones()) * SECTOR;
         if let Owner::Fetch(wanted) = owner {
-            memory.misses.close(number);
+            memory.mshrs.close(number);
             timing.fetch.arrived(wanted, now.cycle);
             let mut waiting = std::mem::take(&mut timing.fetch.waiting) & self.ready;
             while waiting != 0 {
@@ -618,25 +624,25 @@ impl Sm {
             }
             return;
         }
-        let mut waiters = std::mem::take(&mut miss.waiters);
+        let mut targets = std::mem::take(&mut miss.targets);
         let at = memory.arrive(now.cycle, bytes).max(now.cycle);
         if let Some(place) = memory.l1.find(line) {
             let known = *memory.l1.line(place);
             // Whatever the chain of the line holds must be open, so it is looked through always.
             if known.partial != 0 {
-                let head = memory.misses.unlink(known.filled as u32, number);
+                let head = memory.mshrs.unlink(known.filled as u32, number);
                 let known = memory.l1.line_mut(place);
                 known.partial &= !sectors;
                 known.filled = u64::from(head);
             }
         }
-        memory.misses.close(number);
-        for transaction in &waiters {
+        memory.mshrs.close(number);
+        for transaction in &targets {
             self.answered(*transaction, at, now);
         }
-        waiters.clear();
+        targets.clear();
         if let Issue::Timing(timing) = &mut self.issue {
-            timing.memory.misses.get_mut(number).waiters = waiters;
+            timing.memory.mshrs.get_mut(number).targets = targets;
         }
     }
 

@@ -3,13 +3,13 @@
 //! Values move at issue as in functional mode; here is decided when. Each sub-core issues one
 //! instruction a cycle from a warp that has its instruction, whose operands are ready and whose
 //! unit is free. With SASS the compiler's control bits say when operands are ready; without, a
-//! scoreboard by rows does. What instructions cost is read from the plan of
+//! scoreboard by rows does. What instructions cost is read from the issue table of
 //! their module.
 //!
 //! | file | what |
 //! |---|---|
 //! | `issue.rs` | the cycle: who issues, what it costs |
-//! | `board.rs` | dependence counters, rows, groups of copies |
+//! | `scoreboard.rs` | dependence counters, rows, groups of copies |
 //! | `fetch.rs` | instruction caches, constants |
 //! | `load_store.rs` | the memory pipe and L1 |
 //! | `misses.rs` | sectors on their way from L2 |
@@ -17,26 +17,26 @@
 //!
 //! Start reading at `Sm::run_timing`.
 
-mod board;
 mod fetch;
 mod issue;
 pub(super) mod load_store;
-mod misses;
+mod mshr;
+mod scoreboard;
 pub mod stall;
-mod stores;
+mod write_combining;
 
 use serde::{Deserialize, Serialize};
 
 use super::scheduler::{Ages, WarpScheduler};
 use super::warp::Warp;
+use crate::issue_table::{Kind, NO_CONSTANT, PIPES, Pipe};
 use crate::launch::LaunchContext;
 use crate::parameters::SmParameters;
-use crate::plan::{Kind, NO_CONSTANT, PIPES, Pipe};
-use board::Board;
 use fetch::Fetch;
 pub use fetch::{BANK_SHIFT, CODE_LINES};
 pub(super) use issue::LINES_LOOKED_UP;
 use load_store::LoadStore;
+use scoreboard::Scoreboard;
 use stall::Reason;
 
 /// A cycle that is not known yet.
@@ -68,7 +68,7 @@ struct SubCore {
 #[derive(Clone, Debug)]
 pub struct Timing {
     sub_cores: Vec<SubCore>,
-    boards: Vec<Board>,
+    scoreboards: Vec<Scoreboard>,
     /// Cycle from which the next instruction of each warp could issue, its unit being free.
     issue_at: [u64; 64],
     /// Pipe of that instruction.
@@ -91,7 +91,7 @@ pub struct Timing {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Saved {
     sub_cores: Vec<SubCore>,
-    boards: Vec<Board>,
+    scoreboards: Vec<Scoreboard>,
     issue_at: Vec<u64>,
     pipes: Vec<u8>,
     ages: Vec<u64>,
@@ -118,7 +118,7 @@ impl Timing {
                 };
                 step
             ],
-            boards: vec![Board::default(); parameters.warps as usize],
+            scoreboards: vec![Scoreboard::default(); parameters.warps as usize],
             issue_at: [PENDING; 64],
             pipes: [0; 64],
             ages: [0; 64],
@@ -135,7 +135,7 @@ impl Timing {
     pub(super) fn saved(&self) -> Saved {
         Saved {
             sub_cores: self.sub_cores.clone(),
-            boards: self.boards.clone(),
+            scoreboards: self.scoreboards.clone(),
             issue_at: self.issue_at.to_vec(),
             pipes: self.pipes.to_vec(),
             ages: self.ages.to_vec(),
@@ -151,7 +151,7 @@ impl Timing {
     /// Takes on what was saved; false if it does not fit.
     pub(super) fn restore(&mut self, saved: Saved, parameters: &SmParameters) -> bool {
         let lengths = saved.sub_cores.len() == self.sub_cores.len()
-            && saved.boards.len() == self.boards.len();
+            && saved.scoreboards.len() == self.scoreboards.len();
         let (Ok(issue_at), Ok(pipes), Ok(ages)) = (
             saved.issue_at.try_into(),
             saved.pipes.try_into(),
@@ -164,7 +164,7 @@ impl Timing {
         };
         if lengths {
             self.sub_cores = saved.sub_cores;
-            self.boards = saved.boards;
+            self.scoreboards = saved.scoreboards;
             (self.issue_at, self.pipes, self.ages) = (issue_at, pipes, ages);
             self.born = saved.born;
             (self.fetch, self.memory) = (saved.fetch, memory);
@@ -210,7 +210,7 @@ impl Timing {
         } else {
             (warp.registers.len(), warp.predicates.len())
         };
-        self.boards[usize::from(slot)].start(rows, predicates, cycle);
+        self.scoreboards[usize::from(slot)].start(rows, predicates, cycle);
         self.born += 1;
         self.ages[usize::from(slot)] = self.born;
         cycle
@@ -234,55 +234,55 @@ impl Timing {
     ) {
         let index = usize::from(slot);
         let sub_core = index % self.sub_cores.len();
-        let board = &mut self.boards[index];
-        if cycle > board.next && self.issue_at[index] == PENDING {
+        let scoreboard = &mut self.scoreboards[index];
+        if cycle > scoreboard.next && self.issue_at[index] == PENDING {
             // Memory has answered.
-            (board.woken, board.woken_reason) = (cycle, board.reason);
+            (scoreboard.woken, scoreboard.woken_reason) = (cycle, scoreboard.reason);
         }
-        board.next = board.next.max(cycle);
+        scoreboard.next = scoreboard.next.max(cycle);
         let pc = warp.convergence.pc();
-        let planned = context.and_then(|context| Some((context, context.plan().step(pc)?)));
-        let Some((context, step)) = planned else {
+        let planned = context.and_then(|context| Some((context, context.issue_table().info(pc)?)));
+        let Some((context, info)) = planned else {
             // Executing it will say what is wrong.
-            self.issue_at[index] = board.next;
+            self.issue_at[index] = scoreboard.next;
             self.sub_cores[sub_core].asleep = 0;
             return;
         };
-        self.pipes[index] = step.pipe as u8;
-        let mut at = board.next;
-        board.reason = board.next_reason;
+        self.pipes[index] = info.pipe as u8;
+        let mut at = scoreboard.next;
+        scoreboard.reason = scoreboard.next_reason;
         let launch = context.id.0;
         let line = self.fetch.number(context.launch.module_id, pc);
-        if board.line != line {
+        if scoreboard.line != line {
             let there = self.fetch.line(sub_core, line, at);
             if there == PENDING {
                 self.fetch.waiting |= 1 << slot;
             } else {
-                board.line = line;
+                scoreboard.line = line;
             }
             if there > at {
                 at = there;
-                board.reason = Reason::NoInstruction as u8;
+                scoreboard.reason = Reason::NoInstruction as u8;
             }
         }
-        if step.constant != NO_CONSTANT && step.pipe != Pipe::LoadStore {
-            let there = self.fetch.constant(launch, step.constant, at);
+        if info.constant != NO_CONSTANT && info.pipe != Pipe::LoadStore {
+            let there = self.fetch.constant(launch, info.constant, at);
             if there > at {
                 at = there;
-                board.reason = Reason::ImcMiss as u8;
+                scoreboard.reason = Reason::ImcMiss as u8;
             }
         }
-        if step.native {
-            let (mut ready, mut long) = board.counters_zero(step.wait_mask);
+        if info.native {
+            let (mut ready, mut long) = scoreboard.counters_zero(info.wait_mask);
             if let Kind::Await {
                 counter,
                 at_most,
                 also,
-            } = step.kind
+            } = info.kind
             {
-                let others = board.counters_zero(also);
-                let own = board.counter_at_most(counter, at_most);
-                for (at, is_long) in [others, (own, board.is_long(counter))] {
+                let others = scoreboard.counters_zero(also);
+                let own = scoreboard.counter_at_most(counter, at_most);
+                for (at, is_long) in [others, (own, scoreboard.is_long(counter))] {
                     if at > ready {
                         (ready, long) = (at, is_long);
                     }
@@ -290,17 +290,17 @@ impl Timing {
             }
             if ready > at {
                 at = ready;
-                board.reason = if long {
+                scoreboard.reason = if long {
                     Reason::LongScoreboard
                 } else {
                     Reason::ShortScoreboard
                 } as u8;
             }
         } else {
-            let ready = board.rows_ready(context.plan().hazard(pc));
+            let ready = scoreboard.rows_ready(context.issue_table().hazard(pc));
             if ready > at {
                 at = ready;
-                board.reason = if ready == PENDING {
+                scoreboard.reason = if ready == PENDING {
                     Reason::LongScoreboard
                 } else {
                     Reason::ShortScoreboard
@@ -353,21 +353,21 @@ impl Timing {
         group: u32,
         cycle: u64,
     ) {
-        let board = &mut self.boards[usize::from(slot)];
+        let scoreboard = &mut self.scoreboards[usize::from(slot)];
         if group != NO_GROUP {
-            board.copied(group, cycle);
+            scoreboard.copied(group, cycle);
         }
-        let plan = context.plan();
-        let Some(step) = plan.step(pc) else {
+        let issue_table = context.issue_table();
+        let Some(info) = issue_table.info(pc) else {
             return;
         };
-        if step.native {
+        if info.native {
             if group == NO_GROUP {
-                board.lower(step.write_counter, cycle);
+                scoreboard.lower(info.write_counter, cycle);
             }
         } else {
-            for row in board::rows(plan.hazard(pc).writes) {
-                if let Some(at) = board.rows.get_mut(row) {
+            for row in scoreboard::rows(issue_table.hazard(pc).writes) {
+                if let Some(at) = scoreboard.rows.get_mut(row) {
                     *at = cycle;
                 }
             }

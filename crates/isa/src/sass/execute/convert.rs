@@ -5,7 +5,6 @@ use crate::{
     lanes::Lanes,
     operand::Halves,
     operands,
-    row::Row,
     semantics::{
         Modifiers,
         convert::{self, Integer},
@@ -15,6 +14,7 @@ use crate::{
         soft::Rounding,
         transcendental,
     },
+    warp_register::WarpRegister,
 };
 
 /// Source format of a conversion: [`Format`] in four bits.
@@ -168,7 +168,11 @@ fn any(lanes: &mut Lanes<'_>, i: &Instruction, from: Format, to: Format) {
     if to.is_wide() {
         lanes.write64(i.destination, &results);
     } else {
-        lanes.write(i.destination, 0, &Row(results.map(|value| value as u32)));
+        lanes.write(
+            i.destination,
+            0,
+            &WarpRegister(results.map(|value| value as u32)),
+        );
     }
 }
 
@@ -332,7 +336,12 @@ mod tests {
             (from as u64) << FROM | (to as u64) << TO | Modifiers::rounding_bits(rounding);
         i.sources[0] = Operand::Register(0).into();
         i.destination = Some(2);
-        let mut registers = vec![Row::splat(value), Row::ZERO, Row::ZERO, Row::ZERO];
+        let mut registers = vec![
+            WarpRegister::splat(value),
+            WarpRegister::ZERO,
+            WarpRegister::ZERO,
+            WarpRegister::ZERO,
+        ];
         let mut lanes = Lanes {
             registers: &mut registers,
             predicates: &mut [],

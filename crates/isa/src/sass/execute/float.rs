@@ -6,7 +6,6 @@ use crate::{
     lanes::Lanes,
     operand::{Halves, Operand, Source},
     operands, operands64,
-    row::{FULL, Row},
     semantics::{
         Modifiers, float16,
         float16::Kind,
@@ -17,6 +16,7 @@ use crate::{
         },
         soft::Rounding,
     },
+    warp_register::{FULL, WarpRegister},
 };
 
 /// Pairs are BF16 rather than FP16.
@@ -271,14 +271,14 @@ fn kind(i: &Instruction) -> Kind {
 
 /// A packed source, or one FP32 value narrowed into both halves.
 #[inline(always)]
-fn packed(lanes: &Lanes<'_>, source: Source, kind: Kind) -> Row {
+fn packed(lanes: &Lanes<'_>, source: Source, kind: Kind) -> WarpRegister {
     let row = lanes.halves(Source {
         negate: false,
         absolute: false,
         ..source
     });
     let mut row = if source.halves == Halves::Float32 {
-        Row(row.0.map(|word| {
+        WarpRegister(row.0.map(|word| {
             let half = kind.narrow(word);
             float16::pack([half, half])
         }))
@@ -303,7 +303,7 @@ fn pairwise(
 ) {
     let modifiers = Modifiers(i.modifiers);
     let kind = kind(i);
-    let mut rows = [Row::ZERO; 3];
+    let mut rows = [WarpRegister::ZERO; 3];
     for (row, source) in rows.iter_mut().zip(&i.sources).take(count) {
         *row = packed(lanes, *source, kind);
     }
@@ -336,7 +336,7 @@ fn pairwise(
         .any(|source| matches!(source.operand, Operand::Register(_)))
     {
         // One lane speaks for all.
-        Row::splat(both_halves(&rows, 0, |values| f(kind, values)))
+        WarpRegister::splat(both_halves(&rows, 0, |values| f(kind, values)))
     } else if kind == Kind::Half {
         // The format is known to the loop, and nothing is left to ask in it.
         row_of(|n| both_halves(&rows, n, |values| f(Kind::Half, values)))
@@ -348,7 +348,7 @@ fn pairwise(
 
 /// A function of the low halves of a lane, and of its high halves.
 #[inline(always)]
-fn both_halves(rows: &[Row; 3], n: usize, f: impl Fn([u16; 3]) -> u16) -> u32 {
+fn both_halves(rows: &[WarpRegister; 3], n: usize, f: impl Fn([u16; 3]) -> u16) -> u32 {
     let [a, b, c] = [rows[0].0[n], rows[1].0[n], rows[2].0[n]];
     let low = f([a as u16, b as u16, c as u16]);
     let high = f([(a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16]);
@@ -409,7 +409,7 @@ pub fn half_literal(i: &Instruction) -> Option<u32> {
             *value ^= 0x8000_8000;
         }
     }
-    let rows = values.map(Row::splat);
+    let rows = values.map(WarpRegister::splat);
     plain.then(|| both_halves(&rows, 0, |[a, b, c]| kind(i).fma(a, b, c)))
 }
 

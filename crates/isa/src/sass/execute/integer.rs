@@ -5,11 +5,11 @@ use crate::{
     lanes::{Lanes, Room},
     operand::{Operand, PredicateRegister},
     operands, operands64,
-    row::{LANES, Row},
     semantics::{
         Modifiers, integer, logic,
         rows::{binary, compare_rows, longs_of, mask_of, row_of, ternary, ternary_wide},
     },
+    warp_register::{LANES, WarpRegister},
 };
 
 /// The high half of a product or shift is wanted (`.HI`).
@@ -30,7 +30,7 @@ pub const EXTENDED: u64 = 1 << (Modifiers::FREE + 6);
 /// One operand of a sum with carries: the complement where it is negated, and the one that
 /// completes the negation unless a carry chain brings it (`.X`).
 #[inline(always)]
-fn addend(lanes: &Lanes<'_>, i: &Instruction, index: usize, extended: bool) -> (Row, u64) {
+fn addend(lanes: &Lanes<'_>, i: &Instruction, index: usize, extended: bool) -> (WarpRegister, u64) {
     let source = &i.sources[index];
     let mut room = Room::uninit();
     let row = lanes.raw_at(source.operand, 0, &mut room);
@@ -243,7 +243,12 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
 }
 
 #[inline(always)]
-fn choose_by_order(lanes: &Lanes<'_>, i: &Instruction, a: &Row, b: &Row) -> Row {
+fn choose_by_order(
+    lanes: &Lanes<'_>,
+    i: &Instruction,
+    a: &WarpRegister,
+    b: &WarpRegister,
+) -> WarpRegister {
     let smaller = lanes.predicate(i.predicates[0]);
     // Flipping the sign bits makes unsigned order of signed.
     let flip = u32::from(Modifiers(i.modifiers).has(Modifiers::SIGNED)) << 31;

@@ -10,16 +10,16 @@
 
 use crate::instruction::Least;
 
-struct Row {
+struct WarpRegister {
     names: &'static str,
     /// First and last architecture.
     architectures: (u32, u32),
     least: Least,
 }
 
-const fn row(names: &'static str, architectures: (u32, u32), least: [u8; 3]) -> Row {
+const fn row(names: &'static str, architectures: (u32, u32), least: [u8; 3]) -> WarpRegister {
     let [rows, predicates, guard] = least;
-    Row {
+    WarpRegister {
         names,
         architectures,
         least: Least {
@@ -38,7 +38,7 @@ const AMPERE: (u32, u32) = (80, u32::MAX);
 /// Cycles until a row, a predicate as operand, a predicate as guard can be read. The first row that
 /// fits counts.
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
+const ROWS: &[WarpRegister] = &[
     row("ISETP FSETP PLOP3", VOLTA, [0, 4, 12]),
     row("ISETP FSETP PLOP3", AMPERE, [0, 4, 13]),
     row("LOP3 IADD3 LEA IMAD", VOLTA, [4, 4, 12]),

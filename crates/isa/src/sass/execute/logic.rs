@@ -5,11 +5,11 @@ use crate::{
     lanes::Lanes,
     operand::{Operand, PredicateRegister},
     operands,
-    row::{FULL, Row, lanes_of},
     semantics::{
         Modifiers, logic,
         rows::{mask_of, row_of},
     },
+    warp_register::{FULL, WarpRegister, lanes_of},
 };
 
 /// Where `LOP3` and `PLOP3` keep their look-up tables, 8 bits each.
@@ -41,7 +41,7 @@ pub fn to_uniform(lanes: &mut Lanes<'_>, i: &Instruction) {
     let Some(first) = lanes_of(lanes.active).next() else {
         return;
     };
-    let row = Row::splat(lanes.integer(i.sources[0]).0[first]);
+    let row = WarpRegister::splat(lanes.integer(i.sources[0]).0[first]);
     lanes.execute = FULL;
     lanes.write(i.destination, 0, &row);
 }

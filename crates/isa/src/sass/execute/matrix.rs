@@ -5,8 +5,8 @@ use crate::{
     instruction::Instruction,
     lanes::Lanes,
     operand::Operand,
-    row::Row,
     semantics::matrix::{Accumulator, BitProduct, Input, Multiply, multiply as product},
+    warp_register::WarpRegister,
 };
 
 /// Shapes by the word in the text: m, n, k.
@@ -125,7 +125,7 @@ pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
         return volta::step(lanes, i);
     }
     let shape = Multiply::decode(i.modifiers);
-    let fragment = |operand: Operand, rows: usize| -> Vec<Row> {
+    let fragment = |operand: Operand, rows: usize| -> Vec<WarpRegister> {
         (0..rows as u16)
             .map(|word| lanes.raw(operand, word))
             .collect()

@@ -12,12 +12,12 @@ use crate::{
         MemoryOperation, Order, Scope, Space, Strength, classify_generic,
     },
     operand::{Operand, PredicateRegister},
-    row::{FULL, Row},
     sass::decoded::{ConstantBank, Index, MemoryAddress, Operand as Spelled, Value},
     semantics::{
         Modifiers,
         rows::{mask_of, row_of},
     },
+    warp_register::{FULL, WarpRegister},
 };
 
 /// Binds an instruction that touches memory; `None` if this one does not.
@@ -569,7 +569,7 @@ fn load_constant_words(lanes: &mut Lanes<'_>, i: &Instruction) {
     for word in 0..1 + u16::from(i.modifiers >> ELEMENT & 15 == Element::B64 as u64) {
         let at = (offset as u32 & !3).wrapping_add(4 * u32::from(word));
         let value = lanes.constants.word(bank, at);
-        lanes.write(i.destination, word, &Row::splat(value));
+        lanes.write(i.destination, word, &WarpRegister::splat(value));
     }
 }
 
@@ -598,7 +598,7 @@ fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
     };
     // One address for all lanes is by far the most common case.
     let row = |lanes: &Lanes<'_>, next: u32| match i.sources[0].operand {
-        Operand::None => Row::splat(word(lanes, 0, next)),
+        Operand::None => WarpRegister::splat(word(lanes, 0, next)),
         operand => {
             let mut room = Room::uninit();
             let index = lanes.raw_at(operand, 0, &mut room);

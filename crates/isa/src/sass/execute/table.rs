@@ -10,7 +10,6 @@ use crate::{
     lanes::Lanes,
     meaning,
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
-    row::FULL,
     sass::decoded::Value,
     semantics::{
         Modifiers,
@@ -18,13 +17,14 @@ use crate::{
         rows::Meaning,
         soft::Rounding,
     },
+    warp_register::FULL,
 };
 
 /// Modifier bits of an instruction, from its words.
 type Bits = fn(&Spelling<'_>) -> u64;
 
 /// One opcode.
-pub struct Row {
+pub struct WarpRegister {
     /// As the disassembler spells it.
     pub name: &'static str,
     meaning: Meaning,
@@ -64,9 +64,9 @@ macro_rules! rows {
     ($($name:literal: $meaning:expr, $unit:ident, $latency:ident, $mix:ident, $bits:expr, $widths:expr;)*) => {
         /// The row of an opcode that computes.
         #[must_use]
-        pub fn find(name: &str) -> Option<Row> {
+        pub fn find(name: &str) -> Option<WarpRegister> {
             Some(match name {
-                $($name => Row {
+                $($name => WarpRegister {
                     name: $name,
                     meaning: $meaning,
                     unit: Unit::$unit,
@@ -195,7 +195,7 @@ fn double_fused() -> Meaning {
     }
 }
 
-impl Row {
+impl WarpRegister {
     /// Binds the operands: destinations in front, predicates behind.
     ///
     /// # Errors

@@ -8,8 +8,8 @@ use super::bind::Spelling;
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
-    row::{LANES, Row},
     semantics::{float16::half_to_float, float32},
+    warp_register::{LANES, WarpRegister},
 };
 
 /// This is a step, not a whole product.
@@ -56,7 +56,7 @@ pub fn step(lanes: &mut Lanes<'_>, i: &Instruction) {
     let pair = |source: usize| [0, 1].map(|word| lanes.raw(i.sources[source].operand, word));
     let (a, b, c) = (pair(0), pair(1), pair(2));
     let number = (i.modifiers >> NUMBER & 3) as usize;
-    let mut d = [Row::ZERO; 2];
+    let mut d = [WarpRegister::ZERO; 2];
     for lane in 0..LANES {
         for word in 0..2 {
             let index = 2 * number + word;
@@ -88,7 +88,14 @@ pub fn step(lanes: &mut Lanes<'_>, i: &Instruction) {
 
 /// An element by its place along the outer side (0 to 3, in one half of the group) and along k. The
 /// four halves of a lane run along k, or, `across`, along the outer side.
-fn element(rows: &[Row; 2], lane: usize, outer: usize, k: usize, half: usize, across: bool) -> f32 {
+fn element(
+    rows: &[WarpRegister; 2],
+    lane: usize,
+    outer: usize,
+    k: usize,
+    half: usize,
+    across: bool,
+) -> f32 {
     let (holder, index) = if across { (k, outer) } else { (outer, k) };
     let lane = (lane & 12) + holder + 16 * half;
     let word = rows[index / 2].0[lane];

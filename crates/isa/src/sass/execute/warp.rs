@@ -4,11 +4,11 @@ use crate::{
     instruction::Instruction,
     lanes::Lanes,
     operand::Operand,
-    row::{FULL, LANES, Row, lanes_of},
     semantics::{
         Modifiers,
         warp::{self, Reduction, ShuffleMode, Vote},
     },
+    warp_register::{FULL, LANES, WarpRegister, lanes_of},
 };
 
 /// Mode of a shuffle, vote or reduction, in four bits.
@@ -28,7 +28,7 @@ pub fn shuffle(lanes: &mut Lanes<'_>, i: &Instruction) {
     };
     let [values, b, clamp] = [0, 1, 2].map(|n| lanes.integer(i.sources[n]));
     let (result, in_range) = warp::shuffle(mode, &values.0, &b.0, &clamp.0);
-    lanes.write(i.destination, 0, &Row(result));
+    lanes.write(i.destination, 0, &WarpRegister(result));
     lanes.set_predicate(i.predicate_destinations[0], in_range);
 }
 
@@ -50,7 +50,7 @@ pub fn vote(lanes: &mut Lanes<'_>, i: &Instruction) {
         // The uniform form writes for the whole warp.
         lanes.execute = if members == 0 { 0 } else { FULL };
     }
-    lanes.write(i.destination, 0, &Row::splat(predicate & members));
+    lanes.write(i.destination, 0, &WarpRegister::splat(predicate & members));
     lanes.set_predicate(i.predicate_destinations[0], outcome);
 }
 
@@ -64,10 +64,10 @@ pub fn match_values(lanes: &mut Lanes<'_>, i: &Instruction) {
     let members = lanes.execute;
     if i.modifiers >> MODE & 1 == 1 {
         let all = warp::match_all(&values, members);
-        lanes.write(i.destination, 0, &Row::splat(all));
+        lanes.write(i.destination, 0, &WarpRegister::splat(all));
         lanes.set_predicate(i.predicate_destinations[0], if all == 0 { 0 } else { FULL });
     } else {
-        let row = Row(warp::match_any(&values, members));
+        let row = WarpRegister(warp::match_any(&values, members));
         lanes.write(i.destination, 0, &row);
     }
 }
@@ -88,7 +88,7 @@ pub fn reduce(lanes: &mut Lanes<'_>, i: &Instruction) {
     let members = lanes.execute;
     let value = warp::reduce(reduction, &lanes.integer(i.sources[0]).0, members);
     lanes.execute = if members == 0 { 0 } else { FULL };
-    lanes.write(i.destination, 0, &Row::splat(value));
+    lanes.write(i.destination, 0, &WarpRegister::splat(value));
 }
 
 /// `ELECT`: a predicate that holds in the lowest active lane.
@@ -97,37 +97,37 @@ pub fn elect(lanes: &mut Lanes<'_>, i: &Instruction) {
     let members = lanes.execute;
     lanes.set_predicate(i.predicate_destinations[0], 1 << chosen);
     lanes.execute = if members == 0 { 0 } else { FULL };
-    lanes.write(i.destination, 0, &Row::splat(chosen));
+    lanes.write(i.destination, 0, &WarpRegister::splat(chosen));
 }
 
 /// `S2R`, `CS2R`, `S2UR`: a special register. 64-bit ones fill two rows.
 pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
     let index = (i.modifiers >> SPECIAL & 0xff) as u8;
     let who = lanes.identity;
-    let each = |f: &dyn Fn(usize) -> u32| Row(std::array::from_fn(f));
+    let each = |f: &dyn Fn(usize) -> u32| WarpRegister(std::array::from_fn(f));
     let row = match index {
         0x00 => each(&|lane| lane as u32),
-        0x02 => Row::splat(who.warp_slots << 8),
-        0x03 => Row::splat(who.warp_slot << 8),
+        0x02 => WarpRegister::splat(who.warp_slots << 8),
+        0x03 => WarpRegister::splat(who.warp_slot << 8),
         0x20 => {
             let [x, y, z] = [0, 1, 2].map(|axis| who.threads(axis));
             each(&|lane| x.0[lane] | y.0[lane] << 16 | z.0[lane] << 26)
         }
         0x21..=0x23 => who.threads(usize::from(index - 0x21)),
-        0x25..=0x27 => Row::splat(who.block[usize::from(index - 0x25)]),
-        0x2f => Row::splat((crate::memory::SHARED_WINDOW >> 32) as u32),
-        0x32 => Row::splat(who.total_shared),
+        0x25..=0x27 => WarpRegister::splat(who.block[usize::from(index - 0x25)]),
+        0x2f => WarpRegister::splat((crate::memory::SHARED_WINDOW >> 32) as u32),
+        0x32 => WarpRegister::splat(who.total_shared),
         0x38 => each(&|lane| 1 << lane),
         0x39 => each(&|lane| (1 << lane) - 1),
         0x3a => each(&|lane| u32::MAX >> (31 - lane)),
         0x3b => each(&|lane| !(u32::MAX >> (31 - lane))),
         0x3c => each(&|lane| !((1 << lane) - 1)),
-        0x43 => Row::splat(who.sm),
-        0x50 => Row::splat(who.clock as u32),
-        0x51 => Row::splat((who.clock >> 32) as u32),
-        0x52 => Row::splat(who.nanoseconds() as u32),
-        0x53 => Row::splat((who.nanoseconds() >> 32) as u32),
-        _ => Row::ZERO,
+        0x43 => WarpRegister::splat(who.sm),
+        0x50 => WarpRegister::splat(who.clock as u32),
+        0x51 => WarpRegister::splat((who.clock >> 32) as u32),
+        0x52 => WarpRegister::splat(who.nanoseconds() as u32),
+        0x53 => WarpRegister::splat((who.nanoseconds() >> 32) as u32),
+        _ => WarpRegister::ZERO,
     };
     lanes.write(i.destination, 0, &row);
     if i.modifiers & WIDE_SPECIAL != 0 {
@@ -136,7 +136,7 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
             0x52 => (who.nanoseconds() >> 32) as u32,
             _ => 0,
         };
-        lanes.write(i.destination, 1, &Row::splat(high));
+        lanes.write(i.destination, 1, &WarpRegister::splat(high));
     }
 }
 
@@ -154,7 +154,7 @@ pub fn read_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
         return;
     };
     let recorded = lanes.convergence.barrier(barrier as u16);
-    lanes.write(i.destination, 0, &Row::splat(recorded));
+    lanes.write(i.destination, 0, &WarpRegister::splat(recorded));
     if i.modifiers & CLEAR != 0 {
         lanes.convergence.clear_barrier(barrier as u16);
     }
@@ -188,7 +188,7 @@ pub fn transpose_matrix(lanes: &mut Lanes<'_>, i: &Instruction) {
         let word = source.0[row * 4 + column / 2];
         (word >> (16 * (column % 2))) & 0xffff
     };
-    let row = Row(std::array::from_fn(|lane| {
+    let row = WarpRegister(std::array::from_fn(|lane| {
         let (row, column) = (lane / 4, 2 * (lane % 4));
         element(column, row) | element(column + 1, row) << 16
     }));

@@ -9,13 +9,13 @@ use crate::PartitionId;
 ///
 /// A word for every 64 partitions with a bit for each that has messages; as many for those that have
 /// work in the next window; how many have work after it, and for each of these its number and when.
-pub(crate) struct Notes {
+pub(crate) struct WakeReport {
     words: Box<[AtomicU64]>,
     /// Words of bits.
     bits: usize,
 }
 
-impl Notes {
+impl WakeReport {
     /// Room for notes about so many partitions.
     pub(crate) fn new(partitions: usize) -> Self {
         let bits = partitions.div_ceil(64);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn notes_are_read_as_they_were_written() {
-        let notes = Notes::new(130);
+        let notes = WakeReport::new(130);
         for _ in 0..2 {
             notes.clear();
             notes.set_mail(&[5, 0, 1]);

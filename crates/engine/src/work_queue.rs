@@ -14,7 +14,7 @@ use crate::sync::Padded;
 const LENGTH: u32 = 20;
 
 /// One worker's list.
-pub(crate) struct Deck {
+pub(crate) struct WorkQueue {
     /// The last step that somebody makes or has made a list for.
     claimed: AtomicU64,
     /// The last step that a list was made for, and its length.
@@ -24,7 +24,7 @@ pub(crate) struct Deck {
     taken: Padded<AtomicUsize>,
 }
 
-impl Deck {
+impl WorkQueue {
     /// A list with room for so many partitions.
     pub(crate) fn new(partitions: usize) -> Self {
         assert!(partitions < 1 << LENGTH, "{partitions} partitions");
@@ -101,22 +101,22 @@ mod tests {
 
     #[test]
     fn a_list_is_made_once_a_step_and_every_place_taken_once() {
-        let deck = Deck::new(8);
-        assert_eq!(deck.length(1), None);
-        assert!(deck.claim(1));
-        assert!(!deck.claim(1));
-        assert_eq!(deck.length(1), None, "not made yet");
-        deck.make(1, [7, 3, 5].into_iter().map(PartitionId));
-        let length = deck.length(1).unwrap();
-        assert_eq!((length, deck.length(2)), (3, None));
-        assert_eq!(deck.peek(length), Some(PartitionId(7)));
-        let taken: Vec<_> = std::iter::from_fn(|| deck.take(length)).collect();
+        let work_queue = WorkQueue::new(8);
+        assert_eq!(work_queue.length(1), None);
+        assert!(work_queue.claim(1));
+        assert!(!work_queue.claim(1));
+        assert_eq!(work_queue.length(1), None, "not made yet");
+        work_queue.make(1, [7, 3, 5].into_iter().map(PartitionId));
+        let length = work_queue.length(1).unwrap();
+        assert_eq!((length, work_queue.length(2)), (3, None));
+        assert_eq!(work_queue.peek(length), Some(PartitionId(7)));
+        let taken: Vec<_> = std::iter::from_fn(|| work_queue.take(length)).collect();
         assert_eq!(taken, [0, 1, 2]);
-        assert_eq!(deck.get(2), PartitionId(5));
-        assert_eq!(deck.peek(length), None);
-        assert!(deck.claim(9));
-        deck.make(9, [].into_iter());
-        assert_eq!(deck.length(9), Some(0));
-        assert_eq!(deck.take(0), None);
+        assert_eq!(work_queue.get(2), PartitionId(5));
+        assert_eq!(work_queue.peek(length), None);
+        assert!(work_queue.claim(9));
+        work_queue.make(9, [].into_iter());
+        assert_eq!(work_queue.length(9), Some(0));
+        assert_eq!(work_queue.take(0), None);
     }
 }

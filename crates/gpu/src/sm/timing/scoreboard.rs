@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::stall::Reason;
 use super::{COUNTERS, PENDING};
 use crate::hazards::{Hazard, Span};
-use crate::plan::NO_COUNTER;
+use crate::issue_table::NO_COUNTER;
 
 /// Copies to shared memory that belong together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(super) struct Copies {
 
 /// When the operands of one warp are ready.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Board {
+pub(super) struct Scoreboard {
     /// Cycle from which each row can be read; [`PENDING`] while memory has it. Empty under control
     /// bits.
     pub rows: Vec<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Board {
     pub copies_base: u32,
 }
 
-impl Board {
+impl Scoreboard {
     pub fn start(&mut self, rows: usize, predicates: usize, cycle: u64) {
         self.rows.clear();
         self.rows.resize(rows, 0);
@@ -235,33 +235,33 @@ mod tests {
 
     #[test]
     fn groups_of_copies_end_in_order() {
-        let mut board = Board::default();
-        board.start(0, 0, 0);
-        board.copy(PENDING);
-        board.close_copies(0, 5);
-        let second = board.open_copies();
-        board.copy(PENDING);
-        board.close_copies(0, 6);
-        assert_eq!(board.counter_at_most(0, 2), 0);
-        assert_eq!(board.counter_at_most(0, 1), PENDING);
-        board.copied(0, 100);
-        assert_eq!(board.counter_at_most(0, 1), 100);
-        assert_eq!(board.counters_zero(1).0, PENDING);
-        board.copied(second, 90);
-        assert_eq!(board.counters_zero(1), (100, true));
+        let mut scoreboard = Scoreboard::default();
+        scoreboard.start(0, 0, 0);
+        scoreboard.copy(PENDING);
+        scoreboard.close_copies(0, 5);
+        let second = scoreboard.open_copies();
+        scoreboard.copy(PENDING);
+        scoreboard.close_copies(0, 6);
+        assert_eq!(scoreboard.counter_at_most(0, 2), 0);
+        assert_eq!(scoreboard.counter_at_most(0, 1), PENDING);
+        scoreboard.copied(0, 100);
+        assert_eq!(scoreboard.counter_at_most(0, 1), 100);
+        assert_eq!(scoreboard.counters_zero(1).0, PENDING);
+        scoreboard.copied(second, 90);
+        assert_eq!(scoreboard.counters_zero(1), (100, true));
     }
 
     #[test]
     fn counters_wait_for_the_last() {
-        let mut board = Board::default();
-        board.start(0, 0, 0);
-        board.raise(2, 50, false);
-        board.raise(2, 40, false);
-        assert_eq!(board.counters_zero(1 << 2), (50, false));
-        board.raise(2, PENDING, true);
-        assert_eq!(board.counters_zero(1 << 2), (PENDING, true));
-        board.lower(2, 70);
-        assert_eq!(board.counters_zero(1 << 2), (70, true));
-        assert_eq!(board.counters_zero(1 << 1), (0, false));
+        let mut scoreboard = Scoreboard::default();
+        scoreboard.start(0, 0, 0);
+        scoreboard.raise(2, 50, false);
+        scoreboard.raise(2, 40, false);
+        assert_eq!(scoreboard.counters_zero(1 << 2), (50, false));
+        scoreboard.raise(2, PENDING, true);
+        assert_eq!(scoreboard.counters_zero(1 << 2), (PENDING, true));
+        scoreboard.lower(2, 70);
+        assert_eq!(scoreboard.counters_zero(1 << 2), (70, true));
+        assert_eq!(scoreboard.counters_zero(1 << 1), (0, false));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The control bits of SASS are a promise: with fixed latency the stall counts between an
 //! instruction and the one that reads its result are long enough, with variable latency a counter
-//! is raised and waited for. The ledger keeps that account for one warp on a clock of its own, which
+//! is raised and waited for. The checker keeps that account for one warp on a clock of its own, which
 //! only stall counts move: the earliest that the hardware could issue. It knows no latencies; it
 //! tells how far apart the two ends of each dependence were, and whether the reader waited.
 //!
@@ -24,7 +24,7 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum File {
     /// A row of 32 words, uniform registers included.
-    Row,
+    Register,
     /// A predicate.
     Predicate,
 }
@@ -78,7 +78,7 @@ const FRESH: Cell = Cell {
 
 /// The account of one warp.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Ledger {
+pub struct ControlBitChecker {
     time: u64,
     rows: Vec<Cell>,
     predicates: Vec<Cell>,
@@ -86,7 +86,7 @@ pub struct Ledger {
     done: [u32; COUNTERS],
 }
 
-impl Ledger {
+impl ControlBitChecker {
     /// Forgets everything: a fresh warp with so many rows and predicates.
     pub fn reset(&mut self, rows: usize, predicates: usize) {
         self.time = 0;
@@ -113,13 +113,13 @@ impl Ledger {
             return;
         };
         self.wait(&control);
-        self.reads(File::Row, hazard.reads, execute, tell);
+        self.reads(File::Register, hazard.reads, execute, tell);
         self.reads(File::Predicate, hazard.predicate_reads, active, tell);
         // Both may name one counter, and a reader counts as a raise too.
         self.raise(control.read_counter);
         let written = self.raise(control.write_counter);
         for (file, spans) in [
-            (File::Row, hazard.writes),
+            (File::Register, hazard.writes),
             (File::Predicate, hazard.predicate_writes),
         ] {
             let cell = Cell {
@@ -139,7 +139,7 @@ impl Ledger {
 
     fn file(&mut self, file: File) -> &mut Vec<Cell> {
         match file {
-            File::Row => &mut self.rows,
+            File::Register => &mut self.rows,
             File::Predicate => &mut self.predicates,
         }
     }
@@ -239,12 +239,12 @@ mod tests {
             ..Module::default()
         };
         let hazards = Hazards::new(&module);
-        let mut ledger = Ledger::default();
-        ledger.reset(8, 1);
+        let mut control_bit_checker = ControlBitChecker::default();
+        control_bit_checker.reset(8, 1);
         let mut told = Vec::new();
         for (pc, instruction) in module.code.iter().enumerate() {
             let hazard = hazards.get(pc as u32);
-            ledger.issue(
+            control_bit_checker.issue(
                 pc as u32,
                 instruction,
                 &hazard,

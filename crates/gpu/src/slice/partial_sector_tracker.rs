@@ -12,13 +12,13 @@ use crate::cache::{Place, SectorCache};
 
 /// The last lines of each set that were written in part.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Parts {
+pub(super) struct PartialSectorTracker {
     /// So many a set, the youngest first: where it is, which it is.
     last: Vec<(Place, u64)>,
     most: usize,
 }
 
-impl Parts {
+impl PartialSectorTracker {
     /// For a cache with so many sets; with no lines a set, nothing is ever old.
     pub fn new(sets: u32, most: u32) -> Self {
         Self {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     /// Writes a sector of a line in part, and says where the line is.
-    fn write(tags: &mut SectorCache, parts: &mut Parts, line: u64) -> Place {
+    fn write(tags: &mut SectorCache, parts: &mut PartialSectorTracker, line: u64) -> Place {
         let place = tags.insert(line).unwrap().0;
         tags.line_mut(place).partial = 1;
         parts.note(tags, place, line);
@@ -69,9 +69,9 @@ mod tests {
     }
 
     /// A set of four lines that were all written in part, one after the other.
-    fn four_lines(most: u32) -> (SectorCache, Parts, [Place; 4]) {
+    fn four_lines(most: u32) -> (SectorCache, PartialSectorTracker, [Place; 4]) {
         let mut tags = SectorCache::new(1, 4);
-        let mut parts = Parts::new(1, most);
+        let mut parts = PartialSectorTracker::new(1, most);
         let places = [0, 1, 2, 3].map(|line| write(&mut tags, &mut parts, line));
         (tags, parts, places)
     }

@@ -79,7 +79,7 @@ pub const NO_COUNTER: u8 = 7;
 
 /// One instruction as the issue model sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct IssueInfo {
     /// What it does.
     pub kind: Kind,
     /// What takes it.
@@ -117,24 +117,24 @@ pub struct Step {
 /// No constant is read.
 pub const NO_CONSTANT: u32 = u32::MAX;
 
-/// The steps of a module.
+/// The rows of a module.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    steps: Vec<Step>,
+pub struct IssueTable {
+    rows: Vec<IssueInfo>,
     hazards: Hazards,
 }
 
-impl Plan {
+impl IssueTable {
     /// Looks at every instruction of a module.
     #[must_use]
     pub fn new(module: &Module, parameters: &SmParameters) -> Self {
-        let mut steps: Vec<Step> = Vec::with_capacity(module.code.len());
+        let mut rows: Vec<IssueInfo> = Vec::with_capacity(module.code.len());
         for (index, instruction) in module.code.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| &module.code[before]);
-            steps.push(step(instruction, before, parameters));
+            rows.push(info(instruction, before, parameters));
         }
         Self {
-            steps,
+            rows,
             hazards: Hazards::new(module),
         }
     }
@@ -142,8 +142,8 @@ impl Plan {
     /// One instruction.
     #[must_use]
     #[inline]
-    pub fn step(&self, pc: u32) -> Option<&Step> {
-        self.steps.get(pc as usize)
+    pub fn info(&self, pc: u32) -> Option<&IssueInfo> {
+        self.rows.get(pc as usize)
     }
 
     /// What it reads and writes, for the scoreboard.
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-fn step(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> Step {
+fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> IssueInfo {
     let shape = &instruction.shape;
     let control = shape.control.unwrap_or_default();
     let kind = kind(instruction);
@@ -167,7 +167,7 @@ fn step(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
         (1, true) => 2,
         (stall, _) => stall,
     };
-    Step {
+    IssueInfo {
         kind,
         pipe,
         interval,

@@ -10,14 +10,14 @@ use crate::memory::{LINE, SECTOR};
 use crate::partition::GpuPartition;
 
 /// A line that was written: its number, the sectors, those of which only some bytes are known.
-pub(crate) type CarriedLine = (u64, u8, u8);
+pub(crate) type DmaWrittenLine = (u64, u8, u8);
 
 /// After so many times its lines, nothing of what was in a cache before can be left.
 const TIMES: u64 = 2;
 
 impl Gpu {
     /// A copy engine has written rows of bytes, the last row first.
-    pub fn carried(&mut self, rows: impl Iterator<Item = Range<u64>>) {
+    pub fn dma_written(&mut self, rows: impl Iterator<Item = Range<u64>>) {
         if self.caches_forget() {
             return;
         }
@@ -35,7 +35,7 @@ impl Gpu {
             kept.push(row.start.max(first * LINE)..row.end);
         }
         let home = build::home(&self.config);
-        let mut slices: Vec<Vec<CarriedLine>> = vec![Vec::new(); self.places.slices as usize];
+        let mut slices: Vec<Vec<DmaWrittenLine>> = vec![Vec::new(); self.places.slices as usize];
         for row in kept.into_iter().rev() {
             for line in row.start / LINE..=(row.end - 1) / LINE {
                 let (sectors, partial) = part_of_line(line, &row);
@@ -46,7 +46,7 @@ impl Gpu {
             if !lines.is_empty()
                 && let GpuPartition::Slice(slice) = self.engine.partition_mut(id)
             {
-                slice.carried(&lines);
+                slice.dma_written(&lines);
             }
         }
     }

@@ -18,7 +18,7 @@ const SERVED: u8 = 4;
 
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Recent {
+pub(super) struct GpcRequestCoalescer {
     /// Line and group of each.
     keys: Vec<(u64, u32)>,
     /// Sectors, when the answer leaves, until when it serves others, how many it serves.
@@ -26,7 +26,7 @@ pub(super) struct Recent {
     next: u32,
 }
 
-impl Default for Recent {
+impl Default for GpcRequestCoalescer {
     fn default() -> Self {
         Self {
             keys: vec![(u64::MAX, 0); READS],
@@ -36,7 +36,7 @@ impl Default for Recent {
     }
 }
 
-impl Recent {
+impl GpcRequestCoalescer {
     /// When the answer to an earlier read leaves that serves this one too.
     #[inline]
     pub fn find(&mut self, line: u64, sectors: u8, group: u32, due: Time) -> Option<Time> {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_read_serves_its_group_until_it_is_forgotten() {
-        let mut recent = Recent::default();
+        let mut recent = GpcRequestCoalescer::default();
         recent.add(7, 0b0110, 1, Time(100), Time(300));
         assert_eq!(recent.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
         assert_eq!(recent.find(7, 0b0010, 1, Time(200)), Some(Time(200)));

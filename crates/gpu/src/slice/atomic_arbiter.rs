@@ -58,7 +58,7 @@ impl GroupPlaces {
 
 /// The turns at one slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Share {
+pub(super) struct AtomicArbiter {
     /// When all that has arrived is done.
     work: Time,
     /// When the last atomic of each pair of SMs is done; as many as have ever asked.
@@ -69,7 +69,7 @@ pub(super) struct Share {
     line: u64,
 }
 
-impl Share {
+impl AtomicArbiter {
     /// When an atomic begins that arrives from a pair of SMs.
     pub fn begin(&mut self, pair: u32, places: &GroupPlaces, due: Time, busy: Duration) -> Time {
         let pair = pair as usize;
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_who_asks_alone_waits_for_nobody() {
-        let mut share = Share::default();
+        let mut share = AtomicArbiter::default();
         assert_eq!(share.begin(3, &eight(), Time(100), BUSY), Time(100));
         assert_eq!(share.begin(3, &eight(), Time(100), BUSY), Time(110));
         assert_eq!(share.begin(3, &eight(), Time(500), BUSY), Time(500));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn sectors_side_by_side_come_together() {
-        let mut share = Share::default();
+        let mut share = AtomicArbiter::default();
         assert!(!share.follows(0, 6, Time(100)));
         assert!(share.follows(0, 7, Time(200)));
         assert!(!share.follows(0, 8, Time(300)), "of another pair");
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn lines_follow_each_other() {
-        let mut share = Share::default();
+        let mut share = AtomicArbiter::default();
         assert!(!share.stays(7));
         assert!(share.stays(7));
         assert!(!share.stays(8));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn who_asks_little_comes_round_sooner() {
-        let mut share = Share::default();
+        let mut share = AtomicArbiter::default();
         for _ in 0..10 {
             share.begin(0, &eight(), Time(0), BUSY);
         }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn pairs_of_a_group_share_its_turns() {
-        let mut share = Share::default();
+        let mut share = AtomicArbiter::default();
         for pair in [0, 8, 1] {
             for _ in 0..20 {
                 share.begin(pair, &eight(), Time(0), BUSY);

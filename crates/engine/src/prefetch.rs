@@ -8,18 +8,18 @@ const LINE: usize = 64;
 
 /// Asks for all lines of a value.
 #[inline]
-pub(crate) fn foresee_value<T>(value: &T) {
-    foresee(std::ptr::from_ref(value).cast(), size_of::<T>());
+pub(crate) fn prefetch_value<T>(value: &T) {
+    prefetch(std::ptr::from_ref(value).cast(), size_of::<T>());
 }
 
 /// Asks for all lines of a slice.
 #[inline]
-pub(crate) fn foresee_all<T>(values: &[T]) {
-    foresee(values.as_ptr().cast(), size_of_val(values));
+pub(crate) fn prefetch_all<T>(values: &[T]) {
+    prefetch(values.as_ptr().cast(), size_of_val(values));
 }
 
 #[inline]
-fn foresee(start: *const u8, bytes: usize) {
+fn prefetch(start: *const u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..bytes).step_by(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

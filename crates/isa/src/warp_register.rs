@@ -14,9 +14,9 @@ pub const FULL: Mask = u32::MAX;
 /// The words of one register. 64-bit values take two rows, low word first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C, align(64))]
-pub struct Row(pub [u32; LANES]);
+pub struct WarpRegister(pub [u32; LANES]);
 
-impl Row {
+impl WarpRegister {
     /// All lanes zero.
     pub const ZERO: Self = Self([0; LANES]);
 
@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-impl Default for Row {
+impl Default for WarpRegister {
     fn default() -> Self {
         Self::ZERO
     }

@@ -7,7 +7,7 @@
 //! once, four warps with 4 lines each as well; four with 8 lines each send everything, and after 370 cycles nothing
 //! joins.
 //!
-//! Start reading at [`Stores::send`].
+//! Start reading at [`WriteCombiningBuffer::send`].
 
 use serde::{Deserialize, Serialize};
 
@@ -22,13 +22,13 @@ struct Waiting {
 
 /// The lines that were stored to last, as a ring.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sm) struct Stores {
+pub(in crate::sm) struct WriteCombiningBuffer {
     lines: Vec<Waiting>,
     /// The one that came longest ago.
     head: usize,
 }
 
-impl Stores {
+impl WriteCombiningBuffer {
     /// Nothing waits, and there is room for some lines.
     pub fn new(lines: usize) -> Self {
         let nothing = Waiting {
@@ -95,7 +95,7 @@ mod tests {
 
     /// Rounds of stores by warps in turn, each to lines of its own, some times: the share of sectors that leave.
     fn share(warps: u64, lines: u64, times: u64) -> f64 {
-        let mut stores = Stores::new(16);
+        let mut stores = WriteCombiningBuffer::new(16);
         let (mut at, mut sent, mut asked) = (0, 0, 0);
         for round in 0..50 {
             for _ in 0..times {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_store_that_comes_late_leaves_by_itself() {
-        let mut stores = Stores::new(4);
+        let mut stores = WriteCombiningBuffer::new(4);
         assert_eq!(stores.send(7, 1, 100, 128), 1);
         assert_eq!(stores.new_sectors(7, 3, 150, 128), 2);
         assert_eq!(stores.send(7, 1, 150, 128), 0);

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 /// SMs that have asked, a bit each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Contacts {
+pub(super) struct EndOfKernelFlush {
     seen: Vec<u64>,
 }
 
-impl Contacts {
+impl EndOfKernelFlush {
     /// An SM asks.
     #[inline]
     pub fn note(&mut self, sm: u32) {
@@ -38,11 +38,11 @@ impl Contacts {
 
 #[cfg(test)]
 mod tests {
-    use super::Contacts;
+    use super::EndOfKernelFlush;
 
     #[test]
     fn an_sm_counts_once_until_the_launch_ends() {
-        let mut contacts = Contacts::default();
+        let mut contacts = EndOfKernelFlush::default();
         for sm in [0, 131, 64, 131, u32::MAX] {
             contacts.note(sm);
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::fetch::Wanted;
 
 /// No miss.
-pub const NO_MISS: u32 = u32::MAX;
+pub const NO_MSHR: u32 = u32::MAX;
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(in crate::sm) enum Owner {
 
 /// Sectors of one line on their way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sm) struct Miss {
+pub(in crate::sm) struct Mshr {
     /// Line.
     pub line: u64,
     /// Its sectors.
@@ -26,38 +26,38 @@ pub(in crate::sm) struct Miss {
     /// Who asked.
     pub owner: Owner,
     /// Transactions that wait.
-    pub waiters: Vec<u32>,
-    /// An older miss of the same line, or [`NO_MISS`].
+    pub targets: Vec<u32>,
+    /// An older miss of the same line, or [`NO_MSHR`].
     pub next: u32,
 }
 
 /// All misses of an SM, by number; numbers are used again.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::sm) struct Misses {
-    slots: Vec<Miss>,
+pub(in crate::sm) struct MshrTable {
+    slots: Vec<Mshr>,
     free: Vec<u32>,
     /// Sectors on their way.
     pub sectors: u32,
 }
 
-impl Misses {
+impl MshrTable {
     /// Opens one.
     pub fn open(&mut self, line: u64, sectors: u8, owner: Owner, next: u32) -> u32 {
         self.sectors += sectors.count_ones();
         match self.free.pop() {
             Some(number) => {
                 let miss = &mut self.slots[number as usize];
-                miss.waiters.clear();
+                miss.targets.clear();
                 (miss.line, miss.sectors) = (line, sectors);
                 (miss.owner, miss.next) = (owner, next);
                 number
             }
             None => {
-                self.slots.push(Miss {
+                self.slots.push(Mshr {
                     line,
                     sectors,
                     owner,
-                    waiters: Vec::new(),
+                    targets: Vec::new(),
                     next,
                 });
                 self.slots.len() as u32 - 1
@@ -67,7 +67,7 @@ impl Misses {
 
     /// One that is open.
     #[inline]
-    pub fn get_mut(&mut self, number: u32) -> &mut Miss {
+    pub fn get_mut(&mut self, number: u32) -> &mut Mshr {
         &mut self.slots[number as usize]
     }
 
@@ -75,10 +75,10 @@ impl Misses {
     /// for how many it waits.
     pub fn wait(&mut self, mut number: u32, sectors: u8, transaction: u32) -> u16 {
         let mut count = 0;
-        while number != NO_MISS {
+        while number != NO_MSHR {
             let miss = &mut self.slots[number as usize];
             if miss.sectors & sectors != 0 {
-                miss.waiters.push(transaction);
+                miss.targets.push(transaction);
                 count += 1;
             }
             number = miss.next;
@@ -93,7 +93,7 @@ impl Misses {
             return after;
         }
         let mut at = head;
-        while at != NO_MISS {
+        while at != NO_MSHR {
             let next = self.slots[at as usize].next;
             if next == number {
                 self.slots[at as usize].next = after;
@@ -104,7 +104,7 @@ impl Misses {
         head
     }
 
-    /// Closes one; its list of waiters is taken out by the caller before.
+    /// Closes one; its list of targets is taken out by the caller before.
     pub fn close(&mut self, number: u32) {
         self.sectors -= self.slots[number as usize].sectors.count_ones();
         self.free.push(number);

@@ -1,6 +1,6 @@
 //! Where the workers of a step start together and meet again.
 //!
-//! One thread leads: it opens the gate for as many of the others as it needs, does its own share,
+//! One thread leads: it opens the epoch barrier for as many of the others as it needs, does its own share,
 //! and waits until all of these have arrived. Between the two every worker may read what the leader
 //! wrote before, and after it the leader may read what the workers wrote.
 //!
@@ -12,7 +12,7 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, Padded, fence, lock, spin
 
 /// Bits of the word that say how many followers are let through; the turn lies above.
 const NEEDED: u32 = 16;
-/// The most followers that a gate can have.
+/// The most followers that an epoch barrier can have.
 pub const MOST_FOLLOWERS: usize = (1 << NEEDED) - 1;
 
 /// Set in the count of arrivals when the leader sleeps and must be woken.
@@ -89,7 +89,7 @@ impl Bed {
 }
 
 /// The meeting point of one leader and its followers.
-pub struct Gate {
+pub struct EpochBarrier {
     /// The turn, and how many followers it is for.
     opened: Padded<AtomicU64>,
     /// How many of them have arrived since.
@@ -100,7 +100,7 @@ pub struct Gate {
     followers: Box<[Bed]>,
 }
 
-impl Gate {
+impl EpochBarrier {
     /// For a leader and so many followers.
     ///
     /// # Panics
@@ -170,7 +170,7 @@ impl Gate {
             .sleep(|| arrived.fetch_or(ASLEEP, Ordering::AcqRel) & !ASLEEP == all);
     }
 
-    /// Follower: waits until the gate opens for it, which it last did in turn `last`, and says in
+    /// Follower: waits until the epoch barrier opens for it, which it last did in turn `last`, and says in
     /// which turn. Turns that are not for it pass by.
     #[inline]
     pub fn pass(&self, follower: usize, last: u64, patience: &mut Patience) -> u64 {

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 /// When what each GPC has waiting at a slice is done; as many as have ever asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Turns {
+pub(super) struct GpcReadArbiter {
     ends: Vec<Time>,
     /// How much sooner than in the order of arrival reads were served, less how much later others were.
     gained: Duration,
 }
 
-impl Turns {
+impl GpcReadArbiter {
     /// When a read of a group begins. `free` is when the slice has passed on all that came before.
     #[inline]
     pub fn begin(&mut self, group: u32, due: Time, busy: Duration, free: &mut Time) -> Time {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn one_who_asks_alone_waits_for_nobody() {
-        let (mut turns, mut free) = (Turns::default(), Time::ZERO);
+        let (mut turns, mut free) = (GpcReadArbiter::default(), Time::ZERO);
         assert_eq!(turns.begin(3, Time(100), BUSY, &mut free), Time(100));
         assert_eq!(turns.begin(3, Time(100), BUSY, &mut free), Time(110));
         assert_eq!(turns.begin(3, Time(500), BUSY, &mut free), Time(500));
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn who_asks_little_does_not_wait_for_who_asks_much() {
-        let (mut turns, mut free) = (Turns::default(), Time::ZERO);
+        let (mut turns, mut free) = (GpcReadArbiter::default(), Time::ZERO);
         for _ in 0..10 {
             turns.begin(0, Time(0), BUSY, &mut free);
         }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_some_gain_others_lose() {
-        let (mut turns, mut free) = (Turns::default(), Time::ZERO);
+        let (mut turns, mut free) = (GpcReadArbiter::default(), Time::ZERO);
         for _ in 0..4 {
             turns.begin(0, Time(0), BUSY, &mut free);
         }
