@@ -1,11 +1,18 @@
 //! `cargo xtask bench`: speed of the simulator on this machine.
 
+mod against;
+pub mod record;
+mod scaling;
+mod statistics;
+
 use crate::cuda::Missing;
+use crate::simulator::Summary;
 use crate::workloads::Runtime;
-use crate::{cuda, frontends, process, scaling, simulator, workloads};
+use crate::{cuda, frontends, process, simulator, workloads};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// Programs and arguments that stand for kinds of work: enough instructions to time, few enough to wait for.
@@ -24,6 +31,18 @@ pub struct Bench {
     /// Worker threads; ratios are to the first [default: 1; with --scaling 1,2,4,8,16]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     threads: Vec<u32>,
+    /// Build this commit too, and compare both by processor time in alternating pairs of runs
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["scaling", "frontends", "record"])]
+    against: Option<String>,
+    /// Pairs of runs of each program and mode with --against
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(10..))]
+    pairs: u32,
+    /// With --against: fail unless the interval of the ratio over all programs reaches this
+    #[arg(long, value_name = "RATIO", requires = "against")]
+    bound: Option<f64>,
+    /// Write the figures to validation/speed.csv, from which README's table is made
+    #[arg(long, conflicts_with_all = ["scaling", "frontends"])]
+    record: bool,
     /// Time the programs of studies/parallel-speedup by threads and schedules, and independent runs beside each other
     #[arg(long)]
     scaling: bool,
@@ -44,23 +63,59 @@ pub struct Bench {
     only: String,
 }
 
+/// A program that is built, and its arguments.
+struct Case {
+    name: &'static str,
+    executable: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// What a run says about speed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Warp instructions.
+    pub instructions: u64,
+    /// Of these a second of wall time, while simulating.
+    pub per_second: f64,
+    /// Simulated cycles a second; functional mode has none.
+    pub cycles_per_second: Option<f64>,
+    /// Most memory that the simulator had, in bytes.
+    pub peak_memory: u64,
+}
+
 impl Bench {
     /// Runs it.
-    pub fn run(mut self) -> Result<()> {
+    pub fn run(mut self) -> Result<ExitCode> {
         if self.scaling {
-            return scaling::run(&self.threads, &self.out);
+            return scaling::run(&self.threads, &self.out).map(|()| ExitCode::SUCCESS);
         }
         if self.frontends {
-            return frontends::speed(&self.only, self.repeat);
+            return frontends::speed(&self.only, self.repeat).map(|()| ExitCode::SUCCESS);
         }
         if self.threads.is_empty() {
             self.threads.push(1);
         }
+        if let Some(commit) = &self.against {
+            return against::run(&against::Comparison {
+                commit,
+                pairs: self.pairs,
+                bound: self.bound,
+                modes: &self.mode,
+                threads: self.threads[0],
+                only: &self.only,
+            });
+        }
+        let measured = self.measure()?;
+        if self.record {
+            record::write(&measured)?;
+        }
+        process::step("Figures are about this machine and no part of any digest");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Runs every program in every mode with every number of threads, and prints a table.
+    fn measure(&self) -> Result<Vec<record::Measured>> {
         simulator::build()?;
-        let toolkit = cuda::toolkit().map_err(|missing| match missing {
-            Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),
-            Missing::Machine(error) => error,
-        })?;
         println!(
             "{:<18} {:<11} {:>7} {:>14} {:>14} {:>14} {:>8} {:>10} {:>9}",
             "program",
@@ -73,59 +128,106 @@ impl Bench {
             "first call",
             "memory"
         );
-        for (name, arguments) in PROGRAMS
-            .iter()
-            .filter(|(name, _)| name.contains(&self.only))
-        {
-            let executable = workloads::named(name)?.build(&toolkit, Runtime::Static)?;
-            let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_string()).collect();
+        let mut measured = Vec::new();
+        for case in cases(&self.only)? {
             for mode in &self.mode {
                 // The ratio compares thread counts of one program and mode in this one run.
                 let mut reference = None;
-                for threads in &self.threads {
-                    let threads = threads.to_string();
-                    let options = ["--mode", mode, "--threads", &threads];
-                    let mut best: Option<simulator::Summary> = None;
-                    for _ in 0..self.repeat.max(1) {
-                        let run = simulator::run(
-                            &options,
-                            &executable,
-                            &arguments,
-                            Duration::from_secs(600),
-                        )?;
-                        if !run.output.success() {
-                            bail!("{name} ({mode}) failed:\n{}", run.output.tail(6));
-                        }
-                        let summary = run.summary.context("the run left no summary.json")?;
-                        let faster = best.as_ref().is_none_or(|old| {
-                            summary.host.inst_per_second > old.host.inst_per_second
-                        });
-                        if faster {
-                            best = Some(summary);
-                        }
-                    }
-                    let Some(best) = best else { continue };
-                    let speed = best.host.inst_per_second.unwrap_or(0.0);
-                    let first = *reference.get_or_insert(speed);
-                    println!(
-                        "{name:<18} {mode:<11} {threads:>7} {:>14} {:>14} {:>14} {:>8.2} {:>8.1}ms {:>6}MiB",
-                        best.totals.inst_executed.unwrap_or(0),
-                        engineering(speed),
-                        best.host.cycles_per_second.map_or("-".into(), engineering),
-                        if first > 0.0 { speed / first } else { 0.0 },
-                        best.host.first_answer_seconds.unwrap_or(0.0) * 1e3,
-                        best.host.peak_memory >> 20
-                    );
+                for threads in self.threads.iter().copied() {
+                    let best = self.best(&case, mode, threads)?;
+                    let figures = figures(&best);
+                    let first = *reference.get_or_insert(figures.per_second);
+                    print_row(case.name, mode, threads, first, &best);
+                    measured.push(record::Measured {
+                        program: case.name.into(),
+                        arguments: case.arguments.join(" "),
+                        mode: mode.clone(),
+                        threads,
+                        figures,
+                    });
                 }
             }
         }
-        process::step("Figures are about this machine and no part of any digest");
-        Ok(())
+        Ok(measured)
+    }
+
+    /// The fastest of several runs.
+    fn best(&self, case: &Case, mode: &str, threads: u32) -> Result<Summary> {
+        let threads = threads.to_string();
+        let options = ["--mode", mode, "--threads", &threads];
+        let mut best: Option<Summary> = None;
+        for _ in 0..self.repeat.max(1) {
+            let run = simulator::run(
+                &options,
+                &case.executable,
+                &case.arguments,
+                Duration::from_secs(600),
+            )?;
+            if !run.output.success() {
+                bail!("{} ({mode}) failed:\n{}", case.name, run.output.tail(6));
+            }
+            let summary = run.summary.context("the run left no summary.json")?;
+            let faster = best
+                .as_ref()
+                .is_none_or(|old| summary.host.inst_per_second > old.host.inst_per_second);
+            if faster {
+                best = Some(summary);
+            }
+        }
+        best.context("no run")
     }
 }
 
+/// The programs whose name contains a word, built.
+fn cases(only: &str) -> Result<Vec<Case>> {
+    let toolkit = cuda::toolkit().map_err(|missing| match missing {
+        Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),
+        Missing::Machine(error) => error,
+    })?;
+    let chosen = PROGRAMS.iter().filter(|(name, _)| name.contains(only));
+    let cases: Vec<Case> = chosen
+        .map(|(name, arguments)| {
+            Ok(Case {
+                name,
+                executable: workloads::named(name)?.build(&toolkit, Runtime::Static)?,
+                arguments: arguments.iter().map(|word| (*word).to_string()).collect(),
+            })
+        })
+        .collect::<Result<_>>()?;
+    if cases.is_empty() {
+        let names: Vec<&str> = PROGRAMS.iter().map(|(name, _)| *name).collect();
+        bail!(
+            "no program has `{only}` in its name; there are {}",
+            names.join(", ")
+        );
+    }
+    Ok(cases)
+}
+
+fn figures(summary: &Summary) -> Figures {
+    Figures {
+        instructions: summary.totals.inst_executed.unwrap_or(0),
+        per_second: summary.host.inst_per_second.unwrap_or(0.0),
+        cycles_per_second: summary.host.cycles_per_second,
+        peak_memory: summary.host.peak_memory,
+    }
+}
+
+fn print_row(name: &str, mode: &str, threads: u32, first: f64, best: &Summary) {
+    let speed = best.host.inst_per_second.unwrap_or(0.0);
+    println!(
+        "{name:<18} {mode:<11} {threads:>7} {:>14} {:>14} {:>14} {:>8.2} {:>8.1}ms {:>6}MiB",
+        best.totals.inst_executed.unwrap_or(0),
+        engineering(speed),
+        best.host.cycles_per_second.map_or("-".into(), engineering),
+        if first > 0.0 { speed / first } else { 0.0 },
+        best.host.first_answer_seconds.unwrap_or(0.0) * 1e3,
+        best.host.peak_memory >> 20
+    );
+}
+
 /// 1,234,567 as `1.235 M`.
-fn engineering(value: f64) -> String {
+pub fn engineering(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{:.3} G", v / 1e9),
         v if v >= 1e6 => format!("{:.3} M", v / 1e6),

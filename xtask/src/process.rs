@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A command in the repository, not yet started.
@@ -59,6 +60,8 @@ pub struct Output {
     pub out: String,
     /// Standard error.
     pub err: String,
+    /// Processor time of the command and of all that it waited for, user and system together.
+    pub processor: Duration,
 }
 
 impl Output {
@@ -87,9 +90,9 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Output> {
     let out = drain(child.stdout.take());
     let err = drain(child.stderr.take());
     let mut killed = false;
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+    let (status, processor) = loop {
+        if let Some(ended) = ended(&child)? {
+            break ended;
         }
         if start.elapsed() > limit {
             killed = true;
@@ -108,7 +111,44 @@ pub fn capture(command: &mut Command, limit: Duration) -> Result<Output> {
         code: status.code(),
         out: out.join().unwrap_or_default(),
         err,
+        processor,
     })
+}
+
+/// What git answers, without the last end of line.
+pub fn git(arguments: &[&str]) -> Result<String> {
+    let output = capture(command("git").args(arguments), Duration::from_secs(120))?;
+    if !output.success() {
+        bail!("git {}: {}", arguments.join(" "), output.tail(3));
+    }
+    Ok(output.out.trim().to_owned())
+}
+
+/// How a child ended and the processor time that it took, or `None` while it runs.
+///
+/// The standard library reaps a child without asking what it cost, so this asks the kernel itself.
+fn ended(child: &Child) -> Result<Option<(ExitStatus, Duration)>> {
+    let pid = libc::pid_t::try_from(child.id()).context("process number")?;
+    let mut status = 0;
+    // SAFETY: a `rusage` of zeros is a valid one.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are to live variables of the types that the call fills.
+    let reaped = unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    match reaped {
+        0 => Ok(None),
+        -1 => Err(std::io::Error::last_os_error()).context("cannot wait for a child process"),
+        _ => Ok(Some((
+            ExitStatus::from_raw(status),
+            duration(usage.ru_utime) + duration(usage.ru_stime),
+        ))),
+    }
+}
+
+/// The kernel's time as a duration; it is never negative.
+fn duration(time: libc::timeval) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
 /// Reads a pipe to its end on a thread of its own, so that a full one never blocks the child.
@@ -191,6 +231,16 @@ mod tests {
             (output.code, output.out.as_str(), output.err.as_str()),
             (Some(3), "out\n", "err\n")
         );
+    }
+
+    #[test]
+    fn a_captured_command_tells_its_processor_time_and_not_its_sleep() {
+        let limit = Duration::from_secs(60);
+        let slept = capture(command("sleep").arg("0.2"), limit).expect("sleep runs");
+        assert!(slept.processor < Duration::from_millis(150));
+        let loops = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let worked = capture(command("sh").args(["-c", loops]), limit).expect("sh runs");
+        assert!(worked.processor > slept.processor);
     }
 
     #[test]

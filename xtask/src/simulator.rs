@@ -10,19 +10,29 @@ use std::time::Duration;
 
 /// Builds the command and the libraries that it loads into programs, in release.
 pub fn build() -> Result<()> {
-    process::run(&mut process::cargo(&[
+    process::run(&mut build_command())
+}
+
+/// What builds them, in this tree unless it is sent elsewhere.
+pub fn build_command() -> Command {
+    process::cargo(&[
         "build",
         "--release",
         "--package",
         "lockstep-cli",
         "--package",
         "lockstep-interpose",
-    ]))
+    ])
+}
+
+/// The `lockstep` command of this tree.
+pub fn executable() -> PathBuf {
+    project::release().join("lockstep")
 }
 
 /// `lockstep` with these arguments.
 pub fn lockstep(arguments: &[&str]) -> Command {
-    let mut command = process::command(project::release().join("lockstep"));
+    let mut command = process::command(executable());
     command.args(arguments);
     command
 }
@@ -85,9 +95,21 @@ impl Run {
 
 /// Runs a program under `lockstep run` and reads its run folder, which is then removed.
 pub fn run(options: &[&str], program: &Path, arguments: &[String], limit: Duration) -> Result<Run> {
+    run_by(&executable(), options, program, arguments, limit)
+}
+
+/// The same by another build of the simulator.
+pub fn run_by(
+    lockstep: &Path,
+    options: &[&str],
+    program: &Path,
+    arguments: &[String],
+    limit: Duration,
+) -> Result<Run> {
     let folder = scratch_folder();
-    let mut command = lockstep(&["run", "--quiet"]);
+    let mut command = process::command(lockstep);
     command
+        .args(["run", "--quiet"])
         .args(options)
         .arg("--out")
         .arg(&folder)

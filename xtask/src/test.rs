@@ -8,9 +8,10 @@ mod programs;
 
 use crate::cuda::{Missing, Toolkit};
 use crate::{cuda, docs, map, packages, process, simulator};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Everything that CI checks.
 #[derive(Args)]
@@ -58,68 +59,82 @@ impl Test {
         packages::need(&[packages::CXX, packages::VENV])?;
         let fetching = wants(Stage::Workloads).then(|| std::thread::spawn(cuda::toolkit));
 
-        let start = process::now();
-        let mut failed: Vec<String> = Vec::new();
-        let mut times: Vec<String> = Vec::new();
+        let mut outcome = Outcome::default();
         for stage in Stage::value_variants()
             .iter()
             .copied()
             .filter(|stage| *stage != Stage::Workloads && wants(*stage))
         {
-            let name = name_of(stage);
-            process::step(&name);
-            let begin = process::now();
-            if let Err(error) = run_stage(stage) {
-                eprintln!("{name}: {error:#}");
-                failed.push(name.clone());
-            }
-            times.push(format!("{name} {:.0} s", begin.elapsed().as_secs_f64()));
+            outcome.stage(&name_of(stage), || run_stage(stage));
         }
-
-        let mut tally = None;
         if let Some(fetching) = fetching {
-            process::step("workloads");
-            let begin = process::now();
-            let toolkit = fetching
-                .join()
-                .map_err(|_| anyhow!("fetching the CUDA compiler ended in a panic"))?;
-            match toolkit_or_error(toolkit).and_then(|toolkit| {
+            let mut tally = None;
+            outcome.stage(&name_of(Stage::Workloads), || {
+                let toolkit = fetching
+                    .join()
+                    .map_err(|_| anyhow!("fetching the CUDA compiler ended in a panic"))?;
+                let toolkit = toolkit_or_error(toolkit)?;
                 let mut counted = programs::check_all(&toolkit, self.all_workloads)?;
                 let chapters = conformance::check_all(&toolkit)?;
                 counted.passed += chapters.passed;
                 counted.failed += chapters.failed;
-                Ok(counted)
-            }) {
-                Ok(counted) => {
-                    if counted.failed > 0 {
-                        failed.push("workloads".into());
-                    }
-                    tally = Some(counted);
+                let failed = counted.failed;
+                tally = Some(counted);
+                if failed > 0 {
+                    bail!("{failed} failed");
                 }
-                Err(error) => {
-                    eprintln!("workloads: {error:#}");
-                    failed.push("workloads".into());
-                }
-            }
-            times.push(format!("workloads {:.0} s", begin.elapsed().as_secs_f64()));
+                Ok(())
+            });
+            outcome.tally = tally;
         }
-
-        println!(
-            "\n{}; {:.0} s in all",
-            times.join(", "),
-            start.elapsed().as_secs_f64()
-        );
-        if !failed.is_empty() {
-            println!("Failed stages: {}", failed.join(", "));
-        }
-        if let Some(tally) = tally {
-            println!("{} passed, {} failed", tally.passed, tally.failed);
-        }
-        Ok(if failed.is_empty() {
-            ExitCode::SUCCESS
-        } else {
+        println!("\n{}", outcome.report());
+        Ok(if outcome.failed() {
             ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
         })
+    }
+}
+
+/// What the stages did.
+#[derive(Default)]
+struct Outcome {
+    /// Name, time and success of each, in the order in which they ran.
+    stages: Vec<(String, Duration, bool)>,
+    /// Programs that passed and failed, if programs ran.
+    tally: Option<programs::Tally>,
+}
+
+impl Outcome {
+    /// Runs a stage; its error is told at once, and the next stage has its turn all the same.
+    fn stage(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
+        process::step(name);
+        let begin = process::now();
+        let result = work();
+        if let Err(error) = &result {
+            eprintln!("{name}: {error:#}");
+        }
+        self.stages
+            .push((name.to_string(), begin.elapsed(), result.is_ok()));
+    }
+
+    fn failed(&self) -> bool {
+        self.stages.iter().any(|(_, _, passed)| !passed)
+    }
+
+    /// A table of the stages with their times; the count of programs is the last line.
+    fn report(&self) -> String {
+        let mut lines = vec![format!("{:<16} {:>8}", "stage", "seconds")];
+        for (name, time, passed) in &self.stages {
+            let verdict = if *passed { "" } else { "  FAILED" };
+            lines.push(format!("{name:<16} {:>8.0}{verdict}", time.as_secs_f64()));
+        }
+        let all: Duration = self.stages.iter().map(|(_, time, _)| *time).sum();
+        lines.push(format!("{:<16} {:>8.0}", "all", all.as_secs_f64()));
+        if let Some(tally) = &self.tally {
+            lines.push(format!("{} passed, {} failed", tally.passed, tally.failed));
+        }
+        lines.join("\n")
     }
 }
 
@@ -186,5 +201,23 @@ fn run_stage(stage: Stage) -> Result<()> {
         ])),
         Stage::Pages => docs::check(),
         Stage::Workloads => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_stage_does_not_stop_the_next_and_is_named_in_the_table() {
+        let mut outcome = Outcome::default();
+        outcome.stage("first", || bail!("broken"));
+        outcome.stage("second", || Ok(()));
+        assert!(outcome.failed());
+        let report = outcome.report();
+        let lines: Vec<&str> = report.lines().collect();
+        assert!(lines[1].starts_with("first") && lines[1].ends_with("FAILED"));
+        assert!(lines[2].starts_with("second") && !lines[2].contains("FAILED"));
+        assert!(lines[3].starts_with("all"));
     }
 }

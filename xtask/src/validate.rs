@@ -8,7 +8,6 @@ use crate::{frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Error of the simulator against measured hardware.
 #[derive(Args)]
@@ -60,12 +59,12 @@ impl Validate {
             arguments.push("--quick".into());
         }
         if self.record {
-            if !git(&["status", "--porcelain", "--", "crates", "configs"])?.is_empty() {
+            if !process::git(&["status", "--porcelain", "--", "crates", "configs"])?.is_empty() {
                 bail!(
                     "crates/ or configs/ hold changes that no commit names; commit them before --record"
                 );
             }
-            let commit = git(&["log", "-1", "--format=%h:%cs"])?;
+            let commit = process::git(&["log", "-1", "--format=%h:%cs"])?;
             arguments.extend(["--commit".into(), commit]);
             arguments.extend(["--history".into(), "validation/history.csv".into()]);
         }
@@ -117,17 +116,6 @@ pub fn build_programs_for(architecture: &str) -> Result<()> {
             // The driver's library exists only where a driver does, except for ours.
             .env("DRIVER_FOLDER", project::release().join("lockstep-shims")),
     )
-}
-
-fn git(arguments: &[&str]) -> Result<String> {
-    let output = process::capture(
-        process::command("git").args(arguments),
-        Duration::from_secs(30),
-    )?;
-    if !output.success() {
-        bail!("git {}: {}", arguments.join(" "), output.tail(3));
-    }
-    Ok(output.out.trim().to_owned())
 }
 
 /// The model card of a GPU, from the history and the heads of its measurements.

@@ -295,6 +295,7 @@ mod tests {
                 code: Some(code),
                 out: out.into(),
                 err: String::new(),
+                processor: Duration::ZERO,
             },
             summary: None,
         }
