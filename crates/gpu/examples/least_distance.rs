@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockstep_frontend::sass::Image;
-use lockstep_gpu::control_bit_checker::{ControlBitChecker, Readiness};
-use lockstep_gpu::hazards::Hazards;
+use lockstep_gpu::sm::front_end::hazards::Hazards;
+use lockstep_gpu::sm::sub_core::control_bit_checker::{ControlBitChecker, Readiness};
 use lockstep_isa::instruction::Flow;
 use lockstep_isa::{Module, Operation};
 
@@ -78,7 +78,8 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
             &mut |dependence| {
                 let guard = instruction.guard.register
                     == lockstep_isa::operand::PredicateRegister::Lanes(dependence.register)
-                    && dependence.file == lockstep_gpu::control_bit_checker::File::Predicate;
+                    && dependence.file
+                        == lockstep_gpu::sm::sub_core::control_bit_checker::File::Predicate;
                 let writer = &module.listing[dependence.writer as usize];
                 let reader = &module.listing[index];
                 let distance = match dependence.readiness {

@@ -1,6 +1,6 @@
 //! What blocks count on their way through an SM, summed up by launch.
 
-use crate::sm::timing::stall::REASONS;
+use crate::sm::sub_core::stall::REASONS;
 use lockstep_isa::instruction::MIXES;
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct Counters {
     pub dram_bytes_read: u64,
     /// Bytes written to DRAM while the launch ran.
     pub dram_bytes_written: u64,
-    /// Cycles of warps by [`Reason`](crate::sm::timing::stall::Reason).
+    /// Cycles of warps by [`Reason`](crate::sm::sub_core::stall::Reason).
     pub stalls: [u64; REASONS],
     /// Warp instructions that accessed shared memory.
     pub shared_accesses: u64,

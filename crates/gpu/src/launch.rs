@@ -10,8 +10,8 @@ use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
-use crate::issue_table::IssueTable;
 use crate::memory::Contents;
+use crate::sm::front_end::issue_table::IssueTable;
 
 /// The number of a launch: counted up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

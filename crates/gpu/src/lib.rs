@@ -7,15 +7,12 @@
 //! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
 
 mod cache;
-pub mod control_bit_checker;
 mod counters;
 mod dispatch;
 mod error;
 mod fault;
 mod gpu;
-pub mod hazards;
 mod interconnect;
-mod issue_table;
 mod launch;
 pub mod memory;
 mod message;
@@ -41,6 +38,6 @@ pub use memory::Contents;
 pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch, WatchError};
 pub use slice::DRAM_BACK_ENDS;
 pub use sm::Printed;
-pub use sm::scheduler::WARP_SCHEDULERS;
-pub use sm::timing::stall::REASON_NAMES;
+pub use sm::sub_core::scheduler::WARP_SCHEDULERS;
+pub use sm::sub_core::stall::REASON_NAMES;
 pub use statistics::{DispatchStats, SliceStats, SmStats};

@@ -5,7 +5,7 @@ use lockstep_isa::instruction::{LATENCIES, Latency, UNITS, Unit};
 use lockstep_units::{Duration, Hertz};
 
 use crate::interconnect::Kind;
-use crate::sm::scheduler::{WARP_SCHEDULERS, WarpScheduler};
+use crate::sm::sub_core::scheduler::{WARP_SCHEDULERS, WarpScheduler};
 
 /// Parameters of one SM.
 #[derive(Clone, Debug)]

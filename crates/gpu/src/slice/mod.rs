@@ -45,7 +45,7 @@ use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{CarriedLines, LaneAccess, Message, StrongAction, StrongRequest};
 use crate::probe::{Probe, Topic};
-use crate::sm::timing::CODE_LINES;
+use crate::sm::front_end::fetch::CODE_LINES;
 use crate::statistics::SliceStats;
 
 /// Keys of copies for the other half.

@@ -3,10 +3,12 @@
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
 
-use super::port::{NOBODY, Now};
-use super::{Issue, Sm, access};
+use super::lsu::access;
+use super::{Issue, Sm};
 use crate::memory::SECTOR;
 use crate::message::{HeapRequest, Message, StrongAction, StrongRequest};
+use crate::sm::lsu::port::NOBODY;
+use crate::sm::now::Now;
 
 impl Sm {
     /// A strong access came back.

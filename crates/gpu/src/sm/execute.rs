@@ -8,20 +8,21 @@ use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Streng
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
-use super::access;
 use super::barrier::{BARRIERS, Barrier, Reduced};
-use super::blocks::GONE;
-use super::check::check;
-use super::flow;
-use super::order::Waiter;
-use super::port::{NOBODY, Now};
+use super::control_flow;
+use super::cta::GONE;
+use super::lsu::access;
+use super::ordering::Waiter;
 use super::site::{Problem, Site};
+use super::sub_core::early_reads::check;
 use super::warp::Warp;
 use super::{Issue, Sm};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::probe::Topic;
+use crate::sm::lsu::port::NOBODY;
+use crate::sm::now::Now;
 
 /// What an instruction did, as far as the issue model must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -365,7 +366,7 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)
         }
-        Operation::Flow(what) => match flow::flow(site, instruction, *what) {
+        Operation::Flow(what) => match control_flow::flow(site, instruction, *what) {
             Ok(()) if *what == Flow::Exit => Step::Ended,
             Ok(()) => Step::Done(Effect::Flowed),
             Err(problem) => Step::Wrong(problem),

@@ -12,8 +12,8 @@ use lockstep_units::{Clock, Cycle};
 
 use super::Sm;
 use super::execute::{Effect, guard};
-use super::port::Now;
 use crate::message::Message;
+use crate::sm::now::Now;
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;

@@ -7,24 +7,22 @@
 //!
 //! Start reading at [`Sm::run`], then `execute.rs`.
 
-mod access;
 mod answers;
 mod barrier;
-mod blocks;
-mod check;
-mod coalesce;
+mod control_flow;
+mod cta;
 mod execute;
-mod flow;
+pub mod front_end;
 mod functional;
-mod in_flight;
-mod local;
-mod order;
-mod port;
+mod local_memory;
+pub mod lsu;
+pub mod now;
+mod ordering;
 mod print;
 mod report;
 mod save;
-pub mod scheduler;
 mod site;
+pub mod sub_core;
 mod system;
 pub mod timing;
 mod translation;
@@ -36,10 +34,11 @@ use lockstep_engine::{Inbox, Outbox, Wake, Window};
 use lockstep_units::{Cycle, Hertz, Time};
 use serde::{Deserialize, Serialize};
 
-use blocks::Present;
-use order::FenceWait;
-pub use port::Wiring;
-use port::{Now, Port};
+use cta::Present;
+use lsu::port::Port;
+pub use lsu::port::Wiring;
+use now::Now;
+use ordering::FenceWait;
 use timing::Timing;
 pub use translation::TranslationWiring;
 use warp::{Block, Warp};

@@ -6,9 +6,9 @@ use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
 
 use super::Sm;
-use super::port::Now;
 use super::site::Problem;
 use crate::fault::{Fault, Place};
+use crate::sm::now::Now;
 
 impl Sm {
     /// Stops the SM with a fault.

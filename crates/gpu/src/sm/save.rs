@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_engine::{LoadError, Reader, Writer};
 
-use super::in_flight::InFlight;
+use super::lsu::in_flight::InFlight;
 use super::{Issue, Sm};
 
 impl Sm {

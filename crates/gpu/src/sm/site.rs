@@ -2,11 +2,12 @@
 
 use lockstep_engine::Outbox;
 
-use super::port::{Now, Port};
 use super::warp::{Block, Warp};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
+use crate::sm::lsu::port::Port;
+use crate::sm::now::Now;
 
 /// A warp, its block and the memory side of the SM.
 pub struct Site<'a, 'o> {

@@ -7,7 +7,6 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask};
 use lockstep_units::{Bytes, Duration};
 
-use super::port::{Now, Port};
 use super::print;
 use super::site::Problem;
 use super::warp::{Block, Warp};
@@ -16,6 +15,8 @@ use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::memory::SECTOR;
 use crate::message::{HeapRequest, Message};
+use crate::sm::lsu::port::Port;
+use crate::sm::now::Now;
 
 /// Text that an SM keeps until it is taken; more is dropped with a word about it.
 const MOST_PRINTED: usize = 64 << 20;

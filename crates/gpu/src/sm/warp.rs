@@ -5,10 +5,10 @@ use lockstep_isa::{Convergence, Instruction, Mask, WarpRegister};
 use serde::{Deserialize, Serialize};
 
 use super::barrier::{BARRIERS, Barrier};
-use super::local::LocalMemory;
-use crate::control_bit_checker::ControlBitChecker;
+use super::local_memory::LocalMemory;
 use crate::counters::Counters;
 use crate::launch::LaunchContext;
+use crate::sm::sub_core::control_bit_checker::ControlBitChecker;
 
 /// Everything that belongs to a warp. Its memory is kept when the slot is used again.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,20 +6,20 @@ use lockstep_engine::{Inbox, Outbox};
 use lockstep_isa::Mask;
 use lockstep_units::{Clock, Cycle};
 
-use super::load_store::{Access, LineSet, Manner};
-use super::stall::Reason;
-use super::{NO_GROUP, PENDING, SubCore, scoreboard};
-use crate::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
+use super::SubCore;
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::sm::access::{SharedAtomic, Traffic};
 use crate::sm::execute::Effect;
-use crate::sm::port::{NOBODY, Now};
+use crate::sm::front_end::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
+use crate::sm::lsu::access::{SharedAtomic, Traffic};
+use crate::sm::lsu::l1tex::LINES_LOOKED_UP;
+use crate::sm::lsu::l1tex::{Access, LineSet, Manner};
+use crate::sm::lsu::port::NOBODY;
+use crate::sm::now::Now;
+use crate::sm::now::PENDING;
+use crate::sm::sub_core::scoreboard::{self, NO_GROUP};
+use crate::sm::sub_core::stall::Reason;
 use crate::sm::{Issue, Sm};
-
-/// Lines of L1 that a load looks up in a cycle: `own_memory.cu`, 32 lines without conflicts between banks
-/// take 8.6 cycles.
-pub(in crate::sm) const LINES_LOOKED_UP: u64 = 4;
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;

@@ -17,40 +17,24 @@
 //!
 //! Start reading at `Sm::run_timing`.
 
-mod fetch;
 mod issue;
-pub(super) mod load_store;
-mod mshr;
-mod scoreboard;
-pub mod stall;
-mod write_combining;
 
 use serde::{Deserialize, Serialize};
 
-use super::scheduler::{Ages, WarpScheduler};
+use super::front_end::fetch::Fetch;
+use super::lsu::l1tex::{self, LoadStore};
+use super::now::PENDING;
+use super::sub_core::scheduler::{Ages, WarpScheduler};
+use super::sub_core::scoreboard::{self, NO_GROUP, Scoreboard};
+use super::sub_core::stall::Reason;
 use super::warp::Warp;
-use crate::issue_table::{Kind, NO_CONSTANT, PIPES, Pipe};
 use crate::launch::LaunchContext;
 use crate::parameters::SmParameters;
-use fetch::Fetch;
-pub use fetch::{BANK_SHIFT, CODE_LINES};
-pub(super) use issue::LINES_LOOKED_UP;
-use load_store::LoadStore;
-use scoreboard::Scoreboard;
-use stall::Reason;
-
-/// A cycle that is not known yet.
-pub(super) const PENDING: u64 = u64::MAX;
-
-/// Dependence counters of a warp (SASS).
-const COUNTERS: usize = 6;
-
-/// No group of copies.
-pub(super) const NO_GROUP: u32 = u32::MAX;
+use crate::sm::front_end::issue_table::{Kind, NO_CONSTANT, PIPES, Pipe};
 
 /// One sub-core.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct SubCore {
+pub(super) struct SubCore {
     scheduler: WarpScheduler,
     /// Cycle from which each pipe takes another instruction.
     pipes: [u64; PIPES],
@@ -59,7 +43,7 @@ struct SubCore {
     /// Cycle until which each bank of registers is being read.
     banks: [u64; 2],
     /// Nobody here can issue before, as far as is known.
-    asleep: u64,
+    pub(super) asleep: u64,
     /// Nobody here may issue before: registers are being read.
     hold: u64,
 }
@@ -67,7 +51,7 @@ struct SubCore {
 /// The issue state of an SM.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    sub_cores: Vec<SubCore>,
+    pub(super) sub_cores: Vec<SubCore>,
     scoreboards: Vec<Scoreboard>,
     /// Cycle from which the next instruction of each warp could issue, its unit being free.
     issue_at: [u64; 64],
@@ -77,8 +61,8 @@ pub struct Timing {
     born: u64,
     /// Warps of the first sub-core; those of others are shifted.
     comb: u64,
-    fetch: Fetch,
-    memory: LoadStore,
+    pub(super) fetch: Fetch,
+    pub(super) memory: LoadStore,
     /// When the next arrival at a barrier can be counted.
     barrier_free: u64,
     /// When the next warp can be started.
@@ -97,7 +81,7 @@ pub(super) struct Saved {
     ages: Vec<u64>,
     born: u64,
     fetch: Fetch,
-    memory: load_store::Saved,
+    memory: l1tex::Saved,
     barrier_free: u64,
     warp_free: u64,
     launch: u32,

@@ -10,7 +10,7 @@ const ROW: u64 = 4 * LANES as u64;
 /// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
 /// ask for the same words share them; with 16 bytes a lane, only within a half of the warp. `addresses` were looked at
 /// for so many bytes.
-pub(super) fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u32 {
+pub fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u32 {
     if let Some(wavefronts) = plain_passes(addresses, execute, bytes) {
         return wavefronts;
     }
@@ -24,7 +24,7 @@ pub(super) fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u
 }
 
 /// The halves of a warp in which some lane executes.
-pub(super) fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
+pub fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
     let halves = [execute & 0xffff, execute & 0xffff_0000];
     halves.into_iter().filter(|half| *half != 0)
 }
@@ -70,7 +70,7 @@ fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
 }
 
 /// The most lanes that want one word, less one.
-pub(super) fn same_word(addresses: &[u64; LANES], execute: Mask) -> u32 {
+pub fn same_word(addresses: &[u64; LANES], execute: Mask) -> u32 {
     let mut most = 0;
     let mut left = execute;
     while left != 0 {

@@ -15,11 +15,12 @@ use lockstep_units::{Bytes, Cycle, Time};
 use lockstep_uvm::{Lookup, Scope, Translator};
 use serde::{Deserialize, Serialize};
 
-use super::port::{Now, Port};
-use super::timing::load_store::{Access, LineSet, Manner};
 use super::{Issue, Sm};
 use crate::memory::{LINE, PAGE, SECTOR};
 use crate::message::{Message, StrongRequest};
+use crate::sm::lsu::l1tex::{Access, LineSet, Manner};
+use crate::sm::lsu::port::Port;
+use crate::sm::now::Now;
 
 /// Pages beyond which an SM forgets all of L1 rather than line by line.
 const MOST_LINE_BY_LINE: u32 = 64;

@@ -6,10 +6,10 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
 
 use super::global::collect_store;
-use super::values::{deliver, give_old, no_such, operand_of, word_of};
+use super::registers::{deliver, give_old, no_such, operand_of, word_of};
 use crate::memory::{LINE, PAGE, SECTOR};
 use crate::message::{LaneAccess, StrongAction, StrongRequest};
-use crate::sm::port::{NOBODY, Port, Transaction};
+use crate::sm::lsu::port::{NOBODY, Port, Transaction};
 use crate::sm::site::{Problem, Site};
 
 /// Lanes that left for their slices.

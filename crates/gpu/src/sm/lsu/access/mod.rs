@@ -7,15 +7,14 @@
 //!
 //! Start reading at [`memory`].
 
-mod banks;
 mod copy;
 mod global;
 mod local;
 mod matrix;
+mod registers;
 mod shared;
 mod strong;
-mod together;
-mod values;
+mod vectors;
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
@@ -27,11 +26,11 @@ use lockstep_isa::{Instruction, Mask};
 
 pub use strong::deliver_answer;
 
-use super::port::NOBODY;
-use super::site::{Problem, Site};
 use crate::fault::FaultKind;
-use together::{deliver_together, span};
-use values::{deliver, gather_values};
+use crate::sm::lsu::port::NOBODY;
+use crate::sm::site::{Problem, Site};
+use registers::{deliver, gather_values};
+use vectors::{deliver_together, span};
 
 /// What the time of an atomic on shared memory depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

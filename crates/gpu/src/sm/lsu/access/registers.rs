@@ -6,7 +6,7 @@ use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
 
-use super::together::four;
+use super::vectors::four;
 use crate::fault::FaultKind;
 use crate::sm::site::Problem;
 

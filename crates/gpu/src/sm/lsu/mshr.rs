@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fetch::Wanted;
+use crate::sm::front_end::fetch::Wanted;
 
 /// No miss.
 pub const NO_MSHR: u32 = u32::MAX;

@@ -3,13 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use super::stall::Reason;
-use super::{COUNTERS, PENDING};
-use crate::hazards::{Hazard, Span};
-use crate::issue_table::NO_COUNTER;
+use crate::sm::front_end::hazards::{Hazard, Span};
+use crate::sm::front_end::issue_table::NO_COUNTER;
+use crate::sm::now::PENDING;
+
+/// Dependence counters of a warp (SASS).
+const COUNTERS: usize = 6;
+
+/// No group of copies.
+pub const NO_GROUP: u32 = u32::MAX;
 
 /// Copies to shared memory that belong together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Copies {
+pub struct Copies {
     /// Memory instructions that have not ended.
     pub remaining: u32,
     /// When those that have ended did.
@@ -20,7 +26,7 @@ pub(super) struct Copies {
 
 /// When the operands of one warp are ready.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Scoreboard {
+pub struct Scoreboard {
     /// Cycle from which each row can be read; [`PENDING`] while memory has it. Empty under control
     /// bits.
     pub rows: Vec<u64>,
@@ -55,6 +61,7 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Makes the slot that of a fresh warp.
     pub fn start(&mut self, rows: usize, predicates: usize, cycle: u64) {
         self.rows.clear();
         self.rows.resize(rows, 0);
@@ -74,6 +81,7 @@ impl Scoreboard {
         self.copies_base = 0;
     }
 
+    /// When the registers and predicates of an instruction can be read and written.
     pub fn rows_ready(&self, hazard: Hazard<'_>) -> u64 {
         let mut ready = 0;
         for row in rows(hazard.reads).chain(rows(hazard.writes)) {
@@ -223,7 +231,8 @@ impl Scoreboard {
     }
 }
 
-pub(super) fn rows(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
+/// Each register of some spans.
+pub fn rows(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans
         .iter()
         .flat_map(|span| usize::from(span.first)..usize::from(span.first + span.count))

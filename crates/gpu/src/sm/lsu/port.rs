@@ -6,28 +6,18 @@ use lockstep_engine::{LinkId, Outbox, PartitionId};
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
-use lockstep_units::{Bytes, Time};
+use lockstep_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::access::Done;
-use super::coalesce::Coalesced;
+use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
-use super::translation::{Translation, TranslationWiring};
 use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
-
-/// The present, as an SM tells it.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// SM cycle.
-    pub cycle: u64,
-    /// When its edge falls.
-    pub time: Time,
-    /// Cycles since the start of the epoch.
-    pub since: u16,
-}
+use crate::sm::now::Now;
+use crate::sm::translation::{Translation, TranslationWiring};
 
 /// A memory instruction whose answers are on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +132,7 @@ pub struct Port {
     /// Where messages go.
     pub wiring: Wiring,
     /// The translation of managed pages.
-    pub(super) translation: Option<Box<Translation>>,
+    pub(in crate::sm) translation: Option<Box<Translation>>,
     /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
     pub share: u32,
     ranges: RangeCache,
@@ -297,7 +287,7 @@ impl Port {
     }
 
     /// Sends a strong access whose page is there.
-    pub(super) fn dispatch_strong(
+    pub(in crate::sm) fn dispatch_strong(
         &mut self,
         request: Box<StrongRequest>,
         now: Now,

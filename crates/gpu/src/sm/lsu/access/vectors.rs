@@ -9,7 +9,7 @@ use lockstep_isa::semantics::rows::row_of;
 use lockstep_isa::warp_register::LANES;
 use lockstep_isa::{Mask, WarpRegister};
 
-use super::values::extend;
+use super::registers::extend;
 
 /// How many bytes an access of `bytes` a lane reads from its first address on, where lanes lie together.
 #[inline(always)]
@@ -201,12 +201,12 @@ mod tests {
             let addresses = std::array::from_fn(|lane| lane as u64 * u64::from(step));
             let mut padded = memory.clone();
             padded.resize(memory.len() + 8, 0);
-            super::super::values::deliver(
+            super::super::registers::deliver(
                 &mut expected,
                 &operation,
                 mask,
                 &addresses,
-                |_, address| super::super::values::word_of(&padded, address),
+                |_, address| super::super::registers::word_of(&padded, address),
             );
             let mut registers = vec![WarpRegister::splat(99); 12];
             let done = deliver_together(&mut registers, &operation, mask, layout, &memory);

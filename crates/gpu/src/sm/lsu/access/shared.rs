@@ -6,10 +6,10 @@ use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, Operand, WarpRegister};
 
-use super::banks::{bank_passes, halves, same_word};
-use super::together::{deliver_together, emit_together, span};
-use super::values::{deliver, emit, give_old, modify, operand_of};
+use super::registers::{deliver, emit, give_old, modify, operand_of};
+use super::vectors::{deliver_together, emit_together, span};
 use super::{SharedAtomic, Traffic, access_bytes, illegal};
+use crate::sm::lsu::shared_banks::{bank_passes, halves, same_word};
 use crate::sm::site::{Problem, Site};
 
 /// Passes of a compare-and-swap where others take one: `atomics.cu` on an H200, 62 cycles for 32 lanes

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::PENDING;
 use crate::parameters::SmParameters;
+use crate::sm::now::PENDING;
 
 /// Not in the cache.
 const ABSENT: u64 = u64::MAX - 1;

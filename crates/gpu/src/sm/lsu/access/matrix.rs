@@ -5,9 +5,9 @@ use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
-use super::banks::bank_passes;
 use super::{Traffic, describe, illegal};
 use crate::fault::FaultKind;
+use crate::sm::lsu::shared_banks::bank_passes;
 use crate::sm::site::{Problem, Site};
 
 /// Where the 16 bytes of each matrix row are in shared memory.

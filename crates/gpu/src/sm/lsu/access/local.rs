@@ -5,11 +5,11 @@ use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 
-use super::values::{deliver, emit, give_old, modify, operand_of};
+use super::registers::{deliver, emit, give_old, modify, operand_of};
 use super::{Traffic, access_bytes, illegal};
-use crate::sm::coalesce::Coalesced;
+use crate::sm::lsu::coalescing::Coalesced;
+use crate::sm::lsu::l1tex::LINES_LOOKED_UP;
 use crate::sm::site::{Problem, Site};
-use crate::sm::timing::LINES_LOOKED_UP;
 
 /// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie
 /// side by side. Every warp slot of every SM has its own part, above all other memory.

@@ -3,11 +3,11 @@
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask};
 
-use super::site::Problem;
-use super::warp::Warp;
-use crate::control_bit_checker::{Dependence, File, Readiness};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
+use crate::sm::site::Problem;
+use crate::sm::sub_core::control_bit_checker::{Dependence, File, Readiness};
+use crate::sm::warp::Warp;
 
 /// Enters an instruction that the warp has executed, and tells the first early read.
 pub fn check(

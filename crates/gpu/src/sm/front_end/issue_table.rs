@@ -6,9 +6,9 @@ use lockstep_isa::memory::{Action, CachePolicy};
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
-use crate::hazards::{Hazard, Hazards};
 use crate::parameters::SmParameters;
-use crate::sm::timing::BANK_SHIFT;
+use crate::sm::front_end::fetch::BANK_SHIFT;
+use crate::sm::front_end::hazards::{Hazard, Hazards};
 
 /// What takes instructions at its own rate. A sub-core has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use lockstep_isa::instruction::{Control, Drain};
 use lockstep_isa::{Instruction, Mask};
 use serde::{Deserialize, Serialize};
 
-use crate::hazards::{Hazard, Span};
+use crate::sm::front_end::hazards::{Hazard, Span};
 
 /// Counters of a warp that control bits name.
 const COUNTERS: usize = 6;
@@ -205,7 +205,7 @@ impl ControlBitChecker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hazards::Hazards;
+    use crate::sm::front_end::hazards::Hazards;
     use lockstep_isa::instruction::{Operation, Shape};
     use lockstep_isa::{Module, Operand};
 

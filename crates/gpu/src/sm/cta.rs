@@ -6,13 +6,13 @@ use lockstep_engine::Outbox;
 use lockstep_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::order::{FenceWait, Waiter};
-use super::port::Now;
+use super::ordering::{FenceWait, Waiter};
 use super::warp::Block;
 use super::{Issue, OwnContext, Sm};
 use crate::counters::Counters;
 use crate::message::{BlockDone, Message};
 use crate::probe::Topic;
+use crate::sm::now::Now;
 
 /// A launch with blocks on this SM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,19 +14,23 @@ use lockstep_engine::{Outbox, PartitionId};
 use lockstep_units::{Bytes, Cycle};
 use serde::{Deserialize, Serialize};
 
-use super::PENDING;
-use super::issue::LINES_LOOKED_UP;
 use super::mshr::{MshrTable, NO_MSHR, Owner};
 use super::write_combining::WriteCombiningBuffer;
 use crate::cache::{self, SectorCache};
 use crate::memory::{LINE, SECTOR};
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::sm::port::{NOBODY, Now, Transaction};
+use crate::sm::lsu::port::{NOBODY, Transaction};
+use crate::sm::now::Now;
+use crate::sm::now::PENDING;
 use crate::sm::{Issue, Sm};
 
 /// Sectors of a line.
 const SECTORS: u64 = LINE / SECTOR;
+
+/// Lines of L1 that a load looks up in a cycle: `own_memory.cu`, 32 lines without conflicts between banks
+/// take 8.6 cycles.
+pub(in crate::sm) const LINES_LOOKED_UP: u64 = 4;
 
 /// Parts of a cycle in which arriving bytes and leaving requests are counted.
 const FINE: u64 = 256;
@@ -57,7 +61,7 @@ pub(in crate::sm) struct LoadStore {
     /// When there was room for another miss again.
     opened: u64,
     /// Translation lets no memory instruction issue.
-    pub(super) blocked: bool,
+    pub(in crate::sm) blocked: bool,
     /// Sectors that may be on their way.
     most: u32,
     /// Parts of a cycle for 64 arriving bytes.
@@ -578,7 +582,7 @@ impl Sm {
     }
 
     /// Sends for the code that warps wait for.
-    pub(super) fn send_wanted(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
+    pub(in crate::sm) fn send_wanted(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
         let Issue::Timing(timing) = &mut self.issue else {
             return;
         };

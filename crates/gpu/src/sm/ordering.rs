@@ -4,8 +4,8 @@ use lockstep_engine::Outbox;
 use serde::{Deserialize, Serialize};
 
 use super::Sm;
-use super::port::Now;
 use crate::message::Message;
+use crate::sm::now::Now;
 
 /// Who waits for an ordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,14 +5,14 @@ use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
-use super::banks::bank_passes;
+use super::registers::{deliver, emit, word_of};
 use super::strong::leave;
-use super::together::{deliver_together, emit_together, span};
-use super::values::{deliver, emit, word_of};
+use super::vectors::{deliver_together, emit_together, span};
 use super::{Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
-use crate::sm::coalesce::Coalesced;
-use crate::sm::port::{NOBODY, Port};
+use crate::sm::lsu::coalescing::Coalesced;
+use crate::sm::lsu::port::{NOBODY, Port};
+use crate::sm::lsu::shared_banks::bank_passes;
 use crate::sm::site::{Problem, Site};
 
 pub(super) fn global(

@@ -1,0 +1,17 @@
+//! The present, as the parts of an SM tell it.
+
+use lockstep_units::Time;
+
+/// The present, as an SM tells it.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// SM cycle.
+    pub cycle: u64,
+    /// When its edge falls.
+    pub time: Time,
+    /// Cycles since the start of the epoch.
+    pub since: u16,
+}
+
+/// A cycle that is not known yet.
+pub const PENDING: u64 = u64::MAX;
