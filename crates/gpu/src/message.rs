@@ -5,7 +5,7 @@ use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::counters::Counters;
-use crate::interconnect::Packet;
+use crate::crossbar::Packet;
 use crate::memory::{LINE, SECTOR, SectorBytes};
 
 /// Everything that travels over links.

@@ -4,7 +4,7 @@ use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_isa::instruction::{LATENCIES, Latency, UNITS, Unit};
 use lockstep_units::{Duration, Hertz};
 
-use crate::interconnect::Kind;
+use crate::crossbar::Kind;
 use crate::sm::sub_core::scheduler::{WARP_SCHEDULERS, WarpScheduler};
 
 /// Parameters of one SM.

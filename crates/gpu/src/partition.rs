@@ -7,15 +7,15 @@ use lockstep_engine::{
 use lockstep_units::{Duration, Time};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::dispatch::Dispatcher;
+use crate::crossbar::network::Network;
 use crate::fault::Fault;
-use crate::interconnect::network::Network;
+use crate::front::Dispatcher;
+use crate::l2::L2Slice;
 use crate::memory::commit::{CommitScratch, commit_bucket};
 use crate::memory::{BUCKETS, Contents, Log};
 use crate::message::Message;
-use crate::slice::L2Slice;
+use crate::mmu::Pager;
 use crate::sm::Sm;
-use crate::uvm::Pager;
 
 /// A part of a GPU.
 #[derive(Debug)]

@@ -8,20 +8,22 @@ use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
 use lockstep_uvm::{Settings, Translator};
 
 use super::{Mode, Options};
-use crate::dispatch::{
+use crate::crossbar::network::{Network, NetworkParameters, Side};
+use crate::crossbar::{Egress, Kind};
+use crate::dram::DramParameters;
+use crate::error::GpuError;
+use crate::front::{
     DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits, Units, ranks,
 };
-use crate::error::GpuError;
-use crate::interconnect::network::{Network, NetworkParameters, Side};
-use crate::interconnect::{Egress, Kind};
+use crate::gpc::GroupPlaces;
+use crate::l2::{L2Slice, SliceParameters};
 use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, LINE, SECTOR};
+use crate::mmu::{Pager, PagerWiring};
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::probe::Topic;
-use crate::slice::{DramParameters, GroupPlaces, L2Slice, SliceParameters};
 use crate::sm::{Sm, TranslationWiring, Wiring};
-use crate::uvm::{Pager, PagerWiring};
 
 /// Where the partitions are.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use lockstep_uvm::{Advice, FaultRecord, GmmuStats, MigrationRecord};
 use super::Gpu;
 use crate::error::GpuError;
 use crate::message::{ManagedAction, ManagedRequest, Message};
+use crate::mmu::Pager;
 use crate::partition::GpuPartition;
-use crate::uvm::Pager;
 
 impl Gpu {
     pub(super) fn pager(&self) -> Option<&Pager> {

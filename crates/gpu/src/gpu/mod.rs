@@ -28,18 +28,18 @@ use lockstep_stats::{Digest, DigestTree, Hasher, Table};
 use lockstep_units::{Cycle, Cycles, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::dispatch::{BlockNeeds, Dispatcher, SmLimits};
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
+use crate::front::{BlockNeeds, Dispatcher, SmLimits};
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
 use crate::memory::{Contents, LINE, SECTOR};
 use crate::message::Message;
+use crate::mmu::Pager;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::probe::Recorder;
 use crate::sm::front_end::issue_table::IssueTable;
 use crate::sm::{Printed, Sm};
-use crate::uvm::Pager;
 use build::{Places, build};
 pub(crate) use dma_writes::DmaWrittenLine;
 

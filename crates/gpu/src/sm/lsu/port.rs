@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Done;
 use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
-use crate::interconnect::Egress;
+use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
 use crate::probe::Probe;

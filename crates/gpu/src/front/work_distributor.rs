@@ -5,12 +5,6 @@
 //!
 //! Start reading at [`Dispatcher::run`].
 
-mod carveout;
-mod heap;
-mod policy;
-mod rounds;
-mod slots;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,12 +15,10 @@ use lockstep_engine::{
 use lockstep_units::{Bytes, Duration, Hertz, Time};
 use serde::{Deserialize, Serialize};
 
-pub use heap::Heap;
-pub use policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
-pub use rounds::Units;
-pub use slots::{BlockNeeds, SmLimits};
-use slots::{FreestFirst, SmSlots};
-
+use super::heap::Heap;
+use super::policy::DispatchPolicy;
+use super::rounds::Units;
+use super::slots::{BlockNeeds, FreestFirst, SmLimits, SmSlots};
 use crate::counters::Counters;
 use crate::fault::{Fault, FaultKind};
 use crate::launch::{KernelRecord, LaunchId, LaunchTable};

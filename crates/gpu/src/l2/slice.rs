@@ -14,16 +14,6 @@
 //!
 //! Start reading at [`L2Slice::run`], then [`L2Slice::read`].
 
-mod atomic_arbiter;
-mod dram;
-mod dram_timing;
-mod end_of_kernel_flush;
-mod gpc_read_arbiter;
-mod gpc_request_coalescer;
-mod partial_sector_tracker;
-mod replies;
-mod requests;
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,14 +24,15 @@ use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::atomic;
 use lockstep_units::{Bytes, Duration, Time};
 
-pub use atomic_arbiter::GroupPlaces;
-pub use dram::{DRAM_BACK_ENDS, DramParameters};
-use dram::{Dram, place};
-use replies::{Replies, Reply};
-
+use super::end_of_kernel_flush::EndOfKernelFlush;
+use super::partial_sector_tracker::PartialSectorTracker;
+use super::replies::{Replies, Reply};
+use super::requests::Requests;
 use crate::cache::{Evicted, SectorCache, mix};
+use crate::crossbar::Egress;
+use crate::dram::{Dram, DramParameters, place};
+use crate::gpc::{AtomicArbiter, GpcReadArbiter, GpcRequestCoalescer, GroupPlaces, atomic_arbiter};
 use crate::gpu::DmaWrittenLine;
-use crate::interconnect::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{CarriedLines, LaneAccess, Message, StrongAction, StrongRequest};
 use crate::probe::{Probe, Topic};
@@ -137,19 +128,19 @@ pub struct L2Slice {
     distances: Vec<Duration>,
     tags: SectorCache,
     /// The last lines of each set that were written in part.
-    parts: partial_sector_tracker::PartialSectorTracker,
+    parts: PartialSectorTracker,
     dram: Dram,
     /// When the slice has passed on what came before.
     free: Time,
     /// When everything that came before is written into it.
     written: Time,
     /// Whose read is next.
-    turns: gpc_read_arbiter::GpcReadArbiter,
+    turns: GpcReadArbiter,
     /// Whose atomic is next.
-    atomics: atomic_arbiter::AtomicArbiter,
-    recent: gpc_request_coalescer::GpcRequestCoalescer,
-    contacts: end_of_kernel_flush::EndOfKernelFlush,
-    requests: requests::Requests,
+    atomics: AtomicArbiter,
+    recent: GpcRequestCoalescer,
+    contacts: EndOfKernelFlush,
+    requests: Requests,
     replies: Replies,
     sequence: u64,
     stats: SliceStats,
@@ -179,21 +170,18 @@ impl L2Slice {
             half: number * parameters.halves / parameters.slices.max(1),
             distances,
             tags: SectorCache::new(sets, ways).with_neighbours(NEIGHBOURS),
-            parts: partial_sector_tracker::PartialSectorTracker::new(
-                sets,
-                parameters.partial_lines,
-            ),
+            parts: PartialSectorTracker::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             parameters,
             contents,
             log: Log::default(),
             free: Time::ZERO,
             written: Time::ZERO,
-            turns: gpc_read_arbiter::GpcReadArbiter::default(),
-            atomics: atomic_arbiter::AtomicArbiter::default(),
-            recent: gpc_request_coalescer::GpcRequestCoalescer::default(),
-            contacts: end_of_kernel_flush::EndOfKernelFlush::default(),
-            requests: requests::Requests::default(),
+            turns: GpcReadArbiter::default(),
+            atomics: AtomicArbiter::default(),
+            recent: GpcRequestCoalescer::default(),
+            contacts: EndOfKernelFlush::default(),
+            requests: Requests::default(),
             replies: Replies::default(),
             sequence: 0,
             stats: SliceStats::default(),
@@ -298,7 +286,7 @@ impl L2Slice {
                 Message::Empty => {
                     self.tags.clear();
                     self.parts.clear();
-                    self.recent = gpc_request_coalescer::GpcRequestCoalescer::default();
+                    self.recent = GpcRequestCoalescer::default();
                 }
                 other => panic!("a slice was sent {other:?}"),
             }
@@ -847,7 +835,7 @@ impl L2Slice {
         let empty = SectorCache::new(sets, 0).with_neighbours(NEIGHBOURS);
         self.tags = SectorCache::from_saved(&reader.read()?, empty, lines)
             .ok_or(malformed("tags of another cache"))?;
-        let parts: partial_sector_tracker::PartialSectorTracker = reader.read()?;
+        let parts: PartialSectorTracker = reader.read()?;
         if !parts.fits(sets, self.parameters.partial_lines) {
             return Err(malformed("another number of lines known in part"));
         }

@@ -7,11 +7,14 @@
 //!
 //! Start reading at [`Dram::access`].
 
+mod timing;
+
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
-use super::dram_timing::{DRAM_TIMINGS, DramTiming};
+use timing::{DRAM_TIMINGS, DramTiming};
+
 use crate::cache::mix;
 use crate::memory::{LINE, SECTOR};
 

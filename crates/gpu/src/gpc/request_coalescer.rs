@@ -18,7 +18,7 @@ const SERVED: u8 = 4;
 
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct GpcRequestCoalescer {
+pub struct GpcRequestCoalescer {
     /// Line and group of each.
     keys: Vec<(u64, u32)>,
     /// Sectors, when the answer leaves, until when it serves others, how many it serves.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// When what each GPC has waiting at a slice is done; as many as have ever asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GpcReadArbiter {
+pub struct GpcReadArbiter {
     ends: Vec<Time>,
     /// How much sooner than in the order of arrival reads were served, less how much later others were.
     gained: Duration,

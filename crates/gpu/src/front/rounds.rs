@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::slice::GroupPlaces;
+use crate::gpc::GroupPlaces;
 
 /// Turns of GPCs between the first and the second turn of the pairs that have turns of their own.
 const TURNS_AT_FIRST: u32 = 5;

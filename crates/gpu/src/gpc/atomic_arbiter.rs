@@ -11,7 +11,7 @@ use lockstep_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
 /// SMs that share a way to the slices.
-pub(super) const PAIR: u32 = 2;
+pub const PAIR: u32 = 2;
 
 /// Sectors of one instruction arrive within this time of each other.
 const TOGETHER: Duration = Duration(4_000_000);
@@ -58,7 +58,7 @@ impl GroupPlaces {
 
 /// The turns at one slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AtomicArbiter {
+pub struct AtomicArbiter {
     /// When all that has arrived is done.
     work: Time,
     /// When the last atomic of each pair of SMs is done; as many as have ever asked.
