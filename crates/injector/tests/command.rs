@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use lockstep_telemetry::sampling::{GaugeRow, LaunchRow, SeriesRow, Sink, now};
+use lockstep_attribution::LaunchRow;
+use lockstep_telemetry::sampling::{GaugeRow, SeriesRow, Sink, now};
 use lockstep_telemetry::schema::Metadata;
 use support::{Bench, Rows, injector, outputs};
 

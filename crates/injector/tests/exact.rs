@@ -84,7 +84,7 @@ fn contexts_take_turns_and_threads_keep_their_order() {
         "launch 0 7 a 10 32 5 1000 3",
     ]);
     let collected = bench.collect(&metadata);
-    let name = |key: &lockstep_telemetry::sampling::Key| format!("{} {}", key.context, key.kernel);
+    let name = |key: &lockstep_attribution::Key| format!("{} {}", key.context, key.kernel);
     let started = collected.totals("warps_launched", name);
     assert_eq!(started["1 a"], 90);
     assert_eq!(started["2 b"], 60);

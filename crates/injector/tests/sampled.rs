@@ -108,7 +108,7 @@ fn contexts_threads_and_ways_to_launch_are_told_apart() {
         "sync",
     ]);
     let collected = bench.collect(&metadata);
-    let name = |key: &lockstep_telemetry::sampling::Key| format!("{} {}", key.context, key.kernel);
+    let name = |key: &lockstep_attribution::Key| format!("{} {}", key.context, key.kernel);
     let expected: BTreeMap<String, u64> = [
         ("1 first", 4),
         ("2 second", 3),
@@ -151,7 +151,7 @@ fn a_launch_into_a_captured_stream_is_none() {
         let metadata = bench.metadata(&format!("mode = \"{mode}\"\n{text}"));
         bench.run_well(&["context 0", "capture 0 7 k 100 128 10 2000000 3", "sync"]);
         let collected = bench.collect(&metadata);
-        let name = |key: &lockstep_telemetry::sampling::Key| key.kernel.to_string();
+        let name = |key: &lockstep_attribution::Key| key.kernel.to_string();
         assert_eq!(collected.launches(name)["k"], 3, "{mode}");
         let started = collected.totals("warps_launched", name);
         assert_eq!(started["k"], warps(100, 128, 3), "{mode}");
@@ -185,7 +185,7 @@ fn streams_at_once_are_marked_and_told_apart() {
     }
     assert!(marks >= 2, "the device told how far streams were, {marks}");
     let collected = bench.collect(&metadata);
-    let name = |key: &lockstep_telemetry::sampling::Key| key.kernel.to_string();
+    let name = |key: &lockstep_attribution::Key| key.kernel.to_string();
     let started = collected.totals("warps_launched", name);
     for name in ["light", "heavy"] {
         let all = warps(100, 128, 40);

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use lockstep_attribution::Rates;
 use lockstep_telemetry::sampling::{
-    Collector, Launcher, Outcome, Rates, Session, find_injector, live_view,
+    Collector, Launcher, Outcome, Session, find_injector, live_view,
 };
 use lockstep_telemetry::schema::{Metadata, Mode};
 use lockstep_telemetry::segment::SegmentDirectory;

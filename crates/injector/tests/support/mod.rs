@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lockstep_telemetry::sampling::{Collector, GaugeRow, Key, LaunchRow, SeriesRow, Sink, now};
+use lockstep_attribution::{Key, LaunchRow};
+use lockstep_telemetry::sampling::{Collector, GaugeRow, SeriesRow, Sink, now};
 use lockstep_telemetry::schema::Metadata;
 use lockstep_telemetry::segment::SegmentDirectory;
 

@@ -1,20 +1,19 @@
 //! Reads all segments of a folder and hands rows to a sink.
 
+mod records;
+mod rows;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lockstep_attribution::{Attribution, DeviceSample, ErrorBounds, Key, Rates, Recording};
 use serde::Serialize;
 
-use super::attribution::{Attribution, DeviceSample, Mark};
-use super::doubt::Doubts;
-use super::rates::Rates;
-use super::recording::Recording;
-use super::rows::{GaugeRow, Key, LaunchRow, SeriesRow, Sink};
-use crate::schema::counters::HOST_GAUGES;
-use crate::schema::{GAUGES, Metadata};
-use crate::segment::{IdentityKind, Liveness, Record, RecordKind, SegmentDirectory, SegmentReader};
+use super::rows::{GaugeRow, Sink};
+use crate::schema::Metadata;
+use crate::segment::{IdentityKind, Liveness, SegmentDirectory, SegmentReader};
 
 /// What one key did so far, for the live view and the summary.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,7 +56,7 @@ pub struct Collector {
     processes: BTreeMap<u32, Arc<str>>,
     settle: u64,
     gaps: BTreeMap<Arc<str>, Gaps>,
-    doubts: Doubts,
+    error_bounds: ErrorBounds,
     rates: Rates,
     recording: Option<Recording>,
 }
@@ -77,9 +76,6 @@ pub struct Gaps {
 const SETTLE: u64 = 250_000_000;
 /// The same where kernels are timed by activity records, which CUPTI hands over late.
 const SETTLE_TIMED: u64 = 5_000_000_000;
-
-/// Samples of a shared GPU are divided this many nanoseconds at a time.
-const TOGETHER: u64 = 500_000_000;
 
 impl Collector {
     /// Reads the segments of `directory`, whose programs were given `metadata`.
@@ -102,7 +98,7 @@ impl Collector {
             processes: BTreeMap::new(),
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
-            doubts: Doubts::default(),
+            error_bounds: ErrorBounds::default(),
             rates: Rates::default(),
             recording: None,
         }
@@ -155,8 +151,8 @@ impl Collector {
     }
 
     /// What each stream did that shared a GPU, and how far that may be off.
-    pub fn doubts(&self) -> &Doubts {
-        &self.doubts
+    pub fn error_bounds(&self) -> &ErrorBounds {
+        &self.error_bounds
     }
 
     /// Notes how long a GPU was sampled; true if samples before this one are missing.
@@ -322,124 +318,6 @@ impl Collector {
         }
     }
 
-    fn take(
-        &mut self,
-        source: &mut Source,
-        index: u64,
-        record: &Record,
-        sink: &mut dyn Sink,
-    ) -> io::Result<()> {
-        let gpu = source
-            .texts
-            .get(record.device as usize)
-            .cloned()
-            .unwrap_or_else(|| "".into());
-        let ordered = |source: &Source, record: &Record| {
-            let mut values = vec![None; self.counters.len()];
-            for (theirs, ours) in source.places.iter().enumerate() {
-                if let Some(ours) = ours {
-                    values[*ours] = record.value(theirs);
-                }
-            }
-            values
-        };
-        match record.kind {
-            RecordKind::Launch => {
-                let row = self.launch_row(source, record, gpu, ordered(source, record));
-                if record.exact {
-                    return self.store_exact(source, row, sink);
-                }
-                let mut done = Vec::new();
-                source.outstanding.push_back(index);
-                if let Some(recording) = &mut self.recording {
-                    recording.launched(&row)?;
-                }
-                self.device(&row.key.gpu.clone())
-                    .launched(row, record.timed, &mut done);
-                self.store_launches(&done, sink)
-            }
-            RecordKind::DeviceSample => {
-                let growth = ordered(source, record);
-                let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
-                source.held.push((
-                    index,
-                    gpu,
-                    DeviceSample {
-                        begin: record.begin,
-                        end: record.end,
-                        growth,
-                        after_gap,
-                    },
-                ));
-                Ok(())
-            }
-            RecordKind::Progress => {
-                let process = source.reader.process();
-                let context = context_number(source, record);
-                let mark = Mark {
-                    launch: record.launch,
-                    begin: record.begin,
-                    end: record.end,
-                };
-                if let Some(recording) = &mut self.recording {
-                    recording.progressed(process, context, record.stream, &mark)?;
-                }
-                self.device(&gpu)
-                    .progressed(process, context, record.stream, mark);
-                Ok(())
-            }
-            RecordKind::Gauges | RecordKind::Host => {
-                let of_host = record.kind == RecordKind::Host;
-                let count = if of_host {
-                    HOST_GAUGES.len()
-                } else {
-                    GAUGES.len()
-                };
-                let row = GaugeRow {
-                    time: record.end,
-                    node: Arc::clone(&source.node),
-                    gpu: if of_host { "".into() } else { gpu },
-                    process: source.reader.process(),
-                    gauges: (0..count).map(|i| record.value(i)).collect(),
-                };
-                sink.gauges(&row)?;
-                if !of_host {
-                    self.latest_gauges.insert(Arc::clone(&row.gpu), row);
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn launch_row(
-        &self,
-        source: &Source,
-        record: &Record,
-        gpu: Arc<str>,
-        counters: Vec<Option<u64>>,
-    ) -> LaunchRow {
-        LaunchRow {
-            launch: record.launch,
-            key: Key {
-                gpu,
-                process: source.reader.process(),
-                context: context_number(source, record),
-                stream: record.stream,
-                kernel: source
-                    .texts
-                    .get(record.kernel as usize)
-                    .cloned()
-                    .unwrap_or_else(|| "(unnamed)".into()),
-            },
-            grid: record.grid,
-            block: record.block,
-            begin: record.begin,
-            end: record.end,
-            exact: record.exact,
-            counters,
-        }
-    }
-
     fn device(&mut self, gpu: &Arc<str>) -> &mut Attribution {
         let warps = self
             .counters
@@ -460,130 +338,5 @@ impl Collector {
             counters: vec![None; count],
             exact: true,
         })
-    }
-
-    /// A launch that was counted on its own is a sample too.
-    fn store_exact(
-        &mut self,
-        source: &Source,
-        row: LaunchRow,
-        sink: &mut dyn Sink,
-    ) -> io::Result<()> {
-        sink.launch(&row)?;
-        let total = self.total(&row.key);
-        total.launches += 1;
-        accumulate(&mut total.counters, &row.counters);
-        let counters = total.counters.clone();
-        sink.series(&SeriesRow {
-            time: row.end,
-            node: Arc::clone(&source.node),
-            key: row.key,
-            exact: true,
-            counters,
-        })
-    }
-
-    fn store_launches(&mut self, done: &[LaunchRow], sink: &mut dyn Sink) -> io::Result<()> {
-        for row in done {
-            let total = self.total(&row.key);
-            total.launches += 1;
-            // A launch that nothing is known of: the sum of the others is not the whole.
-            total.exact &= row.counters.iter().any(Option::is_some);
-            sink.launch(row)?;
-            // Launches of a process are stored in about the order in which they were read.
-            let theirs = self
-                .sources
-                .values_mut()
-                .find(|source| source.reader.process() == row.key.process);
-            if let Some(source) = theirs {
-                source.outstanding.pop_front();
-            }
-        }
-        Ok(())
-    }
-
-    /// Divides the samples that ended before `until` among kernels.
-    fn divide(&mut self, until: u64, sink: &mut dyn Sink) -> io::Result<()> {
-        let mut ready = Vec::new();
-        for source in self.sources.values_mut() {
-            let count = source
-                .held
-                .partition_point(|(_, _, sample)| sample.end < until);
-            // Samples of a shared GPU are divided many at a time: one alone tells little.
-            let oldest = source
-                .held
-                .first()
-                .map_or(u64::MAX, |(.., sample)| sample.end);
-            let patient = until != u64::MAX && oldest.saturating_add(TOGETHER) > until;
-            let devices = &self.devices;
-            let waits =
-                |gpu: &Arc<str>| patient && devices.get(gpu).is_some_and(|one| one.shares());
-            if source.held[..count].iter().any(|(_, gpu, _)| waits(gpu)) {
-                continue;
-            }
-            let node = Arc::clone(&source.node);
-            ready.extend(
-                source
-                    .held
-                    .drain(..count)
-                    .map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))),
-            );
-        }
-        ready.sort_by_key(|(sample, ..)| sample.end);
-        let mut by_gpu: BTreeMap<Arc<str>, Vec<(DeviceSample, Arc<str>)>> = BTreeMap::new();
-        for (sample, gpu, node) in ready {
-            by_gpu.entry(gpu).or_default().push((sample, node));
-        }
-        for (gpu, ready) in by_gpu {
-            let (samples, nodes): (Vec<_>, Vec<_>) = ready.into_iter().unzip();
-            let mut done = Vec::new();
-            if let Some(recording) = &mut self.recording {
-                recording.divided(&samples)?;
-            }
-            let parts = self.device(&gpu).samples(&samples, &mut done);
-            for ((sample, node), parts) in samples.iter().zip(&nodes).zip(parts) {
-                self.doubts.add(sample, &parts);
-                for part in parts {
-                    let exact = part.exact && !sample.after_gap;
-                    let total = self.total(&part.key);
-                    accumulate(&mut total.counters, &part.growth);
-                    total.exact &= exact;
-                    let counters = total.counters.clone();
-                    let row = SeriesRow {
-                        time: sample.end,
-                        node: Arc::clone(node),
-                        key: part.key,
-                        exact,
-                        counters,
-                    };
-                    sink.series(&row)?;
-                }
-            }
-            self.store_launches(&done, sink)?;
-        }
-        Ok(())
-    }
-
-    fn finish_launches(&mut self, sink: &mut dyn Sink) -> io::Result<()> {
-        let mut done = Vec::new();
-        for device in self.devices.values_mut() {
-            device.finish(&mut done);
-        }
-        self.store_launches(&done, sink)
-    }
-}
-
-/// The driver's number of the context that a record names.
-fn context_number(source: &Source, record: &Record) -> u32 {
-    let identities = source.reader.identities();
-    let context = identities.get(record.context as usize);
-    context.map_or(0, |one| one.number)
-}
-
-fn accumulate(sums: &mut [Option<u64>], parts: &[Option<u64>]) {
-    for (sum, part) in sums.iter_mut().zip(parts) {
-        if let Some(part) = part {
-            *sum = Some(sum.unwrap_or(0).saturating_add(*part));
-        }
     }
 }

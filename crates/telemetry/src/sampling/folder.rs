@@ -9,11 +9,12 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use lockstep_attribution::LaunchRow;
 use serde::Serialize;
 use thiserror::Error;
 
 use super::collector::{Collector, Gaps};
-use super::rows::{GaugeRow, LaunchRow, SeriesRow, Sink};
+use super::rows::{GaugeRow, SeriesRow, Sink};
 use crate::run_folder::STALL_COLUMNS;
 use crate::schema::counters::HOST_GAUGES;
 use crate::schema::{GAUGES, Metadata};
@@ -240,7 +241,7 @@ impl SampleFolder {
                 })
                 .collect(),
             shared: collector
-                .doubts()
+                .error_bounds()
                 .shared()
                 .map(|((gpu, process, context, stream), shared)| SharedStream {
                     gpu: gpu.to_string(),

@@ -3,20 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-/// Whose work a count is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// UUID of the GPU.
-    pub gpu: Arc<str>,
-    /// Process; 0 for work that no sampled process launched.
-    pub process: u32,
-    /// The driver's number of the context in its process.
-    pub context: u32,
-    /// The driver's number of the stream.
-    pub stream: u32,
-    /// Name of the kernel.
-    pub kernel: Arc<str>,
-}
+use lockstep_attribution::{Key, LaunchRow};
 
 /// Counters of one key at one time, accumulated from the start of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,27 +17,6 @@ pub struct SeriesRow {
     /// Counted by hardware for this key alone; otherwise this key's estimated part.
     pub exact: bool,
     /// In the order of the metadata file; nothing where a counter could not be read.
-    pub counters: Vec<Option<u64>>,
-}
-
-/// One kernel launch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LaunchRow {
-    /// Number of the launch in its process.
-    pub launch: u64,
-    /// Whose.
-    pub key: Key,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads.
-    pub block: [u32; 3],
-    /// Nanoseconds since 1970.
-    pub begin: u64,
-    /// Nanoseconds since 1970.
-    pub end: u64,
-    /// Counters were counted for this launch alone.
-    pub exact: bool,
-    /// In the order of the metadata file.
     pub counters: Vec<Option<u64>>,
 }
 

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime};
 
+use lockstep_attribution::{Rates, Recording};
 use thiserror::Error;
 
 use super::collector::Collector;
 use super::folder::{FolderError, SampleFolder, Summary};
 use super::launcher::{LaunchError, Launcher, SamplerProcess};
-use super::rates::Rates;
-use super::recording::Recording;
 use crate::schema::Metadata;
 use crate::segment::SegmentDirectory;
 

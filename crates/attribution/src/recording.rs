@@ -12,8 +12,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::attribution::{DeviceSample, Mark};
-use super::rows::LaunchRow;
+use crate::{DeviceSample, LaunchRow, Mark};
 
 /// A file that grows as a run is read.
 pub struct Recording(BufWriter<File>);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attribution::{DOUBT, DeviceSample, Part};
+use crate::{DeviceSample, Part, SHARED_ERROR_BOUND};
 
 /// A stream: GPU, process, context and number.
 pub type Stream = (Arc<str>, u32, u32, u32);
@@ -24,11 +24,11 @@ pub struct Shared {
 
 /// All streams of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Doubts(BTreeMap<Stream, Shared>);
+pub struct ErrorBounds(BTreeMap<Stream, Shared>);
 
-impl Doubts {
+impl ErrorBounds {
     /// Adds the parts of one sample.
-    pub(super) fn add(&mut self, sample: &DeviceSample, parts: &[Part]) {
+    pub fn add(&mut self, sample: &DeviceSample, parts: &[Part]) {
         let mut shared: Vec<Stream> = Vec::new();
         for part in parts.iter().filter(|part| part.key.process != 0) {
             let key = &part.key;
@@ -42,7 +42,7 @@ impl Doubts {
             if part.shared && !shared.contains(&stream) {
                 sums.intervals += 1;
                 for (within, growth) in sums.within.iter_mut().zip(&sample.growth) {
-                    *within += (DOUBT * growth.unwrap_or(0) as f64).ceil() as u64;
+                    *within += (SHARED_ERROR_BOUND * growth.unwrap_or(0) as f64).ceil() as u64;
                 }
                 shared.push(stream);
             }
@@ -57,8 +57,8 @@ impl Doubts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::Key;
     use super::*;
+    use crate::Key;
 
     #[test]
     fn only_shared_intervals_are_in_doubt_and_each_once() {
@@ -80,17 +80,17 @@ mod tests {
             growth: vec![Some(growth)],
             after_gap: false,
         };
-        let mut doubts = Doubts::default();
-        doubts.add(&sample(1000), &[part(1, "a", 1000, false)]);
-        doubts.add(&sample(500), &[part(3, "c", 500, false)]);
+        let mut bounds = ErrorBounds::default();
+        bounds.add(&sample(1000), &[part(1, "a", 1000, false)]);
+        bounds.add(&sample(500), &[part(3, "c", 500, false)]);
         let both = [
             part(1, "a", 100, true),
             part(1, "b", 200, true),
             part(2, "a", 1700, true),
             part(0, "(other)", 0, true),
         ];
-        doubts.add(&sample(2000), &both);
-        let found: Vec<_> = doubts
+        bounds.add(&sample(2000), &both);
+        let found: Vec<_> = bounds
             .shared()
             .map(|(stream, one)| (stream.1, one.counters[0], one.within[0]))
             .collect();

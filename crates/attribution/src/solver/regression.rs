@@ -49,7 +49,7 @@ impl Evidence {
     ) {
         self.make_room(kernels, growth.len());
         let intervals = growth.first().map_or(0, Vec::len);
-        self.forget(KEPT.powf(intervals as f64 * length as f64 / KEPT_AFTER));
+        self.decay(KEPT.powf(intervals as f64 * length as f64 / KEPT_AFTER));
         let window = usize::try_from(ROTATION / length.max(1))
             .unwrap_or(1)
             .max(1);
@@ -86,7 +86,7 @@ impl Evidence {
             .for_each(|one| one.resize(count, 0.0));
     }
 
-    fn forget(&mut self, kept: f64) {
+    fn decay(&mut self, kept: f64) {
         let sums = self.products.iter_mut().chain(&mut self.sought).flatten();
         sums.for_each(|sum| *sum *= kept * kept);
         let totals = self.work.iter_mut().chain(&mut self.growth);

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::rows::Key;
+use crate::Key;
 
 /// Intervals that are remembered.
 const WINDOW: usize = 128;
@@ -23,7 +23,7 @@ struct Remembered {
 }
 
 /// The rates of all kernels of one GPU.
-pub(super) struct Habits {
+pub(crate) struct LearnedRates {
     counters: usize,
     numbers: BTreeMap<Key, usize>,
     /// By kernel, then by counter; nothing before the first interval.
@@ -31,7 +31,7 @@ pub(super) struct Habits {
     window: VecDeque<Remembered>,
 }
 
-impl Habits {
+impl LearnedRates {
     pub fn new(counters: usize) -> Self {
         Self {
             counters,
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn mixtures_in_different_proportions_tell_kernels_apart() {
-        let mut habits = Habits::new(1);
+        let mut habits = LearnedRates::new(1);
         for i in 0..100u64 {
             // 10 a warp and 40 a warp, in proportions that change.
             let (a, b) = (20 + i * 7 % 60, 20 + i * 11 % 50);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_same_proportion_every_time_is_shared_by_warps() {
-        let mut habits = Habits::new(1);
+        let mut habits = LearnedRates::new(1);
         for _ in 0..50 {
             habits.learn(&[(key("a"), 10.0), (key("b"), 30.0)], &[Some(800)]);
         }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn nothing_is_known_of_a_kernel_that_never_ran() {
-        let mut habits = Habits::new(1);
+        let mut habits = LearnedRates::new(1);
         habits.learn(&[(key("a"), 10.0)], &[Some(0)]);
         assert!(habits.rate(&key("b"), 0).is_none());
         assert!(habits.rate(&key("a"), 0).unwrap() < 1e-6);

@@ -6,7 +6,9 @@
 //! of each). Times are nanoseconds from the first; NVIDIA H200, driver 580.159.04, one sample a
 //! millisecond, programs of studies/counter-parity, 2026-11-15.
 
-use super::*;
+use std::collections::BTreeMap;
+
+use crate::{Attribution, DeviceSample, Key, LaunchRow, Mark, SHARED_ERROR_BOUND};
 
 /// What a warp of each kernel of the recorded programs executes, counted alone (studies/counter-parity).
 const INSTRUCTIONS: [(&str, f64); 9] = [
@@ -159,11 +161,11 @@ fn what_shared_an_h200_is_told_apart() {
     let recordings: [(&str, &[u8]); 2] = [
         (
             "contexts",
-            include_bytes!("../../../tests/data/contexts.recording.zst"),
+            include_bytes!("../tests/data/contexts.recording.zst"),
         ),
         (
             "processes",
-            include_bytes!("../../../tests/data/processes.recording.zst"),
+            include_bytes!("../tests/data/processes.recording.zst"),
         ),
     ];
     for (recording, bytes) in recordings {
@@ -179,7 +181,7 @@ fn what_shared_an_h200_is_told_apart() {
                 "{recording} {name}: {warps} of its warps"
             );
             let off = errors.of_shared;
-            assert!(off.abs() < DOUBT, "{recording} {name}: {off}");
+            assert!(off.abs() < SHARED_ERROR_BOUND, "{recording} {name}: {off}");
         }
     }
 }
@@ -187,7 +189,7 @@ fn what_shared_an_h200_is_told_apart() {
 /// The same, where an exact run of the same kernels has told what they do: kernels are told apart too.
 #[test]
 fn what_was_counted_before_is_told_apart_better() {
-    let bytes: &[u8] = include_bytes!("../../../tests/data/processes.recording.zst");
+    let bytes: &[u8] = include_bytes!("../tests/data/processes.recording.zst");
     let text = String::from_utf8(zstd::decode_all(bytes).unwrap()).unwrap();
     for (name, errors) in errors(&text, true, true) {
         let off = errors.instructions;
@@ -197,7 +199,7 @@ fn what_was_counted_before_is_told_apart_better() {
 
 /// Prints the errors of recordings, to see what a change of the method does.
 ///
-/// `LOCKSTEP_RECORDINGS="a.recording b.recording" cargo test -p lockstep-telemetry recordings_again -- --ignored --nocapture`
+/// `LOCKSTEP_RECORDINGS="a.recording b.recording" cargo test -p lockstep-attribution recordings_again -- --ignored --nocapture`
 #[test]
 #[ignore = "a tool: divides the recordings that the environment names"]
 #[allow(clippy::print_stdout, reason = "its output is what it is for")]

@@ -1,0 +1,157 @@
+//! Records of a sampled process, by their kind.
+
+use std::io;
+use std::sync::Arc;
+
+use lockstep_attribution::{DeviceSample, Key, LaunchRow, Mark};
+
+use super::{Collector, Source};
+use crate::sampling::rows::{GaugeRow, Sink};
+use crate::schema::GAUGES;
+use crate::schema::counters::HOST_GAUGES;
+use crate::segment::{Record, RecordKind};
+
+impl Collector {
+    /// Takes one record of a process.
+    pub(super) fn take(
+        &mut self,
+        source: &mut Source,
+        index: u64,
+        record: &Record,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        let gpu = source
+            .texts
+            .get(record.device as usize)
+            .cloned()
+            .unwrap_or_else(|| "".into());
+        match record.kind {
+            RecordKind::Launch => self.take_launch(source, index, record, gpu, sink),
+            RecordKind::DeviceSample => {
+                let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
+                let sample = DeviceSample {
+                    begin: record.begin,
+                    end: record.end,
+                    growth: self.ordered(source, record),
+                    after_gap,
+                };
+                source.held.push((index, gpu, sample));
+                Ok(())
+            }
+            RecordKind::Progress => self.take_mark(source, record, &gpu),
+            RecordKind::Gauges | RecordKind::Host => self.take_gauges(source, record, gpu, sink),
+        }
+    }
+
+    /// The counters of a record, in our order.
+    fn ordered(&self, source: &Source, record: &Record) -> Vec<Option<u64>> {
+        let mut values = vec![None; self.counters.len()];
+        for (theirs, ours) in source.places.iter().enumerate() {
+            if let Some(ours) = ours {
+                values[*ours] = record.value(theirs);
+            }
+        }
+        values
+    }
+
+    fn take_launch(
+        &mut self,
+        source: &mut Source,
+        index: u64,
+        record: &Record,
+        gpu: Arc<str>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        let row = self.launch_row(source, record, gpu, self.ordered(source, record));
+        if record.exact {
+            return self.store_exact(source, row, sink);
+        }
+        let mut done = Vec::new();
+        source.outstanding.push_back(index);
+        if let Some(recording) = &mut self.recording {
+            recording.launched(&row)?;
+        }
+        self.device(&row.key.gpu.clone())
+            .launched(row, record.timed, &mut done);
+        self.store_launches(&done, sink)
+    }
+
+    fn take_mark(&mut self, source: &Source, record: &Record, gpu: &Arc<str>) -> io::Result<()> {
+        let process = source.reader.process();
+        let context = context_number(source, record);
+        let mark = Mark {
+            launch: record.launch,
+            begin: record.begin,
+            end: record.end,
+        };
+        if let Some(recording) = &mut self.recording {
+            recording.progressed(process, context, record.stream, &mark)?;
+        }
+        self.device(gpu)
+            .progressed(process, context, record.stream, mark);
+        Ok(())
+    }
+
+    fn take_gauges(
+        &mut self,
+        source: &Source,
+        record: &Record,
+        gpu: Arc<str>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        let of_host = record.kind == RecordKind::Host;
+        let count = if of_host {
+            HOST_GAUGES.len()
+        } else {
+            GAUGES.len()
+        };
+        let row = GaugeRow {
+            time: record.end,
+            node: Arc::clone(&source.node),
+            gpu: if of_host { "".into() } else { gpu },
+            process: source.reader.process(),
+            gauges: (0..count).map(|i| record.value(i)).collect(),
+        };
+        sink.gauges(&row)?;
+        if !of_host {
+            self.latest_gauges.insert(Arc::clone(&row.gpu), row);
+        }
+        Ok(())
+    }
+
+    fn launch_row(
+        &self,
+        source: &Source,
+        record: &Record,
+        gpu: Arc<str>,
+        counters: Vec<Option<u64>>,
+    ) -> LaunchRow {
+        LaunchRow {
+            launch: record.launch,
+            key: Key {
+                gpu,
+                process: source.reader.process(),
+                context: context_number(source, record),
+                stream: record.stream,
+                kernel: source
+                    .texts
+                    .get(record.kernel as usize)
+                    .cloned()
+                    .unwrap_or_else(|| "(unnamed)".into()),
+            },
+            grid: record.grid,
+            block: record.block,
+            begin: record.begin,
+            end: record.end,
+            exact: record.exact,
+            counters,
+        }
+    }
+}
+
+/// The driver's number of the context that a record names.
+fn context_number(source: &Source, record: &Record) -> u32 {
+    let identities = source.reader.identities();
+    let context = identities.get(record.context as usize);
+    context.map_or(0, |one| one.number)
+}
