@@ -28,7 +28,7 @@ fn main() {
                     println!(
                         "  {}: {} rows, {} predicates, {} barriers, {} B shared, {} B local",
                         kernel.name,
-                        kernel.rows,
+                        kernel.warp_registers,
                         kernel.predicates,
                         kernel.convergence_barriers,
                         kernel.shared_bytes,

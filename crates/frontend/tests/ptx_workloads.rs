@@ -44,7 +44,12 @@ fn check(path: &Path) {
             assert_eq!(module.code.len(), module.listing.len());
             for kernel in &module.kernels {
                 assert!((kernel.entry as usize) < module.code.len());
-                assert!(kernel.rows < 512, "{}: {} rows", kernel.name, kernel.rows);
+                assert!(
+                    kernel.warp_registers < 512,
+                    "{}: {} rows",
+                    kernel.name,
+                    kernel.warp_registers
+                );
             }
         }
         Err(error) => panic!("{}: {error}", path.display()),

@@ -47,7 +47,7 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
     let hazards = Hazards::new(module);
     let mut starts = BTreeSet::new();
     for instruction in &module.code {
-        if let Operation::Flow(Flow::Branch { target } | Flow::BranchIfApart { target, .. }) =
+        if let Operation::Flow(Flow::Branch { target } | Flow::BranchOnDivergence { target, .. }) =
             instruction.operation
         {
             starts.insert(target);
@@ -59,7 +59,7 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
     let rows = module
         .kernels
         .iter()
-        .map(|kernel| usize::from(kernel.rows))
+        .map(|kernel| usize::from(kernel.warp_registers))
         .max()
         .unwrap_or(320);
     let mut control_bit_checker = ControlBitChecker::default();

@@ -54,7 +54,7 @@ fn lowered_stall_counts_are_found() {
     for mode in MODES {
         let mut module = module();
         for instruction in &mut module.code {
-            if let Some(control) = &mut instruction.shape.control {
+            if let Some(control) = &mut instruction.scheduling.control {
                 control.stall = 1;
             }
         }
@@ -70,7 +70,7 @@ fn a_single_lowered_stall_count_is_found() {
     let (mut lowered, mut noticed) = (0, 0);
     for index in 0..length {
         let mut module = module();
-        let Some(control) = &mut module.code[index].shape.control else {
+        let Some(control) = &mut module.code[index].scheduling.control else {
             continue;
         };
         // Shorter stalls cover no latency of arithmetic.
@@ -92,7 +92,7 @@ fn a_forgotten_wait_is_found() {
     let mut noticed = Vec::new();
     for index in 0..length {
         let mut module = module();
-        let Some(control) = &mut module.code[index].shape.control else {
+        let Some(control) = &mut module.code[index].scheduling.control else {
             continue;
         };
         if std::mem::take(&mut control.wait_mask) == 0 {

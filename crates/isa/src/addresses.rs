@@ -3,7 +3,7 @@
 //! Most accesses name one place with all lanes or as many places side by side as there are lanes. Who
 //! knows that once need not look at 32 addresses again.
 
-use crate::semantics::rows::{mask_of, wide_host};
+use crate::semantics::lane_loops::{host_has_avx2, mask_of};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// Calls a function of this file, compiled for hosts with AVX2 where this is one.
@@ -11,7 +11,7 @@ macro_rules! on_wide_hosts {
     ($function:ident($($argument:expr),*)) => {{
         #[cfg(target_arch = "x86_64")]
         {
-            if wide_host() {
+            if host_has_avx2() {
                 // SAFETY: the host has the features that it was compiled for.
                 unsafe { wide::$function($($argument),*) }
             } else {

@@ -1,15 +1,15 @@
 //! How the lanes of a warp part and meet again.
 //!
-//! Lanes with one program counter form a *split*; one split runs at a time. A divergent branch
-//! makes two splits of one; convergence barriers (SASS `BSSY`/`BSYNC`, inserted by a pass for
-//! PTX) join them. Splits that wait cost nothing; a split that spins gives way to the others
+//! Lanes with one program counter form a *path*; one path runs at a time. A divergent branch
+//! makes two paths of one; convergence barriers (SASS `BSSY`/`BSYNC`, inserted by a pass for
+//! PTX) join them. Paths that wait cost nothing; a path that spins gives way to the others
 //! after a while, so that a lane which holds a lock can always release it.
 //!
 //! Modelled: independent thread scheduling as programs can observe it, and, for machine code, the
-//! order in which hardware picks splits, as instruction counts of an H200 show it (no document
+//! order in which hardware picks paths, as instruction counts of an H200 show it (no document
 //! gives it; `validation/microbench/divergence.cu` has the kernels, decision 0007 the reasoning):
 //! - Of the two sides of a branch the smaller one runs first, at a tie the one that falls through.
-//! - The other side is kept beside it, with its lanes. When the running split waits or ends, that
+//! - The other side is kept beside it, with its lanes. When the running path waits or ends, that
 //!   side runs next. Only one is kept: another branch meanwhile drops the older one among the rest.
 //! - Of the rest, the youngest is picked up, with every lane that is there, those that wait for the
 //!   barrier there too: lanes that it records wait on, all others go on.
@@ -18,39 +18,43 @@
 //! - A barrier that came back from a register is executed once more before its lanes go on. Its lanes
 //!   that wait at earlier instructions, at which it or another barrier does not hold them any more, are
 //!   freed: they run when nobody is ready, or as soon as the next barrier that records them is complete.
-//! - A split that was picked up alone and finds company at such a barrier goes on at once.
+//! - A path that was picked up alone and finds company at such a barrier goes on at once.
 
 use serde::{Deserialize, Serialize};
 
 use crate::warp_register::{LANES, Mask, lanes_of};
 
-/// Taken backward branches that a split may make while others could run.
+/// Taken backward branches that a path may make while others could run.
 const PATIENCE: u32 = 8;
 /// The same for machine code, whose spinning loops say themselves when to let others run: on an H200 nobody is
 /// interrupted within several thousand branches, so this is only against loops that say nothing.
 const NATIVE_PATIENCE: u32 = 1 << 16;
-/// Times that a split lets its neighbour go first before all others have their turn.
+/// Times that a path lets its neighbour go first before all others have their turn.
 const TURNS: u32 = 16;
-/// Times that a split gives way in vain before lanes at a convergence barrier go on without it.
+/// Times that a path gives way in vain before lanes at a convergence barrier go on without it.
 const VAIN_TURNS: u32 = 32;
 
-fn full_patience(joins: bool) -> u32 {
-    if joins { PATIENCE } else { NATIVE_PATIENCE }
+fn full_patience(reconverge_anywhere: bool) -> u32 {
+    if reconverge_anywhere {
+        PATIENCE
+    } else {
+        NATIVE_PATIENCE
+    }
 }
 
-/// Why a split does not run.
+/// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Waiting {
+pub enum PathState {
     /// It could.
     Ready,
     /// At `ConvergeWait` of this barrier.
     Barrier(u16),
-    /// At a `LaneSync` for these lanes.
+    /// At a `WarpSync` for these lanes.
     Lanes(Mask),
     /// For its turn, at a convergence barrier that no longer holds it: behind all that are ready.
     Freed,
     /// For something outside the warp, under a tag that the SM chooses (a block barrier).
-    Outside(u32),
+    External(u32),
 }
 
 /// Lanes with one program counter.
@@ -61,7 +65,7 @@ pub struct DivergentPath {
     /// Who.
     pub lanes: Mask,
     /// Whether it can run.
-    pub waiting: Waiting,
+    pub state: PathState,
     /// The other side of the last branch, which runs next.
     near: bool,
     /// It gave way by sleeping.
@@ -73,7 +77,7 @@ impl DivergentPath {
         Self {
             pc,
             lanes,
-            waiting: Waiting::Ready,
+            state: PathState::Ready,
             near: false,
             slept: false,
         }
@@ -82,7 +86,7 @@ impl DivergentPath {
 
 /// Instructions that hardware executes once more without an effect; they count all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Again {
+pub struct Reissued {
     /// How many.
     pub instructions: u32,
     /// Lanes at them, summed.
@@ -92,83 +96,83 @@ pub struct Again {
 /// Control state of one warp.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Convergence {
-    /// The running split; empty when nothing can run.
+    /// The running path; empty when nothing can run.
     pc: u32,
     active: Mask,
     /// The others, oldest first.
-    others: Vec<DivergentPath>,
+    paths: Vec<DivergentPath>,
     /// Lanes that each convergence barrier waits for.
     barriers: Vec<Mask>,
     live: Mask,
     patience: u32,
-    /// How often the running split gave way and nobody else could run.
+    /// How often the running path gave way and nobody else could run.
     vain_turns: u32,
-    /// Times that the running split let others go first.
+    /// Times that the running path let others go first.
     turns: u32,
-    /// Where the running split was picked up among the rest; a barrier is the only instruction that
+    /// Where the running path was picked up among the rest; a barrier is the only instruction that
     /// asks, and only right after.
     picked_at: u32,
     /// It was the only one that could run.
     picked_alone: bool,
     /// Barriers that were written back from registers, a bit each.
     restored: u16,
-    /// Splits that happen to reach one instruction join there (PTX; hardware does not).
-    joins: bool,
+    /// Paths that happen to reach one instruction join there (PTX; hardware does not).
+    reconverge_anywhere: bool,
     /// What was executed again and is not counted yet.
-    again: Again,
+    reissued: Reissued,
 }
 
 impl Convergence {
     /// A warp whose `lanes` are about to execute `entry`.
     #[must_use]
-    pub fn new(lanes: Mask, entry: u32, barriers: u16, joins: bool) -> Self {
+    pub fn new(lanes: Mask, entry: u32, barriers: u16, reconverge_anywhere: bool) -> Self {
         Self {
             pc: entry,
             active: lanes,
-            others: Vec::new(),
+            paths: Vec::new(),
             barriers: vec![0; usize::from(barriers)],
             live: lanes,
-            patience: full_patience(joins),
+            patience: full_patience(reconverge_anywhere),
             vain_turns: 0,
             turns: 0,
             picked_at: u32::MAX,
             picked_alone: false,
             restored: 0,
-            joins,
-            again: Again::default(),
+            reconverge_anywhere,
+            reissued: Reissued::default(),
         }
     }
 
     /// As [`Self::new`], in the memory that this one has.
-    pub fn restart(&mut self, lanes: Mask, entry: u32, barriers: u16, joins: bool) {
-        let (mut others, mut recorded) = (
-            std::mem::take(&mut self.others),
+    pub fn restart(&mut self, lanes: Mask, entry: u32, barriers: u16, reconverge_anywhere: bool) {
+        let (mut paths, mut recorded) = (
+            std::mem::take(&mut self.paths),
             std::mem::take(&mut self.barriers),
         );
-        others.clear();
+        paths.clear();
         recorded.clear();
         recorded.resize(usize::from(barriers), 0);
         *self = Self {
-            others,
+            paths,
             barriers: recorded,
-            ..Self::new(lanes, entry, 0, joins)
+            ..Self::new(lanes, entry, 0, reconverge_anywhere)
         };
     }
 
     /// What was executed again since the last call.
     #[inline]
-    pub fn take_again(&mut self) -> Again {
-        std::mem::take(&mut self.again)
+    pub fn take_reissued(&mut self) -> Reissued {
+        std::mem::take(&mut self.reissued)
     }
 
-    /// Program counter of the running split; meaningless when [`Self::active`] is empty.
+    /// Program counter of the running path; meaningless when [`Self::active`] is empty.
     #[must_use]
     #[inline(always)]
     pub fn pc(&self) -> u32 {
         self.pc
     }
 
-    /// Lanes of the running split; empty when all lanes wait or have ended.
+    /// Lanes of the running path; empty when all lanes wait or have ended.
     #[must_use]
     #[inline(always)]
     pub fn active(&self) -> Mask {
@@ -182,17 +186,17 @@ impl Convergence {
         self.live
     }
 
-    /// Splits that do not run now, for reports on hung kernels.
+    /// Paths that do not run now, for reports on hung kernels.
     #[must_use]
-    pub fn others(&self) -> &[DivergentPath] {
-        &self.others
+    pub fn waiting_paths(&self) -> &[DivergentPath] {
+        &self.paths
     }
 
     /// Goes on to the next instruction.
     #[inline(always)]
     pub fn advance(&mut self) {
         self.pc += 1;
-        if !self.others.is_empty() {
+        if !self.paths.is_empty() {
             self.join_at_pc();
         }
     }
@@ -201,7 +205,10 @@ impl Convergence {
     /// so.
     #[inline(always)]
     pub fn advance_by(&mut self, instructions: u32) {
-        debug_assert!(!self.joins, "virtual code may join lanes anywhere");
+        debug_assert!(
+            !self.reconverge_anywhere,
+            "virtual code may join lanes anywhere"
+        );
         self.pc += instructions;
     }
 
@@ -219,7 +226,7 @@ impl Convergence {
         if fall != 0 {
             // Without knowledge of the hardware's order, the one that keeps short paths short: the
             // branch is usually over a body.
-            let taken_first = self.joins || taken.count_ones() < fall.count_ones();
+            let taken_first = self.reconverge_anywhere || taken.count_ones() < fall.count_ones();
             if taken_first {
                 self.keep(DivergentPath::ready(next, fall));
             } else {
@@ -227,7 +234,7 @@ impl Convergence {
                 (self.pc, self.active) = (next, here & fall);
             }
         }
-        if self.others.is_empty() {
+        if self.paths.is_empty() {
             return;
         }
         self.join_at_pc();
@@ -237,26 +244,26 @@ impl Convergence {
     }
 
     /// Puts the other side of a branch beside the running one.
-    fn keep(&mut self, split: DivergentPath) {
-        for other in &mut self.others {
+    fn keep(&mut self, path: DivergentPath) {
+        for other in &mut self.paths {
             other.near = false;
         }
-        self.others.push(DivergentPath {
-            near: !self.joins,
-            ..split
+        self.paths.push(DivergentPath {
+            near: !self.reconverge_anywhere,
+            ..path
         });
     }
 
     /// Each active lane goes to its own target. Machine code sends one group of lanes at a time: the
     /// others stay at the instruction and execute it again.
-    pub fn scatter(&mut self, targets: &[u32; LANES]) {
+    pub fn branch_indirect(&mut self, targets: &[u32; LANES]) {
         let (pc, lanes) = first_target(targets, self.active);
         let left = self.active & !lanes;
         if left == 0 {
             (self.pc, self.active) = (pc, lanes);
             return self.join_at_pc();
         }
-        if self.joins {
+        if self.reconverge_anywhere {
             (self.pc, self.active) = (pc, lanes);
             let mut left = left;
             while left != 0 {
@@ -293,12 +300,12 @@ impl Convergence {
         if self.active != 0 {
             self.advance();
         } else {
-            self.next_split();
+            self.schedule_next();
         }
     }
 
-    /// Adds the active lanes to a barrier. Lanes that another split recorded stay in it: two
-    /// splits may be in one region at once, and each must find its own lanes again.
+    /// Adds the active lanes to a barrier. Lanes that another path recorded stay in it: two
+    /// paths may be in one region at once, and each must find its own lanes again.
     pub fn converge_set(&mut self, barrier: u16) {
         self.barriers[usize::from(barrier)] |= self.active;
         self.restored &= !bit(barrier);
@@ -308,37 +315,36 @@ impl Convergence {
     /// Waits until every lane recorded in the barrier has come, then they go on together and the
     /// barrier is empty. Gives the lanes that had been waiting and are counted with the last ones.
     pub fn converge_wait(&mut self, barrier: u16) -> Mask {
-        if self.joins {
+        if self.reconverge_anywhere {
             self.converge_wait_joining(barrier);
             return 0;
         }
         let index = usize::from(barrier);
         let picked = std::mem::replace(&mut self.picked_at, u32::MAX) == self.pc;
-        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        let (pc, waits) = (self.pc, PathState::Barrier(barrier));
         let recorded = self.barriers[index];
         let members = self.active & recorded;
         // Freed lanes come with whoever is picked up, but have not come for one who just arrives.
-        let freed = self.waiting_lanes(|split| picked && split.waiting == Waiting::Freed);
+        let freed = self.waiting_lanes(|path| picked && path.state == PathState::Freed);
         if members != 0 && recorded & !self.active & !self.blocked() & !freed != 0 {
             return self.wait_for_members(barrier, picked);
         }
-        // A split that was picked up among the rest brings along whoever waits at its instruction,
+        // A path that was picked up among the rest brings along whoever waits at its instruction,
         // lanes of outer calls too.
         let wanted = match (picked, members) {
             (true, _) => Mask::MAX,
             (false, 0) => 0,
             (false, _) => recorded,
         };
-        let freed_before =
-            |split: &DivergentPath| split.waiting == Waiting::Freed && split.pc != pc;
+        let freed_before = |path: &DivergentPath| path.state == PathState::Freed && path.pc != pc;
         let owed = recorded & self.waiting_lanes(freed_before);
         let mut joined = 0;
-        self.others.retain_mut(|split| {
-            if split.pc == pc && (split.waiting == waits || split.waiting == Waiting::Freed) {
-                joined |= split.lanes & wanted;
-                split.lanes &= !wanted;
+        self.paths.retain_mut(|path| {
+            if path.pc == pc && (path.state == waits || path.state == PathState::Freed) {
+                joined |= path.lanes & wanted;
+                path.lanes &= !wanted;
             }
-            split.lanes != 0
+            path.lanes != 0
         });
         let restored = self.restored & bit(barrier) != 0;
         // Nobody came along, though some of its lanes wait elsewhere.
@@ -357,8 +363,8 @@ impl Convergence {
                     self.let_go_first(owed);
                     return counted;
                 }
-                self.again.instructions += 1;
-                self.again.lanes += self.active.count_ones();
+                self.reissued.instructions += 1;
+                self.reissued.lanes += self.active.count_ones();
             }
         }
         self.pc += 1;
@@ -366,38 +372,37 @@ impl Convergence {
     }
 
     /// The recorded ones among the active lanes wait, the others go on: a function that calls itself keeps
-    /// the lanes of outer calls in registers meanwhile. A split that was picked up executes the barrier with
+    /// the lanes of outer calls in registers meanwhile. A path that was picked up executes the barrier with
     /// everyone who waits there; gives those, who count.
     fn wait_for_members(&mut self, barrier: u16, picked: bool) -> Mask {
-        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
+        let (pc, waits) = (self.pc, PathState::Barrier(barrier));
         let recorded = self.barriers[usize::from(barrier)];
-        let here = |split: &DivergentPath| picked && split.waiting == waits && split.pc == pc;
+        let here = |path: &DivergentPath| picked && path.state == waits && path.pc == pc;
         let counted = self.waiting_lanes(here);
-        for split in self.others.iter_mut().filter(|split| here(split)) {
-            split.lanes &= recorded;
+        for path in self.paths.iter_mut().filter(|path| here(path)) {
+            path.lanes &= recorded;
         }
-        self.others.retain(|split| split.lanes != 0);
+        self.paths.retain(|path| path.lanes != 0);
         let strangers = (self.active | counted) & !recorded;
         self.active &= recorded;
         self.park(waits);
         if strangers == 0 {
-            self.next_split();
+            self.schedule_next();
         } else {
             (self.pc, self.active) = (pc + 1, strangers);
         }
         counted
     }
 
-    /// The running split completed a barrier whose lanes were in part freed before: these run first, and it
+    /// The running path completed a barrier whose lanes were in part freed before: these run first, and it
     /// executes the barrier again when it is its turn.
     fn let_go_first(&mut self, owed: Mask) {
-        let due =
-            |split: &DivergentPath| split.waiting == Waiting::Freed && split.lanes & owed != 0;
-        let Some(index) = self.others.iter().position(due) else {
+        let due = |path: &DivergentPath| path.state == PathState::Freed && path.lanes & owed != 0;
+        let Some(index) = self.paths.iter().position(due) else {
             return;
         };
-        let first = self.others.remove(index);
-        self.park(Waiting::Freed);
+        let first = self.paths.remove(index);
+        self.park(PathState::Freed);
         self.picked_alone = false;
         self.pick_up(first);
     }
@@ -406,22 +411,22 @@ impl Convergence {
     /// instruction: they have their turn when nobody is ready.
     fn free_members_elsewhere(&mut self, barrier: u16, lanes: Mask) {
         let (pc, barriers) = (self.pc, &self.barriers);
-        free(&mut self.others, |split| match split.waiting {
-            Waiting::Barrier(other) if other != barrier => {
-                split.pc < pc
-                    && split.lanes & lanes != 0
-                    && split.lanes & barriers[usize::from(other)] == 0
+        free(&mut self.paths, |path| match path.state {
+            PathState::Barrier(other) if other != barrier => {
+                path.pc < pc
+                    && path.lanes & lanes != 0
+                    && path.lanes & barriers[usize::from(other)] == 0
             }
             _ => false,
         });
     }
 
-    /// Splits with any of these lanes that wait at a barrier, not behind the program counter, have their
+    /// Paths with any of these lanes that wait at a barrier, not behind the program counter, have their
     /// turn when nobody is ready.
     fn free_members(&mut self, barrier: u16, lanes: Mask) {
-        let (pc, waits) = (self.pc, Waiting::Barrier(barrier));
-        free(&mut self.others, |split| {
-            split.waiting == waits && split.lanes & lanes != 0 && split.pc <= pc
+        let (pc, waits) = (self.pc, PathState::Barrier(barrier));
+        free(&mut self.paths, |path| {
+            path.state == waits && path.lanes & lanes != 0 && path.pc <= pc
         });
     }
 
@@ -438,14 +443,14 @@ impl Convergence {
             self.keep(DivergentPath::ready(self.pc + 1, strangers));
             self.active = members;
         }
-        self.park(Waiting::Barrier(barrier));
+        self.park(PathState::Barrier(barrier));
         self.release_barrier(barrier);
-        self.next_split();
+        self.schedule_next();
     }
 
     /// Lanes that wait at any convergence barrier.
     fn blocked(&self) -> Mask {
-        self.waiting_lanes(|split| matches!(split.waiting, Waiting::Barrier(_)))
+        self.waiting_lanes(|path| matches!(path.state, PathState::Barrier(_)))
     }
 
     /// These lanes take no part in the barrier any more.
@@ -486,52 +491,52 @@ impl Convergence {
     ///
     /// Hardware executes it once more, with all lanes that wait at it, when lanes come to it where
     /// others wait, and when nobody else is awake.
-    pub fn lane_sync(&mut self, mask: Mask) {
+    pub fn warp_sync(&mut self, mask: Mask) {
         let wanted = mask & self.live;
         if wanted & !self.active == 0 {
             return self.advance();
         }
         let (pc, active) = (self.pc, self.active);
         let waiting =
-            |split: &DivergentPath| split.pc == pc && matches!(split.waiting, Waiting::Lanes(_));
-        let asleep = |split: &DivergentPath| split.waiting != Waiting::Ready || split.slept;
-        self.park(Waiting::Lanes(mask));
+            |path: &DivergentPath| path.pc == pc && matches!(path.state, PathState::Lanes(_));
+        let asleep = |path: &DivergentPath| path.state != PathState::Ready || path.slept;
+        self.park(PathState::Lanes(mask));
         let here = self.waiting_lanes(waiting);
-        if !self.joins && (here != active || self.others.iter().all(asleep)) {
-            self.again.instructions += 1;
-            self.again.lanes += here.count_ones();
+        if !self.reconverge_anywhere && (here != active || self.paths.iter().all(asleep)) {
+            self.reissued.instructions += 1;
+            self.reissued.lanes += here.count_ones();
         }
         self.release_lanes();
-        self.next_split();
+        self.schedule_next();
     }
 
     fn waiting_lanes(&self, chosen: impl Fn(&DivergentPath) -> bool) -> Mask {
-        self.others
+        self.paths
             .iter()
-            .filter(|split| chosen(split))
-            .fold(0, |lanes, split| lanes | split.lanes)
+            .filter(|path| chosen(path))
+            .fold(0, |lanes, path| lanes | path.lanes)
     }
 
-    /// The running split waits for something outside the warp; its next instruction is the
+    /// The running path waits for something outside the warp; its next instruction is the
     /// following one.
     pub fn suspend(&mut self, tag: u32) {
-        self.park(Waiting::Outside(tag));
-        self.next_split();
+        self.park(PathState::External(tag));
+        self.schedule_next();
     }
 
-    /// Splits that wait under `tag` may run; gives their lanes.
+    /// Paths that wait under `tag` may run; gives their lanes.
     pub fn resume(&mut self, tag: u32) -> Mask {
         let mut lanes = 0;
-        for split in &mut self.others {
-            if split.waiting == Waiting::Outside(tag) {
-                split.waiting = Waiting::Ready;
-                split.pc += 1;
-                lanes |= split.lanes;
+        for path in &mut self.paths {
+            if path.state == PathState::External(tag) {
+                path.state = PathState::Ready;
+                path.pc += 1;
+                lanes |= path.lanes;
             }
         }
         self.merge_equal();
         if self.active == 0 {
-            self.next_split();
+            self.schedule_next();
         }
         lanes
     }
@@ -539,21 +544,21 @@ impl Convergence {
     /// Lanes that wait under `tag`.
     #[must_use]
     pub fn suspended(&self, tag: u32) -> Mask {
-        self.others
+        self.paths
             .iter()
-            .filter(|split| split.waiting == Waiting::Outside(tag))
-            .fold(0, |lanes, split| lanes | split.lanes)
+            .filter(|path| path.state == PathState::External(tag))
+            .fold(0, |lanes, path| lanes | path.lanes)
     }
 
-    /// Goes on to the next instruction, but lets other ready splits run first.
+    /// Goes on to the next instruction, but lets other ready paths run first.
     ///
     /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
     /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
     /// that gave way to others: those at the barrier execute it once more and go on. For PTX, after some
     /// turns in which nobody else could run, the lanes that wait longest at a barrier go on.
-    pub fn give_way(&mut self, sleeps: bool) {
+    pub fn yield_to_others(&mut self, sleeps: bool) {
         self.pc += 1;
-        if self.joins {
+        if self.reconverge_anywhere {
             self.join_at_pc();
             if !self.anyone_ready() {
                 self.vain_turns += 1;
@@ -563,7 +568,7 @@ impl Convergence {
             }
             return self.rotate();
         }
-        if self.others.is_empty() {
+        if self.paths.is_empty() {
             return;
         }
         for barrier in 0..self.barriers.len() {
@@ -582,47 +587,47 @@ impl Convergence {
             ..DivergentPath::ready(self.pc, self.active)
         };
         self.active = 0;
-        self.next_split();
+        self.schedule_next();
         self.keep(parked);
     }
 
     /// Lanes that wait at a barrier for nobody any more execute it again.
     fn open(&mut self, barrier: u16) {
-        let waits = Waiting::Barrier(barrier);
-        let arrived = self.waiting_lanes(|split| split.waiting == waits);
+        let waits = PathState::Barrier(barrier);
+        let arrived = self.waiting_lanes(|path| path.state == waits);
         if arrived == 0 || self.barriers[usize::from(barrier)] & !arrived != 0 {
             return;
         }
         self.barriers[usize::from(barrier)] = 0;
-        let opened = take_out(&mut self.others, |split| split.waiting == waits);
-        self.others.extend(opened);
+        let opened = take_out(&mut self.paths, |path| path.state == waits);
+        self.paths.extend(opened);
     }
 
     fn anyone_ready(&self) -> bool {
-        self.others
+        self.paths
             .iter()
-            .any(|split| matches!(split.waiting, Waiting::Ready | Waiting::Freed))
+            .any(|path| matches!(path.state, PathState::Ready | PathState::Freed))
     }
 
-    /// Of the splits that wait at a convergence barrier for nobody who could still come, the oldest goes
+    /// Of the paths that wait at a convergence barrier for nobody who could still come, the oldest goes
     /// on; for machine code those at the lowest instruction execute it again. Says whether there was one.
     fn leave_barrier(&mut self) -> bool {
         self.vain_turns = 0;
-        if self.joins {
-            for split in &mut self.others {
-                if let Waiting::Barrier(barrier) = split.waiting {
-                    self.barriers[usize::from(barrier)] &= !split.lanes;
-                    split.waiting = Waiting::Ready;
-                    split.pc += 1;
+        if self.reconverge_anywhere {
+            for path in &mut self.paths {
+                if let PathState::Barrier(barrier) = path.state {
+                    self.barriers[usize::from(barrier)] &= !path.lanes;
+                    path.state = PathState::Ready;
+                    path.pc += 1;
                     return true;
                 }
             }
             return false;
         }
         let coming = !self.blocked();
-        let vain = self.others.iter().filter_map(|split| match split.waiting {
-            Waiting::Barrier(barrier) if self.barrier(barrier) & coming == 0 => {
-                Some((barrier, split.pc))
+        let vain = self.paths.iter().filter_map(|path| match path.state {
+            PathState::Barrier(barrier) if self.barrier(barrier) & coming == 0 => {
+                Some((barrier, path.pc))
             }
             _ => None,
         });
@@ -630,10 +635,10 @@ impl Convergence {
             return false;
         };
         let here =
-            |split: &DivergentPath| split.waiting == Waiting::Barrier(barrier) && split.pc == pc;
+            |path: &DivergentPath| path.state == PathState::Barrier(barrier) && path.pc == pc;
         let lanes = self.waiting_lanes(here);
-        self.others.retain(|split| !here(split));
-        self.others.insert(0, DivergentPath::ready(pc, lanes));
+        self.paths.retain(|path| !here(path));
+        self.paths.insert(0, DivergentPath::ready(pc, lanes));
         self.barriers[usize::from(barrier)] &= !lanes;
         true
     }
@@ -645,74 +650,67 @@ impl Convergence {
         }
     }
 
-    /// Lets the oldest split that is ready run.
+    /// Lets the oldest path that is ready run.
     fn rotate(&mut self) {
-        self.patience = full_patience(self.joins);
-        let oldest = |waiting| {
-            self.others
-                .iter()
-                .position(|split| split.waiting == waiting)
-        };
-        if let Some(index) = oldest(Waiting::Ready).or_else(|| oldest(Waiting::Freed)) {
-            let split = self.others.remove(index);
-            self.park(Waiting::Ready);
-            (self.pc, self.active) = (split.pc, split.lanes);
+        self.patience = full_patience(self.reconverge_anywhere);
+        let oldest = |state| self.paths.iter().position(|path| path.state == state);
+        if let Some(index) = oldest(PathState::Ready).or_else(|| oldest(PathState::Freed)) {
+            let path = self.paths.remove(index);
+            self.park(PathState::Ready);
+            (self.pc, self.active) = (path.pc, path.lanes);
             self.join_at_pc();
         }
     }
 
-    /// Puts the running split behind the others, at its program counter.
-    fn park(&mut self, waiting: Waiting) {
-        self.others.push(DivergentPath {
+    /// Puts the running path behind the others, at its program counter.
+    fn park(&mut self, state: PathState) {
+        self.paths.push(DivergentPath {
             pc: self.pc,
             lanes: self.active,
-            waiting,
+            state,
             near: false,
             slept: false,
         });
         self.active = 0;
     }
 
-    /// Runs a split that is ready: the other side of the last branch, else the youngest; for PTX the
+    /// Runs a path that is ready: the other side of the last branch, else the youngest; for PTX the
     /// oldest.
-    fn next_split(&mut self) {
+    fn schedule_next(&mut self) {
         if self.active != 0 {
             return;
         }
-        let ready = |split: &DivergentPath| split.waiting == Waiting::Ready;
-        let index = if self.joins {
-            self.others.iter().position(ready)
+        let ready = |path: &DivergentPath| path.state == PathState::Ready;
+        let index = if self.reconverge_anywhere {
+            self.paths.iter().position(ready)
         } else {
-            let near = self
-                .others
-                .iter()
-                .position(|split| split.near && ready(split));
-            let freed = |split: &DivergentPath| split.waiting == Waiting::Freed;
+            let near = self.paths.iter().position(|path| path.near && ready(path));
+            let freed = |path: &DivergentPath| path.state == PathState::Freed;
             let (mut are_ready, mut are_freed) = (0, 0);
-            for split in &self.others {
-                are_ready += usize::from(ready(split));
-                are_freed += usize::from(freed(split));
+            for path in &self.paths {
+                are_ready += usize::from(ready(path));
+                are_freed += usize::from(freed(path));
             }
             // Freed lanes are no others while anybody is ready.
             self.picked_alone = are_ready == 1 || are_ready == 0 && are_freed == 1;
-            near.or_else(|| self.others.iter().rposition(ready))
-                .or_else(|| self.others.iter().position(freed))
+            near.or_else(|| self.paths.iter().rposition(ready))
+                .or_else(|| self.paths.iter().position(freed))
         };
         if let Some(index) = index {
-            let split = self.others.remove(index);
-            self.pick_up(split);
+            let path = self.paths.remove(index);
+            self.pick_up(path);
         } else if self.only_barriers_wait() && self.leave_barrier() {
             // Nobody is left who could record these lanes again.
-            self.next_split();
+            self.schedule_next();
         }
     }
 
-    /// Runs this split, which is none of the others any more.
-    fn pick_up(&mut self, split: DivergentPath) {
-        (self.pc, self.active) = (split.pc, split.lanes);
-        self.patience = full_patience(self.joins);
-        if !self.joins && !split.near {
-            self.picked_at = split.pc;
+    /// Runs this path, which is none of the others any more.
+    fn pick_up(&mut self, path: DivergentPath) {
+        (self.pc, self.active) = (path.pc, path.lanes);
+        self.patience = full_patience(self.reconverge_anywhere);
+        if !self.reconverge_anywhere && !path.near {
+            self.picked_at = path.pc;
             self.gather();
         }
         self.join_at_pc();
@@ -720,49 +718,49 @@ impl Convergence {
 
     /// For PTX, lanes that wait for anything else may still come to a barrier.
     fn only_barriers_wait(&self) -> bool {
-        let at_barrier = |split: &DivergentPath| matches!(split.waiting, Waiting::Barrier(_));
-        !self.joins || self.others.iter().all(at_barrier)
+        let at_barrier = |path: &DivergentPath| matches!(path.state, PathState::Barrier(_));
+        !self.reconverge_anywhere || self.paths.iter().all(at_barrier)
     }
 
     /// Takes along the rest that could run at the program counter.
     fn gather(&mut self) {
         let (pc, active) = (self.pc, &mut self.active);
-        self.others.retain(|split| {
-            let runs = matches!(split.waiting, Waiting::Ready | Waiting::Freed);
-            let here = runs && split.pc == pc && !split.near;
+        self.paths.retain(|path| {
+            let runs = matches!(path.state, PathState::Ready | PathState::Freed);
+            let here = runs && path.pc == pc && !path.near;
             if here {
-                *active |= split.lanes;
+                *active |= path.lanes;
             }
             !here
         });
     }
 
     fn join_at_pc(&mut self) {
-        if !self.joins || self.active == 0 {
+        if !self.reconverge_anywhere || self.active == 0 {
             return;
         }
         let (pc, active) = (self.pc, &mut self.active);
-        self.others.retain(|split| {
-            let joins = split.waiting == Waiting::Ready && split.pc == pc;
+        self.paths.retain(|path| {
+            let joins = path.state == PathState::Ready && path.pc == pc;
             if joins {
-                *active |= split.lanes;
+                *active |= path.lanes;
             }
             !joins
         });
     }
 
-    /// Ready splits with one program counter that were released together are one.
+    /// Ready paths with one program counter that were released together are one.
     fn merge_equal(&mut self) {
         let mut index = 0;
-        while index < self.others.len() {
-            let split = self.others[index];
-            if split.waiting == Waiting::Ready
-                && let Some(first) = self.others[..index]
+        while index < self.paths.len() {
+            let path = self.paths[index];
+            if path.state == PathState::Ready
+                && let Some(first) = self.paths[..index]
                     .iter_mut()
-                    .find(|other| other.waiting == Waiting::Ready && other.pc == split.pc)
+                    .find(|other| other.state == PathState::Ready && other.pc == path.pc)
             {
-                first.lanes |= split.lanes;
-                self.others.remove(index);
+                first.lanes |= path.lanes;
+                self.paths.remove(index);
             } else {
                 index += 1;
             }
@@ -770,7 +768,7 @@ impl Convergence {
     }
 
     fn release_all(&mut self) {
-        if self.others.is_empty() {
+        if self.paths.is_empty() {
             return;
         }
         for barrier in 0..self.barriers.len() {
@@ -782,9 +780,9 @@ impl Convergence {
     /// If everyone whom the barrier waits for is there, lets them go on, together where they wait at
     /// one instruction.
     fn release_barrier(&mut self, barrier: u16) {
-        let waits = Waiting::Barrier(barrier);
+        let waits = PathState::Barrier(barrier);
         let recorded = self.barriers[usize::from(barrier)];
-        let arrived = self.waiting_lanes(|split| split.waiting == waits);
+        let arrived = self.waiting_lanes(|path| path.state == waits);
         if recorded == 0 || recorded & !arrived != 0 {
             return;
         }
@@ -792,28 +790,22 @@ impl Convergence {
         if self.restored & bit(barrier) != 0 {
             return self.free_members(barrier, recorded);
         }
-        self.release(|split| if split.waiting == waits { recorded } else { 0 });
+        self.release(|path| if path.state == waits { recorded } else { 0 });
     }
 
     /// Lane syncs are released when all live lanes of their mask wait at one instruction, or for the same
     /// lanes at several.
     fn release_lanes(&mut self) {
         let mut index = 0;
-        while index < self.others.len() {
-            let DivergentPath { pc, waiting, .. } = self.others[index];
-            if let Waiting::Lanes(mask) = waiting {
-                let arrived = self.waiting_lanes(|split| {
-                    split.waiting == waiting
-                        || split.pc == pc && matches!(split.waiting, Waiting::Lanes(_))
+        while index < self.paths.len() {
+            let DivergentPath { pc, state, .. } = self.paths[index];
+            if let PathState::Lanes(mask) = state {
+                let arrived = self.waiting_lanes(|path| {
+                    path.state == state
+                        || path.pc == pc && matches!(path.state, PathState::Lanes(_))
                 });
                 if mask & self.live & !arrived == 0 {
-                    self.release(|split| {
-                        if split.waiting == waiting {
-                            split.lanes
-                        } else {
-                            0
-                        }
-                    });
+                    self.release(|path| if path.state == state { path.lanes } else { 0 });
                     index = 0;
                     continue;
                 }
@@ -822,39 +814,39 @@ impl Convergence {
         }
     }
 
-    /// Makes the chosen lanes of each split ready at the instruction after theirs; those at one
-    /// instruction are one split from then on.
+    /// Makes the chosen lanes of each path ready at the instruction after theirs; those at one
+    /// instruction are one path from then on.
     fn release(&mut self, chosen: impl Fn(&DivergentPath) -> Mask) {
         let mut released: Vec<DivergentPath> = Vec::new();
-        for split in &mut self.others {
-            let lanes = chosen(split) & split.lanes;
+        for path in &mut self.paths {
+            let lanes = chosen(path) & path.lanes;
             if lanes == 0 {
                 continue;
             }
-            split.lanes &= !lanes;
-            let pc = split.pc + 1;
+            path.lanes &= !lanes;
+            let pc = path.pc + 1;
             match released.iter_mut().find(|other| other.pc == pc) {
                 Some(other) => other.lanes |= lanes,
                 None => released.push(DivergentPath::ready(pc, lanes)),
             }
         }
-        self.others.retain(|split| split.lanes != 0);
-        self.others.extend(released);
+        self.paths.retain(|path| path.lanes != 0);
+        self.paths.extend(released);
     }
 }
 
-/// Takes the chosen splits out, ready; those at one instruction are one.
+/// Takes the chosen paths out, ready; those at one instruction are one.
 fn take_out(
-    others: &mut Vec<DivergentPath>,
+    paths: &mut Vec<DivergentPath>,
     chosen: impl Fn(&DivergentPath) -> bool,
 ) -> Vec<DivergentPath> {
     let mut taken: Vec<DivergentPath> = Vec::new();
-    others.retain(|split| {
-        let goes = chosen(split);
+    paths.retain(|path| {
+        let goes = chosen(path);
         if goes {
-            match taken.iter_mut().find(|other| other.pc == split.pc) {
-                Some(other) => other.lanes |= split.lanes,
-                None => taken.push(DivergentPath::ready(split.pc, split.lanes)),
+            match taken.iter_mut().find(|other| other.pc == path.pc) {
+                Some(other) => other.lanes |= path.lanes,
+                None => taken.push(DivergentPath::ready(path.pc, path.lanes)),
             }
         }
         !goes
@@ -862,18 +854,18 @@ fn take_out(
     taken
 }
 
-/// The chosen splits have their turn when nobody is ready, with those that were freed there before.
-fn free(others: &mut Vec<DivergentPath>, chosen: impl Fn(&DivergentPath) -> bool) {
-    for split in take_out(others, chosen) {
+/// The chosen paths have their turn when nobody is ready, with those that were freed there before.
+fn free(paths: &mut Vec<DivergentPath>, chosen: impl Fn(&DivergentPath) -> bool) {
+    for path in take_out(paths, chosen) {
         let freed = DivergentPath {
-            waiting: Waiting::Freed,
-            ..split
+            state: PathState::Freed,
+            ..path
         };
         let there =
-            |other: &&mut DivergentPath| other.waiting == Waiting::Freed && other.pc == freed.pc;
-        match others.iter_mut().find(there) {
+            |other: &&mut DivergentPath| other.state == PathState::Freed && other.pc == freed.pc;
+        match paths.iter_mut().find(there) {
             Some(other) => other.lanes |= freed.lanes,
-            None => others.push(freed),
+            None => paths.push(freed),
         }
     }
 }
@@ -936,11 +928,11 @@ mod tests {
         let mut warp = native(0xf);
         let mut targets = [7; LANES];
         targets[0] = 3;
-        warp.scatter(&targets);
+        warp.branch_indirect(&targets);
         assert_eq!((warp.pc(), warp.active()), (3, 0x1));
         warp.exit(0x1);
         assert_eq!((warp.pc(), warp.active()), (0, 0xe), "again");
-        warp.scatter(&targets);
+        warp.branch_indirect(&targets);
         assert_eq!((warp.pc(), warp.active()), (7, 0xe));
     }
 
@@ -971,7 +963,7 @@ mod tests {
         let mut warp = warp(0xf);
         warp.branch(0xf, 7);
         assert_eq!((warp.pc(), warp.active()), (7, 0xf));
-        assert!(warp.others().is_empty());
+        assert!(warp.waiting_paths().is_empty());
     }
 
     #[test]
@@ -1010,7 +1002,7 @@ mod tests {
     }
 
     #[test]
-    fn two_splits_in_one_region_each_find_their_lanes() {
+    fn two_paths_in_one_region_each_find_their_lanes() {
         let mut warp = warp(0xf);
         warp.branch(0x3, 10); // lanes 0,1 at 10; lanes 2,3 at 1
         warp.converge_set(0);
@@ -1028,7 +1020,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spinning_split_gives_way() {
+    fn a_spinning_path_gives_way() {
         let mut warp = warp(0x3);
         warp.branch(0x1, 5); // lane 0 at 5, lane 1 at 1
         warp.branch(0x1, 0);
@@ -1049,7 +1041,7 @@ mod tests {
         warp.converge_wait(0); // 4
         let mut turns = 0;
         while warp.active() == 0x2 {
-            warp.give_way(false); // 2
+            warp.yield_to_others(false); // 2
             if warp.active() == 0x2 {
                 warp.branch(0x2, 2); // 3
             }
@@ -1067,10 +1059,10 @@ mod tests {
     fn lane_sync_joins_what_is_apart() {
         let mut warp = warp(0x3);
         warp.branch(0x1, 4);
-        warp.lane_sync(0x3); // lane 0 waits at 4
+        warp.warp_sync(0x3); // lane 0 waits at 4
         assert_eq!((warp.pc(), warp.active()), (1, 0x2));
         warp.branch(0x2, 4);
-        warp.lane_sync(0x3);
+        warp.warp_sync(0x3);
         assert_eq!((warp.pc(), warp.active()), (5, 0x3));
     }
 
@@ -1092,11 +1084,11 @@ mod tests {
         let mut targets = [7; LANES];
         targets[6] = 3;
         targets[7] = 4;
-        warp.scatter(&targets);
+        warp.branch_indirect(&targets);
         assert_eq!((warp.pc(), warp.active()), (3, 0x40), "not the many");
         warp.exit(0x40);
         assert_eq!((warp.pc(), warp.active()), (0, 0xbf), "again");
-        warp.scatter(&targets);
+        warp.branch_indirect(&targets);
         assert_eq!((warp.pc(), warp.active()), (4, 0x80));
     }
 
@@ -1105,11 +1097,11 @@ mod tests {
     fn lanes_that_give_way_are_not_waited_for() {
         let mut warp = native(0x7);
         warp.converge_set(0); // 0
-        warp.give_way(false); // 1: alone, without effect
+        warp.yield_to_others(false); // 1: alone, without effect
         warp.branch(0x6, 1); // 2: lane 0 has the lock and goes first
         warp.converge_wait(0); // 3
         assert_eq!((warp.pc(), warp.active()), (1, 0x6));
-        warp.give_way(false); // 1
+        warp.yield_to_others(false); // 1
         assert_eq!((warp.pc(), warp.active()), (3, 0x1), "once more");
         warp.converge_wait(0);
         assert_eq!((warp.pc(), warp.active()), (4, 0x1));
@@ -1129,14 +1121,18 @@ mod tests {
         warp.set_barrier(0, mask);
         warp.converge_wait(0); // 1
         assert_eq!((warp.pc(), warp.active()), (2, 0x7));
-        let again = Again {
+        let again = Reissued {
             instructions: 1,
             lanes: 3,
         };
-        assert_eq!(warp.take_again(), again);
+        assert_eq!(warp.take_reissued(), again);
         warp.converge_set(0); // 2
         warp.converge_wait(0); // 3
-        assert_eq!(warp.take_again(), Again::default(), "a fresh one is not");
+        assert_eq!(
+            warp.take_reissued(),
+            Reissued::default(),
+            "a fresh one is not"
+        );
     }
 
     #[test]
@@ -1152,7 +1148,7 @@ mod tests {
         warp.branch(0xe, 9); // 2
         warp.converge_wait(0); // 9: complete, with lane 0 elsewhere
         assert_eq!((warp.pc(), warp.active()), (10, 0xe));
-        assert_eq!(warp.others()[0].waiting, Waiting::Freed);
+        assert_eq!(warp.waiting_paths()[0].state, PathState::Freed);
         warp.branch(0x2, 20); // 10: lane 1 first
         warp.exit(0x2);
         assert_eq!((warp.pc(), warp.active()), (11, 0xc), "who is ready first");
@@ -1241,7 +1237,7 @@ mod tests {
         warp.suspend(2);
         assert_eq!((warp.pc(), warp.active()), (40, 0x18));
         warp.set_barrier(0, 0xe1);
-        warp.take_again();
+        warp.take_reissued();
         warp.suspend(3);
         assert_eq!((warp.pc(), warp.active()), (20, 0xe0), "ready ones first");
         warp.converge_wait(0); // complete, but lane 0 was freed before
@@ -1253,8 +1249,8 @@ mod tests {
         warp.converge_wait(0);
         assert_eq!((warp.pc(), warp.active()), (21, 0xe0));
         assert_eq!(
-            warp.take_again(),
-            Again::default(),
+            warp.take_reissued(),
+            Reissued::default(),
             "each was executed by itself"
         );
     }
@@ -1263,11 +1259,11 @@ mod tests {
     fn lane_syncs_at_two_places_meet() {
         let mut warp = native(0xf);
         warp.branch(0x1, 9); // lane 0 at 9, the others at 1
-        warp.lane_sync(0xf);
+        warp.warp_sync(0xf);
         assert_eq!((warp.pc(), warp.active()), (1, 0xe));
-        warp.lane_sync(0xf);
+        warp.warp_sync(0xf);
         assert_ne!(warp.active(), 0, "all have come");
-        let others = warp.others()[0];
+        let others = warp.waiting_paths()[0];
         let mut places = [(warp.pc(), warp.active()), (others.pc, others.lanes)];
         places.sort_unstable();
         assert_eq!(places, [(2, 0xe), (10, 0x1)]);

@@ -31,7 +31,7 @@ pub struct Instruction {
     /// Bits that belong to the function: rounding, comparison, look-up table, lane mode.
     pub modifiers: u64,
     /// What the SM needs to know of it besides its meaning.
-    pub shape: Shape,
+    pub scheduling: SchedulingInfo,
 }
 
 /// Everything an instruction can do.
@@ -66,11 +66,11 @@ pub enum Flow {
     },
     /// The lanes under guard go to `target` if some live lane of the mask in `sources[0]` is not
     /// with them (`BRA.DIV`); with `together`, if none is missing (`BRA.CONV`).
-    BranchIfApart {
+    BranchOnDivergence {
         /// Where to.
         target: u32,
         /// Branch when all are here rather than when one is missing.
-        together: bool,
+        if_converged: bool,
     },
     /// Each lane goes to `base + address(sources[0])`, see [`crate::module::CODE_BASE`].
     BranchIndirect {
@@ -112,7 +112,7 @@ pub enum Flow {
     },
     /// `WARPSYNC`, `bar.warp.sync` and the implicit meeting of `*.sync` instructions: wait until
     /// the lanes of the mask in `sources[0]` have all come here.
-    LaneSync,
+    WarpSync,
     /// Let other lanes of the warp go first.
     Yield,
 }
@@ -188,7 +188,7 @@ pub enum SystemCallKind {
 
 /// What the SM needs to know of an instruction besides its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Shape {
+pub struct SchedulingInfo {
     /// Which unit executes it.
     pub unit: Unit,
     /// Row of the latency table of the GPU file; see [`Latency`].
@@ -196,31 +196,31 @@ pub struct Shape {
     /// What the profilers' instruction mix counts it as.
     pub mix: Mix,
     /// Rows that each source spans (0 if it is not a register).
-    pub source_rows: [u8; 4],
+    pub source_registers: [u8; 4],
     /// Rows written from `destination`.
-    pub destination_rows: u8,
+    pub destination_registers: u8,
     /// The compiler's scheduling bits (SASS); `None` means a scoreboard decides.
     pub control: Option<Control>,
     /// What the compiler counts on where no counter tells (SASS).
-    pub least: Least,
+    pub fixed_latency: FixedLatency,
     /// Line of the source, as an index into [`crate::Module::lines`], 0 for none.
     pub line: u32,
     /// Counts as no instruction (inserted by a front end pass, free in time).
-    pub free: bool,
+    pub pseudo: bool,
     /// What it does with groups of copies and dependence counters (SASS).
-    pub group: Group,
+    pub dependency_barrier: DependencyBarrier,
 }
 
 /// Instructions that only dependence counters know of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Group {
+pub enum DependencyBarrier {
     /// All others.
     #[default]
     None,
     /// `LDGDEPBAR`: raises its write counter until all copies to shared memory before it are done.
-    Close,
+    Arrive,
     /// `DEPBAR.LE`: waits until a counter has fallen to a value and others are zero.
-    Await {
+    Wait {
         /// The counter.
         counter: u8,
         /// Its value.
@@ -337,15 +337,15 @@ pub const MIXES: usize = 6;
 /// Cycles that the compiler leaves at least between an instruction and one that needs its result; 0
 /// where it has no fixed latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Least {
+pub struct FixedLatency {
     /// Until a row can be read.
-    pub rows: u8,
+    pub registers: u8,
     /// Until a predicate can be an operand.
     pub predicates: u8,
     /// Until a predicate can guard.
     pub guard: u8,
     /// Cycles by which this instruction itself reads later than others do.
-    pub late: u8,
+    pub late_read: u8,
 }
 
 /// The scheduling bits that the compiler writes into SASS.
@@ -364,22 +364,22 @@ pub struct Control {
     /// Operand slots kept in the register cache.
     pub reuse: u8,
     /// Counter that must have come down to a number that is not zero before issue (`DEPBAR.LE`).
-    pub drain: Option<Drain>,
+    pub threshold: Option<CounterThreshold>,
 }
 
 /// A counter that may stay above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drain {
+pub struct CounterThreshold {
     /// Which.
     pub counter: u8,
     /// How high it may be.
-    pub to: u8,
+    pub at_most: u8,
 }
 
 impl Instruction {
     /// An instruction of this operation, unguarded and without operands, to be filled in.
     #[must_use]
-    pub fn new(operation: Operation, shape: Shape) -> Self {
+    pub fn new(operation: Operation, scheduling: SchedulingInfo) -> Self {
         Self {
             operation,
             guard: PredicateOperand::TRUE,
@@ -389,7 +389,7 @@ impl Instruction {
             predicates: [PredicateOperand::TRUE; 3],
             predicate_destinations: [PredicateRegister::True; 2],
             modifiers: 0,
-            shape,
+            scheduling,
         }
     }
 }

@@ -146,8 +146,8 @@ pub struct Lanes<'a> {
     pub execute: Mask,
 }
 
-/// Room for the value of an operand that is no register as it stands.
-pub type Room = MaybeUninit<WarpRegister>;
+/// ScratchRegister for the value of an operand that is no register as it stands.
+pub type ScratchRegister = MaybeUninit<WarpRegister>;
 
 /// What an absent operand reads.
 static ZEROS: WarpRegister = WarpRegister::ZERO;
@@ -158,7 +158,7 @@ static ZEROS: WarpRegister = WarpRegister::ZERO;
 macro_rules! operands {
     ($lanes:expr, $i:expr; $($name:ident = $kind:ident $index:expr),+ $(,)?) => {
         $(
-            let mut room = $crate::lanes::Room::uninit();
+            let mut room = $crate::lanes::ScratchRegister::uninit();
             let $name = $lanes.$kind(&$i.sources[$index], &mut room);
         )+
     };
@@ -169,7 +169,7 @@ macro_rules! operands {
 macro_rules! operands64 {
     ($lanes:expr, $i:expr; $($name:ident = $kind:ident $index:expr),+ $(,)?) => {
         $(
-            let mut room = [$crate::lanes::Room::uninit(); 2];
+            let mut room = [$crate::lanes::ScratchRegister::uninit(); 2];
             let $name = $lanes.$kind(&$i.sources[$index], &mut room);
         )+
     };
@@ -177,12 +177,12 @@ macro_rules! operands64 {
 
 /// A 64-bit operand in every lane, low and high words apart.
 #[derive(Clone, Copy)]
-pub struct Longs<'a> {
+pub struct RegisterPair<'a> {
     low: &'a WarpRegister,
     high: &'a WarpRegister,
 }
 
-impl Longs<'_> {
+impl RegisterPair<'_> {
     /// The value of one lane.
     #[must_use]
     #[inline(always)]
@@ -225,7 +225,7 @@ impl Lanes<'_> {
         &'a self,
         operand: Operand,
         word: u16,
-        room: &'a mut Room,
+        room: &'a mut ScratchRegister,
     ) -> &'a WarpRegister {
         match operand {
             Operand::Register(row) => &self.registers[usize::from(row + word)],
@@ -235,7 +235,12 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn literal_at<'a>(&self, operand: Operand, word: u16, room: &'a mut Room) -> &'a WarpRegister {
+    fn literal_at<'a>(
+        &self,
+        operand: Operand,
+        word: u16,
+        room: &'a mut ScratchRegister,
+    ) -> &'a WarpRegister {
         match self.literal(operand, word) {
             Some(value) => room.write(WarpRegister::splat(value)),
             None => room.write(self.raw(operand, word)),
@@ -258,7 +263,11 @@ impl Lanes<'_> {
     /// As [`Self::integer`], without a copy of a register.
     #[must_use]
     #[inline(always)]
-    pub fn integer_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
+    pub fn integer_at<'a>(
+        &'a self,
+        source: &Source,
+        room: &'a mut ScratchRegister,
+    ) -> &'a WarpRegister {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.invert) => {
                 &self.registers[usize::from(row)]
@@ -269,7 +278,7 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn integer_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
+    fn integer_into<'a>(&self, source: &Source, room: &'a mut ScratchRegister) -> &'a WarpRegister {
         match self.literal(source.operand, 0) {
             Some(word) => room.write(WarpRegister::splat(source.of_integer(word))),
             None => room.write(self.integer(*source)),
@@ -279,7 +288,11 @@ impl Lanes<'_> {
     /// As [`Self::float`], without a copy of a register.
     #[must_use]
     #[inline(always)]
-    pub fn float_at<'a>(&'a self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
+    pub fn float_at<'a>(
+        &'a self,
+        source: &Source,
+        room: &'a mut ScratchRegister,
+    ) -> &'a WarpRegister {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.absolute) => {
                 &self.registers[usize::from(row)]
@@ -289,7 +302,7 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn float_into<'a>(&self, source: &Source, room: &'a mut Room) -> &'a WarpRegister {
+    fn float_into<'a>(&self, source: &Source, room: &'a mut ScratchRegister) -> &'a WarpRegister {
         match self.literal(source.operand, 0) {
             Some(word) => room.write(WarpRegister::splat(source.of_float(word))),
             None => room.write(self.float(*source)),
@@ -299,10 +312,14 @@ impl Lanes<'_> {
     /// As [`Self::integer64`], without a copy of registers.
     #[must_use]
     #[inline(always)]
-    pub fn integer64_at<'a>(&'a self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+    pub fn integer64_at<'a>(
+        &'a self,
+        source: &Source,
+        room: &'a mut [ScratchRegister; 2],
+    ) -> RegisterPair<'a> {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.invert) => self.longs(row),
-            Operand::None if !(source.negate | source.invert) => Longs {
+            Operand::None if !(source.negate | source.invert) => RegisterPair {
                 low: &ZEROS,
                 high: &ZEROS,
             },
@@ -311,7 +328,11 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn integer64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+    fn integer64_into<'a>(
+        &self,
+        source: &Source,
+        room: &'a mut [ScratchRegister; 2],
+    ) -> RegisterPair<'a> {
         match self.literal64(source.operand) {
             Some(value) => repeated(source.of_integer64(value), room),
             None => divided(&self.integer64(*source), room),
@@ -321,7 +342,11 @@ impl Lanes<'_> {
     /// As [`Self::float64`], without a copy of registers.
     #[must_use]
     #[inline(always)]
-    pub fn float64_at<'a>(&'a self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+    pub fn float64_at<'a>(
+        &'a self,
+        source: &Source,
+        room: &'a mut [ScratchRegister; 2],
+    ) -> RegisterPair<'a> {
         match source.operand {
             Operand::Register(row) if !(source.negate | source.absolute) => self.longs(row),
             _ => self.float64_into(source, room),
@@ -329,7 +354,11 @@ impl Lanes<'_> {
     }
 
     #[inline(never)]
-    fn float64_into<'a>(&self, source: &Source, room: &'a mut [Room; 2]) -> Longs<'a> {
+    fn float64_into<'a>(
+        &self,
+        source: &Source,
+        room: &'a mut [ScratchRegister; 2],
+    ) -> RegisterPair<'a> {
         match self.literal64(source.operand) {
             Some(value) => repeated(source.of_float64(value), room),
             None => divided(&self.float64(*source), room),
@@ -345,8 +374,8 @@ impl Lanes<'_> {
     }
 
     #[inline(always)]
-    fn longs(&self, row: u16) -> Longs<'_> {
-        Longs {
+    fn longs(&self, row: u16) -> RegisterPair<'_> {
+        RegisterPair {
             low: &self.registers[usize::from(row)],
             high: &self.registers[usize::from(row) + 1],
         }
@@ -474,23 +503,23 @@ fn blend(register: &mut WarpRegister, value: &WarpRegister, lanes: Mask) {
 }
 
 /// One 64-bit value in every lane.
-fn repeated(value: u64, room: &mut [Room; 2]) -> Longs<'_> {
+fn repeated(value: u64, room: &mut [ScratchRegister; 2]) -> RegisterPair<'_> {
     let [low, high] = room;
-    Longs {
+    RegisterPair {
         low: low.write(WarpRegister::splat(value as u32)),
         high: high.write(WarpRegister::splat((value >> 32) as u32)),
     }
 }
 
 /// 64-bit values as two rows.
-fn divided<'a>(values: &[u64; LANES], room: &'a mut [Room; 2]) -> Longs<'a> {
+fn divided<'a>(values: &[u64; LANES], room: &'a mut [ScratchRegister; 2]) -> RegisterPair<'a> {
     let (mut low, mut high) = (WarpRegister::ZERO, WarpRegister::ZERO);
     for (lane, value) in values.iter().enumerate() {
         low.0[lane] = *value as u32;
         high.0[lane] = (*value >> 32) as u32;
     }
     let [first, second] = room;
-    Longs {
+    RegisterPair {
         low: first.write(low),
         high: second.write(high),
     }

@@ -2,9 +2,9 @@
 
 use crate::{
     addresses::Addresses,
-    lanes::{Lanes, Room},
+    lanes::{Lanes, ScratchRegister},
     operand::Operand,
-    semantics::rows::{longs_of, wide_host},
+    semantics::lane_loops::{host_has_avx2, map_lanes64},
 };
 
 /// One load, store, atomic or copy.
@@ -128,7 +128,7 @@ impl Element {
 
     /// Rows in registers.
     #[must_use]
-    pub const fn rows(self) -> u16 {
+    pub const fn words(self) -> u16 {
         match self {
             Self::B64 => 2,
             Self::B128 => 4,
@@ -160,7 +160,7 @@ impl AddressOperand {
     #[must_use]
     pub fn evaluate(&self, lanes: &Lanes<'_>, bytes: u32) -> Addresses {
         #[cfg(target_arch = "x86_64")]
-        if wide_host() {
+        if host_has_avx2() {
             // SAFETY: the host has the features that it was compiled for.
             return unsafe { self.evaluate_wide(lanes, bytes) };
         }
@@ -178,7 +178,7 @@ impl AddressOperand {
         let uniform = match (self.uniform, self.uniform_wide) {
             (Operand::None, _) => 0,
             (operand, wide) => {
-                let mut room = Room::uninit();
+                let mut room = ScratchRegister::uninit();
                 let low = lanes.raw_at(operand, 0, &mut room).0[0];
                 let high = if wide {
                     lanes.raw_at(operand, 1, &mut room).0[0]
@@ -196,14 +196,14 @@ impl AddressOperand {
         };
         let shift = self.shift;
         let place = |base: u64| (base << shift).wrapping_add(constant) & limit;
-        let mut rooms = [Room::uninit(); 2];
+        let mut rooms = [ScratchRegister::uninit(); 2];
         let [first, second] = &mut rooms;
         let low = lanes.raw_at(self.base, 0, first);
         let places = if self.wide {
             let high = lanes.raw_at(self.base, 1, second);
-            longs_of(|lane| place(u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32))
+            map_lanes64(|lane| place(u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32))
         } else {
-            longs_of(|lane| place(u64::from(low.0[lane])))
+            map_lanes64(|lane| place(u64::from(low.0[lane])))
         };
         Addresses::of(places, bytes)
     }

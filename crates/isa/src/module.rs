@@ -18,7 +18,7 @@ pub struct Module {
     pub kernels: Vec<Kernel>,
     /// Names of functions by their first index, ascending, for messages.
     pub functions: Vec<(u32, String)>,
-    /// Source lines that [`crate::instruction::Shape::line`] points into; entry 0 is unused.
+    /// Source lines that [`crate::instruction::SchedulingInfo::line`] points into; entry 0 is unused.
     pub lines: Vec<SourceLine>,
     /// Constant banks that the module fills (not bank 0).
     pub constants: Vec<ConstantBank>,
@@ -31,8 +31,8 @@ pub struct Module {
     pub native: bool,
     /// Text of an instruction for messages, by index; may be empty.
     pub listing: Vec<String>,
-    /// How many instructions from each on do nothing but compute; see [`Self::find_straights`]. May be empty.
-    pub straights: Vec<u8>,
+    /// How many instructions from each on do nothing but compute; see [`Self::find_straight_line_code`]. May be empty.
+    pub straight_line_lengths: Vec<u8>,
 }
 
 impl Module {
@@ -47,15 +47,15 @@ impl Module {
 
     /// Finds where warps can run straight on. Only for machine code: its lanes part and meet where an instruction
     /// says so. In virtual code lanes may meet anywhere, so one has to look after every step.
-    pub fn find_straights(&mut self) {
+    pub fn find_straight_line_code(&mut self) {
         let mut next = 0u8;
-        self.straights = vec![0; self.code.len()];
-        for (instruction, straight) in self.code.iter().zip(&mut self.straights).rev() {
+        self.straight_line_lengths = vec![0; self.code.len()];
+        for (instruction, straight) in self.code.iter().zip(&mut self.straight_line_lengths).rev() {
             let computes = matches!(
                 instruction.operation,
                 Operation::Compute(_) | Operation::Nothing
             );
-            next = if computes && !instruction.shape.free && self.native {
+            next = if computes && !instruction.scheduling.pseudo && self.native {
                 next.saturating_add(1)
             } else {
                 0
@@ -67,8 +67,8 @@ impl Module {
     /// How many instructions from this one on do nothing but compute.
     #[must_use]
     #[inline(always)]
-    pub fn straight_from(&self, index: u32) -> u64 {
-        self.straights
+    pub fn straight_line_from(&self, index: u32) -> u64 {
+        self.straight_line_lengths
             .get(index as usize)
             .copied()
             .unwrap_or(0)
@@ -102,7 +102,7 @@ pub struct Kernel {
     /// Index of its first instruction.
     pub entry: u32,
     /// Rows a warp needs, those of called functions included.
-    pub rows: u16,
+    pub warp_registers: u16,
     /// Registers a thread counts for occupancy: the cubin's figure, an estimate for PTX.
     pub registers: u32,
     /// Predicates a warp needs.

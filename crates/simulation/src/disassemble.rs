@@ -72,8 +72,8 @@ fn list(module: &Module, only: Option<&str>, text: &mut String) -> bool {
             .take(end)
             .skip(*start as usize)
         {
-            if instruction.shape.line != line {
-                line = instruction.shape.line;
+            if instruction.scheduling.line != line {
+                line = instruction.scheduling.line;
                 if let Some(source) = module.lines.get(line as usize) {
                     let _ = writeln!(text, "        // {}:{}", source.file, source.line);
                 }

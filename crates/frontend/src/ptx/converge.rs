@@ -221,7 +221,7 @@ fn add_meetings(graph: &mut Graph<'_>, apart: &[bool]) {
         }
         for code in std::mem::take(&mut block.code) {
             if let Some(mask) = code.meets {
-                let mut sync = Code::free(Flow::LaneSync);
+                let mut sync = Code::free(Flow::WarpSync);
                 sync.instruction.sources[0] = match mask {
                     Operand::Register(local) => {
                         let used = code.uses[usize::from(local)];

@@ -488,7 +488,7 @@ fn make_kernels(
         module.kernels.push(Kernel {
             name: function.name.to_owned(),
             entry: needs.entry,
-            rows: needs.rows,
+            warp_registers: needs.rows,
             // The compiler's own figure is not in the text; rows in use are close to it.
             registers: u32::from(needs.rows).clamp(16, 255),
             predicates: needs.flags,

@@ -6,7 +6,7 @@
 
 use lockstep_isa::{
     Instruction, Operand, Operation,
-    instruction::{Flow, Mix, Shape, Unit},
+    instruction::{Flow, Mix, SchedulingInfo, Unit},
     operand::{PredicateOperand, PredicateRegister},
 };
 
@@ -146,7 +146,7 @@ pub enum Amount {
 
 impl Code<'_> {
     /// An instruction without operands.
-    pub fn new(operation: Operation, shape: Shape) -> Self {
+    pub fn new(operation: Operation, shape: SchedulingInfo) -> Self {
         Self {
             instruction: Instruction::new(operation, shape),
             uses: Vec::new(),
@@ -168,11 +168,11 @@ impl Code<'_> {
     pub fn free(flow: Flow) -> Self {
         Self::new(
             Operation::Flow(flow),
-            Shape {
+            SchedulingInfo {
                 unit: Unit::Branch,
                 mix: Mix::Control,
-                free: true,
-                ..Shape::default()
+                pseudo: true,
+                ..SchedulingInfo::default()
             },
         )
     }

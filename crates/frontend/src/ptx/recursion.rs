@@ -6,10 +6,10 @@
 
 use lockstep_isa::{
     Operand, Operation,
-    instruction::{Latency, Mix, Shape, Unit},
-    meaning,
+    instruction::{Latency, Mix, SchedulingInfo, Unit},
     memory::{Action, AddressOperand, CachePolicy, Element, MemoryOperation, Space, Strength},
-    semantics::rows::{Meaning, binary, mask_of},
+    semantics,
+    semantics::lane_loops::{Semantics, binary, mask_of},
 };
 
 use super::{
@@ -19,11 +19,11 @@ use super::{
     lower::STACK_ROW,
 };
 
-const ADD: Meaning = meaning!(binary; |a, b| a.wrapping_add(b));
+const ADD: Semantics = semantics!(binary; |a, b| a.wrapping_add(b));
 /// 1 where a predicate holds.
-const FROM_FLAG: Meaning = meaning!(from_flag);
+const FROM_FLAG: Semantics = semantics!(from_flag);
 /// A predicate that holds where a word is not zero.
-const TO_FLAG: Meaning = meaning!(to_flag);
+const TO_FLAG: Semantics = semantics!(to_flag);
 
 fn from_flag(l: &mut lockstep_isa::Lanes<'_>, i: &lockstep_isa::Instruction) {
     let mask = l.predicate(i.predicates[0]);
@@ -52,8 +52,8 @@ pub fn save_around_calls<'a>(body: &mut Body<'a>, graph: &mut Graph<'a>) {
         // What is filled in belongs to the line of the call.
         let mut line = 0;
         for code in std::mem::take(&mut graph.blocks[block].code) {
-            if code.instruction.shape.line != 0 {
-                line = code.instruction.shape.line;
+            if code.instruction.scheduling.line != 0 {
+                line = code.instruction.scheduling.line;
             }
             let start = filled.len();
             match code.mark {
@@ -62,8 +62,8 @@ pub fn save_around_calls<'a>(body: &mut Body<'a>, graph: &mut Graph<'a>) {
                 None => filled.push(code),
             }
             for new in &mut filled[start..] {
-                if new.instruction.shape.line == 0 {
-                    new.instruction.shape.line = line;
+                if new.instruction.scheduling.line == 0 {
+                    new.instruction.scheduling.line = line;
                 }
             }
         }
@@ -71,13 +71,13 @@ pub fn save_around_calls<'a>(body: &mut Body<'a>, graph: &mut Graph<'a>) {
     }
 }
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> SchedulingInfo {
+    SchedulingInfo {
         unit: Unit::LoadStore,
         latency: Latency::Memory,
         mix: Mix::LoadStore,
-        free: true,
-        ..Shape::default()
+        pseudo: true,
+        ..SchedulingInfo::default()
     }
 }
 

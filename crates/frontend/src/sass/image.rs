@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lockstep_isa::{
     Instruction, Kernel, Module, Operand, Operation,
-    instruction::{CodeAddress, Flow, Shape, SystemCall, SystemCallKind},
+    instruction::{CodeAddress, Flow, SchedulingInfo, SystemCall, SystemCallKind},
     module::{Bank0Layout, CODE_BASE, ConstantBank, Global, GlobalKind, Parameter, SourceLine},
     operand::Source,
     sass::{
@@ -116,7 +116,7 @@ impl Image {
         }
         let layout = self.lay_out();
         let sections = self.relocated(&layout, addresses)?;
-        let uniform_rows = self.uniform_rows(&sections)?;
+        let uniform_registers = self.uniform_registers(&sections)?;
         let mut module = Module {
             architecture: self.cubin.architecture,
             native: true,
@@ -126,11 +126,11 @@ impl Image {
         let mut known = BTreeMap::new();
         for (section, start) in &layout.sections {
             debug_assert_eq!(*start as usize, module.code.len());
-            self.bind_section(&sections, *section, *start, uniform_rows, &mut module)?;
+            self.bind_section(&sections, *section, *start, uniform_registers, &mut module)?;
             let rows = lines.get(section).map_or(&[][..], Vec::as_slice);
             name_lines(rows, *start, &mut known, &mut module);
         }
-        system_functions(uniform_rows, &mut module);
+        system_functions(uniform_registers, &mut module);
         for index in &layout.missing {
             missing_function(&self.cubin.symbols[*index].name, &mut module);
         }
@@ -154,7 +154,7 @@ impl Image {
             let index = start + offset as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
-                let mut kernel = self.kernel(symbol, index, uniform_rows, &sections);
+                let mut kernel = self.kernel(symbol, index, uniform_registers, &sections);
                 let code = *start as usize..*start as usize + words as usize;
                 kernel.calls = module.code[code].iter().any(|instruction| {
                     matches!(
@@ -166,7 +166,7 @@ impl Image {
             }
         }
         module.functions.sort();
-        module.find_straights();
+        module.find_straight_line_code();
         Ok(module)
     }
 
@@ -268,7 +268,7 @@ impl Image {
     }
 
     /// How many uniform registers the code names, and one row more for barriers.
-    fn uniform_rows(&self, sections: &[Section]) -> Result<u16, Error> {
+    fn uniform_registers(&self, sections: &[Section]) -> Result<u16, Error> {
         let mut highest = 0;
         for section in sections
             .iter()
@@ -295,12 +295,12 @@ impl Image {
         sections: &[Section],
         index: usize,
         start: u32,
-        uniform_rows: u16,
+        uniform_registers: u16,
         module: &mut Module,
     ) -> Result<(), Error> {
         let section = &sections[index];
         let frame = Frame {
-            uniform_rows,
+            uniform_registers,
             section: start,
             length: (section.bytes.len() as u64 / WORD_BYTES) as u32,
             architecture: self.cubin.architecture,
@@ -358,7 +358,7 @@ impl Image {
         &self,
         symbol: &Symbol,
         entry: u32,
-        uniform_rows: u16,
+        uniform_registers: u16,
         sections: &[Section],
     ) -> Kernel {
         let name = &symbol.name;
@@ -403,7 +403,7 @@ impl Image {
                 });
             }
         }
-        kernel.rows = uniform_rows + (kernel.registers as u16).clamp(1, 255);
+        kernel.warp_registers = uniform_registers + (kernel.registers as u16).clamp(1, 255);
         kernel
     }
 
@@ -463,7 +463,7 @@ fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &
                 });
                 module.lines.len() as u32 - 1
             });
-        module.code[index].shape.line = number;
+        module.code[index].scheduling.line = number;
     }
 }
 
@@ -600,8 +600,8 @@ fn bank0(architecture: Architecture) -> Bank0Layout {
 }
 
 /// Behind the module's code: each function of the system, and the way back through `R20`.
-fn system_functions(uniform_rows: u16, module: &mut Module) {
-    let row = |register: u8| uniform_rows + u16::from(register);
+fn system_functions(uniform_registers: u16, module: &mut Module) {
+    let row = |register: u8| uniform_registers + u16::from(register);
     for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
         module
             .functions
@@ -614,9 +614,9 @@ fn system_functions(uniform_rows: u16, module: &mut Module) {
                 .collect(),
             result: result.map(row),
         };
-        let shape = Shape {
-            free: true,
-            ..Shape::default()
+        let shape = SchedulingInfo {
+            pseudo: true,
+            ..SchedulingInfo::default()
         };
         module
             .code
@@ -643,9 +643,9 @@ fn missing_function(name: &str, module: &mut Module) {
         .push((module.code.len() as u32, name.to_owned()));
     module.code.push(Instruction::new(
         Operation::Unsupported(sentence.into_boxed_str()),
-        Shape {
-            free: true,
-            ..Shape::default()
+        SchedulingInfo {
+            pseudo: true,
+            ..SchedulingInfo::default()
         },
     ));
     module.listing.push(format!("{name} (defined nowhere)"));

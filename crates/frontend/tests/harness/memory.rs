@@ -149,7 +149,7 @@ impl Memory {
                             self.read(operation.space, address, bytes, thread(lane), constants)?;
                         let value = extend(operation.element, value);
                         if let Some(row) = operation.data[element] {
-                            for word in 0..operation.element.rows() {
+                            for word in 0..operation.element.words() {
                                 lanes.registers[usize::from(row + word)].0[lane] =
                                     (value >> (32 * word)) as u32;
                             }
@@ -161,7 +161,7 @@ impl Memory {
                 for lane in lanes_of(execute) {
                     for element in 0..usize::from(operation.elements) {
                         let mut value = 0u128;
-                        for word in 0..operation.element.rows() {
+                        for word in 0..operation.element.words() {
                             let part = lanes.raw(operation.values[element], word).0[lane];
                             value |= u128::from(part) << (32 * word);
                         }

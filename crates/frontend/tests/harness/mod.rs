@@ -104,7 +104,10 @@ impl<'m> Machine<'m> {
                     (1 << lanes) - 1
                 };
                 Warp {
-                    registers: vec![WarpRegister::splat(0xdead_beef); usize::from(kernel.rows)],
+                    registers: vec![
+                        WarpRegister::splat(0xdead_beef);
+                        usize::from(kernel.warp_registers)
+                    ],
                     predicates: vec![0x5555_5555; usize::from(kernel.predicates)],
                     convergence: Convergence::new(
                         mask,
@@ -151,7 +154,7 @@ impl<'m> Machine<'m> {
                 let stuck: Vec<_> = self
                     .warps
                     .iter()
-                    .map(|warp| format!("{:?}", warp.convergence.others()))
+                    .map(|warp| format!("{:?}", warp.convergence.waiting_paths()))
                     .collect();
                 return Err(format!("no lane can run: {}", stuck.join("; ")));
             }
@@ -166,7 +169,7 @@ impl<'m> Machine<'m> {
             .code
             .get(pc as usize)
             .ok_or_else(|| format!("no code at {pc}"))?;
-        if instruction.shape.free {
+        if instruction.scheduling.pseudo {
             self.free += 1;
         } else {
             self.executed += 1;
@@ -288,7 +291,7 @@ impl<'m> Machine<'m> {
         let (mut population, mut and, mut or) = (0, true, false);
         let mut waiting = Vec::new();
         for (index, warp) in self.warps.iter_mut().enumerate() {
-            for split in warp.convergence.others().to_vec() {
+            for split in warp.convergence.waiting_paths().to_vec() {
                 let instruction = &self.module.code[split.pc as usize];
                 let lanes = lanes(warp, &self.constants, split.lanes);
                 let holds = lanes.predicate(instruction.predicates[0]) & split.lanes;
@@ -365,10 +368,10 @@ fn flow(
     };
     match flow {
         Flow::Branch { target } => warp.convergence.branch(execute, target),
-        Flow::BranchIfApart { .. } => warp.convergence.advance(),
+        Flow::BranchOnDivergence { .. } => warp.convergence.advance(),
         Flow::BranchIndirect { address } | Flow::Return { address } => {
             let targets = targets(address);
-            warp.convergence.scatter(&targets);
+            warp.convergence.branch_indirect(&targets);
         }
         Flow::Call { target } => {
             link_back(warp, instruction, execute, pc);
@@ -377,7 +380,7 @@ fn flow(
         Flow::CallIndirect { address } => {
             let targets = targets(address);
             link_back(warp, instruction, execute, pc);
-            warp.convergence.scatter(&targets);
+            warp.convergence.branch_indirect(&targets);
         }
         Flow::Exit => warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => warp.convergence.converge_set(barrier),
@@ -385,11 +388,11 @@ fn flow(
             warp.convergence.converge_wait(barrier);
         }
         Flow::ConvergeBreak { barrier } => warp.convergence.converge_break(barrier, execute),
-        Flow::LaneSync if execute == 0 => warp.convergence.advance(),
-        Flow::LaneSync => {
-            warp.convergence.lane_sync(mask);
+        Flow::WarpSync if execute == 0 => warp.convergence.advance(),
+        Flow::WarpSync => {
+            warp.convergence.warp_sync(mask);
         }
-        Flow::Yield => warp.convergence.give_way(false),
+        Flow::Yield => warp.convergence.yield_to_others(false),
     }
 }
 

@@ -23,11 +23,14 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         Flow::Branch { target } => {
             lanes.convergence.branch(execute, target);
         }
-        Flow::BranchIfApart { target, together } => {
+        Flow::BranchOnDivergence {
+            target,
+            if_converged,
+        } => {
             let first = execute.trailing_zeros() as usize;
             let mask = lanes.raw(instruction.sources[0].operand, 0).0[first % LANES];
             let apart = mask & lanes.convergence.live() & !lanes.active != 0;
-            let taken = if apart != together { execute } else { 0 };
+            let taken = if apart != if_converged { execute } else { 0 };
             lanes.convergence.branch(taken, target);
         }
         Flow::Call { target } => {
@@ -37,13 +40,13 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         Flow::BranchIndirect { address } | Flow::Return { address } => {
             let values = code_values(&lanes, instruction, address);
             let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
-            site.warp.convergence.scatter(&targets);
+            site.warp.convergence.branch_indirect(&targets);
         }
         Flow::CallIndirect { address } => {
             let values = code_values(&lanes, instruction, address);
             let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
             link(site, instruction, execute);
-            site.warp.convergence.scatter(&targets);
+            site.warp.convergence.branch_indirect(&targets);
         }
         Flow::Exit => site.warp.convergence.exit(execute),
         Flow::ConvergeSet { barrier } => site.warp.convergence.converge_set(barrier),
@@ -54,7 +57,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         Flow::ConvergeBreak { barrier } => {
             site.warp.convergence.converge_break(barrier, execute);
         }
-        Flow::LaneSync => {
+        Flow::WarpSync => {
             let mask = match instruction.sources[0].operand {
                 Operand::None => FULL,
                 operand if execute != 0 => {
@@ -65,10 +68,10 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
             if execute == 0 {
                 site.warp.convergence.advance();
             } else {
-                site.warp.convergence.lane_sync(mask);
+                site.warp.convergence.warp_sync(mask);
             }
         }
-        Flow::Yield => site.warp.convergence.give_way(false),
+        Flow::Yield => site.warp.convergence.yield_to_others(false),
     }
     if native {
         count_again(site.warp, site.block);
@@ -78,7 +81,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
 
 /// Counts what lanes executed again in vain.
 pub fn count_again(warp: &mut Warp, block: &mut Block) {
-    let again = warp.convergence.take_again();
+    let again = warp.convergence.take_reissued();
     let counters = &mut block.counters;
     counters.inst_executed += u64::from(again.instructions);
     counters.inst_issued += u64::from(again.instructions);

@@ -2,7 +2,7 @@
 
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
-use lockstep_isa::convergence::Waiting;
+use lockstep_isa::convergence::PathState;
 use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode, Flow};
 use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
 use lockstep_isa::operand::PredicateRegister;
@@ -79,7 +79,7 @@ impl Sm {
             let kind = FaultKind::IllegalJump { target: pc.into() };
             return (self.failed(slot, Problem { lane, kind }, now), false);
         };
-        let free = instruction.shape.free;
+        let pseudo = instruction.scheduling.pseudo;
         warp.identity.clock = now.cycle;
         warp.identity.time = now.time.0;
         let mut site = Site {
@@ -105,13 +105,13 @@ impl Sm {
             });
         }
         let step = step(&mut site, instruction, execute);
-        if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
+        if !pseudo && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
             let counters = &mut site.block.counters;
             counters.inst_executed += 1;
             counters.inst_issued += 1;
             counters.thread_inst_executed += u64::from(active.count_ones());
             counters.thread_inst_executed_pred_on += u64::from(execute.count_ones());
-            counters.mix[instruction.shape.mix as usize] += 1;
+            counters.mix[instruction.scheduling.mix as usize] += 1;
             if site.warp.control_bit_checker.is_some()
                 && let Some(problem) = check(site.warp, context, pc, active, execute)
             {
@@ -142,7 +142,7 @@ impl Sm {
             Step::OrderFirst { boundary } => self.order_first(slot, boundary),
             Step::Wrong(problem) => self.failed(slot, problem, now),
         };
-        (effect, free)
+        (effect, pseudo)
     }
 
     /// Meets others, fences, asks the system.
@@ -332,9 +332,9 @@ impl Sm {
             if warp.convergence.suspended(number as u32) == 0 {
                 continue;
             }
-            for index in 0..warp.convergence.others().len() {
-                let split = warp.convergence.others()[index];
-                if split.waiting == Waiting::Outside(number as u32) {
+            for index in 0..warp.convergence.waiting_paths().len() {
+                let split = warp.convergence.waiting_paths()[index];
+                if split.state == PathState::External(number as u32) {
                     let instruction = &context.launch.module.code[split.pc as usize];
                     give_reduction(warp, instruction, split.lanes, reduced);
                 }

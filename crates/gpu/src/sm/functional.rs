@@ -59,7 +59,7 @@ impl Sm {
             // cycles are cut into epochs.
             let over = now.cycle.is_multiple_of(TURN);
             if over || self.ready >> self.last & 1 == 0 {
-                self.give_way();
+                self.yield_to_others();
             }
             let slot = self.last;
             self.progress = now.cycle;
@@ -70,7 +70,7 @@ impl Sm {
             }
             match self.issue_functional(slot as u8, now, outbox) {
                 Effect::Failed => return,
-                Effect::Memory if self.port.done.is_seen_by_others() => self.give_way(),
+                Effect::Memory if self.port.done.is_seen_by_others() => self.yield_to_others(),
                 _ => {}
             }
             clock.advance();
@@ -86,7 +86,7 @@ impl Sm {
 
     /// It is the next warp's turn, if there is one that could execute.
     #[inline(always)]
-    fn give_way(&mut self) {
+    fn yield_to_others(&mut self) {
         if self.ready == 0 {
             return;
         }
@@ -118,8 +118,11 @@ impl Sm {
         let Some(instruction) = code.get(warp.convergence.pc() as usize) else {
             return;
         };
-        let shape = &instruction.shape;
-        for (source, rows) in instruction.sources[..3].iter().zip(shape.source_rows) {
+        let scheduling = &instruction.scheduling;
+        for (source, rows) in instruction.sources[..3]
+            .iter()
+            .zip(scheduling.source_registers)
+        {
             if let Operand::Register(row) = source.operand {
                 warp.foresee_row(row);
                 if rows > 1 {
@@ -129,7 +132,7 @@ impl Sm {
         }
         if let Some(row) = instruction.destination {
             warp.foresee_row(row);
-            if shape.destination_rows > 1 {
+            if scheduling.destination_registers > 1 {
                 warp.foresee_row(row + 1);
             }
         }
@@ -162,7 +165,7 @@ impl Sm {
         let module = &context.launch.module;
         let pc = warp.convergence.pc();
         let count = module
-            .straight_from(pc)
+            .straight_line_from(pc)
             .min(until.saturating_sub(clock.cycle().0));
         if count < 2 || warp.control_bit_checker.is_some() || self.port.probe.is_some() {
             return false;
@@ -181,7 +184,7 @@ impl Sm {
                 compute(&mut warp.lanes_that(context, execute), instruction);
             }
             executing += execute.count_ones();
-            counters.mix[instruction.shape.mix as usize] += 1;
+            counters.mix[instruction.scheduling.mix as usize] += 1;
             clock.advance();
         }
         warp.convergence.advance_by(count as u32);

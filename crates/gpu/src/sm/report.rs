@@ -47,7 +47,7 @@ impl Sm {
         let context = self.contexts[usize::from(warp.block)].as_ref()?;
         let module = &context.launch.module;
         let block = self.blocks[usize::from(warp.block)].as_ref()?;
-        let split = warp.convergence.others().first().copied();
+        let split = warp.convergence.waiting_paths().first().copied();
         let pc = split.map_or(warp.convergence.pc(), |split| split.pc);
         let lanes: Mask = split.map_or(warp.convergence.active(), |split| split.lanes);
         let place = Place {
@@ -94,7 +94,7 @@ impl Sm {
         };
         let module = &context.launch.module;
         let here = (warp.convergence.active(), warp.convergence.pc());
-        let others = warp.convergence.others();
+        let others = warp.convergence.waiting_paths();
         let groups =
             std::iter::once(here).chain(others.iter().map(|split| (split.lanes, split.pc)));
         for (lanes, pc) in groups {
@@ -139,7 +139,7 @@ fn line_of(module: &Module, pc: u32) -> String {
     module
         .code
         .get(pc as usize)
-        .and_then(|instruction| module.lines.get(instruction.shape.line as usize))
+        .and_then(|instruction| module.lines.get(instruction.scheduling.line as usize))
         .filter(|line| line.line != 0)
         .map(|line| match line.inlined_at.as_str() {
             "" => format!("{}:{}", line.file, line.line),

@@ -96,9 +96,9 @@ impl Sm {
                 let length = Duration::nanoseconds(u64::from(longest).min(LONGEST_SLEEP));
                 let until = self.clock().cycle_at_or_after(now.time + length);
                 let convergence = &mut self.warps[usize::from(slot)].convergence;
-                if context.launch.module.native && !convergence.others().is_empty() {
+                if context.launch.module.native && !convergence.waiting_paths().is_empty() {
                     let before = (convergence.pc() + 1, convergence.active());
-                    convergence.give_way(true);
+                    convergence.yield_to_others(true);
                     if before != (convergence.pc(), convergence.active()) {
                         // Others run meanwhile; how long they take is not compared with the sleep.
                         return Ok(());

@@ -61,7 +61,7 @@ impl Warp {
             .restart(lanes, kernel.entry, kernel.convergence_barriers, joins);
         self.registers.clear();
         self.registers
-            .resize(usize::from(kernel.rows), WarpRegister::ZERO);
+            .resize(usize::from(kernel.warp_registers), WarpRegister::ZERO);
         self.predicates.clear();
         self.predicates.resize(usize::from(kernel.predicates), 0);
         self.identity = identity;
@@ -70,7 +70,10 @@ impl Warp {
         self.pending = 0;
         self.released = false;
         if let Some(control_bit_checker) = &mut self.control_bit_checker {
-            control_bit_checker.reset(usize::from(kernel.rows), usize::from(kernel.predicates));
+            control_bit_checker.reset(
+                usize::from(kernel.warp_registers),
+                usize::from(kernel.predicates),
+            );
         }
     }
 

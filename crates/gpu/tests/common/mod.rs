@@ -6,7 +6,8 @@ use std::sync::Arc;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Contents, Gpu, KernelRecord, Launch, Mode, Options};
 use lockstep_isa::instruction::{
-    BlockBarrier, BlockBarrierMode, Flow, Latency, Mix, Shape, SystemCall, SystemCallKind, Unit,
+    BlockBarrier, BlockBarrierMode, Flow, Latency, Mix, SchedulingInfo, SystemCall, SystemCallKind,
+    Unit,
 };
 use lockstep_isa::lanes::Lanes;
 use lockstep_isa::memory::{
@@ -68,14 +69,14 @@ pub struct Assembler {
     pub local_bytes: u32,
 }
 
-fn shape(unit: Unit, latency: Latency, mix: Mix) -> Shape {
-    Shape {
+fn shape(unit: Unit, latency: Latency, mix: Mix) -> SchedulingInfo {
+    SchedulingInfo {
         unit,
         latency,
         mix,
-        source_rows: [1; 4],
-        destination_rows: 1,
-        ..Shape::default()
+        source_registers: [1; 4],
+        destination_registers: 1,
+        ..SchedulingInfo::default()
     }
 }
 
@@ -166,7 +167,7 @@ impl Assembler {
         self.code.last_mut().unwrap()
     }
 
-    fn push(&mut self, operation: Operation, shape: Shape) {
+    fn push(&mut self, operation: Operation, shape: SchedulingInfo) {
         let mut instruction = Instruction::new(operation, shape);
         instruction.guard = self.guard;
         self.code.push(instruction);
@@ -217,13 +218,13 @@ impl Assembler {
             lanes.write(instruction.destination, 0, &row);
         }
         self.compute(compute, Some(d), &[a.into(), b.into(), c.into()]);
-        self.last().shape.unit = Unit::Fma;
-        self.last().shape.mix = Mix::Fp32;
+        self.last().scheduling.unit = Unit::Fma;
+        self.last().scheduling.mix = Mix::Fp32;
     }
 
     /// Makes the last instruction one of the double-precision unit.
     pub fn on_double(&mut self) {
-        self.last().shape.unit = Unit::Double;
+        self.last().scheduling.unit = Unit::Double;
     }
 
     /// Index of the thread in the whole (one-dimensional) grid.
@@ -279,8 +280,8 @@ impl Assembler {
 
     pub fn memory(&mut self, operation: MemoryOperation) {
         let mut shape = shape(Unit::LoadStore, Latency::Memory, Mix::LoadStore);
-        shape.source_rows = [0; 4];
-        shape.destination_rows = 0;
+        shape.source_registers = [0; 4];
+        shape.destination_registers = 0;
         self.push(Operation::Memory(Box::new(operation)), shape);
     }
 
@@ -459,19 +460,22 @@ impl Assembler {
         self.flow(Flow::Exit);
     }
 
-    pub fn lane_sync(&mut self, mask: u64) {
-        self.flow(Flow::LaneSync);
+    pub fn warp_sync(&mut self, mask: u64) {
+        self.flow(Flow::WarpSync);
         self.last().sources[0] = imm(mask).into();
-        self.last().shape.free = true;
+        self.last().scheduling.pseudo = true;
     }
 
     /// Gives the last instruction scheduling bits.
     pub fn control(&mut self, control: lockstep_isa::instruction::Control) {
-        self.last().shape.control = Some(control);
+        self.last().scheduling.control = Some(control);
     }
 
     pub fn unsupported(&mut self, sentence: &str) {
-        self.push(Operation::Unsupported(sentence.into()), Shape::default());
+        self.push(
+            Operation::Unsupported(sentence.into()),
+            SchedulingInfo::default(),
+        );
     }
 
     pub fn system(&mut self, kind: SystemCallKind, arguments: &[Operand], result: Option<R>) {
@@ -494,7 +498,7 @@ impl Assembler {
         }
         let kernel = Kernel {
             name: "test".into(),
-            rows: self.rows.max(1) + 1,
+            warp_registers: self.rows.max(1) + 1,
             predicates: self.predicates,
             convergence_barriers: self.barriers,
             parameter_base: 0x200,

@@ -12,93 +12,93 @@ use crate::{
 };
 
 entries! {
-    "setp(@cmp)(.s32)" COMPARE [WritePredicate, Read(B32), Read(B32)] meaning!(setp; signed);
-    "setp(@cmp)(.u32.b32)" COMPARE [WritePredicate, Read(B32), Read(B32)] meaning!(setp; unsigned);
-    "setp(@cmp).s16" COMPARE [WritePredicate, Read(B16), Read(B16)] meaning!(setp; signed16);
-    "setp(@cmp)(.u16.b16)" COMPARE [WritePredicate, Read(B16), Read(B16)] meaning!(setp; unsigned16);
-    "setp(@cmp).s64" COMPARE [WritePredicate, Read(B64), Read(B64)] meaning!(setp; signed64);
-    "setp(@cmp)(.u64.b64)" COMPARE [WritePredicate, Read(B64), Read(B64)] meaning!(setp; unsigned64);
-    "setp(@fcmp)[.ftz].f32" COMPARE_FLOAT [WritePredicate, Read(F32), Read(F32)] meaning!(setp; single);
-    "setp(@fcmp).f64" DOUBLE [WritePredicate, Read(F64), Read(F64)] meaning!(setp; double);
-    "setp(@fcmp)[.ftz].f16" HALF [WritePredicate, Read(F16), Read(F16)] meaning!(setp; half);
-    "setp(@fcmp).bf16" HALF [WritePredicate, Read(F16), Read(F16)] meaning!(setp; brain);
-    "setp(@fcmp)[.ftz].f16x2" HALF [WritePredicate, Read(B32), Read(B32)] meaning!(setp_pair; Kind::Half);
-    "setp(@fcmp).bf16x2" HALF [WritePredicate, Read(B32), Read(B32)] meaning!(setp_pair; Kind::Brain);
+    "setp(@cmp)(.s32)" COMPARE [WritePredicate, Read(B32), Read(B32)] semantics!(setp; signed);
+    "setp(@cmp)(.u32.b32)" COMPARE [WritePredicate, Read(B32), Read(B32)] semantics!(setp; unsigned);
+    "setp(@cmp).s16" COMPARE [WritePredicate, Read(B16), Read(B16)] semantics!(setp; signed16);
+    "setp(@cmp)(.u16.b16)" COMPARE [WritePredicate, Read(B16), Read(B16)] semantics!(setp; unsigned16);
+    "setp(@cmp).s64" COMPARE [WritePredicate, Read(B64), Read(B64)] semantics!(setp; signed64);
+    "setp(@cmp)(.u64.b64)" COMPARE [WritePredicate, Read(B64), Read(B64)] semantics!(setp; unsigned64);
+    "setp(@fcmp)[.ftz].f32" COMPARE_FLOAT [WritePredicate, Read(F32), Read(F32)] semantics!(setp; single);
+    "setp(@fcmp).f64" DOUBLE [WritePredicate, Read(F64), Read(F64)] semantics!(setp; double);
+    "setp(@fcmp)[.ftz].f16" HALF [WritePredicate, Read(F16), Read(F16)] semantics!(setp; half);
+    "setp(@fcmp).bf16" HALF [WritePredicate, Read(F16), Read(F16)] semantics!(setp; brain);
+    "setp(@fcmp)[.ftz].f16x2" HALF [WritePredicate, Read(B32), Read(B32)] semantics!(setp_pair; Kind::Half);
+    "setp(@fcmp).bf16x2" HALF [WritePredicate, Read(B32), Read(B32)] semantics!(setp_pair; Kind::Brain);
 
-    "setp(@cmp)(@bool).s32" COMPARE [WritePredicate, Read(B32), Read(B32), ReadPredicate] meaning!(setp; signed);
-    "setp(@cmp)(@bool)(.u32.b32)" COMPARE [WritePredicate, Read(B32), Read(B32), ReadPredicate] meaning!(setp; unsigned);
-    "setp(@cmp)(@bool).s16" COMPARE [WritePredicate, Read(B16), Read(B16), ReadPredicate] meaning!(setp; signed16);
-    "setp(@cmp)(@bool)(.u16.b16)" COMPARE [WritePredicate, Read(B16), Read(B16), ReadPredicate] meaning!(setp; unsigned16);
-    "setp(@cmp)(@bool).s64" COMPARE [WritePredicate, Read(B64), Read(B64), ReadPredicate] meaning!(setp; signed64);
-    "setp(@cmp)(@bool)(.u64.b64)" COMPARE [WritePredicate, Read(B64), Read(B64), ReadPredicate] meaning!(setp; unsigned64);
-    "setp(@fcmp)(@bool)[.ftz].f32" COMPARE_FLOAT [WritePredicate, Read(F32), Read(F32), ReadPredicate] meaning!(setp; single);
-    "setp(@fcmp)(@bool).f64" DOUBLE [WritePredicate, Read(F64), Read(F64), ReadPredicate] meaning!(setp; double);
-    "setp(@fcmp)(@bool)[.ftz].f16" HALF [WritePredicate, Read(F16), Read(F16), ReadPredicate] meaning!(setp; half);
-    "setp(@fcmp)(@bool).bf16" HALF [WritePredicate, Read(F16), Read(F16), ReadPredicate] meaning!(setp; brain);
-    "setp(@fcmp)(@bool)[.ftz].f16x2" HALF [WritePredicate, Read(B32), Read(B32), ReadPredicate] meaning!(setp_pair; Kind::Half);
-    "setp(@fcmp)(@bool).bf16x2" HALF [WritePredicate, Read(B32), Read(B32), ReadPredicate] meaning!(setp_pair; Kind::Brain);
+    "setp(@cmp)(@bool).s32" COMPARE [WritePredicate, Read(B32), Read(B32), ReadPredicate] semantics!(setp; signed);
+    "setp(@cmp)(@bool)(.u32.b32)" COMPARE [WritePredicate, Read(B32), Read(B32), ReadPredicate] semantics!(setp; unsigned);
+    "setp(@cmp)(@bool).s16" COMPARE [WritePredicate, Read(B16), Read(B16), ReadPredicate] semantics!(setp; signed16);
+    "setp(@cmp)(@bool)(.u16.b16)" COMPARE [WritePredicate, Read(B16), Read(B16), ReadPredicate] semantics!(setp; unsigned16);
+    "setp(@cmp)(@bool).s64" COMPARE [WritePredicate, Read(B64), Read(B64), ReadPredicate] semantics!(setp; signed64);
+    "setp(@cmp)(@bool)(.u64.b64)" COMPARE [WritePredicate, Read(B64), Read(B64), ReadPredicate] semantics!(setp; unsigned64);
+    "setp(@fcmp)(@bool)[.ftz].f32" COMPARE_FLOAT [WritePredicate, Read(F32), Read(F32), ReadPredicate] semantics!(setp; single);
+    "setp(@fcmp)(@bool).f64" DOUBLE [WritePredicate, Read(F64), Read(F64), ReadPredicate] semantics!(setp; double);
+    "setp(@fcmp)(@bool)[.ftz].f16" HALF [WritePredicate, Read(F16), Read(F16), ReadPredicate] semantics!(setp; half);
+    "setp(@fcmp)(@bool).bf16" HALF [WritePredicate, Read(F16), Read(F16), ReadPredicate] semantics!(setp; brain);
+    "setp(@fcmp)(@bool)[.ftz].f16x2" HALF [WritePredicate, Read(B32), Read(B32), ReadPredicate] semantics!(setp_pair; Kind::Half);
+    "setp(@fcmp)(@bool).bf16x2" HALF [WritePredicate, Read(B32), Read(B32), ReadPredicate] semantics!(setp_pair; Kind::Brain);
 
     // `set` writes all ones, or 1.0 where the destination is a float.
-    "set(@cmp)[@bool](.u32.s32).s32" COMPARE [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_ones; signed);
-    "set(@cmp)[@bool](.u32.s32)(.u32.b32)" COMPARE [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_ones; unsigned);
-    "set(@cmp)[@bool](.u32.s32).s16" COMPARE [Write(B32), Read(B16), Read(B16), OptionalPredicate] meaning!(set_ones; signed16);
-    "set(@cmp)[@bool](.u32.s32)(.u16.b16)" COMPARE [Write(B32), Read(B16), Read(B16), OptionalPredicate] meaning!(set_ones; unsigned16);
-    "set(@cmp)[@bool](.u32.s32).s64" COMPARE [Write(B32), Read(B64), Read(B64), OptionalPredicate] meaning!(set_ones; signed64);
-    "set(@cmp)[@bool](.u32.s32)(.u64.b64)" COMPARE [Write(B32), Read(B64), Read(B64), OptionalPredicate] meaning!(set_ones; unsigned64);
-    "set(@fcmp)[@bool][.ftz](.u32.s32).f32" COMPARE_FLOAT [Write(B32), Read(F32), Read(F32), OptionalPredicate] meaning!(set_ones; single);
-    "set(@fcmp)[@bool](.u32.s32).f64" DOUBLE [Write(B32), Read(F64), Read(F64), OptionalPredicate] meaning!(set_ones; double);
-    "set(@fcmp)[@bool][.ftz](.u32.s32.u16.s16).f16" HALF [Write(B32), Read(F16), Read(F16), OptionalPredicate] meaning!(set_ones; half);
-    "set(@fcmp)[@bool](.u32.s32.u16.s16).bf16" HALF [Write(B32), Read(F16), Read(F16), OptionalPredicate] meaning!(set_ones; brain);
-    "set(@cmp)[@bool].f32.s32" COMPARE [Write(F32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_one; signed);
-    "set(@cmp)[@bool].f32(.u32.b32)" COMPARE [Write(F32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_one; unsigned);
-    "set(@cmp)[@bool].f32.s16" COMPARE [Write(F32), Read(B16), Read(B16), OptionalPredicate] meaning!(set_one; signed16);
-    "set(@cmp)[@bool].f32(.u16.b16)" COMPARE [Write(F32), Read(B16), Read(B16), OptionalPredicate] meaning!(set_one; unsigned16);
-    "set(@cmp)[@bool].f32.s64" COMPARE [Write(F32), Read(B64), Read(B64), OptionalPredicate] meaning!(set_one; signed64);
-    "set(@cmp)[@bool].f32(.u64.b64)" COMPARE [Write(F32), Read(B64), Read(B64), OptionalPredicate] meaning!(set_one; unsigned64);
-    "set(@fcmp)[@bool][.ftz].f32.f32" COMPARE_FLOAT [Write(F32), Read(F32), Read(F32), OptionalPredicate] meaning!(set_one; single);
-    "set(@fcmp)[@bool].f32.f64" DOUBLE [Write(F32), Read(F64), Read(F64), OptionalPredicate] meaning!(set_one; double);
-    "set(@fcmp)[@bool][.ftz].f16.f16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] meaning!(set_half; (0x3c00, Kind::Half));
-    "set(@fcmp)[@bool].bf16.bf16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] meaning!(set_half; (0x3f80, Kind::Brain));
-    "set(@fcmp)[@bool][.ftz].f16x2.f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_half; (0x3c00, Kind::Half));
-    "set(@fcmp)[@bool].bf16x2.bf16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_half; (0x3f80, Kind::Brain));
-    "set(@fcmp)[@bool][.ftz](.u32.s32).f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_half; (0xffff, Kind::Half));
-    "set(@fcmp)[@bool](.u32.s32).bf16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] meaning!(set_half; (0xffff, Kind::Brain));
+    "set(@cmp)[@bool](.u32.s32).s32" COMPARE [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_ones; signed);
+    "set(@cmp)[@bool](.u32.s32)(.u32.b32)" COMPARE [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_ones; unsigned);
+    "set(@cmp)[@bool](.u32.s32).s16" COMPARE [Write(B32), Read(B16), Read(B16), OptionalPredicate] semantics!(set_ones; signed16);
+    "set(@cmp)[@bool](.u32.s32)(.u16.b16)" COMPARE [Write(B32), Read(B16), Read(B16), OptionalPredicate] semantics!(set_ones; unsigned16);
+    "set(@cmp)[@bool](.u32.s32).s64" COMPARE [Write(B32), Read(B64), Read(B64), OptionalPredicate] semantics!(set_ones; signed64);
+    "set(@cmp)[@bool](.u32.s32)(.u64.b64)" COMPARE [Write(B32), Read(B64), Read(B64), OptionalPredicate] semantics!(set_ones; unsigned64);
+    "set(@fcmp)[@bool][.ftz](.u32.s32).f32" COMPARE_FLOAT [Write(B32), Read(F32), Read(F32), OptionalPredicate] semantics!(set_ones; single);
+    "set(@fcmp)[@bool](.u32.s32).f64" DOUBLE [Write(B32), Read(F64), Read(F64), OptionalPredicate] semantics!(set_ones; double);
+    "set(@fcmp)[@bool][.ftz](.u32.s32.u16.s16).f16" HALF [Write(B32), Read(F16), Read(F16), OptionalPredicate] semantics!(set_ones; half);
+    "set(@fcmp)[@bool](.u32.s32.u16.s16).bf16" HALF [Write(B32), Read(F16), Read(F16), OptionalPredicate] semantics!(set_ones; brain);
+    "set(@cmp)[@bool].f32.s32" COMPARE [Write(F32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_one; signed);
+    "set(@cmp)[@bool].f32(.u32.b32)" COMPARE [Write(F32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_one; unsigned);
+    "set(@cmp)[@bool].f32.s16" COMPARE [Write(F32), Read(B16), Read(B16), OptionalPredicate] semantics!(set_one; signed16);
+    "set(@cmp)[@bool].f32(.u16.b16)" COMPARE [Write(F32), Read(B16), Read(B16), OptionalPredicate] semantics!(set_one; unsigned16);
+    "set(@cmp)[@bool].f32.s64" COMPARE [Write(F32), Read(B64), Read(B64), OptionalPredicate] semantics!(set_one; signed64);
+    "set(@cmp)[@bool].f32(.u64.b64)" COMPARE [Write(F32), Read(B64), Read(B64), OptionalPredicate] semantics!(set_one; unsigned64);
+    "set(@fcmp)[@bool][.ftz].f32.f32" COMPARE_FLOAT [Write(F32), Read(F32), Read(F32), OptionalPredicate] semantics!(set_one; single);
+    "set(@fcmp)[@bool].f32.f64" DOUBLE [Write(F32), Read(F64), Read(F64), OptionalPredicate] semantics!(set_one; double);
+    "set(@fcmp)[@bool][.ftz].f16.f16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] semantics!(set_half; (0x3c00, Kind::Half));
+    "set(@fcmp)[@bool].bf16.bf16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] semantics!(set_half; (0x3f80, Kind::Brain));
+    "set(@fcmp)[@bool][.ftz].f16x2.f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0x3c00, Kind::Half));
+    "set(@fcmp)[@bool].bf16x2.bf16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0x3f80, Kind::Brain));
+    "set(@fcmp)[@bool][.ftz](.u32.s32).f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0xffff, Kind::Half));
+    "set(@fcmp)[@bool](.u32.s32).bf16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0xffff, Kind::Brain));
 
-    "selp(.b32.u32.s32)" INTEGER [Write(B32), Read(B32), Read(B32), ReadPredicate] meaning!(select);
-    "selp.f32" INTEGER [Write(F32), Read(F32), Read(F32), ReadPredicate] meaning!(select);
-    "selp(.b16.u16.s16)" INTEGER [Write(B16), Read(B16), Read(B16), ReadPredicate] meaning!(select);
-    "selp(.b64.u64.s64)" INTEGER [Write(B64), Read(B64), Read(B64), ReadPredicate] meaning!(select64);
-    "selp.f64" INTEGER [Write(F64), Read(F64), Read(F64), ReadPredicate] meaning!(select64);
+    "selp(.b32.u32.s32)" INTEGER [Write(B32), Read(B32), Read(B32), ReadPredicate] semantics!(select);
+    "selp.f32" INTEGER [Write(F32), Read(F32), Read(F32), ReadPredicate] semantics!(select);
+    "selp(.b16.u16.s16)" INTEGER [Write(B16), Read(B16), Read(B16), ReadPredicate] semantics!(select);
+    "selp(.b64.u64.s64)" INTEGER [Write(B64), Read(B64), Read(B64), ReadPredicate] semantics!(select64);
+    "selp.f64" INTEGER [Write(F64), Read(F64), Read(F64), ReadPredicate] semantics!(select64);
 
     "slct(.b32.u32.s32).s32" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
-        meaning!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
+        semantics!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
     "slct.f32.s32" INTEGER [Write(F32), Read(F32), Read(F32), Read(B32)]
-        meaning!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
+        semantics!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
     "slct(.b16.u16.s16).s32" INTEGER [Write(B16), Read(B16), Read(B16), Read(B32)]
-        meaning!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
-    "slct(.b64.u64.s64).s32" INTEGER [Write(B64), Read(B64), Read(B64), Read(B32)] meaning!(select_long; op::select_by_sign);
-    "slct.f64.s32" INTEGER [Write(F64), Read(F64), Read(F64), Read(B32)] meaning!(select_long; op::select_by_sign);
+        semantics!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
+    "slct(.b64.u64.s64).s32" INTEGER [Write(B64), Read(B64), Read(B64), Read(B32)] semantics!(select_long; op::select_by_sign);
+    "slct.f64.s32" INTEGER [Write(F64), Read(F64), Read(F64), Read(B32)] semantics!(select_long; op::select_by_sign);
     "slct[.ftz](.b32.u32.s32).f32" INTEGER [Write(B32), Read(B32), Read(B32), Read(F32)]
-        meaning!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
+        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
     "slct[.ftz].f32.f32" INTEGER [Write(F32), Read(F32), Read(F32), Read(F32)]
-        meaning!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
+        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
     "slct[.ftz](.b16.u16.s16).f32" INTEGER [Write(B16), Read(B16), Read(B16), Read(F32)]
-        meaning!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
-    "slct[.ftz](.b64.u64.s64).f32" INTEGER [Write(B64), Read(B64), Read(B64), Read(F32)] meaning!(select_long; op::select_by_float_sign);
-    "slct[.ftz].f64.f32" INTEGER [Write(F64), Read(F64), Read(F64), Read(F32)] meaning!(select_long; op::select_by_float_sign);
+        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
+    "slct[.ftz](.b64.u64.s64).f32" INTEGER [Write(B64), Read(B64), Read(B64), Read(F32)] semantics!(select_long; op::select_by_float_sign);
+    "slct[.ftz].f64.f32" INTEGER [Write(F64), Read(F64), Read(F64), Read(F32)] semantics!(select_long; op::select_by_float_sign);
 
-    "testp.finite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::Finite);
-    "testp.infinite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::Infinite);
-    "testp.number.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::Number);
-    "testp.notanumber.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::NotANumber);
-    "testp.normal.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::Normal);
-    "testp.subnormal.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] meaning!(test; Property::Subnormal);
-    "testp.finite.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::Finite);
-    "testp.infinite.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::Infinite);
-    "testp.number.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::Number);
-    "testp.notanumber.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::NotANumber);
-    "testp.normal.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::Normal);
-    "testp.subnormal.f64" DOUBLE [WritePredicate, Read(F64)] meaning!(test64; Property::Subnormal);
+    "testp.finite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Finite);
+    "testp.infinite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Infinite);
+    "testp.number.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Number);
+    "testp.notanumber.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::NotANumber);
+    "testp.normal.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Normal);
+    "testp.subnormal.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Subnormal);
+    "testp.finite.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::Finite);
+    "testp.infinite.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::Infinite);
+    "testp.number.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::Number);
+    "testp.notanumber.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::NotANumber);
+    "testp.normal.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::Normal);
+    "testp.subnormal.f64" DOUBLE [WritePredicate, Read(F64)] semantics!(test64; Property::Subnormal);
 }
 
 macro_rules! relations {
@@ -107,7 +107,7 @@ macro_rules! relations {
         fn $name(l: &Lanes<'_>, i: &Instruction) -> Mask {
             let (a, b) = (l.$read(i.sources[0]), l.$read(i.sources[1]));
             let comparison = Modifiers(i.modifiers).comparison();
-            compare_rows(
+            compare_lanes(
                 comparison,
                 |n| { let $word = word(&a, n); $number },
                 |n| { let $word = word(&b, n); $number },
@@ -167,7 +167,7 @@ fn single(l: &Lanes<'_>, i: &Instruction) -> Mask {
             x
         }
     };
-    compare_rows(
+    compare_lanes(
         modifiers.comparison(),
         |n| f32::from_bits(clean(a.0[n])),
         |n| f32::from_bits(clean(b.0[n])),

@@ -18,11 +18,11 @@ use crate::{
 };
 
 macro_rules! row {
-    ($spelling:expr, $class:ident, $to:expr, $from:expr, $meaning:expr) => {
+    ($spelling:expr, $class:ident, $to:expr, $from:expr, $semantics:expr) => {
         Entry {
             spelling: $spelling,
             operands: &[Write($to), Read($from)],
-            meaning: $meaning,
+            semantics: $semantics,
             class: class::$class,
         }
     };
@@ -49,24 +49,24 @@ macro_rules! integers {
     ($($name:literal $number:ident $register:ident;)*) => {
         &[$(
             // Integer to integer, whatever the source.
-            row!(concat!("cvt[.sat].", $name, ".u8"), INTEGER, $register, I8, meaning!(whole; (U8, $number))),
-            row!(concat!("cvt[.sat].", $name, ".s8"), INTEGER, $register, I8, meaning!(whole; (S8, $number))),
-            row!(concat!("cvt[.sat].", $name, ".u16"), INTEGER, $register, B16, meaning!(whole; (U16, $number))),
-            row!(concat!("cvt[.sat].", $name, ".s16"), INTEGER, $register, B16, meaning!(whole; (S16, $number))),
-            row!(concat!("cvt[.sat].", $name, ".u32"), INTEGER, $register, B32, meaning!(whole; (U32, $number))),
-            row!(concat!("cvt[.sat].", $name, ".s32"), INTEGER, $register, B32, meaning!(whole; (S32, $number))),
-            row!(concat!("cvt[.sat].", $name, ".u64"), INTEGER, $register, B64, meaning!(whole; (U64, $number))),
-            row!(concat!("cvt[.sat].", $name, ".s64"), INTEGER, $register, B64, meaning!(whole; (S64, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u8"), INTEGER, $register, I8, semantics!(whole; (U8, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s8"), INTEGER, $register, I8, semantics!(whole; (S8, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u16"), INTEGER, $register, B16, semantics!(whole; (U16, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s16"), INTEGER, $register, B16, semantics!(whole; (S16, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u32"), INTEGER, $register, B32, semantics!(whole; (U32, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s32"), INTEGER, $register, B32, semantics!(whole; (S32, $number))),
+            row!(concat!("cvt[.sat].", $name, ".u64"), INTEGER, $register, B64, semantics!(whole; (U64, $number))),
+            row!(concat!("cvt[.sat].", $name, ".s64"), INTEGER, $register, B64, semantics!(whole; (S64, $number))),
             // Integer to float.
-            row!(concat!("cvt(@rnd)[.sat].f32.", $name), CONVERT, F32, $register, meaning!(to_single; $number)),
-            row!(concat!("cvt(@rnd)[.sat].f64.", $name), CONVERT, F64, $register, meaning!(to_double; $number)),
-            row!(concat!("cvt(@rnd)[.sat].f16.", $name), CONVERT, F16, $register, meaning!(to_half; ($number, HALF))),
-            row!(concat!("cvt(@rnd).bf16.", $name), CONVERT, F16, $register, meaning!(to_half; ($number, BRAIN))),
+            row!(concat!("cvt(@rnd)[.sat].f32.", $name), CONVERT, F32, $register, semantics!(to_single; $number)),
+            row!(concat!("cvt(@rnd)[.sat].f64.", $name), CONVERT, F64, $register, semantics!(to_double; $number)),
+            row!(concat!("cvt(@rnd)[.sat].f16.", $name), CONVERT, F16, $register, semantics!(to_half; ($number, HALF))),
+            row!(concat!("cvt(@rnd).bf16.", $name), CONVERT, F16, $register, semantics!(to_half; ($number, BRAIN))),
             // Float to integer.
-            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f32"), CONVERT, $register, F32, meaning!(from_single; $number)),
-            row!(concat!("cvt(@whole)[.sat].", $name, ".f64"), CONVERT, $register, F64, meaning!(from_double; $number)),
-            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f16"), CONVERT, $register, F16, meaning!(from_half; ($number, HALF))),
-            row!(concat!("cvt(@whole)[.sat].", $name, ".bf16"), CONVERT, $register, F16, meaning!(from_half; ($number, BRAIN))),
+            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f32"), CONVERT, $register, F32, semantics!(from_single; $number)),
+            row!(concat!("cvt(@whole)[.sat].", $name, ".f64"), CONVERT, $register, F64, semantics!(from_double; $number)),
+            row!(concat!("cvt(@whole)[.ftz][.sat].", $name, ".f16"), CONVERT, $register, F16, semantics!(from_half; ($number, HALF))),
+            row!(concat!("cvt(@whole)[.sat].", $name, ".bf16"), CONVERT, $register, F16, semantics!(from_half; ($number, BRAIN))),
         )*]
     };
 }
@@ -88,147 +88,147 @@ const FLOATS: &[Entry] = &[
         CONVERT,
         F32,
         F32,
-        meaning!(float_unary; canonical)
+        semantics!(float_unary; canonical)
     ),
     row!(
         "cvt(@whole)[.ftz][.sat].f32.f32",
         CONVERT,
         F32,
         F32,
-        meaning!(whole_single)
+        semantics!(whole_single)
     ),
     row!(
         "cvt[.sat].f64.f64",
         CONVERT,
         F64,
         F64,
-        meaning!(double; |a, _| a)
+        semantics!(double; |a, _| a)
     ),
     row!(
         "cvt(@whole)[.sat].f64.f64",
         CONVERT,
         F64,
         F64,
-        meaning!(double; op::float64_to_whole)
+        semantics!(double; op::float64_to_whole)
     ),
     row!(
         "cvt[.ftz][.sat].f64.f32",
         CONVERT,
         F64,
         F32,
-        meaning!(single_to_double)
+        semantics!(single_to_double)
     ),
     row!(
         "cvt(@rnd)[.ftz][.sat].f32.f64",
         CONVERT,
         F32,
         F64,
-        meaning!(double_to_single)
+        semantics!(double_to_single)
     ),
     row!(
         "cvt[.ftz][.sat].f32.f16",
         CONVERT,
         F32,
         F16,
-        meaning!(half_to_single; HALF)
+        semantics!(half_to_single; HALF)
     ),
     row!(
         "cvt[.ftz].f32.bf16",
         CONVERT,
         F32,
         F16,
-        meaning!(half_to_single; BRAIN)
+        semantics!(half_to_single; BRAIN)
     ),
     row!(
         "cvt[.sat].f64.f16",
         CONVERT,
         F64,
         F16,
-        meaning!(half_to_double; HALF)
+        semantics!(half_to_double; HALF)
     ),
     row!(
         "cvt.f64.bf16",
         CONVERT,
         F64,
         F16,
-        meaning!(half_to_double; BRAIN)
+        semantics!(half_to_double; BRAIN)
     ),
     row!(
         "cvt(@rnd)[.ftz][.sat.relu].f16.f32",
         CONVERT,
         F16,
         F32,
-        meaning!(single_to_half; HALF)
+        semantics!(single_to_half; HALF)
     ),
     row!(
         "cvt(@rnd)[.relu][.satfinite].bf16.f32",
         CONVERT,
         F16,
         F32,
-        meaning!(single_to_half; BRAIN)
+        semantics!(single_to_half; BRAIN)
     ),
     row!(
         "cvt(@rnd)[.relu][.satfinite].f16.f32",
         CONVERT,
         F16,
         F32,
-        meaning!(single_to_half; HALF)
+        semantics!(single_to_half; HALF)
     ),
     row!(
         "cvt(@rnd)[.sat].f16.f64",
         CONVERT,
         F16,
         F64,
-        meaning!(double_to_half; HALF)
+        semantics!(double_to_half; HALF)
     ),
     row!(
         "cvt(@rnd).bf16.f64",
         CONVERT,
         F16,
         F64,
-        meaning!(double_to_half; BRAIN)
+        semantics!(double_to_half; BRAIN)
     ),
     row!(
         "cvt[.ftz][.sat].f16.f16",
         CONVERT,
         F16,
         F16,
-        meaning!(whole_half; HALF)
+        semantics!(whole_half; HALF)
     ),
     row!(
         "cvt(@whole)[.ftz][.sat].f16.f16",
         CONVERT,
         F16,
         F16,
-        meaning!(whole_half; HALF)
+        semantics!(whole_half; HALF)
     ),
     row!(
         "cvt(@whole).bf16.bf16",
         CONVERT,
         F16,
         F16,
-        meaning!(whole_half; BRAIN)
+        semantics!(whole_half; BRAIN)
     ),
     row!(
         "cvt(@rnd).bf16.f16",
         CONVERT,
         F16,
         F16,
-        meaning!(cross; (HALF, BRAIN))
+        semantics!(cross; (HALF, BRAIN))
     ),
     row!(
         "cvt(@rnd).f16.bf16",
         CONVERT,
         F16,
         F16,
-        meaning!(cross; (BRAIN, HALF))
+        semantics!(cross; (BRAIN, HALF))
     ),
     row!(
         "cvt(.rna.rn.rz)[.relu][.satfinite].tf32.f32",
         CONVERT,
         B32,
         F32,
-        meaning!(tf32)
+        semantics!(tf32)
     ),
 ];
 
@@ -237,75 +237,75 @@ const PACKS: &[Entry] = &[
     pack_row(
         "cvt(@rnd)[.relu][.satfinite].f16x2.f32",
         &[Write(B32), Read(F32), Read(F32)],
-        meaning!(pack_halves; HALF),
+        semantics!(pack_halves; HALF),
     ),
     pack_row(
         "cvt(@rnd)[.relu][.satfinite].bf16x2.f32",
         &[Write(B32), Read(F32), Read(F32)],
-        meaning!(pack_halves; BRAIN),
+        semantics!(pack_halves; BRAIN),
     ),
     pack_row(
         "cvt.rn.satfinite[.relu].e4m3x2.f32",
         &[Write(B16), Read(F32), Read(F32)],
-        meaning!(pack_small; Small::E4m3),
+        semantics!(pack_small; Small::E4m3),
     ),
     pack_row(
         "cvt.rn.satfinite[.relu].e5m2x2.f32",
         &[Write(B16), Read(F32), Read(F32)],
-        meaning!(pack_small; Small::E5m2),
+        semantics!(pack_small; Small::E5m2),
     ),
     pack_row(
         "cvt.rn.satfinite[.relu].e4m3x2.f16x2",
         &[Write(B16), Read(B32)],
-        meaning!(shrink; Small::E4m3),
+        semantics!(shrink; Small::E4m3),
     ),
     pack_row(
         "cvt.rn.satfinite[.relu].e5m2x2.f16x2",
         &[Write(B16), Read(B32)],
-        meaning!(shrink; Small::E5m2),
+        semantics!(shrink; Small::E5m2),
     ),
     pack_row(
         "cvt.rn[.relu].f16x2.e4m3x2",
         &[Write(B32), Read(B16)],
-        meaning!(grow; Small::E4m3),
+        semantics!(grow; Small::E4m3),
     ),
     pack_row(
         "cvt.rn[.relu].f16x2.e5m2x2",
         &[Write(B32), Read(B16)],
-        meaning!(grow; Small::E5m2),
+        semantics!(grow; Small::E5m2),
     ),
     // `cvt.pack` joins two integers, clamped to 16 bits, and shifts `c` up where there is one.
     pack_row(
         "cvt.pack.sat.u16.s32",
         &[Write(B32), Read(B32), Read(B32)],
-        meaning!(pack_integers; U16),
+        semantics!(pack_integers; U16),
     ),
     pack_row(
         "cvt.pack.sat.s16.s32",
         &[Write(B32), Read(B32), Read(B32)],
-        meaning!(pack_integers; S16),
+        semantics!(pack_integers; S16),
     ),
     pack_row(
         "cvt.pack.sat.u8.s32.b32",
         &[Write(B32), Read(B32), Read(B32), Read(B32)],
-        meaning!(pack_integers; U8),
+        semantics!(pack_integers; U8),
     ),
     pack_row(
         "cvt.pack.sat.s8.s32.b32",
         &[Write(B32), Read(B32), Read(B32), Read(B32)],
-        meaning!(pack_integers; S8),
+        semantics!(pack_integers; S8),
     ),
 ];
 
 const fn pack_row(
     spelling: &'static str,
     operands: &'static [super::Slot],
-    meaning: Meaning,
+    semantics: Semantics,
 ) -> Entry {
     Entry {
         spelling,
         operands,
-        meaning,
+        semantics,
         class: class::CONVERT,
     }
 }

@@ -5,64 +5,64 @@ use crate::semantics::{Rounding, float32, float64, transcendental as special};
 
 entries! {
     // Without a rounding, `add`, `sub`, `mul` round to nearest.
-    "add[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; float32::add);
-    "add[@rnd][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(directed; float32::add_rounded);
+    "add[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; float32::add);
+    "add[@rnd][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(directed; float32::add_rounded);
     "sub[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)]
-        meaning!(float_binary; |a, b| float32::add(a, float32::neg(b)));
+        semantics!(float_binary; |a, b| float32::add(a, float32::neg(b)));
     "sub[@rnd][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)]
-        meaning!(directed; |a, b, r| float32::add_rounded(a, float32::neg(b), r));
-    "mul[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; float32::mul);
-    "mul[@rnd][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(directed; float32::mul_rounded);
+        semantics!(directed; |a, b, r| float32::add_rounded(a, float32::neg(b), r));
+    "mul[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; float32::mul);
+    "mul[@rnd][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(directed; float32::mul_rounded);
     "fma.rn[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)]
-        meaning!(float_ternary; float32::fma; float32::fma_host);
-    "fma(@rnd)[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] meaning!(directed3; float32::fma_rounded);
+        semantics!(float_ternary; float32::fma; float32::fma_host);
+    "fma(@rnd)[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(directed3; float32::fma_rounded);
     "mad[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)]
-        meaning!(float_ternary; float32::fma; float32::fma_host);
-    "mad(@rnd)[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] meaning!(directed3; float32::fma_rounded);
-    "neg[.ftz].f32" FLOAT [Write(F32), Read(F32)] meaning!(float_unary; float32::neg);
-    "abs[.ftz].f32" FLOAT [Write(F32), Read(F32)] meaning!(float_unary; float32::abs);
-    "copysign.f32" INTEGER [Write(F32), Read(F32), Read(F32)] meaning!(binary; float32::copy_sign);
-    "min[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; |a, b| float32::min(a, b, false));
-    "max[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; |a, b| float32::max(a, b, false));
-    "min[.ftz].NaN.f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; |a, b| float32::min(a, b, true));
-    "max[.ftz].NaN.f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; |a, b| float32::max(a, b, true));
-    "min[.ftz][.NaN].xorsign.abs.f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(xor_sign; float32::min);
-    "max[.ftz][.NaN].xorsign.abs.f32" FLOAT [Write(F32), Read(F32), Read(F32)] meaning!(xor_sign; float32::max);
-    "min[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] meaning!(extreme3; float32::min);
-    "max[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] meaning!(extreme3; float32::max);
-    "div(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] meaning!(directed; float32::div_rounded);
-    "div.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; special::divide);
-    "div.full[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] meaning!(float_binary; special::divide_full);
+        semantics!(float_ternary; float32::fma; float32::fma_host);
+    "mad(@rnd)[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(directed3; float32::fma_rounded);
+    "neg[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; float32::neg);
+    "abs[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; float32::abs);
+    "copysign.f32" INTEGER [Write(F32), Read(F32), Read(F32)] semantics!(binary; float32::copy_sign);
+    "min[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::min(a, b, false));
+    "max[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::max(a, b, false));
+    "min[.ftz].NaN.f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::min(a, b, true));
+    "max[.ftz].NaN.f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::max(a, b, true));
+    "min[.ftz][.NaN].xorsign.abs.f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(xor_sign; float32::min);
+    "max[.ftz][.NaN].xorsign.abs.f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(xor_sign; float32::max);
+    "min[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(extreme3; float32::min);
+    "max[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(extreme3; float32::max);
+    "div(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(directed; float32::div_rounded);
+    "div.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; special::divide);
+    "div.full[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; special::divide_full);
     "rcp(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)]
-        meaning!(directed1; |a, r| float32::div_rounded(0x3f80_0000, a, r));
-    "sqrt(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(directed1; float32::sqrt_rounded);
+        semantics!(directed1; |a, r| float32::div_rounded(0x3f80_0000, a, r));
+    "sqrt(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(directed1; float32::sqrt_rounded);
 
     // Two single precision numbers in a 64-bit register.
-    "add[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] meaning!(pairs; |a, b, _, r| float32::add_rounded(a, b, r));
+    "add[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] semantics!(pairs; |a, b, _, r| float32::add_rounded(a, b, r));
     "sub[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)]
-        meaning!(pairs; |a, b, _, r| float32::add_rounded(a, float32::neg(b), r));
-    "mul[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] meaning!(pairs; |a, b, _, r| float32::mul_rounded(a, b, r));
-    "fma(@rnd)[.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64), Read(B64)] meaning!(pairs; float32::fma_rounded);
+        semantics!(pairs; |a, b, _, r| float32::add_rounded(a, float32::neg(b), r));
+    "mul[@rnd][.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64)] semantics!(pairs; |a, b, _, r| float32::mul_rounded(a, b, r));
+    "fma(@rnd)[.ftz].f32x2" FLOAT [Write(B64), Read(B64), Read(B64), Read(B64)] semantics!(pairs; float32::fma_rounded);
 
-    "add[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_directed; float64::add_rounded);
+    "add[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::add_rounded);
     "sub[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)]
-        meaning!(double_directed; |a, b, r| float64::add_rounded(a, float64::neg(b), r));
-    "mul[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_directed; float64::mul_rounded);
+        semantics!(double_directed; |a, b, r| float64::add_rounded(a, float64::neg(b), r));
+    "mul[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::mul_rounded);
     "fma.rn.f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)]
-        meaning!(double_ternary; float64::fma; float64::fma_host);
-    "fma(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)] meaning!(double_directed3; float64::fma_rounded);
+        semantics!(double_ternary; float64::fma; float64::fma_host);
+    "fma(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)] semantics!(double_directed3; float64::fma_rounded);
     "mad.rn.f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)]
-        meaning!(double_ternary; float64::fma; float64::fma_host);
-    "mad(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)] meaning!(double_directed3; float64::fma_rounded);
-    "neg.f64" DOUBLE [Write(F64), Read(F64)] meaning!(unary64; float64::neg);
-    "abs.f64" DOUBLE [Write(F64), Read(F64)] meaning!(unary64; float64::abs);
-    "copysign.f64" INTEGER [Write(F64), Read(F64), Read(F64)] meaning!(binary64; float64::copy_sign);
-    "min.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_binary; float64::min);
-    "max.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_binary; float64::max);
-    "div(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64)] meaning!(double_directed; float64::div_rounded);
+        semantics!(double_ternary; float64::fma; float64::fma_host);
+    "mad(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)] semantics!(double_directed3; float64::fma_rounded);
+    "neg.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::neg);
+    "abs.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::abs);
+    "copysign.f64" INTEGER [Write(F64), Read(F64), Read(F64)] semantics!(binary64; float64::copy_sign);
+    "min.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_binary; float64::min);
+    "max.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_binary; float64::max);
+    "div(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::div_rounded);
     "rcp(@rnd).f64" DOUBLE [Write(F64), Read(F64)]
-        meaning!(double_directed1; |a, r| float64::div_rounded(0x3ff0_0000_0000_0000, a, r));
-    "sqrt(@rnd).f64" DOUBLE [Write(F64), Read(F64)] meaning!(double_directed1; float64::sqrt_rounded);
+        semantics!(double_directed1; |a, r| float64::div_rounded(0x3ff0_0000_0000_0000, a, r));
+    "sqrt(@rnd).f64" DOUBLE [Write(F64), Read(F64)] semantics!(double_directed1; float64::sqrt_rounded);
 }
 
 fn rounding(i: &Instruction) -> Rounding {

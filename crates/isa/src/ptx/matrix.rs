@@ -8,16 +8,16 @@ use crate::{
 };
 
 /// `D = A × B + C`.
-pub const MULTIPLY: Meaning = meaning!(multiply_rows);
+pub const MULTIPLY: Semantics = semantics!(multiply_rows);
 
 fn multiply_rows(l: &mut Lanes<'_>, i: &Instruction) {
     let shape = Multiply::decode(i.modifiers);
     let fragment = |operand: Operand, rows: usize| -> Vec<WarpRegister> {
         (0..rows as u16).map(|word| l.raw(operand, word)).collect()
     };
-    let a = fragment(i.sources[0].operand, shape.a_rows());
-    let b = fragment(i.sources[1].operand, shape.b_rows());
-    let c = fragment(i.sources[2].operand, shape.c_rows());
+    let a = fragment(i.sources[0].operand, shape.a_registers());
+    let b = fragment(i.sources[1].operand, shape.b_registers());
+    let c = fragment(i.sources[2].operand, shape.c_registers());
     for (word, row) in multiply(shape, &a, &b, &c).iter().enumerate() {
         l.write(i.destination, word as u16, row);
     }

@@ -27,7 +27,7 @@ pub use pattern::{GROUPS, Pattern, modifier_bits};
 
 use crate::{
     instruction::{Latency, Mix, Unit},
-    semantics::rows::Meaning,
+    semantics::lane_loops::Semantics,
 };
 
 /// One instruction, or a few that differ only in type names.
@@ -38,7 +38,7 @@ pub struct Entry {
     /// What the operands are, in the order in which they are written.
     pub operands: &'static [Slot],
     /// What it does.
-    pub meaning: Meaning,
+    pub semantics: Semantics,
     /// What the SM sees.
     pub class: Class,
 }
@@ -99,7 +99,7 @@ impl Type {
 
     /// Rows of 32-bit words.
     #[must_use]
-    pub const fn rows(self) -> u16 {
+    pub const fn words(self) -> u16 {
         if self.bits() == 64 { 2 } else { 1 }
     }
 }
@@ -188,17 +188,17 @@ mod prelude {
         class,
     };
     pub(super) use crate::{
-        Instruction, Lanes, meaning,
-        semantics::{Modifiers, rows::*},
+        Instruction, Lanes, semantics,
+        semantics::{Modifiers, lane_loops::*},
     };
 
     macro_rules! entries {
-        ($($(#[$documentation:meta])* $spelling:literal $class:ident [$($slot:expr),*] $meaning:expr;)*) => {
+        ($($(#[$documentation:meta])* $spelling:literal $class:ident [$($slot:expr),*] $semantics:expr;)*) => {
             pub(super) const ENTRIES: &[Entry] = &[$(
                 Entry {
                     spelling: $spelling,
                     operands: &[$($slot),*],
-                    meaning: $meaning,
+                    semantics: $semantics,
                     class: class::$class,
                 },
             )*];

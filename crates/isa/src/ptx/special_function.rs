@@ -5,17 +5,17 @@ use super::prelude::*;
 use crate::semantics::transcendental as op;
 
 entries! {
-    "rcp.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::reciprocal);
-    "sqrt.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::square_root);
-    "rsqrt.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::reciprocal_square_root);
-    "sin.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(angle; op::sine);
-    "cos.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(angle; op::cosine);
-    "lg2.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::logarithm);
-    "ex2.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::exponential);
-    "tanh.approx.f32" SPECIAL [Write(F32), Read(F32)] meaning!(float_unary; op::hyperbolic_tangent);
-    "rcp.approx.ftz.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] meaning!(upper; op::reciprocal_high);
-    "rsqrt.approx.ftz.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] meaning!(upper; op::reciprocal_square_root_high);
-    "rsqrt.approx.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] meaning!(double_unary; op::reciprocal_square_root64);
+    "rcp.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::reciprocal);
+    "sqrt.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::square_root);
+    "rsqrt.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::reciprocal_square_root);
+    "sin.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(angle; op::sine);
+    "cos.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(angle; op::cosine);
+    "lg2.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::logarithm);
+    "ex2.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::exponential);
+    "tanh.approx.f32" SPECIAL [Write(F32), Read(F32)] semantics!(float_unary; op::hyperbolic_tangent);
+    "rcp.approx.ftz.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] semantics!(upper; op::reciprocal_high);
+    "rsqrt.approx.ftz.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] semantics!(upper; op::reciprocal_square_root_high);
+    "rsqrt.approx.f64" SPECIAL_DOUBLE [Write(F64), Read(F64)] semantics!(double_unary; op::reciprocal_square_root64);
 }
 
 #[inline(always)]

@@ -13,71 +13,71 @@ pub struct SpecialRegister {
     /// The same for all lanes of a warp, whenever they read it.
     pub uniform: bool,
     /// Writes it to the destination.
-    pub meaning: Meaning,
+    pub semantics: Semantics,
 }
 
 macro_rules! registers {
-    ($($name:literal $bits:literal $uniform:literal $meaning:expr;)*) => {
+    ($($name:literal $bits:literal $uniform:literal $semantics:expr;)*) => {
         /// All of them.
         pub const SPECIAL_REGISTERS: &[SpecialRegister] = &[$(
-            SpecialRegister { name: $name, bits: $bits, uniform: $uniform, meaning: $meaning },
+            SpecialRegister { name: $name, bits: $bits, uniform: $uniform, semantics: $semantics },
         )*];
     };
 }
 
 registers! {
-    "%tid.x" 32 false meaning!(rows; |id| id.threads(0));
-    "%tid.y" 32 false meaning!(rows; |id| id.threads(1));
-    "%tid.z" 32 false meaning!(rows; |id| id.threads(2));
-    "%ntid.x" 32 true meaning!(all_lanes; |id| id.block_size[0]);
-    "%ntid.y" 32 true meaning!(all_lanes; |id| id.block_size[1]);
-    "%ntid.z" 32 true meaning!(all_lanes; |id| id.block_size[2]);
-    "%ctaid.x" 32 true meaning!(all_lanes; |id| id.block[0]);
-    "%ctaid.y" 32 true meaning!(all_lanes; |id| id.block[1]);
-    "%ctaid.z" 32 true meaning!(all_lanes; |id| id.block[2]);
-    "%nctaid.x" 32 true meaning!(all_lanes; |id| id.grid_size[0]);
-    "%nctaid.y" 32 true meaning!(all_lanes; |id| id.grid_size[1]);
-    "%nctaid.z" 32 true meaning!(all_lanes; |id| id.grid_size[2]);
-    "%laneid" 32 false meaning!(each_lane; |_, lane| lane as u32);
-    "%warpid" 32 true meaning!(all_lanes; |id| id.warp_slot);
-    "%nwarpid" 32 true meaning!(all_lanes; |id| id.warp_slots);
-    "%smid" 32 true meaning!(all_lanes; |id| id.sm);
-    "%nsmid" 32 true meaning!(all_lanes; |id| id.sms);
-    "%gridid" 64 true meaning!(all_lanes64; |id| id.grid);
-    "%lanemask_eq" 32 false meaning!(each_lane; |_, lane| 1 << lane);
-    "%lanemask_le" 32 false meaning!(each_lane; |_, lane| u32::MAX >> (31 - lane));
-    "%lanemask_lt" 32 false meaning!(each_lane; |_, lane| (1 << lane) - 1);
-    "%lanemask_ge" 32 false meaning!(each_lane; |_, lane| u32::MAX << lane);
-    "%lanemask_gt" 32 false meaning!(each_lane; |_, lane| (u32::MAX << lane) & !(1 << lane));
-    "%clock" 32 false meaning!(all_lanes; |id| id.clock as u32);
-    "%clock_hi" 32 false meaning!(all_lanes; |id| (id.clock >> 32) as u32);
-    "%clock64" 64 false meaning!(all_lanes64; |id| id.clock);
-    "%globaltimer" 64 false meaning!(all_lanes64; |id| id.nanoseconds());
-    "%globaltimer_lo" 32 false meaning!(all_lanes; |id| id.nanoseconds() as u32);
-    "%globaltimer_hi" 32 false meaning!(all_lanes; |id| (id.nanoseconds() >> 32) as u32);
-    "%dynamic_smem_size" 32 true meaning!(all_lanes; |id| id.dynamic_shared);
-    "%total_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
-    "%aggr_smem_size" 32 true meaning!(all_lanes; |id| id.total_shared);
-    "%envreg0" 32 true meaning!(all_lanes; |id| id.environment[0]);
-    "%envreg1" 32 true meaning!(all_lanes; |id| id.environment[1]);
-    "%envreg2" 32 true meaning!(all_lanes; |id| id.environment[2]);
-    "%envreg3" 32 true meaning!(all_lanes; |id| id.environment[3]);
+    "%tid.x" 32 false semantics!(rows; |id| id.threads(0));
+    "%tid.y" 32 false semantics!(rows; |id| id.threads(1));
+    "%tid.z" 32 false semantics!(rows; |id| id.threads(2));
+    "%ntid.x" 32 true semantics!(all_lanes; |id| id.block_size[0]);
+    "%ntid.y" 32 true semantics!(all_lanes; |id| id.block_size[1]);
+    "%ntid.z" 32 true semantics!(all_lanes; |id| id.block_size[2]);
+    "%ctaid.x" 32 true semantics!(all_lanes; |id| id.block[0]);
+    "%ctaid.y" 32 true semantics!(all_lanes; |id| id.block[1]);
+    "%ctaid.z" 32 true semantics!(all_lanes; |id| id.block[2]);
+    "%nctaid.x" 32 true semantics!(all_lanes; |id| id.grid_size[0]);
+    "%nctaid.y" 32 true semantics!(all_lanes; |id| id.grid_size[1]);
+    "%nctaid.z" 32 true semantics!(all_lanes; |id| id.grid_size[2]);
+    "%laneid" 32 false semantics!(each_lane; |_, lane| lane as u32);
+    "%warpid" 32 true semantics!(all_lanes; |id| id.warp_slot);
+    "%nwarpid" 32 true semantics!(all_lanes; |id| id.warp_slots);
+    "%smid" 32 true semantics!(all_lanes; |id| id.sm);
+    "%nsmid" 32 true semantics!(all_lanes; |id| id.sms);
+    "%gridid" 64 true semantics!(all_lanes64; |id| id.grid);
+    "%lanemask_eq" 32 false semantics!(each_lane; |_, lane| 1 << lane);
+    "%lanemask_le" 32 false semantics!(each_lane; |_, lane| u32::MAX >> (31 - lane));
+    "%lanemask_lt" 32 false semantics!(each_lane; |_, lane| (1 << lane) - 1);
+    "%lanemask_ge" 32 false semantics!(each_lane; |_, lane| u32::MAX << lane);
+    "%lanemask_gt" 32 false semantics!(each_lane; |_, lane| (u32::MAX << lane) & !(1 << lane));
+    "%clock" 32 false semantics!(all_lanes; |id| id.clock as u32);
+    "%clock_hi" 32 false semantics!(all_lanes; |id| (id.clock >> 32) as u32);
+    "%clock64" 64 false semantics!(all_lanes64; |id| id.clock);
+    "%globaltimer" 64 false semantics!(all_lanes64; |id| id.nanoseconds());
+    "%globaltimer_lo" 32 false semantics!(all_lanes; |id| id.nanoseconds() as u32);
+    "%globaltimer_hi" 32 false semantics!(all_lanes; |id| (id.nanoseconds() >> 32) as u32);
+    "%dynamic_smem_size" 32 true semantics!(all_lanes; |id| id.dynamic_shared);
+    "%total_smem_size" 32 true semantics!(all_lanes; |id| id.total_shared);
+    "%aggr_smem_size" 32 true semantics!(all_lanes; |id| id.total_shared);
+    "%envreg0" 32 true semantics!(all_lanes; |id| id.environment[0]);
+    "%envreg1" 32 true semantics!(all_lanes; |id| id.environment[1]);
+    "%envreg2" 32 true semantics!(all_lanes; |id| id.environment[2]);
+    "%envreg3" 32 true semantics!(all_lanes; |id| id.environment[3]);
     // A block without a cluster is a cluster of one.
-    "%is_explicit_cluster" 32 true meaning!(all_lanes; |_| 0);
-    "%clusterid.x" 32 true meaning!(all_lanes; |id| id.block[0]);
-    "%clusterid.y" 32 true meaning!(all_lanes; |id| id.block[1]);
-    "%clusterid.z" 32 true meaning!(all_lanes; |id| id.block[2]);
-    "%nclusterid.x" 32 true meaning!(all_lanes; |id| id.grid_size[0]);
-    "%nclusterid.y" 32 true meaning!(all_lanes; |id| id.grid_size[1]);
-    "%nclusterid.z" 32 true meaning!(all_lanes; |id| id.grid_size[2]);
-    "%cluster_ctaid.x" 32 true meaning!(all_lanes; |_| 0);
-    "%cluster_ctaid.y" 32 true meaning!(all_lanes; |_| 0);
-    "%cluster_ctaid.z" 32 true meaning!(all_lanes; |_| 0);
-    "%cluster_nctaid.x" 32 true meaning!(all_lanes; |_| 1);
-    "%cluster_nctaid.y" 32 true meaning!(all_lanes; |_| 1);
-    "%cluster_nctaid.z" 32 true meaning!(all_lanes; |_| 1);
-    "%cluster_ctarank" 32 true meaning!(all_lanes; |_| 0);
-    "%cluster_nctarank" 32 true meaning!(all_lanes; |_| 1);
+    "%is_explicit_cluster" 32 true semantics!(all_lanes; |_| 0);
+    "%clusterid.x" 32 true semantics!(all_lanes; |id| id.block[0]);
+    "%clusterid.y" 32 true semantics!(all_lanes; |id| id.block[1]);
+    "%clusterid.z" 32 true semantics!(all_lanes; |id| id.block[2]);
+    "%nclusterid.x" 32 true semantics!(all_lanes; |id| id.grid_size[0]);
+    "%nclusterid.y" 32 true semantics!(all_lanes; |id| id.grid_size[1]);
+    "%nclusterid.z" 32 true semantics!(all_lanes; |id| id.grid_size[2]);
+    "%cluster_ctaid.x" 32 true semantics!(all_lanes; |_| 0);
+    "%cluster_ctaid.y" 32 true semantics!(all_lanes; |_| 0);
+    "%cluster_ctaid.z" 32 true semantics!(all_lanes; |_| 0);
+    "%cluster_nctaid.x" 32 true semantics!(all_lanes; |_| 1);
+    "%cluster_nctaid.y" 32 true semantics!(all_lanes; |_| 1);
+    "%cluster_nctaid.z" 32 true semantics!(all_lanes; |_| 1);
+    "%cluster_ctarank" 32 true semantics!(all_lanes; |_| 0);
+    "%cluster_nctarank" 32 true semantics!(all_lanes; |_| 1);
 }
 
 /// By name.

@@ -11,38 +11,38 @@ use crate::{
 };
 
 entries! {
-    "shfl.sync.up.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Up);
-    "shfl.sync.down.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Down);
-    "shfl.sync.bfly.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Butterfly);
-    "shfl.sync.idx.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Index);
-    "shfl.up.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Up);
-    "shfl.down.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Down);
-    "shfl.bfly.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Butterfly);
-    "shfl.idx.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] meaning!(shuffle; ShuffleMode::Index);
+    "shfl.sync.up.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Up);
+    "shfl.sync.down.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Down);
+    "shfl.sync.bfly.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Butterfly);
+    "shfl.sync.idx.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Index);
+    "shfl.up.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Up);
+    "shfl.down.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Down);
+    "shfl.bfly.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Butterfly);
+    "shfl.idx.b32" SHUFFLE [WriteWithPredicate(B32), Read(B32), Read(B32), Read(B32)] semantics!(shuffle; ShuffleMode::Index);
 
-    "vote.sync.all.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] meaning!(vote; (Vote::All, true));
-    "vote.sync.any.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] meaning!(vote; (Vote::Any, true));
-    "vote.sync.uni.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] meaning!(vote; (Vote::Uniform, true));
-    "vote.sync.ballot.b32" VOTE [Write(B32), ReadPredicate, Read(B32)] meaning!(ballot; true);
-    "vote.all.pred" VOTE [WritePredicate, ReadPredicate] meaning!(vote; (Vote::All, false));
-    "vote.any.pred" VOTE [WritePredicate, ReadPredicate] meaning!(vote; (Vote::Any, false));
-    "vote.uni.pred" VOTE [WritePredicate, ReadPredicate] meaning!(vote; (Vote::Uniform, false));
-    "vote.ballot.b32" VOTE [Write(B32), ReadPredicate] meaning!(ballot; false);
-    "activemask.b32" VOTE [Write(B32)] meaning!(active);
-    "match.any.sync.b32" MATCH [Write(B32), Read(B32), Read(B32)] meaning!(match_any; false);
-    "match.any.sync.b64" MATCH [Write(B32), Read(B64), Read(B32)] meaning!(match_any; true);
-    "match.all.sync.b32" MATCH [WriteWithPredicate(B32), Read(B32), Read(B32)] meaning!(match_all; false);
-    "match.all.sync.b64" MATCH [WriteWithPredicate(B32), Read(B64), Read(B32)] meaning!(match_all; true);
-    "redux.sync.add(.u32.s32)" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Add);
-    "redux.sync.min.u32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Min);
-    "redux.sync.max.u32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Max);
-    "redux.sync.min.s32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::MinSigned);
-    "redux.sync.max.s32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::MaxSigned);
-    "redux.sync.and.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::And);
-    "redux.sync.or.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Or);
-    "redux.sync.xor.b32" REDUCE [Write(B32), Read(B32), Read(B32)] meaning!(reduce; Reduction::Xor);
-    "movmatrix.sync.aligned.m8n8.trans.b16" SHUFFLE [Write(B32), Read(B32)] meaning!(transpose);
-    "elect.sync" VOTE [WriteWithPredicate(B32), Read(B32)] meaning!(elect);
+    "vote.sync.all.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] semantics!(vote; (Vote::All, true));
+    "vote.sync.any.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] semantics!(vote; (Vote::Any, true));
+    "vote.sync.uni.pred" VOTE [WritePredicate, ReadPredicate, Read(B32)] semantics!(vote; (Vote::Uniform, true));
+    "vote.sync.ballot.b32" VOTE [Write(B32), ReadPredicate, Read(B32)] semantics!(ballot; true);
+    "vote.all.pred" VOTE [WritePredicate, ReadPredicate] semantics!(vote; (Vote::All, false));
+    "vote.any.pred" VOTE [WritePredicate, ReadPredicate] semantics!(vote; (Vote::Any, false));
+    "vote.uni.pred" VOTE [WritePredicate, ReadPredicate] semantics!(vote; (Vote::Uniform, false));
+    "vote.ballot.b32" VOTE [Write(B32), ReadPredicate] semantics!(ballot; false);
+    "activemask.b32" VOTE [Write(B32)] semantics!(active);
+    "match.any.sync.b32" MATCH [Write(B32), Read(B32), Read(B32)] semantics!(match_any; false);
+    "match.any.sync.b64" MATCH [Write(B32), Read(B64), Read(B32)] semantics!(match_any; true);
+    "match.all.sync.b32" MATCH [WriteWithPredicate(B32), Read(B32), Read(B32)] semantics!(match_all; false);
+    "match.all.sync.b64" MATCH [WriteWithPredicate(B32), Read(B64), Read(B32)] semantics!(match_all; true);
+    "redux.sync.add(.u32.s32)" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::Add);
+    "redux.sync.min.u32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::Min);
+    "redux.sync.max.u32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::Max);
+    "redux.sync.min.s32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::MinSigned);
+    "redux.sync.max.s32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::MaxSigned);
+    "redux.sync.and.b32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::And);
+    "redux.sync.or.b32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::Or);
+    "redux.sync.xor.b32" REDUCE [Write(B32), Read(B32), Read(B32)] semantics!(reduce; Reduction::Xor);
+    "movmatrix.sync.aligned.m8n8.trans.b16" SHUFFLE [Write(B32), Read(B32)] semantics!(transpose);
+    "elect.sync" VOTE [WriteWithPredicate(B32), Read(B32)] semantics!(elect);
 }
 
 #[inline(always)]

@@ -57,7 +57,7 @@ impl Word {
             read_counter: self.field(113, 3) as u8,
             wait_mask: self.field(116, 6) as u8,
             reuse: self.field(122, 4) as u8,
-            drain: None,
+            threshold: None,
         }
     }
 }

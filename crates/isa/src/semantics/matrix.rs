@@ -206,25 +206,25 @@ impl Multiply {
 
     /// Registers (32-bit rows) of the fragment of A.
     #[must_use]
-    pub const fn a_rows(self) -> usize {
+    pub const fn a_registers(self) -> usize {
         self.m * self.k * self.a.bits() / (32 * LANES)
     }
 
     /// Registers of the fragment of B.
     #[must_use]
-    pub const fn b_rows(self) -> usize {
+    pub const fn b_registers(self) -> usize {
         self.k * self.n * self.b.bits() / (32 * LANES)
     }
 
     /// Registers of the fragment of C.
     #[must_use]
-    pub const fn c_rows(self) -> usize {
+    pub const fn c_registers(self) -> usize {
         self.m * self.n * self.c.bits() / (32 * LANES)
     }
 
     /// Registers of the fragment of D.
     #[must_use]
-    pub const fn d_rows(self) -> usize {
+    pub const fn d_registers(self) -> usize {
         self.m * self.n * self.d.bits() / (32 * LANES)
     }
 
@@ -364,7 +364,7 @@ pub fn multiply(
     b: &[WarpRegister],
     c: &[WarpRegister],
 ) -> Vec<WarpRegister> {
-    let mut d = vec![WarpRegister::ZERO; shape.d_rows()];
+    let mut d = vec![WarpRegister::ZERO; shape.d_registers()];
     let mut each = |compute: &dyn Fn(usize, usize, u64) -> u64| {
         for lane in 0..LANES {
             for index in 0..shape.m * shape.n / LANES {
@@ -462,8 +462,8 @@ mod tests {
         bits: &dyn Fn(usize, usize) -> u64,
     ) -> (Vec<WarpRegister>, Vec<WarpRegister>) {
         let layout = Layout::new(shape.a.bits());
-        let mut a = vec![WarpRegister::ZERO; shape.a_rows()];
-        let mut b = vec![WarpRegister::ZERO; shape.b_rows()];
+        let mut a = vec![WarpRegister::ZERO; shape.a_registers()];
+        let mut b = vec![WarpRegister::ZERO; shape.b_registers()];
         for lane in 0..LANES {
             for index in 0..shape.m * shape.k / LANES {
                 let (row, column) = layout.a(shape.m, lane, index);
@@ -491,7 +491,7 @@ mod tests {
             assert!(shape.is_known());
             assert_eq!(Multiply::decode(shape.encode()), shape);
             let (a, b) = fragments(shape, &small);
-            let c = vec![WarpRegister::splat(1); shape.c_rows()];
+            let c = vec![WarpRegister::splat(1); shape.c_registers()];
             let d = multiply(shape, &a, &b, &c);
             for lane in 0..LANES {
                 for index in 0..m * 8 / LANES {
@@ -563,7 +563,12 @@ mod tests {
     fn double_precision_is_a_chain() {
         let shape = shape(8, 4, Input::F64, Accumulator::F64);
         let (a, b) = fragments(shape, &|row, column| ((row + column) as f64).to_bits());
-        let d = multiply(shape, &a, &b, &vec![WarpRegister::ZERO; shape.c_rows()]);
+        let d = multiply(
+            shape,
+            &a,
+            &b,
+            &vec![WarpRegister::ZERO; shape.c_registers()],
+        );
         let (row, column) = accumulator(6, 1);
         let wanted: usize = (0..4).map(|i| (row + i) * (i + column)).sum();
         assert_eq!(f64::from_bits(element(&d, 6, 1, 64)), wanted as f64);

@@ -5,9 +5,9 @@
 //! no host rule about NaNs shows. Results are the same on every host: nothing here calls a
 //! mathematical library, and what the host rounds is only what IEEE 754 defines.
 //!
-//! [`rows`] lifts a lane function to the rows of a warp.
+//! [`lane_loops`] lifts a lane function to the rows of a warp.
 //!
-//! Start reading at [`integer`] for the shape of a meaning, then [`rows`].
+//! Start reading at [`integer`] for the shape of a meaning, then [`lane_loops`].
 
 pub mod atomic;
 pub mod compare;
@@ -16,10 +16,10 @@ pub mod float16;
 pub mod float32;
 pub mod float64;
 pub mod integer;
+pub mod lane_loops;
 pub mod logic;
 pub mod matrix;
 pub mod modifiers;
-pub mod rows;
 pub mod small_float;
 pub mod soft;
 pub mod transcendental;

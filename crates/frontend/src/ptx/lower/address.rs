@@ -1,10 +1,11 @@
 //! Addresses: of variables, in operands, between generic and other spaces.
 
 use lockstep_isa::{
-    Lanes, Operand as Value, meaning,
+    Lanes, Operand as Value,
     memory::{AddressOperand, LOCAL_WINDOW, SHARED_WINDOW, Space, WINDOW_SIZE},
     ptx::{Type, class},
-    semantics::rows::{Meaning, binary, binary64, mask_of},
+    semantics,
+    semantics::lane_loops::{Semantics, binary, binary64, mask_of},
 };
 
 use super::{
@@ -18,12 +19,12 @@ use crate::ptx::{
     syntax::{Instruction, Operand, Statement, VariableSpace},
 };
 
-const ADD: Meaning = meaning!(binary64; |a, b| a.wrapping_add(b));
-const ADD32: Meaning = meaning!(binary; |a, b| a.wrapping_add(b));
+const ADD: Semantics = semantics!(binary64; |a, b| a.wrapping_add(b));
+const ADD32: Semantics = semantics!(binary; |a, b| a.wrapping_add(b));
 /// `a` lies in the `c` bytes from `b`.
-const WITHIN: Meaning = meaning!(within_range);
+const WITHIN: Semantics = semantics!(within_range);
 /// As [`WITHIN`], the other way round, for two ranges of equal size.
-const OUTSIDE_WINDOWS: Meaning = meaning!(outside_windows);
+const OUTSIDE_WINDOWS: Semantics = semantics!(outside_windows);
 
 fn within_range(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
     let [a, b, c, _] = i.sources.map(|source| l.integer64(source));
@@ -215,7 +216,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return Ok(address);
         }
         let register = self.register(name)?;
-        address.wide = register.rows() >= 2;
+        address.wide = register.words() >= 2;
         address.base = code.read(register.place(), if address.wide { 2 } else { 1 });
         address.offset = offset;
         Ok(address)
@@ -243,7 +244,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.wrong("`cvta` needs a space such as `.global`");
         };
         let register = self.register_operand(&i.operands[0])?;
-        if register.rows() != 2 {
+        if register.words() != 2 {
             return self.wrong("`cvta` writes 64-bit registers");
         }
         let window = match space {
@@ -275,7 +276,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(space) = i.modifiers.iter().find_map(|word| self.space_of(word)) else {
             return self.wrong("`isspacep` needs a space such as `.global`");
         };
-        let (meaning, start, size) = match space {
+        let (semantics, start, size) = match space {
             VariableSpace::Global => (OUTSIDE_WINDOWS, 0, 0),
             VariableSpace::Shared => (WITHIN, SHARED_WINDOW, WINDOW_SIZE),
             VariableSpace::Local => (WITHIN, LOCAL_WINDOW, WINDOW_SIZE),
@@ -286,7 +287,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             ),
             VariableSpace::Parameter => (WITHIN, 0, 0),
         };
-        let mut code = self.compute(meaning, class::COMPARE);
+        let mut code = self.compute(semantics, class::COMPARE);
         code.instruction.sources[0] = self.value(&mut code, &i.operands[1], Type::B64)?.into();
         code.instruction.sources[1] = Value::Immediate(start).into();
         code.instruction.sources[2] = Value::Immediate(size).into();

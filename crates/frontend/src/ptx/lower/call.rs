@@ -7,11 +7,11 @@
 use lockstep_isa::{
     Operand as Value, Operation,
     instruction::{CodeAddress, Flow, Latency, Mix, SystemCall, SystemCallKind, Unit},
-    meaning,
     ptx::{Class, Type, class},
+    semantics,
     semantics::{
+        lane_loops::{Semantics, quaternary, ternary},
         logic,
-        rows::{Meaning, quaternary, ternary},
     },
 };
 
@@ -38,9 +38,9 @@ const SYSTEM: Class = Class {
     latency: Latency::Barrier,
     mix: Mix::Other,
 };
-const FIELD: Meaning = meaning!(ternary; logic::bfe);
-const FIELD_SIGNED: Meaning = meaning!(ternary; logic::bfe_signed);
-const INSERT: Meaning = meaning!(quaternary; |[a, b, c, d]: [u32; 4]| logic::bfi(a, b, c, d));
+const FIELD: Semantics = semantics!(ternary; logic::bfe);
+const FIELD_SIGNED: Semantics = semantics!(ternary; logic::bfe_signed);
+const INSERT: Semantics = semantics!(quaternary; |[a, b, c, d]: [u32; 4]| logic::bfi(a, b, c, d));
 
 /// Functions that the system provides.
 const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind)] = &[
@@ -109,7 +109,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// The instruction pushed last does not count.
     pub(super) fn free_last(&mut self) {
-        self.last().instruction.shape.free = true;
+        self.last().instruction.scheduling.pseudo = true;
     }
 
     /// A field of a word into a register of its own.
@@ -238,7 +238,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// A value of a type into a register at least as wide.
     fn move_value(&mut self, to: Register, from: Value, scalar: Scalar) -> Result<(), Error> {
-        match (to.rows(), scalar.bits) {
+        match (to.words(), scalar.bits) {
             (2, 64) => {
                 let code = self.move64(to.place(), from);
                 self.push(code);
@@ -292,10 +292,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let place = |word: u16| Place::Virtual { register, word };
         if scalar.bits >= 32 {
             let rows = super::rows_of(scalar.bits);
-            if to.rows() < rows {
+            if to.words() < rows {
                 return self.wrong("the register is too narrow");
             }
-            if to.rows() > rows {
+            if to.words() > rows {
                 let narrow = self.new_register(32);
                 self.copy_word(narrow.place(), place(word));
                 self.extend(to, narrow, scalar.signed());
@@ -306,19 +306,19 @@ impl<'p, 'a> Lowering<'p, 'a> {
             }
             return Ok(());
         }
-        let narrow = if to.rows() > 1 {
+        let narrow = if to.words() > 1 {
             self.new_register(32)
         } else {
             to
         };
-        let meaning = if scalar.signed() { FIELD_SIGNED } else { FIELD };
-        let mut code = self.compute(meaning, class::INTEGER);
+        let semantics = if scalar.signed() { FIELD_SIGNED } else { FIELD };
+        let mut code = self.compute(semantics, class::INTEGER);
         code.instruction.sources[0] = code.read(place(word), 1).into();
         code.instruction.sources[1] = Value::Immediate(8 * (offset as u64 % 4)).into();
         code.instruction.sources[2] = Value::Immediate(u64::from(scalar.bits)).into();
         code.instruction.destination = Some(code.write(narrow.place(), 1));
         self.push(code);
-        if to.rows() > 1 {
+        if to.words() > 1 {
             self.extend(to, narrow, scalar.signed());
         }
         Ok(())
@@ -479,7 +479,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             }
             _ => return self.unknown(prototype, "a prototype"),
         };
-        if register.rows() != 2 {
+        if register.words() != 2 {
             return self.wrong("the address of a function has 64 bits");
         }
         let skip = self.skip_unless_guarded();
@@ -569,7 +569,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             };
             let (register, room) = match self.lookup(name) {
                 Some(Symbol::Argument { register, size }) => (register, size.div_ceil(4) as u16),
-                Some(Symbol::Register(register)) => (register.id, register.rows()),
+                Some(Symbol::Register(register)) => (register.id, register.words()),
                 _ => return self.unknown(name, "an argument or register"),
             };
             if room < rows {

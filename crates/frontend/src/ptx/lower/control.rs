@@ -101,7 +101,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let has = |word: &str| i.modifiers.contains(&word);
         if has("warp") {
             self.expect_operands(&i.operands, 1..=1)?;
-            let mut code = self.code(Operation::Flow(Flow::LaneSync), BARRIER);
+            let mut code = self.code(Operation::Flow(Flow::WarpSync), BARRIER);
             code.instruction.sources[0] = self.value(&mut code, &i.operands[0], Type::B32)?.into();
             code.spread = Spread::Varies;
             self.push(code);

@@ -89,11 +89,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.stop(i, "is a matrix multiply of a shape that is not modelled");
         };
         self.expect_operands(&i.operands, 4..=4)?;
-        let a = self.fragment(&i.operands[1], shape.a_rows())?;
-        let b = self.fragment(&i.operands[2], shape.b_rows())?;
-        let c = self.fragment(&i.operands[3], shape.c_rows())?;
+        let a = self.fragment(&i.operands[1], shape.a_registers())?;
+        let b = self.fragment(&i.operands[2], shape.b_registers())?;
+        let c = self.fragment(&i.operands[3], shape.c_registers())?;
         let d = self.multiply(shape, [(a, 0), (b, 0), (c, 0)]);
-        self.spread_fragment(&i.operands[0], d, shape.d_rows())
+        self.spread_fragment(&i.operands[0], d, shape.d_registers())
     }
 
     /// One multiplication of fragments that lie in consecutive words.
@@ -112,10 +112,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
             },
             mix: if double { Mix::Fp64 } else { Mix::Other },
         };
-        let d = self.new_wide(shape.d_rows() as u16);
+        let d = self.new_wide(shape.d_registers() as u16);
         let mut code = self.compute(MULTIPLY, class);
         code.instruction.modifiers = shape.encode();
-        let rows = [shape.a_rows(), shape.b_rows(), shape.c_rows()];
+        let rows = [
+            shape.a_registers(),
+            shape.b_registers(),
+            shape.c_registers(),
+        ];
         for (index, (register, word)) in fragments.into_iter().enumerate() {
             let place = Place::Virtual { register, word };
             code.instruction.sources[index] = code.read(place, rows[index] as u16).into();
@@ -124,7 +128,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             register: d,
             word: 0,
         };
-        code.instruction.destination = Some(code.write(place, shape.d_rows() as u16));
+        code.instruction.destination = Some(code.write(place, shape.d_registers() as u16));
         code.spread = Spread::Varies;
         code.meets = Some(Value::Immediate(u64::from(u32::MAX)));
         self.counted = false;
@@ -144,13 +148,13 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let mut word = 0;
         for element in &elements {
             let double = match element {
-                Operand::Name(name) => self.register(name)?.rows() == 2,
+                Operand::Name(name) => self.register(name)?.words() == 2,
                 Operand::Double(_) => true,
                 _ => false,
             };
             let place = Place::Virtual { register, word };
             let kind = if double { Type::F64 } else { Type::B32 };
-            if usize::from(word + kind.rows()) > rows {
+            if usize::from(word + kind.words()) > rows {
                 return self.wrong(format!("a fragment of {rows} words expected"));
             }
             let mut code = if double {
@@ -160,7 +164,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             };
             code.instruction.sources[0] = self.value(&mut code, element, kind)?.into();
             self.push(code);
-            word += kind.rows();
+            word += kind.words();
         }
         if usize::from(word) != rows {
             return self.wrong(format!("a fragment of {rows} words expected, {word} given"));
@@ -178,17 +182,17 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let mut word = 0;
         for element in Self::elements(operand).to_vec() {
             let to = self.register_operand(&element)?;
-            if usize::from(word + to.rows()) > rows {
+            if usize::from(word + to.words()) > rows {
                 return self.wrong(format!("a fragment of {rows} words expected"));
             }
-            for index in 0..to.rows() {
+            for index in 0..to.words() {
                 let from = Place::Virtual {
                     register,
                     word: word + index,
                 };
                 self.copy_word(to.word(index), from);
             }
-            word += to.rows();
+            word += to.words();
         }
         if usize::from(word) != rows {
             return self.wrong(format!("a fragment of {rows} words expected, {word} given"));

@@ -198,15 +198,15 @@ impl<'p, 'a> Lowering<'p, 'a> {
         if *target == Operand::Sink {
             return Ok(None);
         }
-        let rows = element_of(scalar).rows();
+        let rows = element_of(scalar).words();
         let mut register = self.register_operand(target)?;
-        if register.rows() < rows {
+        if register.words() < rows {
             return self.wrong(format!(
                 "a register of {} bits stands where {} bits are loaded",
                 register.scalar.bits, scalar.bits
             ));
         }
-        if register.rows() > rows {
+        if register.words() > rows {
             if rows != 1 {
                 return self.wrong("a 128-bit register cannot receive a 64-bit element");
             }
@@ -269,7 +269,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     ) -> Result<Value, Error> {
         if scalar.bits == 128 {
             let register = self.register_operand(value)?;
-            if register.rows() < 4 {
+            if register.words() < 4 {
                 return self.wrong("128 bits are stored from a 128-bit register");
             }
             return Ok(code.read(register.place(), 4));
@@ -300,7 +300,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let action = if store { Action::Store } else { Action::Load };
         let space = self.access_space(space.and_then(|word| self.space_of(word)));
         let element = element_of(scalar);
-        if register.rows() < element.rows() {
+        if register.words() < element.words() {
             return self.wrong("the register is too narrow for the element");
         }
         let mut operation = self.access(
@@ -312,9 +312,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
             CachePolicy::Default,
         );
         if store {
-            operation.values[0] = code.read(register.place(), element.rows());
+            operation.values[0] = code.read(register.place(), element.words());
         } else {
-            operation.data[0] = Some(code.write(register.place(), element.rows()));
+            operation.data[0] = Some(code.write(register.place(), element.words()));
         }
         self.push_access(code, operation);
         Ok(())
@@ -400,10 +400,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
             && *target != Operand::Sink
         {
             let register = self.register_operand(target)?;
-            if register.rows() < element.rows() {
+            if register.words() < element.words() {
                 return self.wrong("the register is too narrow for the old value");
             }
-            access.data[0] = Some(code.write(register.place(), element.rows()));
+            access.data[0] = Some(code.write(register.place(), element.words()));
         }
         self.push_access(code, access);
         Ok(())

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 use lockstep_isa::{
     Operand as Value, Operation,
-    instruction::Shape,
+    instruction::SchedulingInfo,
     ptx::{Class, class},
-    semantics::rows::Meaning,
+    semantics::lane_loops::Semantics,
 };
 
 use super::{
@@ -70,7 +70,7 @@ impl Register {
         }
     }
 
-    pub(super) fn rows(self) -> u16 {
+    pub(super) fn words(self) -> u16 {
         rows_of(self.scalar.bits)
     }
 }
@@ -291,17 +291,17 @@ impl<'p, 'a> Lowering<'p, 'a> {
     fn code(&self, operation: Operation, class: Class) -> Code<'a> {
         Code::new(
             operation,
-            Shape {
+            SchedulingInfo {
                 unit: class.unit,
                 latency: class.latency,
                 mix: class.mix,
-                ..Shape::default()
+                ..SchedulingInfo::default()
             },
         )
     }
 
-    fn compute(&self, meaning: Meaning, class: Class) -> Code<'a> {
-        self.code(Operation::Compute(meaning.choose()), class)
+    fn compute(&self, semantics: Semantics, class: Class) -> Code<'a> {
+        self.code(Operation::Compute(semantics.choose()), class)
     }
 
     /// Appends an instruction under the statement's guard. The first of a statement counts as the
@@ -314,18 +314,24 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     fn push_unguarded(&mut self, mut code: Code<'a>) {
-        code.instruction.shape.free |= self.counted;
-        code.instruction.shape.line = self.line;
+        code.instruction.scheduling.pseudo |= self.counted;
+        code.instruction.scheduling.line = self.line;
         code.line = self.line;
         code.text = self.statement.map_or("", |statement| statement.text);
-        for (index, rows) in code.instruction.shape.source_rows.iter_mut().enumerate() {
+        for (index, rows) in code
+            .instruction
+            .scheduling
+            .source_registers
+            .iter_mut()
+            .enumerate()
+        {
             if let Value::Register(local) = code.instruction.sources[index].operand {
                 *rows = code.uses[usize::from(local)].rows.min(255) as u8;
             }
         }
         if let Some(local) = code.instruction.destination {
             let rows = code.uses[usize::from(local)].rows;
-            code.instruction.shape.destination_rows = rows.min(255) as u8;
+            code.instruction.scheduling.destination_registers = rows.min(255) as u8;
         }
         self.counted = true;
         self.body.code.push(code);

@@ -1,12 +1,13 @@
 //! `mov`: copies, packing, unpacking, special registers, addresses.
 
 use lockstep_isa::{
-    Operand as Value, meaning,
+    Operand as Value,
     ptx::{
         Type, class,
         special_register::{self, SpecialRegister},
     },
-    semantics::rows::{Meaning, binary, unary, unary64, widen},
+    semantics,
+    semantics::lane_loops::{Semantics, binary, unary, unary64, widen},
 };
 
 use super::{Lowering, Register};
@@ -16,14 +17,14 @@ use crate::ptx::{
     syntax::{Instruction, Operand, Scalar},
 };
 
-const MOVE: Meaning = meaning!(unary; |a| a);
-const MOVE64: Meaning = meaning!(unary64; |a| a);
-const JOIN_HALVES: Meaning = meaning!(binary; |low, high| low & 0xffff | high << 16);
-const JOIN_BYTES: Meaning = meaning!(binary; |low, high| low & 0xff | (high & 0xff) << 8);
-const HIGH_HALF: Meaning = meaning!(unary; |a| a >> 16);
-const HIGH_BYTE: Meaning = meaning!(unary; |a| a >> 8 & 0xff);
-const EXTEND: Meaning = meaning!(widen; u64::from);
-const EXTEND_SIGNED: Meaning = meaning!(widen; |a| a as i32 as u64);
+const MOVE: Semantics = semantics!(unary; |a| a);
+const MOVE64: Semantics = semantics!(unary64; |a| a);
+const JOIN_HALVES: Semantics = semantics!(binary; |low, high| low & 0xffff | high << 16);
+const JOIN_BYTES: Semantics = semantics!(binary; |low, high| low & 0xff | (high & 0xff) << 8);
+const HIGH_HALF: Semantics = semantics!(unary; |a| a >> 16);
+const HIGH_BYTE: Semantics = semantics!(unary; |a| a >> 8 & 0xff);
+const EXTEND: Semantics = semantics!(widen; u64::from);
+const EXTEND_SIGNED: Semantics = semantics!(widen; |a| a as i32 as u64);
 
 impl<'p, 'a> Lowering<'p, 'a> {
     /// One word to one word.
@@ -36,8 +37,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
         self.moved(MOVE64, to, 2, from)
     }
 
-    fn moved(&self, meaning: Meaning, to: Place, rows: u16, from: Value) -> Code<'a> {
-        let mut code = self.compute(meaning, class::MOVE);
+    fn moved(&self, semantics: Semantics, to: Place, rows: u16, from: Value) -> Code<'a> {
+        let mut code = self.compute(semantics, class::MOVE);
         code.instruction.sources[0] = from.into();
         code.instruction.destination = Some(code.write(to, rows));
         code
@@ -53,8 +54,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// A 32-bit register into a 64-bit one.
     pub(super) fn extend(&mut self, to: Register, from: Register, signed: bool) {
-        let meaning = if signed { EXTEND_SIGNED } else { EXTEND };
-        let mut code = self.compute(meaning, class::MOVE);
+        let semantics = if signed { EXTEND_SIGNED } else { EXTEND };
+        let mut code = self.compute(semantics, class::MOVE);
         code.instruction.sources[0] = code.read(from.place(), 1).into();
         code.instruction.destination = Some(code.write(to.place(), 2));
         self.push(code);
@@ -62,7 +63,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// Reads a special register.
     pub(super) fn special(&self, special: &'static SpecialRegister, to: Register) -> Code<'a> {
-        let mut code = self.compute(special.meaning, class::SPECIAL_REGISTER);
+        let mut code = self.compute(special.semantics, class::SPECIAL_REGISTER);
         let rows = if special.bits == 64 { 2 } else { 1 };
         code.instruction.destination = Some(code.write(to.place(), rows));
         if !special.uniform {
@@ -99,17 +100,17 @@ impl<'p, 'a> Lowering<'p, 'a> {
             }
             return Ok(());
         }
-        let rows = kind.rows();
-        if to.rows() < rows {
+        let rows = kind.words();
+        if to.words() < rows {
             return self.wrong(format!(
                 "a register of {} bits stands where {} bits are written",
                 to.scalar.bits, scalar.bits
             ));
         }
-        let meaning = if rows == 2 { MOVE64 } else { MOVE };
-        let mut code = self.compute(meaning, class::MOVE);
+        let semantics = if rows == 2 { MOVE64 } else { MOVE };
+        let mut code = self.compute(semantics, class::MOVE);
         code.instruction.sources[0] = self.value(&mut code, from, kind)?.into();
-        if to.rows() > rows {
+        if to.words() > rows {
             let narrow = self.new_register(32);
             code.instruction.destination = Some(code.write(narrow.place(), 1));
             self.push(code);
@@ -128,7 +129,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         special: &'static SpecialRegister,
     ) -> Result<(), Error> {
         let rows = if special.bits == 64 { 2 } else { 1 };
-        if to.rows() == rows {
+        if to.words() == rows {
             let code = self.special(special, to);
             self.push(code);
             return Ok(());
@@ -165,7 +166,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             None => self.register_operand(from)?,
         };
         let bits = scalar.bits / (to.len().max(1) as u32);
-        if from.rows() < super::rows_of(scalar.bits) || !matches!(bits, 8 | 16 | 32 | 64) {
+        if from.words() < super::rows_of(scalar.bits) || !matches!(bits, 8 | 16 | 32 | 64) {
             return self.wrong("the elements do not make up the whole");
         }
         for (index, element) in to.iter().enumerate() {
@@ -178,7 +179,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             match (bits, first % 32) {
                 (64, _) => {
                     let second = from.word((first / 32 + 1) as u16);
-                    if element.rows() < 2 {
+                    if element.words() < 2 {
                         return self.wrong("an element of 64 bits needs a register of 64 bits");
                     }
                     self.copy_word(element.word(0), word);
@@ -186,17 +187,17 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 }
                 (32, _) | (16, 0) => self.copy_word(element.place(), word),
                 (16, _) => self.pick(HIGH_HALF, element, word),
-                (_, 0) => self.pick(meaning!(unary; |a| a & 0xff), element, word),
+                (_, 0) => self.pick(semantics!(unary; |a| a & 0xff), element, word),
                 (_, 8) => self.pick(HIGH_BYTE, element, word),
-                (_, 16) => self.pick(meaning!(unary; |a| a >> 16 & 0xff), element, word),
-                _ => self.pick(meaning!(unary; |a| a >> 24), element, word),
+                (_, 16) => self.pick(semantics!(unary; |a| a >> 16 & 0xff), element, word),
+                _ => self.pick(semantics!(unary; |a| a >> 24), element, word),
             }
         }
         Ok(())
     }
 
-    fn pick(&mut self, meaning: Meaning, to: Register, from: Place) {
-        let mut code = self.compute(meaning, class::MOVE);
+    fn pick(&mut self, semantics: Semantics, to: Register, from: Place) {
+        let mut code = self.compute(semantics, class::MOVE);
         code.instruction.sources[0] = code.read(from, 1).into();
         code.instruction.destination = Some(code.write(to.place(), 1));
         self.push(code);
@@ -211,7 +212,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     ) -> Result<(), Error> {
         let to = self.register_operand(to)?;
         let bits = scalar.bits / (from.len().max(1) as u32);
-        if to.rows() < super::rows_of(scalar.bits) {
+        if to.words() < super::rows_of(scalar.bits) {
             return self.wrong("the elements do not make up the whole");
         }
         match bits {
@@ -258,11 +259,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
         &mut self,
         to: Register,
         from: &[Operand<'a>],
-        meaning: Meaning,
+        semantics: Semantics,
         kind: Type,
     ) -> Result<(), Error> {
         for (index, pair) in from.chunks(2).enumerate() {
-            let mut code = self.compute(meaning, class::MOVE);
+            let mut code = self.compute(semantics, class::MOVE);
             code.instruction.sources[0] = self.value(&mut code, &pair[0], kind)?.into();
             code.instruction.sources[1] = self.value(&mut code, &pair[1], kind)?.into();
             code.instruction.destination = Some(code.write(to.word(index as u16), 1));

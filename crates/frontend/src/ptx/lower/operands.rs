@@ -74,14 +74,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
             }
             _ => self.register_operand(operand)?,
         };
-        if register.rows() < kind.rows() {
+        if register.words() < kind.words() {
             return self.wrong(format!(
                 "a register of {} bits stands where {} bits are read",
                 register.scalar.bits,
                 kind.bits()
             ));
         }
-        Ok(code.read(register.place(), kind.rows()))
+        Ok(code.read(register.place(), kind.words()))
     }
 
     /// The bits of a literal, or nothing if the operand is no literal.

@@ -68,7 +68,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 text: i.text.to_owned(),
             });
         };
-        let mut code = self.compute(entry.meaning, entry.class);
+        let mut code = self.compute(entry.semantics, entry.class);
         code.instruction.modifiers = bits;
         if lanes_meet {
             code.spread = Spread::Varies;
@@ -179,19 +179,19 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return Ok(None);
         }
         let register = self.register_operand(operand)?;
-        if register.rows() < kind.rows() {
+        if register.words() < kind.words() {
             return self.wrong(format!(
                 "a register of {} bits stands where {} bits are written",
                 register.scalar.bits,
                 kind.bits()
             ));
         }
-        if register.rows() > kind.rows() {
+        if register.words() > kind.words() {
             let narrow = self.new_register(32);
-            code.instruction.destination = Some(code.write(narrow.place(), kind.rows()));
+            code.instruction.destination = Some(code.write(narrow.place(), kind.words()));
             return Ok(Some((narrow, register)));
         }
-        code.instruction.destination = Some(code.write(register.place(), kind.rows()));
+        code.instruction.destination = Some(code.write(register.place(), kind.words()));
         Ok(None)
     }
 

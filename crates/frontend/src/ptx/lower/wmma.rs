@@ -8,11 +8,12 @@
 //! Reference: PTX ISA, "Warp-level matrix load/store/multiply instructions".
 
 use lockstep_isa::{
-    Operand as Value, meaning,
+    Operand as Value,
     ptx::{Type, class, special_register},
+    semantics,
     semantics::{
+        lane_loops::{Semantics, binary, ternary64, unary},
         matrix::{Accumulator, BitProduct, Input, Multiply},
-        rows::{Meaning, binary, ternary64, unary},
     },
 };
 
@@ -26,11 +27,11 @@ use crate::ptx::{
     syntax::{Instruction, Operand, Scalar, ScalarKind},
 };
 
-const GROUP: Meaning = meaning!(unary; |lane| lane >> 2);
-const MEMBER: Meaning = meaning!(unary; |lane| lane & 3);
-const MULTIPLY: Meaning = meaning!(binary; |a, b| a.wrapping_mul(b));
+const GROUP: Semantics = semantics!(unary; |lane| lane >> 2);
+const MEMBER: Semantics = semantics!(unary; |lane| lane & 3);
+const MULTIPLY: Semantics = semantics!(binary; |a, b| a.wrapping_mul(b));
 /// `a × b + c` on 64 bits.
-const MULTIPLY_ADD: Meaning = meaning!(ternary64; |a, b, c| a.wrapping_mul(b).wrapping_add(c));
+const MULTIPLY_ADD: Semantics = semantics!(ternary64; |a, b, c| a.wrapping_mul(b).wrapping_add(c));
 
 /// One of the matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,9 +247,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
         sum
     }
 
-    fn part_of_lane(&mut self, meaning: Meaning, lane: Register) -> Register {
+    fn part_of_lane(&mut self, semantics: Semantics, lane: Register) -> Register {
         let part = self.new_register(32);
-        let mut code = self.compute(meaning, class::INTEGER);
+        let mut code = self.compute(semantics, class::INTEGER);
         code.instruction.sources[0] = code.read(lane.place(), 1).into();
         code.instruction.destination = Some(code.write(part.place(), 1));
         self.push(code);
@@ -311,7 +312,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             code.instruction.sources[0] = self.variable_address(&mut code, name, 0)?.into();
         } else {
             let register = self.register(name)?;
-            let wide = if register.rows() == 2 {
+            let wide = if register.words() == 2 {
                 register
             } else {
                 let wide = self.new_register(64);
@@ -397,10 +398,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let [m, n, _] = dimensions;
         self.expect_operands(&i.operands, 4..=4)?;
         let (m_tiles, n_tiles) = (m / shape.m, n / 8);
-        let a = self.padded_fragment(&i.operands[1], m_tiles * shape.a_rows())?;
-        let b = self.padded_fragment(&i.operands[2], n_tiles * shape.b_rows())?;
-        let c = self.fragment(&i.operands[3], m_tiles * n_tiles * shape.c_rows())?;
-        let rows = m_tiles * n_tiles * shape.d_rows();
+        let a = self.padded_fragment(&i.operands[1], m_tiles * shape.a_registers())?;
+        let b = self.padded_fragment(&i.operands[2], n_tiles * shape.b_registers())?;
+        let c = self.fragment(&i.operands[3], m_tiles * n_tiles * shape.c_registers())?;
+        let rows = m_tiles * n_tiles * shape.d_registers();
         let d = self.new_wide(rows as u16);
         for m_tile in 0..m_tiles {
             for n_tile in 0..n_tiles {
@@ -409,16 +410,16 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 let part = self.multiply(
                     shape,
                     [
-                        (a, (m_tile * shape.a_rows()) as u16),
-                        (b, (n_tile * shape.b_rows()) as u16),
-                        (c, (tile * shape.c_rows()) as u16),
+                        (a, (m_tile * shape.a_registers()) as u16),
+                        (b, (n_tile * shape.b_registers()) as u16),
+                        (c, (tile * shape.c_registers()) as u16),
                     ],
                 );
                 if counted {
                     self.free_last();
                 }
-                for row in 0..shape.d_rows() as u16 {
-                    let word = (tile * shape.d_rows()) as u16 + row;
+                for row in 0..shape.d_registers() as u16 {
+                    let word = (tile * shape.d_registers()) as u16 + row;
                     let to = Place::Virtual { register: d, word };
                     let from = Place::Virtual {
                         register: part,

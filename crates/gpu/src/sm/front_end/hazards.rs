@@ -144,11 +144,11 @@ impl Found {
         for (source, rows) in instruction
             .sources
             .iter()
-            .zip(instruction.shape.source_rows)
+            .zip(instruction.scheduling.source_registers)
         {
             self.read(source.operand, u16::from(rows));
         }
-        let rows = u16::from(instruction.shape.destination_rows);
+        let rows = u16::from(instruction.scheduling.destination_registers);
         self.write(instruction.destination, rows);
         match &instruction.operation {
             Operation::Memory(operation) => self.memory(operation),
@@ -177,7 +177,7 @@ impl Found {
         let element = match operation.action {
             Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes().div_ceil(4) as u16,
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
-            _ => operation.element.rows(),
+            _ => operation.element.words(),
         };
         for value in operation.values {
             self.read(value, element);

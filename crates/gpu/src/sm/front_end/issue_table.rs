@@ -1,7 +1,9 @@
 //! What every instruction of a module costs, found once: the issue model reads a row of this
 //! instead of looking at instructions.
 
-use lockstep_isa::instruction::{BlockBarrierMode, Flow, Group, Latency, Mix, Shape, Unit};
+use lockstep_isa::instruction::{
+    BlockBarrierMode, DependencyBarrier, Flow, Latency, Mix, SchedulingInfo, Unit,
+};
 use lockstep_isa::memory::{Action, CachePolicy};
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
@@ -155,14 +157,14 @@ impl IssueTable {
 }
 
 fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> IssueInfo {
-    let shape = &instruction.shape;
-    let control = shape.control.unwrap_or_default();
+    let scheduling = &instruction.scheduling;
+    let control = scheduling.control.unwrap_or_default();
     let kind = kind(instruction);
     let (pipe, interval) = pipe(instruction, p);
     // A stall of one with the wish to yield keeps the warp away for the next cycle too.
     let stall = match (control.stall, control.yields) {
         // Products of 64 bits hold up their warp.
-        (stall, _) if is_wide_product(shape) => stall.max(p.wide_multiply_stall as u8),
+        (stall, _) if is_wide_product(scheduling) => stall.max(p.wide_multiply_stall as u8),
         (0, _) => 1,
         (1, true) => 2,
         (stall, _) => stall,
@@ -171,20 +173,20 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
         kind,
         pipe,
         interval,
-        native: shape.control.is_some(),
+        native: scheduling.control.is_some(),
         stall,
-        write_counter: if shape.control.is_some() {
+        write_counter: if scheduling.control.is_some() {
             control.write_counter
         } else {
             NO_COUNTER
         },
-        read_counter: if shape.control.is_some() {
+        read_counter: if scheduling.control.is_some() {
             control.read_counter
         } else {
             NO_COUNTER
         },
         wait_mask: control.wait_mask,
-        free: shape.free,
+        free: scheduling.pseudo,
         reads: reads(instruction, before, p),
         latency: latency(instruction, p),
         operands: operands(instruction, p),
@@ -196,16 +198,21 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
     }
 }
 
-fn is_wide_product(shape: &Shape) -> bool {
-    shape.unit == Unit::Fma && shape.mix == Mix::Integer && shape.destination_rows == 2
+fn is_wide_product(scheduling: &SchedulingInfo) -> bool {
+    scheduling.unit == Unit::Fma
+        && scheduling.mix == Mix::Integer
+        && scheduling.destination_registers == 2
 }
 
 fn kind(instruction: &Instruction) -> Kind {
-    match (&instruction.operation, instruction.shape.group) {
-        (_, Group::Close) => Kind::CloseCopies,
+    match (
+        &instruction.operation,
+        instruction.scheduling.dependency_barrier,
+    ) {
+        (_, DependencyBarrier::Arrive) => Kind::CloseCopies,
         (
             _,
-            Group::Await {
+            DependencyBarrier::Wait {
                 counter,
                 at_most,
                 also,
@@ -222,35 +229,37 @@ fn kind(instruction: &Instruction) -> Kind {
         }
         (Operation::Fence(_), _) => Kind::Fence,
         (Operation::System(_), _) => Kind::Sleep,
-        (Operation::Compute(_), _) if instruction.shape.unit == Unit::LoadStore => Kind::Exchange,
+        (Operation::Compute(_), _) if instruction.scheduling.unit == Unit::LoadStore => {
+            Kind::Exchange
+        }
         _ => Kind::Compute,
     }
 }
 
 fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
-    let shape = &instruction.shape;
-    let interval = p.interval[shape.unit as usize];
-    let (pipe, interval) = match shape.unit {
+    let scheduling = &instruction.scheduling;
+    let interval = p.interval[scheduling.unit as usize];
+    let (pipe, interval) = match scheduling.unit {
         Unit::Alu => (Pipe::Alu, interval),
-        Unit::Fma if shape.mix == Mix::Integer => (Pipe::FmaHeavy, p.multiply_interval),
+        Unit::Fma if scheduling.mix == Mix::Integer => (Pipe::FmaHeavy, p.multiply_interval),
         Unit::Fma => (Pipe::Fma, interval),
         Unit::Double => (Pipe::Double, interval),
         Unit::Half => (Pipe::Half, interval),
         Unit::Transcendental
-            if shape.latency == Latency::Conversion && shape.mix == Mix::Integer =>
+            if scheduling.latency == Latency::Conversion && scheduling.mix == Mix::Integer =>
         {
             (Pipe::Transcendental, p.population_interval)
         }
         Unit::Transcendental => (Pipe::Transcendental, interval),
         Unit::Uniform => (Pipe::Uniform, interval),
-        Unit::Tensor if shape.latency == Latency::MatrixDouble => {
+        Unit::Tensor if scheduling.latency == Latency::MatrixDouble => {
             // An 8 x 8 x 4 product has one double, two rows, of A.
-            let rows = u64::from(shape.source_rows[0]).max(2);
+            let rows = u64::from(scheduling.source_registers[0]).max(2);
             (Pipe::Tensor, p.tensor_double_interval * rows / 2)
         }
         Unit::Tensor => {
             // A 16 x 8 x 16 product of halves has four rows of A.
-            let rows = u64::from(shape.source_rows[0]).max(1);
+            let rows = u64::from(scheduling.source_registers[0]).max(1);
             if rows <= 2 {
                 (Pipe::Tensor, p.tensor_short_interval)
             } else {
@@ -266,7 +275,7 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
 }
 
 fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
-    let shape = &instruction.shape;
+    let scheduling = &instruction.scheduling;
     if let Operation::Flow(flow) = &instruction.operation {
         let cycles = match flow {
             Flow::CallIndirect { .. } | Flow::Return { .. } => p.indirect_latency,
@@ -274,24 +283,24 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
         };
         return cycles.min(u64::from(u16::MAX)) as u16;
     }
-    let class = match shape.latency {
+    let class = match scheduling.latency {
         // Products with two rows of A have the short chain.
-        Latency::MatrixLong if shape.source_rows[0] <= 2 => Latency::MatrixShort,
+        Latency::MatrixLong if scheduling.source_registers[0] <= 2 => Latency::MatrixShort,
         class => class,
     };
     let mut latency = p.latency[class as usize];
-    if shape.latency == Latency::Conversion && shape.control.is_some() {
+    if scheduling.latency == Latency::Conversion && scheduling.control.is_some() {
         latency = p.latency[Latency::Transcendental as usize];
     }
     let says_whether = matches!(
         instruction.predicate_destinations[0],
         PredicateRegister::Lanes(_)
     );
-    if shape.latency == Latency::Shuffle && says_whether {
+    if scheduling.latency == Latency::Shuffle && says_whether {
         latency += p.shuffle_predicate;
     }
     let loads_constant = matches!(instruction.sources[3].operand, Operand::Constant { .. });
-    if loads_constant && shape.unit == Unit::LoadStore {
+    if loads_constant && scheduling.unit == Unit::LoadStore {
         latency = p.constant_latency;
     }
     latency.min(u64::from(u16::MAX)) as u16
@@ -321,7 +330,7 @@ fn past(instruction: &Instruction) -> bool {
 fn words(instruction: &Instruction) -> u8 {
     match &instruction.operation {
         Operation::Memory(operation) => {
-            let words = operation.element.rows() * u16::from(operation.elements.max(1));
+            let words = operation.element.words() * u16::from(operation.elements.max(1));
             words.min(8) as u8
         }
         _ => 1,
@@ -353,7 +362,7 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
     }
     let kept = |slot: usize, register: u16| {
         before.is_some_and(|before| {
-            let reuse = before.shape.control.map_or(0, |control| control.reuse);
+            let reuse = before.scheduling.control.map_or(0, |control| control.reuse);
             reuse >> slot & 1 != 0 && before.sources[slot].operand == Operand::Register(register)
         })
     };
@@ -367,7 +376,7 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
             continue;
         }
         seen[slot] = first;
-        for row in 0..u16::from(instruction.shape.source_rows[slot].max(1)) {
+        for row in 0..u16::from(instruction.scheduling.source_registers[slot].max(1)) {
             let bank = (first + row) % p.register_banks as u16;
             reads[usize::from(bank.min(1))] += 1;
         }

@@ -9,7 +9,7 @@
 //! Left out: overwriting what a slow instruction has yet to read or write; the memory pipe keeps
 //! accesses in order, and compilers rely on it without a counter.
 
-use lockstep_isa::instruction::{Control, Drain};
+use lockstep_isa::instruction::{Control, CounterThreshold};
 use lockstep_isa::{Instruction, Mask};
 use serde::{Deserialize, Serialize};
 
@@ -109,7 +109,7 @@ impl ControlBitChecker {
         execute: Mask,
         tell: &mut impl FnMut(Dependence),
     ) {
-        let Some(control) = instruction.shape.control else {
+        let Some(control) = instruction.scheduling.control else {
             return;
         };
         self.wait(&control);
@@ -150,12 +150,12 @@ impl ControlBitChecker {
                 self.done[counter] = self.raised[counter];
             }
         }
-        if let Some(Drain { counter, to }) = control.drain
+        if let Some(CounterThreshold { counter, at_most }) = control.threshold
             && let Some(raised) = self.raised.get(usize::from(counter))
         {
             // The oldest are lowered first.
             let done = &mut self.done[usize::from(counter)];
-            *done = (*done).max(raised.saturating_sub(u32::from(to)));
+            *done = (*done).max(raised.saturating_sub(u32::from(at_most)));
         }
     }
 
@@ -206,7 +206,7 @@ impl ControlBitChecker {
 mod tests {
     use super::*;
     use crate::sm::front_end::hazards::Hazards;
-    use lockstep_isa::instruction::{Operation, Shape};
+    use lockstep_isa::instruction::{Operation, SchedulingInfo};
     use lockstep_isa::{Module, Operand};
 
     const FREE: Control = Control {
@@ -216,18 +216,18 @@ mod tests {
         read_counter: 7,
         wait_mask: 0,
         reuse: 0,
-        drain: None,
+        threshold: None,
     };
 
     /// Reads one row, writes another.
     fn instruction(from: u16, to: u16, control: Control) -> Instruction {
-        let shape = Shape {
-            source_rows: [1, 0, 0, 0],
-            destination_rows: 1,
+        let scheduling = SchedulingInfo {
+            source_registers: [1, 0, 0, 0],
+            destination_registers: 1,
             control: Some(control),
-            ..Shape::default()
+            ..SchedulingInfo::default()
         };
-        let mut instruction = Instruction::new(Operation::Nothing, shape);
+        let mut instruction = Instruction::new(Operation::Nothing, scheduling);
         instruction.sources[0] = Operand::Register(from).into();
         instruction.destination = Some(to);
         instruction
@@ -297,8 +297,11 @@ mod tests {
         assert_eq!(readiness(waits(1)), Readiness::Outstanding(2));
         assert_eq!(readiness(waits(4)), Readiness::Waited);
         // The first of two may be done while the second is not.
-        let drains = |to| Control {
-            drain: Some(Drain { counter: 2, to }),
+        let drains = |at_most| Control {
+            threshold: Some(CounterThreshold {
+                counter: 2,
+                at_most,
+            }),
             ..FREE
         };
         assert_eq!(readiness(drains(1)), Readiness::Waited);

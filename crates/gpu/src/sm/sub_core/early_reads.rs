@@ -47,13 +47,13 @@ fn missing(reader: &Instruction, writer: &Instruction, found: Dependence) -> Opt
         Readiness::After(distance) => distance,
     };
     let guard = PredicateRegister::Lanes(found.register) == reader.guard.register;
-    let least = writer.shape.least;
+    let fixed_latency = writer.scheduling.fixed_latency;
     let needed = match found.file {
-        File::Register => least.rows,
-        File::Predicate if guard => least.guard,
-        File::Predicate => least.predicates,
+        File::Register => fixed_latency.registers,
+        File::Predicate if guard => fixed_latency.guard,
+        File::Predicate => fixed_latency.predicates,
     };
-    let needed = u64::from(needed.saturating_sub(reader.shape.least.late));
+    let needed = u64::from(needed.saturating_sub(reader.scheduling.fixed_latency.late_read));
     (distance < needed).then(|| {
         format!(
             "{distance} cycles after it by the stall counts, where the compiler leaves {needed}"

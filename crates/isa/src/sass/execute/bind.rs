@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{flow, least, memory, table};
+use super::{fixed_latency, flow, memory, table};
 use crate::{
-    instruction::{Control, Drain, Instruction, Operation, Shape},
+    instruction::{Control, CounterThreshold, Instruction, Operation, SchedulingInfo},
     operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
     sass::decoded::{
         ConstantAddress, ConstantBank, Decoded, ImmediateFormat, Index, Operand as Spelled,
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// Rows of the uniform registers; `R0` is the row after them.
-    pub uniform_rows: u16,
+    pub uniform_registers: u16,
     /// Index in the module's code of the first instruction of this section.
     pub section: u32,
     /// Number of instructions in the section.
@@ -36,7 +36,7 @@ impl Frame {
     /// Row that holds the count of `BAR.RED.POPC` for `B2R`: the last of the uniform rows.
     #[must_use]
     pub const fn barrier_count(&self) -> u16 {
-        self.uniform_rows - 1
+        self.uniform_registers - 1
     }
 
     /// Row of `R<index>`, or `None` for `RZ`.
@@ -45,7 +45,7 @@ impl Frame {
         if index == ZERO_REGISTER {
             None
         } else {
-            Some(self.uniform_rows + index as u16)
+            Some(self.uniform_registers + index as u16)
         }
     }
 
@@ -194,7 +194,7 @@ impl Spelling<'_> {
         let sentence = format!("{} {why}", self.decoded);
         Instruction::new(
             Operation::Unsupported(sentence.into_boxed_str()),
-            Shape::default(),
+            SchedulingInfo::default(),
         )
     }
 }
@@ -250,8 +250,9 @@ pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> 
         register: predicate_register(value).unwrap_or_default(),
         negate: guard.negate,
     };
-    instruction.shape.control = Some(control(&spelling));
-    instruction.shape.least = least::least(name, spelling.has("WIDE"), frame.architecture);
+    instruction.scheduling.control = Some(control(&spelling));
+    instruction.scheduling.fixed_latency =
+        fixed_latency::fixed_latency(name, spelling.has("WIDE"), frame.architecture);
     Ok(instruction)
 }
 
@@ -261,17 +262,19 @@ fn control(spelling: &Spelling<'_>) -> Control {
     if spelling.name != "DEPBAR" {
         return control;
     }
-    let (mut counter, mut to) = (None, 0);
+    let (mut counter, mut at_most) = (None, 0);
     for operand in spelling.operands() {
         match operand.value {
             Value::Counter(index) => counter = Some(index),
-            Value::Immediate(most) => to = most.bits as u8,
+            Value::Immediate(most) => at_most = most.bits as u8,
             Value::CounterSet(set) => control.wait_mask |= set,
             _ => {}
         }
     }
     match counter {
-        Some(counter) if to > 0 => control.drain = Some(Drain { counter, to }),
+        Some(counter) if at_most > 0 => {
+            control.threshold = Some(CounterThreshold { counter, at_most })
+        }
         Some(counter) => control.wait_mask |= 1u8.checked_shl(u32::from(counter)).unwrap_or(0),
         None => {}
     }

@@ -10,7 +10,7 @@ use crate::{
         convert::{self, Integer},
         float16::{self, Kind},
         float32,
-        rows::{float_unary, row_of, unary, widen},
+        lane_loops::{float_unary, map_lanes, unary, widen},
         soft::Rounding,
         transcendental,
     },
@@ -250,13 +250,13 @@ pub fn pack_pair(lanes: &mut Lanes<'_>, i: &Instruction) {
         let pair =
             |n: usize, kind: Kind| float16::pack([kind.narrow(low.0[n]), kind.narrow(high.0[n])]);
         if brain {
-            row_of(|n| pair(n, Kind::Brain))
+            map_lanes(|n| pair(n, Kind::Brain))
         } else {
-            row_of(|n| pair(n, Kind::Half))
+            map_lanes(|n| pair(n, Kind::Half))
         }
     } else {
         let kind = if brain { Kind::Brain } else { Kind::Half };
-        row_of(|n| {
+        map_lanes(|n| {
             let half = |word: u32| {
                 let value = kind.narrow_rounded(word, rounding);
                 if relu { kind.relu(value) } else { value }
@@ -313,7 +313,7 @@ pub fn transcendental(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 fn function(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
     operands!(lanes, i; a = float_at 0);
-    let row = row_of(|n| f(a.0[n]));
+    let row = map_lanes(|n| f(a.0[n]));
     lanes.write(i.destination, 0, &row);
 }
 
@@ -322,16 +322,16 @@ mod tests {
     use super::*;
     use crate::{
         Convergence, Mask, Operand,
-        instruction::{Operation, Shape},
+        instruction::{Operation, SchedulingInfo},
         lanes::{ConstantBanks, Identity},
-        meaning,
+        semantics,
     };
     use proptest::prelude::*;
 
     /// What lane 0 gets for `value`, by a whole instruction.
     fn run(value: u32, from: Format, to: Format, rounding: Rounding) -> u64 {
-        let compute = meaning!(convert).choose();
-        let mut i = Instruction::new(Operation::Compute(compute), Shape::default());
+        let compute = semantics!(convert).choose();
+        let mut i = Instruction::new(Operation::Compute(compute), SchedulingInfo::default());
         i.modifiers =
             (from as u64) << FROM | (to as u64) << TO | Modifiers::rounding_bits(rounding);
         i.sources[0] = Operand::Register(0).into();

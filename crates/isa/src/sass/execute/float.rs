@@ -10,9 +10,9 @@ use crate::{
         Modifiers, float16,
         float16::Kind,
         float32, float64,
-        rows::{
-            compare_rows, double_binary, double_ternary, float_binary, float_ternary, longs_of,
-            mask_of, row_of,
+        lane_loops::{
+            compare_lanes, double_binary, double_ternary, float_binary, float_ternary, map_lanes,
+            map_lanes64, mask_of,
         },
         soft::Rounding,
     },
@@ -81,13 +81,13 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     {
         // One question for all lanes, as compilers write it.
         let result = if smaller == FULL {
-            row_of(|n| float32::min(a.0[n], b.0[n], nan))
+            map_lanes(|n| float32::min(a.0[n], b.0[n], nan))
         } else {
-            row_of(|n| float32::max(a.0[n], b.0[n], nan))
+            map_lanes(|n| float32::max(a.0[n], b.0[n], nan))
         };
         return lanes.write(i.destination, 0, &result);
     }
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         let flush = |x| {
             if modifiers.flush() {
                 float32::flush(x)
@@ -127,13 +127,13 @@ fn comparison(lanes: &Lanes<'_>, i: &Instruction) -> u32 {
     let modifiers = Modifiers(i.modifiers);
     operands!(lanes, i; a = float_at 0, b = float_at 1);
     if modifiers.flush() {
-        return compare_rows(
+        return compare_lanes(
             modifiers.comparison(),
             |n| f32::from_bits(float32::flush(a.0[n])),
             |n| f32::from_bits(float32::flush(b.0[n])),
         );
     }
-    compare_rows(
+    compare_lanes(
         modifiers.comparison(),
         |n| f32::from_bits(a.0[n]),
         |n| f32::from_bits(b.0[n]),
@@ -153,7 +153,7 @@ pub fn set(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         u32::MAX
     };
-    let row = row_of(|n| (joined >> n & 1).wrapping_neg() & yes);
+    let row = map_lanes(|n| (joined >> n & 1).wrapping_neg() & yes);
     lanes.write(i.destination, 0, &row);
 }
 
@@ -238,7 +238,7 @@ pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
         return;
     }
     let comparison = modifiers.comparison();
-    let holds = compare_rows(
+    let holds = compare_lanes(
         comparison,
         |n| f64::from_bits(a.at(n)),
         |n| f64::from_bits(b.at(n)),
@@ -251,7 +251,7 @@ pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn double_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let smaller = lanes.predicate(i.predicates[0]);
     operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
-    let values = longs_of(|n| {
+    let values = map_lanes64(|n| {
         if smaller >> n & 1 == 1 {
             float64::min(a.at(n), b.at(n))
         } else {
@@ -329,7 +329,7 @@ fn pairwise(
                 value
             }
         };
-        row_of(|n| both_halves(&rows, n, |values| finish(f(kind, values.map(enter)))))
+        map_lanes(|n| both_halves(&rows, n, |values| finish(f(kind, values.map(enter)))))
     } else if !i
         .sources
         .iter()
@@ -339,9 +339,9 @@ fn pairwise(
         WarpRegister::splat(both_halves(&rows, 0, |values| f(kind, values)))
     } else if kind == Kind::Half {
         // The format is known to the loop, and nothing is left to ask in it.
-        row_of(|n| both_halves(&rows, n, |values| f(Kind::Half, values)))
+        map_lanes(|n| both_halves(&rows, n, |values| f(Kind::Half, values)))
     } else {
-        row_of(|n| both_halves(&rows, n, |values| f(Kind::Brain, values)))
+        map_lanes(|n| both_halves(&rows, n, |values| f(Kind::Brain, values)))
     };
     lanes.write(i.destination, 0, &result);
 }
@@ -372,7 +372,7 @@ fn half_to_single(lanes: &mut Lanes<'_>, i: &Instruction) {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
-    let row = row_of(|n| {
+    let row = map_lanes(|n| {
         let wide = |word: u32| kind.widen(float16::unpack(word)[0]);
         float32::add(wide(a.0[n]), wide(b.0[n]))
     });
@@ -424,7 +424,7 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
-    let row = row_of(|n| {
+    let row = map_lanes(|n| {
         let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
         float16::pack([0, 1].map(|h| {
             if smaller >> n & 1 == 1 {
@@ -467,7 +467,7 @@ pub fn half_set(lanes: &mut Lanes<'_>, i: &Instruction) {
     };
     let joined = holds.map(|mask| modifiers.boolean().join(mask, other));
     let row =
-        row_of(|n| float16::pack([0, 1].map(|h| if joined[h] >> n & 1 == 1 { yes } else { 0 })));
+        map_lanes(|n| float16::pack([0, 1].map(|h| if joined[h] >> n & 1 == 1 { yes } else { 0 })));
     lanes.write(i.destination, 0, &row);
 }
 
@@ -481,6 +481,6 @@ fn half_comparison(lanes: &Lanes<'_>, i: &Instruction) -> [u32; 2] {
     );
     [0, 1].map(|h| {
         let wide = |word: u32| f32::from_bits(kind.widen(float16::unpack(word)[h]));
-        compare_rows(comparison, |n| wide(a.0[n]), |n| wide(b.0[n]))
+        compare_lanes(comparison, |n| wide(a.0[n]), |n| wide(b.0[n]))
     })
 }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     instruction::{
-        CodeAddress, Flow, Instruction, Latency, Mix, Operation, Shape, SystemCall, SystemCallKind,
-        Unit,
+        CodeAddress, Flow, Instruction, Latency, Mix, Operation, SchedulingInfo, SystemCall,
+        SystemCallKind, Unit,
     },
     module::CODE_BASE,
     operand::{Operand, PredicateOperand},
@@ -34,7 +34,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "BREAK" => flow(Flow::ConvergeBreak {
             barrier: barrier(spelling)?,
         }),
-        "WARPSYNC" => lane_sync(spelling)?,
+        "WARPSYNC" => warp_sync(spelling)?,
         "YIELD" => flow(Flow::Yield),
         "BMOV" => move_barrier(spelling)?,
         "LEPC" => code_address(spelling)?,
@@ -63,12 +63,12 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
     Ok(Some(instruction))
 }
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> SchedulingInfo {
+    SchedulingInfo {
         unit: Unit::Branch,
         latency: Latency::Branch,
         mix: Mix::Control,
-        ..Shape::default()
+        ..SchedulingInfo::default()
     }
 }
 
@@ -105,9 +105,9 @@ fn branch(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     if !diverged && !converged {
         return Ok(flow(Flow::Branch { target }));
     }
-    let mut instruction = flow(Flow::BranchIfApart {
+    let mut instruction = flow(Flow::BranchOnDivergence {
         target,
-        together: converged,
+        if_converged: converged,
     });
     let mask = spelling.operands().iter().find(|operand| {
         matches!(
@@ -167,7 +167,7 @@ fn indirect(
         };
         let mut instruction = flow(make(address));
         instruction.sources[0] = row.map_or(Operand::None, Operand::Register).into();
-        instruction.shape.source_rows[0] = 2;
+        instruction.scheduling.source_registers[0] = 2;
         return Ok(instruction);
     }
     Err(BindError::new("names no register to go by"))
@@ -213,8 +213,8 @@ fn barrier(spelling: &Spelling<'_>) -> Result<u16, BindError> {
     found.ok_or_else(|| BindError::new("names no convergence barrier"))
 }
 
-fn lane_sync(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    let mut instruction = flow(Flow::LaneSync);
+fn warp_sync(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
+    let mut instruction = flow(Flow::WarpSync);
     let mask = spelling.operands().iter().find(|operand| {
         matches!(
             operand.value,
@@ -225,7 +225,7 @@ fn lane_sync(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         Some(operand) if !spelling.has("ALL") => spelling.source(operand)?,
         _ => Operand::Immediate(u64::from(u32::MAX)).into(),
     };
-    instruction.shape.source_rows[0] = 1;
+    instruction.scheduling.source_registers[0] = 1;
     Ok(instruction)
 }
 
@@ -245,9 +245,9 @@ fn move_barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     };
     let mut instruction = Instruction::new(
         Operation::Compute(compute),
-        Shape {
-            source_rows: [0, 1, 0, 0],
-            destination_rows: 1,
+        SchedulingInfo {
+            source_registers: [0, 1, 0, 0],
+            destination_registers: 1,
             ..shape()
         },
     );
@@ -294,8 +294,8 @@ fn code_address(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         });
     let mut instruction = Instruction::new(
         Operation::Compute(warp::code_address),
-        Shape {
-            destination_rows: 2,
+        SchedulingInfo {
+            destination_registers: 2,
             latency: Latency::Integer,
             unit: Unit::Alu,
             ..shape()

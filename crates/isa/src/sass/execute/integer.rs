@@ -2,12 +2,15 @@
 
 use crate::{
     instruction::Instruction,
-    lanes::{Lanes, Room},
+    lanes::{Lanes, ScratchRegister},
     operand::{Operand, PredicateRegister},
     operands, operands64,
     semantics::{
-        Modifiers, integer, logic,
-        rows::{binary, compare_rows, longs_of, mask_of, row_of, ternary, ternary_wide},
+        Modifiers, integer,
+        lane_loops::{
+            binary, compare_lanes, map_lanes, map_lanes64, mask_of, ternary, ternary_wide,
+        },
+        logic,
     },
     warp_register::{LANES, WarpRegister},
 };
@@ -32,11 +35,11 @@ pub const EXTENDED: u64 = 1 << (Modifiers::FREE + 6);
 #[inline(always)]
 fn addend(lanes: &Lanes<'_>, i: &Instruction, index: usize, extended: bool) -> (WarpRegister, u64) {
     let source = &i.sources[index];
-    let mut room = Room::uninit();
+    let mut room = ScratchRegister::uninit();
     let row = lanes.raw_at(source.operand, 0, &mut room);
     let flip = u32::from(source.negate || source.invert).wrapping_neg();
     (
-        row_of(|n| row.0[n] ^ flip),
+        map_lanes(|n| row.0[n] ^ flip),
         u64::from(source.negate && !extended),
     )
 }
@@ -86,7 +89,7 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         (0, 0)
     };
-    let sums = longs_of(|n| {
+    let sums = map_lanes64(|n| {
         u64::from(a.0[n])
             + u64::from(b.0[n])
             + u64::from(c.0[n])
@@ -94,7 +97,7 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
             + bit(first, n)
             + bit(second, n)
     });
-    lanes.write(i.destination, 0, &row_of(|n| sums[n] as u32));
+    lanes.write(i.destination, 0, &map_lanes(|n| sums[n] as u32));
     set_carry(lanes, i.predicate_destinations[0], &sums, 1);
     set_carry(lanes, i.predicate_destinations[1], &sums, 2);
 }
@@ -103,7 +106,7 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
-    let mut room = Room::uninit();
+    let mut room = ScratchRegister::uninit();
     let shift = lanes.raw_at(i.sources[3].operand, 0, &mut room).0[0] & 31;
     let [x, y, ..] = &i.sources;
     let high_word = modifiers.has(HIGH);
@@ -114,7 +117,7 @@ pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
     let flip = u32::from(x.negate).wrapping_neg();
     let one = u64::from(x.negate && !extended);
     let (b, b_one) = addend(lanes, i, 1, extended);
-    let mut rooms = [Room::uninit(); 2];
+    let mut rooms = [ScratchRegister::uninit(); 2];
     let [low_room, high_room] = &mut rooms;
     let low = lanes.raw_at(i.sources[0].operand, 0, low_room);
     let carry = if extended {
@@ -125,20 +128,20 @@ pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
     let words = if modifiers.has(SIGN_EXTENDED) {
         let extend = |n: usize| i64::from(low.0[n] as i32) << shift;
         if high_word {
-            row_of(|n| (extend(n) >> 32) as u32)
+            map_lanes(|n| (extend(n) >> 32) as u32)
         } else {
-            row_of(|n| extend(n) as u32)
+            map_lanes(|n| extend(n) as u32)
         }
     } else if high_word {
         let high = lanes.raw_at(i.sources[2].operand, 0, high_room);
-        row_of(|n| ((u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift >> 32) as u32)
+        map_lanes(|n| ((u64::from(high.0[n]) << 32 | u64::from(low.0[n])) << shift >> 32) as u32)
     } else {
-        row_of(|n| low.0[n] << shift)
+        map_lanes(|n| low.0[n] << shift)
     };
-    let sums = longs_of(|n| {
+    let sums = map_lanes64(|n| {
         u64::from(words.0[n] ^ flip) + one + u64::from(b.0[n]) + b_one + bit(carry, n)
     });
-    lanes.write(i.destination, 0, &row_of(|n| sums[n] as u32));
+    lanes.write(i.destination, 0, &map_lanes(|n| sums[n] as u32));
     set_carry(lanes, i.predicate_destinations[0], &sums, 1);
 }
 
@@ -156,7 +159,7 @@ pub fn multiply_add(lanes: &mut Lanes<'_>, i: &Instruction) {
     }
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let carry = lanes.predicate(i.predicates[0]);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         integer::add(
             integer::mad_low(a.0[n], b.0[n], c.0[n]),
             bit(carry, n) as u32,
@@ -207,17 +210,17 @@ pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands64!(lanes, i; c = integer64_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
     let products = if signed {
-        longs_of(|n| integer::mul_wide_signed(a.0[n], b.0[n]))
+        map_lanes64(|n| integer::mul_wide_signed(a.0[n], b.0[n]))
     } else {
-        longs_of(|n| integer::mul_wide(a.0[n], b.0[n]))
+        map_lanes64(|n| integer::mul_wide(a.0[n], b.0[n]))
     };
-    let sums = longs_of(|n| products[n].wrapping_add(c.at(n)));
+    let sums = map_lanes64(|n| products[n].wrapping_add(c.at(n)));
     let overflow = if i.predicate_destinations[0] == PredicateRegister::True {
         0
     } else {
         mask_of(|n| sums[n] < products[n])
     };
-    lanes.write(i.destination, 0, &row_of(|n| (sums[n] >> 32) as u32));
+    lanes.write(i.destination, 0, &map_lanes(|n| (sums[n] >> 32) as u32));
     lanes.set_predicate(i.predicate_destinations[0], overflow);
 }
 
@@ -225,7 +228,7 @@ pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn absolute(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0);
-    lanes.write(i.destination, 0, &row_of(|n| integer::abs(a.0[n])));
+    lanes.write(i.destination, 0, &map_lanes(|n| integer::abs(a.0[n])));
 }
 
 /// `IMNMX`, `VIMNMX`: the smaller where `predicates[0]` holds, else the larger.
@@ -252,7 +255,7 @@ fn choose_by_order(
     let smaller = lanes.predicate(i.predicates[0]);
     // Flipping the sign bits makes unsigned order of signed.
     let flip = u32::from(Modifiers(i.modifiers).has(Modifiers::SIGNED)) << 31;
-    row_of(|n| {
+    map_lanes(|n| {
         let (x, y) = (a.0[n] ^ flip, b.0[n] ^ flip);
         let wanted = if smaller >> n & 1 == 1 {
             x.min(y)
@@ -276,7 +279,7 @@ pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
-    let sum = row_of(|n| integer::add(a.0[n], b.0[n]));
+    let sum = map_lanes(|n| integer::add(a.0[n], b.0[n]));
     let mut result = choose_by_order(lanes, i, &sum, c);
     if Modifiers(i.modifiers).has(Modifiers::RELU) {
         result
@@ -291,7 +294,11 @@ pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
-    lanes.write(i.destination, 0, &row_of(|n| integer::add(a.0[n], b.0[n])));
+    lanes.write(
+        i.destination,
+        0,
+        &map_lanes(|n| integer::add(a.0[n], b.0[n])),
+    );
 }
 
 /// `VABSDIFF`: `|a - b| + c`.
@@ -299,7 +306,7 @@ pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         if signed {
             integer::sad_signed(a.0[n], b.0[n], c.0[n])
         } else {
@@ -314,7 +321,7 @@ pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn absolute_difference_bytes(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         let (x, y) = (a.0[n].to_le_bytes(), b.0[n].to_le_bytes());
         (0..4).fold(c.0[n], |sum, k| {
             let difference = if signed {
@@ -353,7 +360,7 @@ fn dot_product(
         modifiers.has(SECOND_SIGNED),
     );
     let high = modifiers.has(HIGH);
-    let result = row_of(|n| product(a.0[n], b.0[n], c.0[n], first, second, high));
+    let result = map_lanes(|n| product(a.0[n], b.0[n], c.0[n], first, second, high));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -365,7 +372,7 @@ pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let comparison = modifiers.comparison();
     let flip = u32::from(modifiers.has(Modifiers::SIGNED)) << 31;
-    let mut holds = compare_rows(comparison, |n| a.0[n] ^ flip, |n| b.0[n] ^ flip);
+    let mut holds = compare_lanes(comparison, |n| a.0[n] ^ flip, |n| b.0[n] ^ flip);
     if modifiers.has(EXTENDED) {
         // Equal high words leave the answer to the low words.
         let equal = mask_of(|n| a.0[n] == b.0[n]);
@@ -401,12 +408,12 @@ pub fn shift(lanes: &mut Lanes<'_>, i: &Instruction) {
     let value = |n: usize| u64::from(c.0[n]) << 32 | u64::from(a.0[n]);
     let row = match (right, high, signed) {
         // One word alone decides, which is how compilers spell plain shifts.
-        (false, false, _) => row_of(|n| logic::shl(a.0[n], count(n))),
-        (true, true, false) => row_of(|n| logic::shr(c.0[n], count(n))),
-        (true, true, true) => row_of(|n| logic::shr_signed(c.0[n], count(n))),
-        (false, true, _) => row_of(|n| (logic::shl64(value(n), count(n)) >> 32) as u32),
-        (true, false, false) => row_of(|n| logic::shr64(value(n), count(n)) as u32),
-        (true, false, true) => row_of(|n| logic::shr64_signed(value(n), count(n)) as u32),
+        (false, false, _) => map_lanes(|n| logic::shl(a.0[n], count(n))),
+        (true, true, false) => map_lanes(|n| logic::shr(c.0[n], count(n))),
+        (true, true, true) => map_lanes(|n| logic::shr_signed(c.0[n], count(n))),
+        (false, true, _) => map_lanes(|n| (logic::shl64(value(n), count(n)) >> 32) as u32),
+        (true, false, false) => map_lanes(|n| logic::shr64(value(n), count(n)) as u32),
+        (true, false, true) => map_lanes(|n| logic::shr64_signed(value(n), count(n)) as u32),
     };
     lanes.write(i.destination, 0, &row);
 }
@@ -419,7 +426,7 @@ pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0);
     let amount = modifiers.has(SHIFT_AMOUNT);
     let signed = modifiers.has(Modifiers::SIGNED);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         if signed {
             logic::find_leading_signed(a.0[n], amount)
         } else {
@@ -437,14 +444,14 @@ pub fn find_leading(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn population(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0);
-    lanes.write(i.destination, 0, &row_of(|n| logic::popc(a.0[n])));
+    lanes.write(i.destination, 0, &map_lanes(|n| logic::popc(a.0[n])));
 }
 
 /// `BREV`.
 #[inline(always)]
 pub fn reverse_bits(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0);
-    lanes.write(i.destination, 0, &row_of(|n| logic::brev(a.0[n])));
+    lanes.write(i.destination, 0, &map_lanes(|n| logic::brev(a.0[n])));
 }
 
 /// `SGXT`: the low `b` bits extended.
@@ -454,7 +461,7 @@ pub fn extend(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let wrap = modifiers.has(Modifiers::WRAP);
     let signed = modifiers.has(Modifiers::SIGNED);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         if signed {
             logic::extend_signed(a.0[n], b.0[n], wrap)
         } else {
@@ -469,6 +476,6 @@ pub fn extend(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn bit_mask(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     let wrap = Modifiers(i.modifiers).has(Modifiers::WRAP);
-    let result = row_of(|n| logic::bit_mask(a.0[n], b.0[n], wrap));
+    let result = map_lanes(|n| logic::bit_mask(a.0[n], b.0[n], wrap));
     lanes.write(i.destination, 0, &result);
 }

@@ -6,8 +6,9 @@ use crate::{
     operand::{Operand, PredicateRegister},
     operands,
     semantics::{
-        Modifiers, logic,
-        rows::{mask_of, row_of},
+        Modifiers,
+        lane_loops::{map_lanes, mask_of},
+        logic,
     },
     warp_register::{FULL, WarpRegister, lanes_of},
 };
@@ -75,19 +76,19 @@ pub fn lop3(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let row = match (i.modifiers >> TABLE) as u8 {
         // What programs spell as one or two operators.
-        0xc0 => row_of(|n| a.0[n] & b.0[n]),
-        0xfc => row_of(|n| a.0[n] | b.0[n]),
-        0x3c => row_of(|n| a.0[n] ^ b.0[n]),
-        0x0c => row_of(|n| !a.0[n] & b.0[n]),
-        0x30 => row_of(|n| a.0[n] & !b.0[n]),
-        0x33 => row_of(|n| !b.0[n]),
-        0xfe => row_of(|n| a.0[n] | b.0[n] | c.0[n]),
-        0x80 => row_of(|n| a.0[n] & b.0[n] & c.0[n]),
-        0x96 => row_of(|n| a.0[n] ^ b.0[n] ^ c.0[n]),
-        0xf8 => row_of(|n| a.0[n] | (b.0[n] & c.0[n])),
-        0xea => row_of(|n| (a.0[n] & b.0[n]) | c.0[n]),
-        0xe2 => row_of(|n| (a.0[n] & b.0[n]) | (!b.0[n] & c.0[n])),
-        table => row_of(|n| logic::lop3(a.0[n], b.0[n], c.0[n], table)),
+        0xc0 => map_lanes(|n| a.0[n] & b.0[n]),
+        0xfc => map_lanes(|n| a.0[n] | b.0[n]),
+        0x3c => map_lanes(|n| a.0[n] ^ b.0[n]),
+        0x0c => map_lanes(|n| !a.0[n] & b.0[n]),
+        0x30 => map_lanes(|n| a.0[n] & !b.0[n]),
+        0x33 => map_lanes(|n| !b.0[n]),
+        0xfe => map_lanes(|n| a.0[n] | b.0[n] | c.0[n]),
+        0x80 => map_lanes(|n| a.0[n] & b.0[n] & c.0[n]),
+        0x96 => map_lanes(|n| a.0[n] ^ b.0[n] ^ c.0[n]),
+        0xf8 => map_lanes(|n| a.0[n] | (b.0[n] & c.0[n])),
+        0xea => map_lanes(|n| (a.0[n] & b.0[n]) | c.0[n]),
+        0xe2 => map_lanes(|n| (a.0[n] & b.0[n]) | (!b.0[n] & c.0[n])),
+        table => map_lanes(|n| logic::lop3(a.0[n], b.0[n], c.0[n], table)),
     };
     lanes.write(i.destination, 0, &row);
     if i.predicate_destinations[0] == PredicateRegister::True {
@@ -121,13 +122,13 @@ pub fn permute(lanes: &mut Lanes<'_>, i: &Instruction) {
         // Four bytes as they are, by one selector for all lanes: what compilers write.
         Operand::Immediate(chosen) if chosen & 0x8888 == 0 => {
             let from: [u32; 4] = [0, 4, 8, 12].map(|at| 8 * (chosen >> at & 7) as u32);
-            row_of(|n| {
+            map_lanes(|n| {
                 let bytes = u64::from(b.0[n]) << 32 | u64::from(a.0[n]);
                 let byte = |k: usize| (bytes >> from[k] & 0xff) << (8 * k);
                 (byte(0) | byte(1) | byte(2) | byte(3)) as u32
             })
         }
-        _ => row_of(|n| logic::prmt(a.0[n], b.0[n], selector.0[n])),
+        _ => map_lanes(|n| logic::prmt(a.0[n], b.0[n], selector.0[n])),
     };
     lanes.write(i.destination, 0, &row);
 }
@@ -142,7 +143,7 @@ pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
     } else {
         0
     };
-    let row = row_of(|n| {
+    let row = map_lanes(|n| {
         let bits = (0..7).fold(0, |bits, k| {
             bits | (lanes
                 .predicates

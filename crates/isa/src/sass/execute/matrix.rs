@@ -115,8 +115,13 @@ pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
     let Some(shape) = shape(spelling) else {
         return (0, [0; 4]);
     };
-    let [a, b, c] = [shape.a_rows(), shape.b_rows(), shape.c_rows()].map(|rows| rows as u8);
-    (shape.d_rows() as u8, [a, b, c, 0])
+    let [a, b, c] = [
+        shape.a_registers(),
+        shape.b_registers(),
+        shape.c_registers(),
+    ]
+    .map(|rows| rows as u8);
+    (shape.d_registers() as u8, [a, b, c, 0])
 }
 
 /// `D = A × B + C` on the fragments that the sources start.
@@ -130,9 +135,9 @@ pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
             .map(|word| lanes.raw(operand, word))
             .collect()
     };
-    let a = fragment(i.sources[0].operand, shape.a_rows());
-    let b = fragment(i.sources[1].operand, shape.b_rows());
-    let c = fragment(i.sources[2].operand, shape.c_rows());
+    let a = fragment(i.sources[0].operand, shape.a_registers());
+    let b = fragment(i.sources[1].operand, shape.b_registers());
+    let c = fragment(i.sources[2].operand, shape.c_registers());
     let d = product(shape, &a, &b, &c);
     for (word, row) in d.iter().enumerate() {
         lanes.write(i.destination, word as u16, row);

@@ -3,19 +3,20 @@
 use super::bind::{BARRIER_OUTCOME, BindError, Spelling};
 use crate::{
     instruction::{
-        BlockBarrier, BlockBarrierMode, Group, Instruction, Latency, Mix, Operation, Shape, Unit,
+        BlockBarrier, BlockBarrierMode, DependencyBarrier, Instruction, Latency, Mix, Operation,
+        SchedulingInfo, Unit,
     },
-    lanes::{Lanes, Room},
-    meaning,
+    lanes::{Lanes, ScratchRegister},
     memory::{
         Action, AddressOperand, AtomicOperation, AtomicType, CachePolicy, Element, FenceOperation,
         MemoryOperation, Order, Scope, Space, Strength, classify_generic,
     },
     operand::{Operand, PredicateRegister},
     sass::decoded::{ConstantBank, Index, MemoryAddress, Operand as Spelled, Value},
+    semantics,
     semantics::{
         Modifiers,
-        rows::{mask_of, row_of},
+        lane_loops::{map_lanes, mask_of},
     },
     warp_register::{FULL, WarpRegister},
 };
@@ -66,33 +67,33 @@ fn dependence(spelling: &Spelling<'_>) -> Instruction {
         }
     }
     let group = if spelling.name == "DEPBAR" {
-        Group::Await {
+        DependencyBarrier::Wait {
             counter,
             at_most,
             also,
         }
     } else {
-        Group::Close
+        DependencyBarrier::Arrive
     };
     let mut instruction = Instruction::new(
         Operation::Nothing,
-        Shape {
+        SchedulingInfo {
             latency: Latency::Integer,
             ..shape(Unit::Miscellaneous, 0, [0; 4])
         },
     );
-    instruction.shape.group = group;
+    instruction.scheduling.dependency_barrier = group;
     instruction
 }
 
-fn shape(unit: Unit, destination_rows: u8, source_rows: [u8; 4]) -> Shape {
-    Shape {
+fn shape(unit: Unit, destination_registers: u8, source_registers: [u8; 4]) -> SchedulingInfo {
+    SchedulingInfo {
         unit,
         latency: Latency::Memory,
         mix: Mix::LoadStore,
-        source_rows,
-        destination_rows,
-        ..Shape::default()
+        source_registers,
+        destination_registers,
+        ..SchedulingInfo::default()
     }
 }
 
@@ -233,18 +234,18 @@ fn address_rows(operation: &MemoryOperation) -> u8 {
 fn finish(operation: MemoryOperation, destination: Option<u16>, value_rows: u8) -> Instruction {
     let rows = match operation.action {
         Action::LoadMatrix { matrices, .. } => matrices,
-        Action::Load => operation.element.rows() as u8,
+        Action::Load => operation.element.words() as u8,
         Action::Atomic(_, kind) => (kind.bytes() / 4).max(1) as u8,
         _ => 0,
     };
-    let source_rows = [address_rows(&operation), value_rows, 0, 0];
+    let source_registers = [address_rows(&operation), value_rows, 0, 0];
     let (base, value) = (operation.address.base, operation.values[0]);
     let mut instruction = Instruction::new(
         Operation::Memory(Box::new(operation)),
         shape(
             Unit::LoadStore,
             if destination.is_some() { rows } else { 0 },
-            source_rows,
+            source_registers,
         ),
     );
     instruction.destination = destination;
@@ -296,7 +297,7 @@ fn store(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindError
         .first()
         .ok_or_else(|| BindError::new("stores nothing"))?;
     operation.values[0] = spelling.source(value)?.operand;
-    let rows = operation.element.rows() as u8;
+    let rows = operation.element.words() as u8;
     Ok(finish(operation, None, rows))
 }
 
@@ -393,10 +394,10 @@ fn finish_atomic(
         };
     }
     let third = operation.values[1];
-    let rows = operation.element.rows() as u8;
+    let rows = operation.element.words() as u8;
     let mut instruction = finish(operation, destination, rows);
     instruction.sources[2] = third.into();
-    instruction.shape.source_rows[2] = rows;
+    instruction.scheduling.source_registers[2] = rows;
     Ok(instruction)
 }
 
@@ -524,13 +525,13 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let mut instruction = Instruction::new(
         Operation::Compute(
             if index.is_none() && element.bytes() >= 4 {
-                meaning!(load_constant_words)
+                semantics!(load_constant_words)
             } else {
-                meaning!(load_constant)
+                semantics!(load_constant)
             }
             .choose(),
         ),
-        Shape {
+        SchedulingInfo {
             latency: if uniform {
                 Latency::Uniform
             } else {
@@ -538,7 +539,7 @@ fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
             },
             ..shape(
                 unit,
-                element.rows() as u8,
+                element.words() as u8,
                 [u8::from(index.is_some()), 0, 0, 0],
             )
         },
@@ -600,9 +601,9 @@ fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
     let row = |lanes: &Lanes<'_>, next: u32| match i.sources[0].operand {
         Operand::None => WarpRegister::splat(word(lanes, 0, next)),
         operand => {
-            let mut room = Room::uninit();
+            let mut room = ScratchRegister::uninit();
             let index = lanes.raw_at(operand, 0, &mut room);
-            row_of(|n| word(lanes, index.0[n], next))
+            map_lanes(|n| word(lanes, index.0[n], next))
         }
     };
     let first = row(lanes, 0);
@@ -625,7 +626,7 @@ fn query_space(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let base = address(spelling, memory, true);
     let mut instruction = Instruction::new(
         Operation::Compute(in_space),
-        Shape {
+        SchedulingInfo {
             latency: Latency::Compare,
             ..shape(Unit::Alu, 0, [2, 0, 0, 0])
         },
@@ -675,12 +676,12 @@ fn barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
             mode,
             aligned: false,
         }),
-        Shape {
+        SchedulingInfo {
             unit: Unit::Miscellaneous,
             latency: Latency::Barrier,
             mix: Mix::Control,
-            source_rows: [1, 1, 0, 0],
-            ..Shape::default()
+            source_registers: [1, 1, 0, 0],
+            ..SchedulingInfo::default()
         },
     );
     let mut next = 0;
@@ -723,11 +724,11 @@ fn barrier_result(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     }
     let mut instruction = Instruction::new(
         Operation::Compute(take_outcome),
-        Shape {
+        SchedulingInfo {
             unit: Unit::Miscellaneous,
             latency: Latency::SpecialRegister,
-            destination_rows: 1,
-            ..Shape::default()
+            destination_registers: 1,
+            ..SchedulingInfo::default()
         },
     );
     for operand in spelling.operands() {

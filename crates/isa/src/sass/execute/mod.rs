@@ -11,10 +11,10 @@
 
 pub mod bind;
 pub mod convert;
+mod fixed_latency;
 pub mod float;
 pub mod flow;
 pub mod integer;
-mod least;
 pub mod logic;
 pub mod matrix;
 pub mod memory;

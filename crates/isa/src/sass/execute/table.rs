@@ -6,15 +6,15 @@ use super::{
     float, integer, logic, matrix, warp,
 };
 use crate::{
-    instruction::{Instruction, Latency, Mix, Operation, Shape, Unit},
+    instruction::{Instruction, Latency, Mix, Operation, SchedulingInfo, Unit},
     lanes::Lanes,
-    meaning,
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
     sass::decoded::Value,
+    semantics,
     semantics::{
         Modifiers,
         compare::{Boolean, Comparison},
-        rows::Meaning,
+        lane_loops::Semantics,
         soft::Rounding,
     },
     warp_register::FULL,
@@ -27,7 +27,7 @@ type Bits = fn(&Spelling<'_>) -> u64;
 pub struct WarpRegister {
     /// As the disassembler spells it.
     pub name: &'static str,
-    meaning: Meaning,
+    semantics: Semantics,
     unit: Unit,
     latency: Latency,
     mix: Mix,
@@ -50,7 +50,7 @@ enum Widths {
 /// A meaning as the uniform datapath has it: for the whole warp, or not at all.
 macro_rules! uniform {
     ($function:path) => {
-        meaning!(
+        semantics!(
             (|lanes: &mut Lanes<'_>, instruction: &Instruction| {
                 lanes.execute = if lanes.execute == 0 { 0 } else { FULL };
                 $function(lanes, instruction);
@@ -61,14 +61,14 @@ macro_rules! uniform {
 
 /// Rows of the table: `name: meaning, unit, latency, mix, bits, widths;`
 macro_rules! rows {
-    ($($name:literal: $meaning:expr, $unit:ident, $latency:ident, $mix:ident, $bits:expr, $widths:expr;)*) => {
+    ($($name:literal: $semantics:expr, $unit:ident, $latency:ident, $mix:ident, $bits:expr, $widths:expr;)*) => {
         /// The row of an opcode that computes.
         #[must_use]
         pub fn find(name: &str) -> Option<WarpRegister> {
             Some(match name {
                 $($name => WarpRegister {
                     name: $name,
-                    meaning: $meaning,
+                    semantics: $semantics,
                     unit: Unit::$unit,
                     latency: Latency::$latency,
                     mix: Mix::$mix,
@@ -88,110 +88,110 @@ use Widths::{By, Double, Single};
 
 rows! {
     // Integer arithmetic.
-    "IADD3": meaning!(integer::add3), Alu, Integer, Integer, carry, Single;
+    "IADD3": semantics!(integer::add3), Alu, Integer, Integer, carry, Single;
     "UIADD3": uniform!(integer::add3), Uniform, Uniform, Integer, carry, Single;
-    "LEA": meaning!(integer::lea), Alu, Integer, Integer, lea, Single;
+    "LEA": semantics!(integer::lea), Alu, Integer, Integer, lea, Single;
     "ULEA": uniform!(integer::lea), Uniform, Uniform, Integer, lea, Single;
-    "IMAD": meaning!(multiply_add), Fma, Float, Integer, multiply, By(multiply_widths);
+    "IMAD": semantics!(multiply_add), Fma, Float, Integer, multiply, By(multiply_widths);
     "UIMAD": uniform!(multiply_add), Uniform, Uniform, Integer, multiply, By(multiply_widths);
-    "IABS": meaning!(integer::absolute), Alu, Integer, Integer, none, Single;
-    "IMNMX": meaning!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
-    "VIMNMX": meaning!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
-    "VIMNMX3": meaning!(integer::minimum_maximum3), Alu, Integer, Integer, signed, Single;
-    "VIADD": meaning!(integer::add2), Alu, Integer, Integer, none, Single;
-    "VIADDMNMX": meaning!(integer::add_minimum_maximum), Alu, Integer, Integer, signed, Single;
-    "VABSDIFF": meaning!(integer::absolute_difference), Alu, Integer, Integer, signed, Single;
-    "VABSDIFF4": meaning!(integer::absolute_difference_bytes), Alu, Integer, Integer, signed_bytes, Single;
-    "IDP": meaning!(dot_product), Fma, Float, Integer, dot_product_bits, Single;
-    "ISETP": meaning!(integer::compare), Alu, Compare, Integer, compare_integers, Single;
+    "IABS": semantics!(integer::absolute), Alu, Integer, Integer, none, Single;
+    "IMNMX": semantics!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
+    "VIMNMX": semantics!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
+    "VIMNMX3": semantics!(integer::minimum_maximum3), Alu, Integer, Integer, signed, Single;
+    "VIADD": semantics!(integer::add2), Alu, Integer, Integer, none, Single;
+    "VIADDMNMX": semantics!(integer::add_minimum_maximum), Alu, Integer, Integer, signed, Single;
+    "VABSDIFF": semantics!(integer::absolute_difference), Alu, Integer, Integer, signed, Single;
+    "VABSDIFF4": semantics!(integer::absolute_difference_bytes), Alu, Integer, Integer, signed_bytes, Single;
+    "IDP": semantics!(dot_product), Fma, Float, Integer, dot_product_bits, Single;
+    "ISETP": semantics!(integer::compare), Alu, Compare, Integer, compare_integers, Single;
     "UISETP": uniform!(integer::compare), Uniform, Uniform, Integer, compare_integers, Single;
-    "SHF": meaning!(integer::shift), Alu, Integer, Integer, shift, Single;
+    "SHF": semantics!(integer::shift), Alu, Integer, Integer, shift, Single;
     "USHF": uniform!(integer::shift), Uniform, Uniform, Integer, shift, Single;
-    "FLO": meaning!(integer::find_leading), Transcendental, Conversion, Integer, find_leading, Single;
+    "FLO": semantics!(integer::find_leading), Transcendental, Conversion, Integer, find_leading, Single;
     "UFLO": uniform!(integer::find_leading), Uniform, Uniform, Integer, find_leading, Single;
-    "POPC": meaning!(integer::population), Transcendental, Conversion, Integer, none, Single;
+    "POPC": semantics!(integer::population), Transcendental, Conversion, Integer, none, Single;
     "UPOPC": uniform!(integer::population), Uniform, Uniform, Integer, none, Single;
-    "BREV": meaning!(integer::reverse_bits), Transcendental, Conversion, Integer, none, Single;
+    "BREV": semantics!(integer::reverse_bits), Transcendental, Conversion, Integer, none, Single;
     "UBREV": uniform!(integer::reverse_bits), Uniform, Uniform, Integer, none, Single;
-    "SGXT": meaning!(integer::extend), Alu, Integer, Integer, extend, Single;
+    "SGXT": semantics!(integer::extend), Alu, Integer, Integer, extend, Single;
     "USGXT": uniform!(integer::extend), Uniform, Uniform, Integer, extend, Single;
-    "BMSK": meaning!(integer::bit_mask), Alu, Integer, Integer, extend, Single;
+    "BMSK": semantics!(integer::bit_mask), Alu, Integer, Integer, extend, Single;
     "UBMSK": uniform!(integer::bit_mask), Uniform, Uniform, Integer, extend, Single;
     // Logic, moves, predicates.
-    "MOV": meaning!(logic::copy), Alu, Integer, Other, none, Single;
+    "MOV": semantics!(logic::copy), Alu, Integer, Other, none, Single;
     "UMOV": uniform!(logic::copy), Uniform, Uniform, Other, none, Single;
-    "SEL": meaning!(logic::select), Alu, Integer, Integer, none, Single;
+    "SEL": semantics!(logic::select), Alu, Integer, Integer, none, Single;
     "USEL": uniform!(logic::select), Uniform, Uniform, Integer, none, Single;
-    "FSEL": meaning!(logic::select_float), Alu, Integer, Fp32, float_bits, Single;
-    "LOP3": meaning!(logic::lop3), Alu, Integer, Integer, table_bits, Single;
+    "FSEL": semantics!(logic::select_float), Alu, Integer, Fp32, float_bits, Single;
+    "LOP3": semantics!(logic::lop3), Alu, Integer, Integer, table_bits, Single;
     "ULOP3": uniform!(logic::lop3), Uniform, Uniform, Integer, table_bits, Single;
-    "PLOP3": meaning!(logic::plop3), Alu, Compare, Integer, tables_bits, Single;
+    "PLOP3": semantics!(logic::plop3), Alu, Compare, Integer, tables_bits, Single;
     "UPLOP3": uniform!(logic::plop3), Uniform, Uniform, Integer, tables_bits, Single;
-    "PRMT": meaning!(logic::permute), Alu, Integer, Integer, none, Single;
+    "PRMT": semantics!(logic::permute), Alu, Integer, Integer, none, Single;
     "UPRMT": uniform!(logic::permute), Uniform, Uniform, Integer, none, Single;
-    "P2R": meaning!(logic::predicates_to_register), Alu, Integer, Integer, byte, Single;
-    "R2P": meaning!(logic::register_to_predicates), Alu, Compare, Integer, byte, Single;
-    "R2UR": meaning!(logic::to_uniform), Uniform, Uniform, Other, none, Single;
+    "P2R": semantics!(logic::predicates_to_register), Alu, Integer, Integer, byte, Single;
+    "R2P": semantics!(logic::register_to_predicates), Alu, Compare, Integer, byte, Single;
+    "R2UR": semantics!(logic::to_uniform), Uniform, Uniform, Other, none, Single;
     // Single precision.
-    "FADD": meaning!(float::add), Fma, Float, Fp32, float_bits, Single;
-    "FMUL": meaning!(float::multiply), Fma, Float, Fp32, float_bits, Single;
+    "FADD": semantics!(float::add), Fma, Float, Fp32, float_bits, Single;
+    "FMUL": semantics!(float::multiply), Fma, Float, Fp32, float_bits, Single;
     "FFMA": fused(), Fma, Float, Fp32, float_bits, Single;
-    "FMNMX": meaning!(float::minimum_maximum), Alu, Integer, Fp32, float_bits, Single;
-    "FSETP": meaning!(float::compare), Alu, Compare, Fp32, compare_floats, Single;
-    "FSET": meaning!(float::set), Alu, Integer, Fp32, compare_floats, Single;
-    "FCHK": meaning!(float::check_divide), Transcendental, Transcendental, Fp32, none, Single;
-    "MUFU": meaning!(convert::transcendental), Transcendental, Transcendental, Fp32, function, Single;
+    "FMNMX": semantics!(float::minimum_maximum), Alu, Integer, Fp32, float_bits, Single;
+    "FSETP": semantics!(float::compare), Alu, Compare, Fp32, compare_floats, Single;
+    "FSET": semantics!(float::set), Alu, Integer, Fp32, compare_floats, Single;
+    "FCHK": semantics!(float::check_divide), Transcendental, Transcendental, Fp32, none, Single;
+    "MUFU": semantics!(convert::transcendental), Transcendental, Transcendental, Fp32, function, Single;
     // Double precision.
-    "DADD": meaning!(float::double_add), Double, Double, Fp64, float_bits, Double;
-    "DMUL": meaning!(float::double_multiply), Double, Double, Fp64, float_bits, Double;
+    "DADD": semantics!(float::double_add), Double, Double, Fp64, float_bits, Double;
+    "DMUL": semantics!(float::double_multiply), Double, Double, Fp64, float_bits, Double;
     "DFMA": double_fused(), Double, Double, Fp64, float_bits, Double;
-    "DSETP": meaning!(float::double_compare), Double, Double, Fp64, compare_floats, Double;
-    "DMNMX": meaning!(float::double_minimum_maximum), Double, Double, Fp64, none, Double;
+    "DSETP": semantics!(float::double_compare), Double, Double, Fp64, compare_floats, Double;
+    "DMNMX": semantics!(float::double_minimum_maximum), Double, Double, Fp64, none, Double;
     // Pairs of halves.
-    "HADD2": meaning!(float::half_add), Half, Half, Fp32, half_bits, Single;
-    "HMUL2": meaning!(float::half_multiply), Half, Half, Fp32, half_bits, Single;
-    "HFMA2": meaning!(float::half_fused), Half, Half, Fp32, half_bits, Single;
-    "HMNMX2": meaning!(float::half_minimum_maximum), Half, Half, Fp32, half_bits, Single;
-    "HSETP2": meaning!(float::half_compare), Half, Compare, Fp32, compare_halves, Single;
-    "HSET2": meaning!(float::half_set), Half, Half, Fp32, compare_halves, Single;
+    "HADD2": semantics!(float::half_add), Half, Half, Fp32, half_bits, Single;
+    "HMUL2": semantics!(float::half_multiply), Half, Half, Fp32, half_bits, Single;
+    "HFMA2": semantics!(float::half_fused), Half, Half, Fp32, half_bits, Single;
+    "HMNMX2": semantics!(float::half_minimum_maximum), Half, Half, Fp32, half_bits, Single;
+    "HSETP2": semantics!(float::half_compare), Half, Compare, Fp32, compare_halves, Single;
+    "HSET2": semantics!(float::half_set), Half, Half, Fp32, compare_halves, Single;
     // Conversions.
-    "F2F": meaning!(convert::convert), Transcendental, Conversion, Fp32, float_to_float, By(conversion_widths);
-    "F2I": meaning!(convert::convert), Transcendental, Conversion, Fp32, float_to_integer, By(conversion_widths);
-    "I2F": meaning!(convert::convert), Transcendental, Conversion, Integer, integer_to_float, By(conversion_widths);
-    "I2FP": meaning!(convert::convert), Alu, Integer, Integer, integer_to_float, Single;
-    "F2IP": meaning!(convert::convert), Alu, Integer, Fp32, float_to_integer, Single;
-    "FRND": meaning!(convert::convert), Transcendental, Conversion, Fp32, round_float, By(conversion_widths);
-    "F2FP": meaning!(convert::pack_pair), Alu, Integer, Fp32, pack, Single;
+    "F2F": semantics!(convert::convert), Transcendental, Conversion, Fp32, float_to_float, By(conversion_widths);
+    "F2I": semantics!(convert::convert), Transcendental, Conversion, Fp32, float_to_integer, By(conversion_widths);
+    "I2F": semantics!(convert::convert), Transcendental, Conversion, Integer, integer_to_float, By(conversion_widths);
+    "I2FP": semantics!(convert::convert), Alu, Integer, Integer, integer_to_float, Single;
+    "F2IP": semantics!(convert::convert), Alu, Integer, Fp32, float_to_integer, Single;
+    "FRND": semantics!(convert::convert), Transcendental, Conversion, Fp32, round_float, By(conversion_widths);
+    "F2FP": semantics!(convert::pack_pair), Alu, Integer, Fp32, pack, Single;
     // Lanes together.
-    "SHFL": meaning!(warp::shuffle), LoadStore, Shuffle, Other, shuffle, Single;
-    "VOTE": meaning!(warp::vote), Alu, Vote, Other, vote, Single;
-    "VOTEU": meaning!(warp::vote), Uniform, Vote, Other, vote_uniform, Single;
-    "MATCH": meaning!(warp::match_values), Miscellaneous, Match, Other, match_bits, By(match_widths);
-    "REDUX": meaning!(warp::reduce), Miscellaneous, WarpReduce, Other, reduce, Single;
-    "ELECT": meaning!(warp::elect), Alu, Vote, Other, none, Single;
-    "MOVM": meaning!(warp::transpose_matrix), LoadStore, Shuffle, Other, none, Single;
+    "SHFL": semantics!(warp::shuffle), LoadStore, Shuffle, Other, shuffle, Single;
+    "VOTE": semantics!(warp::vote), Alu, Vote, Other, vote, Single;
+    "VOTEU": semantics!(warp::vote), Uniform, Vote, Other, vote_uniform, Single;
+    "MATCH": semantics!(warp::match_values), Miscellaneous, Match, Other, match_bits, By(match_widths);
+    "REDUX": semantics!(warp::reduce), Miscellaneous, WarpReduce, Other, reduce, Single;
+    "ELECT": semantics!(warp::elect), Alu, Vote, Other, none, Single;
+    "MOVM": semantics!(warp::transpose_matrix), LoadStore, Shuffle, Other, none, Single;
     // Who am I.
-    "S2R": meaning!(warp::special), Miscellaneous, SpecialRegister, Other, special, Single;
+    "S2R": semantics!(warp::special), Miscellaneous, SpecialRegister, Other, special, Single;
     "S2UR": uniform!(warp::special), Miscellaneous, SpecialRegister, Other, special, Single;
-    "CS2R": meaning!(warp::special), Alu, Integer, Other, special_wide, By(special_widths);
+    "CS2R": semantics!(warp::special), Alu, Integer, Other, special_wide, By(special_widths);
     // Matrices.
-    "HMMA": meaning!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
-    "IMMA": meaning!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
-    "BMMA": meaning!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
-    "DMMA": meaning!(matrix::multiply), Tensor, MatrixDouble, Fp64, matrix::bits, By(matrix::widths);
+    "HMMA": semantics!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
+    "IMMA": semantics!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
+    "BMMA": semantics!(matrix::multiply), Tensor, MatrixLong, Other, matrix::bits, By(matrix::widths);
+    "DMMA": semantics!(matrix::multiply), Tensor, MatrixDouble, Fp64, matrix::bits, By(matrix::widths);
 }
 
-fn fused() -> Meaning {
-    Meaning {
-        portable: meaning!(float::fused).portable,
-        wide: meaning!(float::fused_host).wide,
+fn fused() -> Semantics {
+    Semantics {
+        portable: semantics!(float::fused).portable,
+        wide: semantics!(float::fused_host).wide,
     }
 }
 
-fn double_fused() -> Meaning {
-    Meaning {
-        portable: meaning!(float::double_fused).portable,
-        wide: meaning!(float::double_fused_host).wide,
+fn double_fused() -> Semantics {
+    Semantics {
+        portable: semantics!(float::double_fused).portable,
+        wide: semantics!(float::double_fused_host).wide,
     }
 }
 
@@ -204,34 +204,36 @@ impl WarpRegister {
         if let Some(why) = refused(spelling) {
             return Ok(spelling.unsupported(why));
         }
-        let mut instruction =
-            Instruction::new(Operation::Compute(self.meaning.choose()), Shape::default());
+        let mut instruction = Instruction::new(
+            Operation::Compute(self.semantics.choose()),
+            SchedulingInfo::default(),
+        );
         instruction.modifiers = (self.bits)(spelling);
         place_operands(spelling, &mut instruction)?;
         if self.name == "HFMA2"
             && let Some(word) = float::half_literal(&instruction)
         {
             // One lane speaks for all, once for all times.
-            instruction.operation = Operation::Compute(meaning!(logic::copy).choose());
+            instruction.operation = Operation::Compute(semantics!(logic::copy).choose());
             instruction.sources = [Source::default(); 4];
             instruction.sources[0] = Operand::Immediate(word.into()).into();
         }
-        let (destination_rows, source_rows) = match self.widths {
+        let (destination_registers, source_registers) = match self.widths {
             Single => (1, [1, 1, 1, 1]),
             Double => (2, [2, 2, 2, 0]),
             By(widths) => widths(spelling),
         };
-        instruction.shape = Shape {
+        instruction.scheduling = SchedulingInfo {
             unit: self.unit,
             latency: self.latency,
             mix: self.mix,
-            source_rows,
-            destination_rows: if instruction.destination.is_some() {
-                destination_rows
+            source_registers,
+            destination_registers: if instruction.destination.is_some() {
+                destination_registers
             } else {
                 0
             },
-            ..Shape::default()
+            ..SchedulingInfo::default()
         };
         Ok(instruction)
     }

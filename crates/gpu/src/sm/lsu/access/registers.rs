@@ -1,6 +1,6 @@
 //! Between registers and bytes.
 
-use lockstep_isa::lanes::{Lanes, Room};
+use lockstep_isa::lanes::{Lanes, ScratchRegister};
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, MemoryOperation};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
@@ -18,7 +18,7 @@ pub(super) fn gather_values(
 ) {
     let elements = usize::from(operation.elements.max(1));
     let (count, rows) = match operation.action {
-        Action::Store => (elements, operation.element.rows()),
+        Action::Store => (elements, operation.element.words()),
         Action::Atomic(_, kind) | Action::Reduce(_, kind) => {
             (elements.max(2), kind.bytes().div_ceil(4) as u16)
         }
@@ -29,7 +29,7 @@ pub(super) fn gather_values(
     for (element, operand) in operation.values.iter().take(count).enumerate() {
         for word in 0..rows {
             if let Some(row) = values.get_mut(element * usize::from(rows) + usize::from(word)) {
-                let mut room = Room::uninit();
+                let mut room = ScratchRegister::uninit();
                 *row = *lanes.raw_at(*operand, word, &mut room);
             }
         }
@@ -45,7 +45,7 @@ pub(super) fn deliver(
     addresses: &[u64; LANES],
     read: impl Fn(usize, u64) -> u32,
 ) {
-    let words = operation.element.rows();
+    let words = operation.element.words();
     let bytes = operation.element.bytes();
     for (element, row) in operation.data.iter().enumerate() {
         let Some(row) = *row else { continue };
@@ -131,7 +131,7 @@ pub(super) fn emit(
     addresses: &[u64; LANES],
     mut write: impl FnMut(usize, u64, u32, usize),
 ) {
-    let words = usize::from(operation.element.rows());
+    let words = usize::from(operation.element.words());
     let bytes = operation.element.bytes() as usize;
     let size = bytes.min(4);
     for lane in lanes_of(mask) {

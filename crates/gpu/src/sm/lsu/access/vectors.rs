@@ -5,7 +5,7 @@
 
 use lockstep_isa::addresses::Layout;
 use lockstep_isa::memory::MemoryOperation;
-use lockstep_isa::semantics::rows::row_of;
+use lockstep_isa::semantics::lane_loops::map_lanes;
 use lockstep_isa::warp_register::LANES;
 use lockstep_isa::{Mask, WarpRegister};
 
@@ -24,7 +24,7 @@ pub(super) fn span(layout: Layout, bytes: u32) -> Option<usize> {
 /// Where a word of a lane goes: element by element, words of an element in rows one after the other.
 #[inline(always)]
 fn row_of_word(operation: &MemoryOperation, word: usize) -> Option<usize> {
-    let rows = usize::from(operation.element.rows());
+    let rows = usize::from(operation.element.words());
     let row = operation.data.get(word / rows).copied().flatten()?;
     Some(usize::from(row) + word % rows)
 }
@@ -84,7 +84,7 @@ fn deliver_narrow(
     };
     put(registers, operation, 0, mask, || match layout {
         Layout::Same => WarpRegister::splat(value(0)),
-        _ => row_of(value),
+        _ => map_lanes(value),
     });
     true
 }
@@ -109,7 +109,7 @@ fn every<const COUNT: usize>(words: &[[u8; 4]], word: usize) -> WarpRegister {
     let Some(lanes) = lanes.first_chunk::<LANES>() else {
         return WarpRegister::ZERO;
     };
-    row_of(|lane| u32::from_le_bytes(lanes[lane][word]))
+    map_lanes(|lane| u32::from_le_bytes(lanes[lane][word]))
 }
 
 /// Writes what all 32 lanes store side by side. False, and nothing is written, if it cannot: narrow elements.
@@ -123,7 +123,7 @@ pub(super) fn emit_together(
     if operation.element.bytes() < 4 {
         return false;
     }
-    match usize::from(operation.element.rows()) * usize::from(operation.elements) {
+    match usize::from(operation.element.words()) * usize::from(operation.elements) {
         1 => place::<1>(values, words),
         2 => place::<2>(values, words),
         4 => place::<4>(values, words),
@@ -240,7 +240,7 @@ mod tests {
     fn lanes_together_store_word_after_word() {
         let mut values = [WarpRegister::ZERO; 8];
         for (row, values) in values.iter_mut().enumerate() {
-            *values = row_of(|lane| (1000 * row + lane) as u32);
+            *values = map_lanes(|lane| (1000 * row + lane) as u32);
         }
         let mut bytes = [0; 256];
         let operation = load(Element::B64, 1, [None; 4]);

@@ -8,25 +8,25 @@
 //! instruction without a row has no fixed latency that is known: a counter, or another instruction of
 //! its pipe that raises one, tells when it is done.
 
-use crate::instruction::Least;
+use crate::instruction::FixedLatency;
 
-struct WarpRegister {
+struct Row {
     names: &'static str,
     /// First and last architecture.
     architectures: (u32, u32),
-    least: Least,
+    fixed_latency: FixedLatency,
 }
 
-const fn row(names: &'static str, architectures: (u32, u32), least: [u8; 3]) -> WarpRegister {
-    let [rows, predicates, guard] = least;
-    WarpRegister {
+const fn row(names: &'static str, architectures: (u32, u32), fixed_latency: [u8; 3]) -> Row {
+    let [registers, predicates, guard] = fixed_latency;
+    Row {
         names,
         architectures,
-        least: Least {
-            rows,
+        fixed_latency: FixedLatency {
+            registers,
             predicates,
             guard,
-            late: 0,
+            late_read: 0,
         },
     }
 }
@@ -38,7 +38,7 @@ const AMPERE: (u32, u32) = (80, u32::MAX);
 /// Cycles until a row, a predicate as operand, a predicate as guard can be read. The first row that
 /// fits counts.
 #[rustfmt::skip]
-const ROWS: &[WarpRegister] = &[
+const ROWS: &[Row] = &[
     row("ISETP FSETP PLOP3", VOLTA, [0, 4, 12]),
     row("ISETP FSETP PLOP3", AMPERE, [0, 4, 13]),
     row("LOP3 IADD3 LEA IMAD", VOLTA, [4, 4, 12]),
@@ -66,15 +66,15 @@ const ROWS: &[WarpRegister] = &[
 
 /// The least distances of an instruction; `wide` is its modifier.
 #[must_use]
-pub fn least(name: &str, wide: bool, architecture: u32) -> Least {
+pub fn fixed_latency(name: &str, wide: bool, architecture: u32) -> FixedLatency {
     let row = ROWS
         .iter()
         .filter(|row| (row.architectures.0..=row.architectures.1).contains(&architecture))
         .find(|row| row.names.split(' ').any(|known| known == name));
-    let mut least = row.map_or(Least::default(), |row| row.least);
+    let mut fixed_latency = row.map_or(FixedLatency::default(), |row| row.fixed_latency);
     // A wide multiply-add adds the upper word two cycles after the lower one.
     if architecture >= 90 && name == "IMAD" && wide {
-        least.late = 2;
+        fixed_latency.late_read = 2;
     }
-    least
+    fixed_latency
 }

@@ -1,7 +1,7 @@
 //! From a lane's meaning to a warp's: helpers that read operands, loop over 32 lanes and write
 //! back. Binding tables name a helper and a meaning; the loop becomes vector code.
 //!
-//! A [`Meaning`] holds the same function compiled twice, for any host and for hosts with AVX2 and
+//! A [`Semantics`] holds the same function compiled twice, for any host and for hosts with AVX2 and
 //! FMA. Which one runs is chosen once, when a program is linked; results are equal.
 
 use std::sync::OnceLock;
@@ -16,18 +16,18 @@ use crate::{
 
 /// What an instruction does to the rows of a warp.
 #[derive(Clone, Copy, Debug)]
-pub struct Meaning {
+pub struct Semantics {
     /// For any host.
     pub portable: Compute,
-    /// For hosts with AVX2 and FMA; called only where [`wide_host`] holds.
+    /// For hosts with AVX2 and FMA; called only where [`host_has_avx2`] holds.
     pub wide: Compute,
 }
 
-impl Meaning {
+impl Semantics {
     /// The version for this host.
     #[must_use]
     pub fn choose(&self) -> Compute {
-        if wide_host() {
+        if host_has_avx2() {
             self.wide
         } else {
             self.portable
@@ -37,7 +37,7 @@ impl Meaning {
 
 /// Whether the host has AVX2 and FMA.
 #[must_use]
-pub fn wide_host() -> bool {
+pub fn host_has_avx2() -> bool {
     static WIDE: OnceLock<bool> = OnceLock::new();
     *WIDE.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
@@ -55,10 +55,10 @@ pub fn wide_host() -> bool {
     })
 }
 
-/// Builds a [`Meaning`]: `meaning!(binary(integer::add))` calls `binary(lanes, instruction,
+/// Builds a [`Semantics`]: `semantics!(binary(integer::add))` calls `binary(lanes, instruction,
 /// integer::add)`. With two functions, `portable; wide`, the second serves hosts with FMA.
 #[macro_export]
-macro_rules! meaning {
+macro_rules! semantics {
     ($helper:path; $portable:expr; $wide:expr) => {{
         fn portable(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
             $helper(lanes, instruction, $portable);
@@ -70,10 +70,10 @@ macro_rules! meaning {
         fn wide(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
             $helper(lanes, instruction, $wide);
         }
-        $crate::meaning!(@pair portable, wide)
+        $crate::semantics!(@pair portable, wide)
     }};
     ($helper:path; $function:expr) => {
-        $crate::meaning!($helper; $function; $function)
+        $crate::semantics!($helper; $function; $function)
     };
     ($whole:expr) => {{
         fn portable(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
@@ -86,15 +86,15 @@ macro_rules! meaning {
         fn wide(lanes: &mut $crate::Lanes<'_>, instruction: &$crate::Instruction) {
             $whole(lanes, instruction);
         }
-        $crate::meaning!(@pair portable, wide)
+        $crate::semantics!(@pair portable, wide)
     }};
     (@pair $portable:ident, $wide:ident) => {{
         type Plain = fn(&mut $crate::Lanes<'_>, &$crate::Instruction);
         type Featured = unsafe fn(&mut $crate::Lanes<'_>, &$crate::Instruction);
         let featured: Featured = $wide;
-        $crate::semantics::rows::Meaning {
+        $crate::semantics::lane_loops::Semantics {
             portable: $portable,
-            // SAFETY: both are plain function pointers of one signature, and `Meaning::choose`
+            // SAFETY: both are plain function pointers of one signature, and `Semantics::choose`
             // hands the wide one out only after it has found the features on this host.
             wide: unsafe { ::core::mem::transmute::<Featured, Plain>(featured) },
         }
@@ -105,7 +105,7 @@ macro_rules! meaning {
 /// closure left behind would be compiled without the host's vectors.
 #[inline(always)]
 #[must_use]
-pub fn row_of(f: impl Fn(usize) -> u32) -> WarpRegister {
+pub fn map_lanes(f: impl Fn(usize) -> u32) -> WarpRegister {
     let mut row = WarpRegister::ZERO;
     for (n, word) in row.0.iter_mut().enumerate() {
         *word = f(n);
@@ -116,7 +116,7 @@ pub fn row_of(f: impl Fn(usize) -> u32) -> WarpRegister {
 /// 64-bit values made lane by lane.
 #[inline(always)]
 #[must_use]
-pub fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
+pub fn map_lanes64(f: impl Fn(usize) -> u64) -> [u64; LANES] {
     let mut longs = [0; LANES];
     for (n, long) in longs.iter_mut().enumerate() {
         *long = f(n);
@@ -128,7 +128,7 @@ pub fn longs_of(f: impl Fn(usize) -> u64) -> [u64; LANES] {
 #[inline(always)]
 pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
     operands!(lanes, i; a = integer_at 0);
-    let result = row_of(|n| f(a.0[n]));
+    let result = map_lanes(|n| f(a.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -136,7 +136,7 @@ pub fn unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
 #[inline(always)]
 pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u32) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
-    let result = row_of(|n| f(a.0[n], b.0[n]));
+    let result = map_lanes(|n| f(a.0[n], b.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -144,7 +144,7 @@ pub fn binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u3
 #[inline(always)]
 pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32) -> u32) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
-    let result = row_of(|n| f(a.0[n], b.0[n], c.0[n]));
+    let result = map_lanes(|n| f(a.0[n], b.0[n], c.0[n]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -152,7 +152,7 @@ pub fn ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u32)
 #[inline(always)]
 pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -> u32) {
     let [a, b, c, d] = i.sources.map(|source| lanes.integer(source));
-    let result = row_of(|n| f([a.0[n], b.0[n], c.0[n], d.0[n]]));
+    let result = map_lanes(|n| f([a.0[n], b.0[n], c.0[n], d.0[n]]));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -160,42 +160,45 @@ pub fn quaternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn([u32; 4]) -
 #[inline(always)]
 pub fn unary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
     operands64!(lanes, i; a = integer64_at 0);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n))));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n))));
 }
 
 /// Two 64-bit integers in, one out.
 #[inline(always)]
 pub fn binary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
     operands64!(lanes, i; a = integer64_at 0, b = integer64_at 1);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n))));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n), b.at(n))));
 }
 
 /// Three 64-bit integers in, one out.
 #[inline(always)]
 pub fn ternary64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
     operands64!(lanes, i; a = integer64_at 0, b = integer64_at 1, c = integer64_at 2);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n), c.at(n))));
+    lanes.write64(
+        i.destination,
+        &map_lanes64(|n| f(a.at(n), b.at(n), c.at(n))),
+    );
 }
 
 /// One 32-bit word in, a 64-bit one out.
 #[inline(always)]
 pub fn widen(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u64) {
     operands!(lanes, i; a = integer_at 0);
-    lanes.write64(i.destination, &longs_of(|n| f(a.0[n])));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.0[n])));
 }
 
 /// One 64-bit word in, a 32-bit one out.
 #[inline(always)]
 pub fn narrow(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u32) {
     operands64!(lanes, i; a = integer64_at 0);
-    lanes.write(i.destination, 0, &row_of(|n| f(a.at(n))));
+    lanes.write(i.destination, 0, &map_lanes(|n| f(a.at(n))));
 }
 
 /// Two 32-bit words in, a 64-bit one out.
 #[inline(always)]
 pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) -> u64) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
-    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n])));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.0[n], b.0[n])));
 }
 
 /// Two 32-bit words and a 64-bit one in, a 64-bit one out.
@@ -203,7 +206,7 @@ pub fn binary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32) 
 pub fn ternary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32, u64) -> u64) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     operands64!(lanes, i; c = integer64_at 2);
-    lanes.write64(i.destination, &longs_of(|n| f(a.0[n], b.0[n], c.at(n))));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.0[n], b.0[n], c.at(n))));
 }
 
 /// A 64-bit word and a 32-bit one in, a 64-bit one out.
@@ -211,7 +214,7 @@ pub fn ternary_wide(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32,
 pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u64) {
     operands64!(lanes, i; a = integer64_at 0);
     operands!(lanes, i; b = integer_at 1);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.0[n])));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n), b.0[n])));
 }
 
 /// A 64-bit word and two 32-bit ones in, a 64-bit one out.
@@ -219,7 +222,7 @@ pub fn shift64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32) -> u
 pub fn field64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u32, u32) -> u64) {
     operands64!(lanes, i; a = integer64_at 0);
     operands!(lanes, i; b = integer_at 1, c = integer_at 2);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.0[n], c.0[n])));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n), b.0[n], c.0[n])));
 }
 
 /// Two 64-bit words and two 32-bit ones in, a 64-bit one out.
@@ -229,7 +232,7 @@ pub fn insert64(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u32
     operands!(lanes, i; c = integer_at 2, d = integer_at 3);
     lanes.write64(
         i.destination,
-        &longs_of(|n| f(a.at(n), b.at(n), c.0[n], d.0[n])),
+        &map_lanes64(|n| f(a.at(n), b.at(n), c.0[n], d.0[n])),
     );
 }
 
@@ -279,7 +282,7 @@ fn float_unary_as<const FLUSH: bool, const SATURATE: bool>(
     f: impl Fn(u32) -> u32,
 ) {
     operands!(lanes, i; a = float_at 0);
-    let result = row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]))));
+    let result = map_lanes(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]))));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -291,7 +294,7 @@ fn float_binary_as<const FLUSH: bool, const SATURATE: bool>(
 ) {
     operands!(lanes, i; a = float_at 0, b = float_at 1);
     let result =
-        row_of(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]))));
+        map_lanes(|n| finish::<FLUSH, SATURATE>(f(enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]))));
     lanes.write(i.destination, 0, &result);
 }
 
@@ -302,7 +305,7 @@ fn float_ternary_as<const FLUSH: bool, const SATURATE: bool>(
     f: impl Fn(u32, u32, u32) -> u32,
 ) {
     operands!(lanes, i; a = float_at 0, b = float_at 1, c = float_at 2);
-    let result = row_of(|n| {
+    let result = map_lanes(|n| {
         let (x, y) = (enter::<FLUSH>(a.0[n]), enter::<FLUSH>(b.0[n]));
         finish::<FLUSH, SATURATE>(f(x, y, enter::<FLUSH>(c.0[n])))
     });
@@ -331,26 +334,29 @@ pub fn float_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32, u32
 #[inline(always)]
 pub fn double_unary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64) -> u64) {
     operands64!(lanes, i; a = float64_at 0);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n))));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n))));
 }
 
 /// Two doubles in, one out.
 #[inline(always)]
 pub fn double_binary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64) -> u64) {
     operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n))));
+    lanes.write64(i.destination, &map_lanes64(|n| f(a.at(n), b.at(n))));
 }
 
 /// Three doubles in, one out.
 #[inline(always)]
 pub fn double_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u64) -> u64) {
     operands64!(lanes, i; a = float64_at 0, b = float64_at 1, c = float64_at 2);
-    lanes.write64(i.destination, &longs_of(|n| f(a.at(n), b.at(n), c.at(n))));
+    lanes.write64(
+        i.destination,
+        &map_lanes64(|n| f(a.at(n), b.at(n), c.at(n))),
+    );
 }
 
 /// Lanes where `comparison` holds between two rows of ordered values.
 #[inline(always)]
-pub fn compare_rows<T: PartialOrd + Copy>(
+pub fn compare_lanes<T: PartialOrd + Copy>(
     comparison: Comparison,
     a: impl Fn(usize) -> T,
     b: impl Fn(usize) -> T,
@@ -375,7 +381,7 @@ mod tests {
     use super::*;
     use crate::{
         Convergence, Operand,
-        instruction::{Operation, Shape},
+        instruction::{Operation, SchedulingInfo},
         lanes::{ConstantBanks, Identity},
         semantics::integer,
     };
@@ -389,7 +395,8 @@ mod tests {
         execute: Mask,
     ) -> [WarpRegister; 2] {
         let mut registers = vec![WarpRegister::splat(7); 10];
-        let mut instruction = Instruction::new(Operation::Compute(compute), Shape::default());
+        let mut instruction =
+            Instruction::new(Operation::Compute(compute), SchedulingInfo::default());
         for (index, values) in sources.iter().enumerate() {
             registers[2 * index] = WarpRegister(values.map(|value| value as u32));
             registers[2 * index + 1] = WarpRegister(values.map(|value| (value >> 32) as u32));
@@ -412,7 +419,7 @@ mod tests {
 
     #[test]
     fn lanes_that_do_not_execute_keep_their_values() {
-        let add = meaning!(binary; integer::add);
+        let add = semantics!(binary; integer::add);
         let values: [u64; LANES] = std::array::from_fn(|n| n as u64);
         let [row, _] = run(add.choose(), 0, &[values, values], 0xffff);
         assert_eq!((row.0[3], row.0[15], row.0[16]), (6, 30, 7));
@@ -428,18 +435,18 @@ mod tests {
             execute: Mask,
             flush: bool,
         ) {
-            let meanings = [
-                meaning!(ternary; integer::mad_low),
-                meaning!(float_ternary; float32::fma; float32::fma_host),
-                meaning!(float_binary; float32::add),
-                meaning!(double_ternary; super::super::float64::fma; super::super::float64::fma_host),
-                meaning!(ternary64; |a: u64, b, c| a.wrapping_mul(b) ^ c),
+            let all = [
+                semantics!(ternary; integer::mad_low),
+                semantics!(float_ternary; float32::fma; float32::fma_host),
+                semantics!(float_binary; float32::add),
+                semantics!(double_ternary; super::super::float64::fma; super::super::float64::fma_host),
+                semantics!(ternary64; |a: u64, b, c| a.wrapping_mul(b) ^ c),
             ];
             let modifiers = if flush { Modifiers::FLUSH } else { 0 };
-            for meaning in meanings {
+            for semantics in all {
                 let sources = [a, b, c];
-                let portable = run(meaning.portable, modifiers, &sources, execute);
-                prop_assert_eq!(portable, run(meaning.choose(), modifiers, &sources, execute));
+                let portable = run(semantics.portable, modifiers, &sources, execute);
+                prop_assert_eq!(portable, run(semantics.choose(), modifiers, &sources, execute));
             }
         }
     }

@@ -19,11 +19,15 @@ fn module() -> Module {
 #[test]
 fn runs_of_instructions_that_compute_are_found() {
     let module = module();
-    assert_eq!(module.straights.len(), module.code.len());
-    let longest = module.straights.iter().max().unwrap();
+    assert_eq!(module.straight_line_lengths.len(), module.code.len());
+    let longest = module.straight_line_lengths.iter().max().unwrap();
     assert!(*longest >= 4, "{longest}");
-    for (index, straight) in module.straights.iter().enumerate() {
-        let next = module.straights.get(index + 1).copied().unwrap_or(0);
+    for (index, straight) in module.straight_line_lengths.iter().enumerate() {
+        let next = module
+            .straight_line_lengths
+            .get(index + 1)
+            .copied()
+            .unwrap_or(0);
         assert!(*straight == 0 || *straight == next + 1, "at {index}");
     }
 }
@@ -44,7 +48,7 @@ fn straight_on_or_step_by_step_is_one_answer() {
     };
     let straight = module();
     let mut step_by_step = straight.clone();
-    step_by_step.straights.clear();
+    step_by_step.straight_line_lengths.clear();
     let (record, memory, whole) = outcome(straight);
     let (expected, expected_memory, expected_whole) = outcome(step_by_step);
     assert!(record.counters.inst_executed > 1000);

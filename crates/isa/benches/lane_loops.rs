@@ -3,7 +3,7 @@
 use divan::{Bencher, black_box, counter::ItemsCount};
 use lockstep_isa::{
     Convergence, Instruction, Lanes, Mask, Operand, Operation, WarpRegister,
-    instruction::{Compute, Shape},
+    instruction::{Compute, SchedulingInfo},
     lanes::{ConstantBanks, Identity},
     operand::{PredicateOperand, PredicateRegister},
     ptx::{FAMILIES, Pattern},
@@ -45,7 +45,7 @@ fn find(opcode: &str, modifiers: &[&str]) -> Option<([Compute; 2], u64)> {
     rows.filter_map(|entry| {
         let pattern = Pattern::new(entry.spelling);
         let bits = (pattern.opcode == opcode).then(|| pattern.matches(modifiers))??;
-        Some(([entry.meaning.portable, entry.meaning.choose()], bits))
+        Some(([entry.semantics.portable, entry.semantics.choose()], bits))
     })
     .next()
 }
@@ -56,7 +56,7 @@ fn run(bencher: Bencher<'_, '_>, compute: Compute, modifiers: u64, execute: Mask
     let mut convergence = Convergence::new(Mask::MAX, 0, 0, true);
     let constants = ConstantBanks::default();
     let identity = Identity::default();
-    let mut instruction = Instruction::new(Operation::Compute(compute), Shape::default());
+    let mut instruction = Instruction::new(Operation::Compute(compute), SchedulingInfo::default());
     for (index, source) in instruction.sources.iter_mut().enumerate() {
         *source = Operand::Register(4 * index as u16).into();
     }
