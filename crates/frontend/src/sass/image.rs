@@ -1,6 +1,6 @@
 //! A cubin decoded, bound and linked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use lockstep_isa::{
     Instruction, Kernel, Module, Operand, Operation,
@@ -436,7 +436,7 @@ impl Image {
 }
 
 /// Numbers of source lines: file, line, and the call that it was put in the place of.
-type KnownLines = BTreeMap<(String, u32, Option<(String, u32)>), u32>;
+type KnownLines = BTreeMap<(Arc<str>, u32, Option<(Arc<str>, u32)>), u32>;
 
 /// Gives the instructions of a section, from `start` on, the lines that they come from.
 fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &mut Module) {
@@ -457,7 +457,7 @@ fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &
                 let call = row.inlined_at.as_ref();
                 let inlined_at = call.map(|(file, line)| format!("{file}:{line}"));
                 module.lines.push(SourceLine {
-                    file: row.file.clone(),
+                    file: row.file.to_string(),
                     line: row.line,
                     inlined_at: inlined_at.unwrap_or_default(),
                 });

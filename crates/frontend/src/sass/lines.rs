@@ -1,11 +1,17 @@
-//! Source lines of machine code: the line program of `.debug_line`.
+//! Source lines of machine code: the line programs of `.debug_line`.
 //!
-//! nvcc writes it with `-lineinfo` and `-G`, in the form of DWARF 2. A sequence begins by setting
-//! an address, and the relocation of that place says which function's code it is about. A program
-//! that is broken gives fewer lines, never an error: code runs without them.
+//! nvcc writes them with `-lineinfo` and `-G`, in the form of DWARF 2; `gimli` reads them. A sequence
+//! begins by setting an address, and the relocation of that place says which function's code it is
+//! about. A program that is broken gives fewer lines, never an error: code runs without them.
+//!
+//! Left out: DWARF 5, whose names are in sections that nvcc does not write.
 
-use super::cubin::Cubin;
-use std::collections::BTreeMap;
+use super::cubin::{Cubin, Relocation};
+use gimli::{
+    AttributeValue, DebugLine, DebugLineOffset, EndianSlice, IncompleteLineProgram,
+    LineInstruction, LineRow, LittleEndian, Reader, Relocate, RelocateReader, constants::DwLne,
+};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// From an address of a text section on, the file and the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,39 +19,60 @@ pub struct Row {
     /// Offset in the section.
     pub address: u64,
     /// Name of the file, with its folder.
-    pub file: String,
+    pub file: Arc<str>,
     /// Line, from 1.
     pub line: u32,
-    /// File and line of the call that it was put in the place of, the outermost one.
-    pub inlined_at: Option<(String, u32)>,
+    /// File and line of the call that it was inlined into, the outermost one.
+    pub inlined_at: Option<(Arc<str>, u32)>,
 }
 
 /// Rows in the order of addresses, by text section.
 pub type Lines = BTreeMap<usize, Vec<Row>>;
 
+/// How much longer all names of files together may be than the section. Files share the names of
+/// their folders, but a short section must not make names that fill the memory.
+const LONGEST_NAMES: usize = 32;
+
+/// A name that no file system has is no name.
+const LONGEST_NAME: usize = 4096;
+
+/// NVIDIA's own opcode: the lines that follow are inlined into a call, which is a row of this
+/// sequence by its number from 1; 0 ends that.
+const INLINED_CALL: DwLne = DwLne(0x90);
+
 /// All lines of a cubin.
 #[must_use]
 pub fn read(cubin: &Cubin) -> Lines {
-    let mut lines = Lines::new();
     let Some(index) = cubin.section(".debug_line") else {
-        return lines;
+        return Lines::new();
     };
-    let targets: BTreeMap<u64, (usize, u64)> = cubin
-        .relocations
-        .iter()
-        .filter(|relocation| relocation.section == index)
-        .filter_map(|relocation| {
-            let symbol = cubin.symbols.get(relocation.symbol)?;
-            let addend = u64::try_from(relocation.addend.unwrap_or(0)).ok()?;
-            let start = symbol.value.checked_add(addend)?;
-            Some((relocation.offset, (symbol.section?, start)))
-        })
-        .collect();
-    let mut reader = Reader {
-        bytes: &cubin.sections[index].bytes,
-        at: 0,
-    };
-    while unit(&mut reader, &targets, &mut lines).is_some() {}
+    let mut targets = Vec::new();
+    let mut numbers = BTreeMap::new();
+    for relocation in cubin.relocations.iter().filter(|one| one.section == index) {
+        let Some(target) = target(cubin, relocation) else {
+            continue;
+        };
+        targets.push(target);
+        numbers.insert(relocation.offset, targets.len() as u64);
+    }
+    let bytes = &cubin.sections[index].bytes;
+    let section = EndianSlice::new(bytes.as_slice(), LittleEndian);
+    let section = RelocateReader::new(section, Numbered(&numbers));
+    let mut lines = Lines::new();
+    let mut left = bytes.len().saturating_mul(LONGEST_NAMES);
+    let mut offset = 0;
+    while let Ok((end, version)) = unit(&section, offset) {
+        if (2..=4).contains(&version)
+            && let Ok(program) =
+                DebugLine::from(section.clone()).program(DebugLineOffset(offset), 8, None, None)
+        {
+            let mut sequence = Sequence::new(&program, left);
+            // A program that breaks off has said what it could.
+            let _ = sequence.run(program, &targets, &mut lines);
+            left = sequence.left;
+        }
+        offset = end;
+    }
     for rows in lines.values_mut() {
         rows.sort_by_key(|row| row.address);
     }
@@ -59,272 +86,169 @@ pub fn at(rows: &[Row], address: u64) -> Option<&Row> {
     rows[..after].last()
 }
 
-struct Reader<'bytes> {
-    bytes: &'bytes [u8],
-    at: usize,
+/// The text section that a relocation is about, and where in it.
+fn target(cubin: &Cubin, relocation: &Relocation) -> Option<Target> {
+    let symbol = cubin.symbols.get(relocation.symbol)?;
+    let addend = u64::try_from(relocation.addend.unwrap_or(0)).ok()?;
+    let start = symbol.value.checked_add(addend)?;
+    Some((symbol.section?, start))
 }
 
-impl<'bytes> Reader<'bytes> {
-    fn take(&mut self, count: usize) -> Option<&'bytes [u8]> {
-        let part = self.bytes.get(self.at..self.at.checked_add(count)?)?;
-        self.at += count;
-        Some(part)
+/// A text section and an offset in it.
+type Target = (usize, u64);
+
+/// Replaces each address by the number of its relocation, from 1; by 0 where there is none.
+#[derive(Clone, Copy, Debug)]
+struct Numbered<'a>(&'a BTreeMap<u64, u64>);
+
+impl Relocate for Numbered<'_> {
+    fn relocate_address(&self, offset: usize, _: u64) -> gimli::Result<u64> {
+        Ok(self.0.get(&(offset as u64)).copied().unwrap_or(0))
     }
 
-    fn number(&mut self, count: usize) -> Option<u64> {
-        let bytes = self.take(count)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |all, byte| all << 8 | u64::from(*byte)),
-        )
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        Some(self.take(1)?[0])
-    }
-
-    fn unsigned(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        let mut value = 0i64;
-        for shift in (0..63).step_by(7) {
-            let byte = self.byte()?;
-            value |= i64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                let negative = byte & 0x40 != 0 && shift + 7 < 64;
-                return Some(if negative {
-                    value | -1 << (shift + 7)
-                } else {
-                    value
-                });
-            }
-        }
-        None
-    }
-
-    fn text(&mut self) -> Option<String> {
-        let rest = self.bytes.get(self.at..)?;
-        let length = rest.iter().position(|byte| *byte == 0)?;
-        let text = String::from_utf8_lossy(&rest[..length]).into_owned();
-        self.at += length + 1;
-        Some(text)
+    fn relocate_offset(&self, _: usize, value: usize) -> gimli::Result<usize> {
+        Ok(value)
     }
 }
 
-/// What a unit says before its program.
-struct Header {
-    minimum_length: u64,
-    line_base: i64,
-    line_range: u64,
-    /// Arguments of the standard opcodes.
-    arguments: Vec<u8>,
-    files: Vec<String>,
-}
+type Bytes<'a> = RelocateReader<EndianSlice<'a, LittleEndian>, Numbered<'a>>;
 
-/// Reads one unit; `None` at the end, or where it makes no sense.
-fn unit(
-    reader: &mut Reader<'_>,
-    targets: &BTreeMap<u64, (usize, u64)>,
-    lines: &mut Lines,
-) -> Option<()> {
-    let length = usize::try_from(reader.number(4)?).ok()?;
-    let end = reader.at.checked_add(length)?;
-    let version = reader.number(2)?;
-    let header_length = usize::try_from(reader.number(4)?).ok()?;
-    let program = reader.at.checked_add(header_length)?;
-    if end > reader.bytes.len() || program > end {
-        return None;
-    }
-    if (2..=4).contains(&version) {
-        let mut inside = Reader {
-            bytes: &reader.bytes[..end],
-            at: reader.at,
-        };
-        if let Some(header) = header(&mut inside, version) {
-            inside.at = program;
-            // A program that breaks off has said what it could.
-            let _ = run(&mut inside, &header, targets, lines);
-        }
-    }
-    reader.at = end;
-    Some(())
-}
-
-fn header(reader: &mut Reader<'_>, version: u64) -> Option<Header> {
-    let minimum_length = reader.number(1)?;
-    if version >= 4 {
-        reader.byte()?; // Operations of an instruction.
-    }
-    reader.byte()?; // Whether rows are statements.
-    let line_base = i64::from(reader.byte()? as i8);
-    let line_range = reader.number(1)?;
-    let opcode_base = reader.byte()?;
-    let arguments = reader
-        .take(usize::from(opcode_base.checked_sub(1)?))?
-        .to_vec();
-    let mut folders = vec![String::new()];
-    loop {
-        match reader.text()? {
-            end if end.is_empty() => break,
-            folder => folders.push(folder),
-        }
-    }
-    let mut files = vec![String::new()];
-    loop {
-        let name = reader.text()?;
-        if name.is_empty() {
-            break;
-        }
-        let folder = usize::try_from(reader.unsigned()?).ok()?;
-        reader.unsigned()?; // When it was changed.
-        reader.unsigned()?; // Its length.
-        files.push(match folders.get(folder) {
-            Some(folder) if !folder.is_empty() && !name.starts_with('/') => {
-                format!("{folder}/{name}")
-            }
-            _ => name,
-        });
-    }
-    (line_range != 0).then_some(Header {
-        minimum_length,
-        line_base,
-        line_range,
-        arguments,
-        files,
-    })
+/// The end and the version of the unit at an offset; an error at the end of the section, or where
+/// a unit is longer than it.
+fn unit(section: &Bytes<'_>, offset: usize) -> gimli::Result<(usize, u16)> {
+    let mut reader = section.clone();
+    reader.skip(offset)?;
+    let (length, _) = reader.read_initial_length()?;
+    let begin = reader.offset_from(section);
+    let version = reader.split(length)?.read_u16()?;
+    Ok((begin + length, version))
 }
 
 /// Where a program stands.
-struct State {
-    /// Section and start of the function, once its address is set.
-    target: Option<(usize, u64)>,
-    address: u64,
-    file: usize,
-    line: i64,
-    /// Rows of the sequence so far.
-    rows: Vec<(usize, u32, Option<usize>)>,
-    /// The row of the call that lines stand in the place of.
+struct Sequence {
+    registers: LineRow,
+    /// What the address is about, once it is set, and the register's value then.
+    target: Option<Target>,
+    base: u64,
+    /// Rows of the sequence so far: file, line and the row of the outermost call.
+    rows: Vec<(u64, u32, Option<usize>)>,
+    /// The row of the call that lines are inlined into.
     call: Option<usize>,
+    /// Names of the files that were needed so far; `None` for one that has none.
+    files: BTreeMap<u64, Option<Arc<str>>>,
+    /// How many bytes further names may have.
+    left: usize,
 }
 
-impl State {
-    fn new() -> Self {
+impl Sequence {
+    fn new(program: &IncompleteLineProgram<Bytes<'_>>, left: usize) -> Self {
         Self {
+            registers: LineRow::new(program.header()),
             target: None,
-            address: 0,
-            file: 1,
-            line: 1,
+            base: 0,
             rows: Vec::new(),
             call: None,
+            files: BTreeMap::new(),
+            left,
         }
     }
 
-    fn row(&mut self, header: &Header, lines: &mut Lines) {
-        let line = u32::try_from(self.line).unwrap_or(0);
+    fn run(
+        &mut self,
+        mut program: IncompleteLineProgram<Bytes<'_>>,
+        targets: &[Target],
+        lines: &mut Lines,
+    ) -> gimli::Result<()> {
+        let mut instructions = program.header().instructions();
+        while let Some(instruction) = instructions.next_instruction(program.header())? {
+            match instruction {
+                LineInstruction::SetAddress(number) => {
+                    let index = (number as usize).checked_sub(1);
+                    self.target = index.and_then(|index| targets.get(index)).copied();
+                    self.base = self.registers.address();
+                    self.rows.clear();
+                    self.call = None;
+                }
+                LineInstruction::UnknownExtended(INLINED_CALL, mut arguments) => {
+                    self.call = (arguments.read_uleb128()? as usize).checked_sub(1);
+                }
+                LineInstruction::EndSequence => {
+                    self.registers = LineRow::new(program.header());
+                    self.target = None;
+                    self.rows.clear();
+                    self.call = None;
+                }
+                other => {
+                    if self.registers.execute(other, &mut program)? {
+                        self.row(&program, lines);
+                        self.registers.reset(program.header());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a row as the registers are.
+    fn row(&mut self, program: &IncompleteLineProgram<Bytes<'_>>, lines: &mut Lines) {
+        let line = self.registers.line().map_or(0, u64::from);
+        let line = u32::try_from(line).unwrap_or(0);
+        let file = self.registers.file_index();
         // The outermost call of a call is that of the row that calls.
         let outermost = self
             .call
             .and_then(|row| Some(self.rows.get(row)?.2.unwrap_or(row)));
-        self.rows.push((self.file, line, outermost));
-        let (Some((section, start)), Some(file)) = (self.target, header.files.get(self.file))
-        else {
+        self.rows.push((file, line, outermost));
+        let Some((section, start)) = self.target else {
             return;
         };
-        let inlined_at = outermost
-            .and_then(|row| self.rows.get(row))
-            .and_then(|(file, line, _)| Some((header.files.get(*file)?.clone(), *line)));
+        let Some(name) = self.file(program, file) else {
+            return;
+        };
+        let call = outermost.and_then(|row| self.rows.get(row)).copied();
+        let inlined_at = call.and_then(|(file, line, _)| Some((self.file(program, file)?, line)));
+        let advance = self.registers.address().wrapping_sub(self.base);
         lines.entry(section).or_default().push(Row {
-            address: start.wrapping_add(self.address),
-            file: file.clone(),
+            address: start.wrapping_add(advance),
+            file: name,
             line,
             inlined_at,
         });
     }
+
+    /// The name of a file, with its folder.
+    fn file(&mut self, program: &IncompleteLineProgram<Bytes<'_>>, index: u64) -> Option<Arc<str>> {
+        let left = &mut self.left;
+        let name = self.files.entry(index).or_insert_with(|| {
+            let header = program.header();
+            let file = header.file(index)?;
+            let name = text(file.path_name())?;
+            let folder = file.directory(header).and_then(text);
+            let path = match folder {
+                Some(folder) if !folder.is_empty() && !name.starts_with('/') => {
+                    format!("{folder}/{name}")
+                }
+                _ => name,
+            };
+            *left = left.checked_sub(path.len())?;
+            (path.len() <= LONGEST_NAME).then(|| path.into())
+        });
+        name.clone()
+    }
 }
 
-/// NVIDIA's own opcode: the lines that follow stand in the place of a call, which is a row of
-/// this sequence by its number from 1; 0 ends that.
-const INLINED_CALL: u8 = 0x90;
-
-fn run(
-    reader: &mut Reader<'_>,
-    header: &Header,
-    targets: &BTreeMap<u64, (usize, u64)>,
-    lines: &mut Lines,
-) -> Option<()> {
-    let opcode_base = header.arguments.len() as u64 + 1;
-    let mut state = State::new();
-    while reader.at < reader.bytes.len() {
-        let opcode = reader.number(1)?;
-        if opcode >= opcode_base {
-            let special = opcode - opcode_base;
-            state.address = state
-                .address
-                .wrapping_add(special / header.line_range * header.minimum_length);
-            let step = header.line_base + (special % header.line_range) as i64;
-            state.line = state.line.wrapping_add(step);
-            state.row(header, lines);
-            continue;
-        }
-        match opcode {
-            0 => {
-                let length = usize::try_from(reader.unsigned()?).ok()?;
-                let next = reader.at.checked_add(length)?;
-                match reader.byte()? {
-                    1 => state = State::new(),
-                    2 => {
-                        state.target = targets.get(&(reader.at as u64)).copied();
-                        state.address = 0;
-                        state.rows.clear();
-                        state.call = None;
-                    }
-                    INLINED_CALL => {
-                        let row = usize::try_from(reader.unsigned()?).ok()?;
-                        state.call = row.checked_sub(1);
-                    }
-                    _ => {}
-                }
-                reader.at = next;
-            }
-            1 => state.row(header, lines),
-            2 => {
-                let step = reader.unsigned()?.wrapping_mul(header.minimum_length);
-                state.address = state.address.wrapping_add(step);
-            }
-            3 => state.line = state.line.wrapping_add(reader.signed()?),
-            4 => state.file = usize::try_from(reader.unsigned()?).ok()?,
-            8 => {
-                let step = (255 - opcode_base) / header.line_range * header.minimum_length;
-                state.address = state.address.wrapping_add(step);
-            }
-            9 => state.address = state.address.wrapping_add(reader.number(2)?),
-            other => {
-                // One that changes nothing here, with as many arguments as the header says.
-                for _ in 0..*header.arguments.get(other as usize - 1)? {
-                    reader.unsigned()?;
-                }
-            }
-        }
-    }
-    Some(())
+/// A name that stands in the header itself.
+fn text(value: AttributeValue<Bytes<'_>>) -> Option<String> {
+    let AttributeValue::String(bytes) = value else {
+        return None;
+    };
+    Some(bytes.to_string_lossy().ok()?.into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sass::cubin::{Relocation, Section, Symbol};
+    use crate::sass::cubin::{Section, Symbol};
 
     fn section(name: &str, bytes: Vec<u8>) -> Section {
         Section {
@@ -395,7 +319,7 @@ mod tests {
         let lines = read(&cubin(bytes, place));
         let at = |address| {
             let row = at(&lines[&0], address).unwrap();
-            (row.file.as_str(), row.line)
+            (&*row.file, row.line)
         };
         assert_eq!(at(0), ("/src/bad.cu", 5));
         assert_eq!(at(15), ("/src/bad.cu", 5));
@@ -420,9 +344,9 @@ mod tests {
         let lines = read(&cubin(bytes, place));
         let at = |address| {
             let row = at(&lines[&0], address).unwrap();
-            (row.file.as_str(), row.line, row.inlined_at.clone())
+            (&*row.file, row.line, row.inlined_at.clone())
         };
-        let call = Some(("kernel.cu".to_string(), 5));
+        let call = Some(("kernel.cu".into(), 5));
         assert_eq!(at(0), ("kernel.cu", 5, None));
         assert_eq!(at(16), ("header.h", 6, call.clone()));
         assert_eq!(at(32), ("header.h", 7, call));
@@ -444,5 +368,61 @@ mod tests {
             }
         }
         assert!(read(&cubin(bytes, 0)).is_empty());
+    }
+
+    #[test]
+    fn a_second_unit_is_read_though_the_first_has_an_unknown_version() {
+        let (second, place) = program();
+        let (mut bytes, _) = program();
+        bytes[4] = 77;
+        let place = place + bytes.len() as u64;
+        bytes.extend(second);
+        let lines = read(&cubin(bytes, place));
+        assert_eq!(at(&lines[&0], 0).unwrap().line, 5);
+    }
+
+    #[test]
+    fn a_second_function_of_a_sequence_begins_at_its_own_address() {
+        let mut header = vec![1, 1, (-5i8) as u8, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+        header.extend_from_slice(b"\0kernel.cu\0");
+        header.extend_from_slice(&[0, 0, 0, 0]);
+        // A row, 64 bytes on; then another address, and a row 16 bytes behind it.
+        let mut rows = vec![1, 2, 64, 0, 9, 2];
+        let second = rows.len() as u64 + 8;
+        rows.extend_from_slice(&[0; 8]);
+        rows.extend_from_slice(&[2, 16, 3, 2, 1, 0, 1, 1]);
+        let (bytes, place) = unit(&header, &rows);
+        let mut cubin = cubin(bytes, place);
+        cubin.relocations.push(Relocation {
+            offset: place + second,
+            addend: Some(32),
+            ..cubin.relocations[0].clone()
+        });
+        let lines = read(&cubin);
+        let found: Vec<_> = lines[&0]
+            .iter()
+            .map(|row| (row.address, row.line))
+            .collect();
+        assert_eq!(found, [(0, 1), (48, 3)]);
+    }
+
+    #[test]
+    fn many_files_in_one_long_folder_take_no_more_than_a_bounded_memory() {
+        let mut header = vec![1, 1, (-5i8) as u8, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
+        header.extend(vec![b'a'; 4_000]);
+        header.extend_from_slice(&[0, 0]);
+        let mut rows = Vec::new();
+        for file in 1..=4_000u32 {
+            header.extend_from_slice(&[b'f', 0, 1, 0, 0]);
+            let number = [(file & 0x7f | 0x80) as u8, (file >> 7) as u8];
+            rows.extend_from_slice(&[4, number[0], number[1], 1]);
+        }
+        header.push(0);
+        let (bytes, place) = unit(&header, &rows);
+        let length = bytes.len();
+        let lines = read(&cubin(bytes, place));
+        let names: usize = lines[&0].iter().map(|row| row.file.len()).sum();
+        assert!(lines[&0].len() > 1, "the first files have names");
+        assert!(names <= LONGEST_NAMES * length, "{names} bytes of {length}");
     }
 }
