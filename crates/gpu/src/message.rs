@@ -11,20 +11,20 @@ use crate::memory::{LINE, SECTOR, SectorBytes};
 /// Everything that travels over links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
-    /// Outside to dispatcher: a launch waits in the table.
+    /// Outside to work distributor: a launch waits in the table.
     Launch(u32),
-    /// Dispatcher to SM: run this block.
+    /// Work distributor to SM: run this block.
     StartBlock {
         /// Launch.
         launch: u32,
         /// Linear index of the block in its grid.
         block: u64,
     },
-    /// SM to dispatcher: a block has ended.
+    /// SM to work distributor: a block has ended.
     BlockDone(Box<BlockDone>),
-    /// SM to dispatcher: allocate or free on the device heap.
+    /// SM to work distributor: allocate or free on the device heap.
     Heap(Box<HeapRequest>),
-    /// Dispatcher to SM: the answer.
+    /// Work distributor to SM: the answer.
     HeapDone(Box<HeapRequest>),
     /// SM to slice: perform this.
     Strong(Box<StrongRequest>),
@@ -53,18 +53,18 @@ pub enum Message {
         /// Those of them of which only some bytes were written.
         partial: u8,
     },
-    /// Dispatcher to slice: say when all writes of this launch are in.
+    /// Work distributor to slice: say when all writes of this launch are in.
     Drain {
         /// Launch.
         launch: u32,
     },
-    /// Slice to dispatcher: they are.
+    /// Slice to work distributor: they are.
     Drained {
         /// Launch.
         launch: u32,
     },
-    /// Dispatcher to slice: forget what is cached.
-    Empty,
+    /// Work distributor to slice: invalidate what is cached.
+    InvalidateAll,
     /// SM to GMMU: translate a managed page.
     Translate {
         /// Page.
@@ -116,17 +116,17 @@ pub enum Message {
         /// Page.
         page: u64,
     },
-    /// GMMU to SM: forget translations.
+    /// GMMU to SM: invalidate translations.
     ShootDown(Scope),
-    /// GMMU to SM and slice: forget what is cached of some pages.
-    Forget {
+    /// GMMU to SM and slice: invalidate what is cached of some pages.
+    Invalidate {
         /// First page.
         first: u64,
         /// Pages.
         count: u32,
     },
     /// GMMU to slice: the link between host and device writes or reads these lines.
-    Carried(Box<CarriedLines>),
+    Dma(Box<DmaLines>),
     /// Outside to GMMU: the program moves managed memory.
     Managed(Box<ManagedRequest>),
     /// SM or slice to a network, or network to slice: a packet on its way.
@@ -177,9 +177,9 @@ impl Message {
     }
 }
 
-/// Lines of one slice that move between host and device.
+/// Lines of one slice that DMA moves between host and device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CarriedLines {
+pub struct DmaLines {
     /// Written here, or read and gone.
     pub to_device: bool,
     /// Pages, and which of their lines are those of the slice.

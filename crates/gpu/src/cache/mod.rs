@@ -2,7 +2,11 @@
 //!
 //! A key names a line; each line has sectors that are present or not, and sectors that were
 //! written and not yet passed on. Sets are found by hashing, so that no stride falls on few of
-//! them; the line that was used longest ago makes room, of all lines of its set or of a few that are drawn.
+//! them; the line that was used longest ago makes room (LRU), of all lines of its set or of a few
+//! replacement candidates (sampled LRU).
+//!
+//! Modelled: presence, dirty sectors for write-back, sectors that are known in part, replacement.
+//! Left out: values, time and MSHRs, which belong to whoever has the cache.
 //!
 //! Start reading at [`SectorCache::find`] and [`SectorCache::insert`].
 
@@ -30,7 +34,7 @@ pub struct Line {
     /// Sectors of which only some bytes are known, because they were written here.
     pub partial: u8,
     /// Those of them whose known bytes may be read.
-    pub kept: u8,
+    pub readable: u8,
 }
 
 /// A line that had to leave.
@@ -59,13 +63,13 @@ pub struct SectorCache {
     /// Sets are found by folding keys, so that lines side by side, or as far apart as a power of two, fill all
     /// sets alike.
     folded: bool,
-    /// Lines that are drawn to make room; 0 if all are looked at.
-    drawn: u32,
-    /// How many uses there were when each line was used last, where lines are drawn.
+    /// Replacement candidates that are sampled to make room; 0 if all lines of a set are looked at.
+    candidates: u32,
+    /// How many uses there were when each line was used last, where candidates are sampled.
     used: Vec<u64>,
     uses: u64,
-    /// Draws so far.
-    draws: u64,
+    /// Candidates sampled so far.
+    sampled: u64,
     /// The place that was found last.
     last: u32,
 }
@@ -75,7 +79,7 @@ pub struct SectorCache {
 pub struct Saved {
     sets: u32,
     ways: u32,
-    draws: u64,
+    sampled: u64,
     entries: Vec<(u32, u64, Line)>,
 }
 
@@ -117,21 +121,22 @@ impl SectorCache {
             lines: vec![Line::default(); lines],
             order: Order::new(sets, ways),
             folded: false,
-            drawn: 0,
+            candidates: 0,
             used: Vec::new(),
             uses: 0,
-            draws: 0,
+            sampled: 0,
             last: 0,
         }
     }
 
-    /// The same where a few lines are drawn, and the one of them that was used longest ago makes room.
+    /// The same with sampled LRU: of a few replacement candidates, the one that was used longest ago
+    /// makes room.
     #[must_use]
-    pub fn with_draws(self, drawn: u32) -> Self {
-        let used = if drawn > 0 { self.keys.len() } else { 0 };
+    pub fn with_candidates(self, candidates: u32) -> Self {
+        let used = if candidates > 0 { self.keys.len() } else { 0 };
         Self {
-            folded: drawn > 0 && self.sets.is_power_of_two() && self.sets <= 16,
-            drawn,
+            folded: candidates > 0 && self.sets.is_power_of_two() && self.sets <= 16,
+            candidates,
             used: vec![0; used],
             ..self
         }
@@ -150,9 +155,9 @@ impl SectorCache {
     /// Changes the number of ways; the cache is empty then.
     pub fn resize(&mut self, ways: u32) {
         *self = Self {
-            draws: self.draws,
+            sampled: self.sampled,
             neighbours: self.neighbours,
-            ..Self::new(self.sets, ways).with_draws(self.drawn)
+            ..Self::new(self.sets, ways).with_candidates(self.candidates)
         };
     }
 
@@ -162,7 +167,7 @@ impl SectorCache {
         self.ways
     }
 
-    /// Forgets everything.
+    /// Invalidates everything.
     pub fn clear(&mut self) {
         self.keys.fill(EMPTY);
         self.order = Order::new(self.sets, self.ways);
@@ -203,16 +208,16 @@ impl SectorCache {
     #[inline]
     fn use_now(&mut self, set: u32, place: u32) {
         self.order.use_now(set, place);
-        if self.drawn > 0 {
+        if self.candidates > 0 {
             self.uses += 1;
             self.used[place as usize] = self.uses;
         }
     }
 
-    /// Makes a place the first of its set that makes room.
-    fn use_first(&mut self, place: u32) {
+    /// Moves a place to the LRU position of its set.
+    fn demote(&mut self, place: u32) {
         self.order.use_first(place / self.ways, place);
-        if self.drawn > 0 {
+        if self.candidates > 0 {
             self.used[place as usize] = 0;
         }
     }
@@ -220,12 +225,12 @@ impl SectorCache {
     /// The place of a set that makes room.
     fn victim(&mut self, set: u32) -> u32 {
         let oldest = self.order.oldest(set);
-        if self.drawn == 0 || self.keys[oldest as usize] == EMPTY {
+        if self.candidates == 0 || self.keys[oldest as usize] == EMPTY {
             return oldest;
         }
-        let places = (0..self.drawn).map(|_| {
-            self.draws += 1;
-            let way = (u128::from(mix(self.draws)) * u128::from(self.ways)) >> 64;
+        let places = (0..self.candidates).map(|_| {
+            self.sampled += 1;
+            let way = (u128::from(mix(self.sampled)) * u128::from(self.ways)) >> 64;
             set * self.ways + way as u32
         });
         places
@@ -304,9 +309,9 @@ impl SectorCache {
         Some((Place(place), evicted))
     }
 
-    /// Makes a line the first of its set to leave.
-    pub fn leave_first(&mut self, place: Place) {
-        self.use_first(place.0);
+    /// Moves a line to the LRU position: it is the first of its set to leave.
+    pub fn move_to_lru(&mut self, place: Place) {
+        self.demote(place.0);
     }
 
     fn put(&mut self, set: u32, place: u32, key: u64, print: u8) {
@@ -319,21 +324,21 @@ impl SectorCache {
         self.use_now(set, place);
     }
 
-    /// Forgets a line, written or not.
-    pub fn remove(&mut self, key: u64) {
+    /// Invalidates a line, written or not.
+    pub fn invalidate(&mut self, key: u64) {
         if let Some(place) = self.find(key) {
             self.keys[place.0 as usize] = EMPTY;
-            self.use_first(place.0);
+            self.demote(place.0);
         }
     }
 
-    /// Forgets all lines but some.
+    /// Invalidates all lines but some.
     pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
         for place in 0..self.keys.len() as u32 {
             let key = self.keys[place as usize];
             if key != EMPTY && !keeps(key) {
                 self.keys[place as usize] = EMPTY;
-                self.use_first(place);
+                self.demote(place);
             }
         }
     }
@@ -348,7 +353,7 @@ impl SectorCache {
         Saved {
             sets: self.sets,
             ways: self.ways,
-            draws: self.draws,
+            sampled: self.sampled,
             entries: entries.collect(),
         }
     }
@@ -363,7 +368,7 @@ impl SectorCache {
         }
         let mut cache = empty;
         cache.resize(saved.ways);
-        cache.draws = saved.draws;
+        cache.sampled = saved.sampled;
         for (place, key, line) in &saved.entries {
             let (set, print) = cache.set(*key);
             if lines == 0 || *place / saved.ways != set {
@@ -396,9 +401,9 @@ mod tests {
     }
 
     #[test]
-    fn drawing_keeps_some_of_a_cycle_that_does_not_fit() {
-        let hits = |drawn| {
-            let mut cache = SectorCache::new(1, 100).with_draws(drawn);
+    fn sampled_lru_keeps_some_of_a_cycle_that_does_not_fit() {
+        let hits = |candidates| {
+            let mut cache = SectorCache::new(1, 100).with_candidates(candidates);
             let mut asked = (0..20).flat_map(|_| 0..110u64);
             asked
                 .by_ref()
@@ -419,7 +424,7 @@ mod tests {
     fn strides_fill_all_sets() {
         for stride in [1, 2, 128, 4096, 1 << 14] {
             let mut cache = SectorCache::new(64, 32);
-            let mut folded = SectorCache::new(16, 64).with_draws(3);
+            let mut folded = SectorCache::new(16, 64).with_candidates(3);
             for line in 0..1024 {
                 cache.insert(line * stride);
                 folded.insert(line * stride);
@@ -436,23 +441,30 @@ mod tests {
         [0, 2].into_iter().for_each(goes_on_alike);
     }
 
-    fn goes_on_alike(drawn: u32) {
-        let mut cache = SectorCache::new(4, 3).with_draws(drawn);
+    fn goes_on_alike(candidates: u32) {
+        let mut cache = SectorCache::new(4, 3).with_candidates(candidates);
         for line in 0..40 {
             cache.insert(line * 3);
             cache.find(line);
         }
-        let mut copy =
-            SectorCache::from_saved(&cache.saved(), SectorCache::new(4, 0).with_draws(drawn), 12)
-                .unwrap();
+        let mut copy = SectorCache::from_saved(
+            &cache.saved(),
+            SectorCache::new(4, 0).with_candidates(candidates),
+            12,
+        )
+        .unwrap();
         for line in 0..200 {
             assert_eq!(cache.find(line).is_some(), copy.find(line).is_some());
             let pair = [&mut cache, &mut copy].map(|cache| cache.insert(line + 500).unwrap().1);
             assert_eq!(pair[0], pair[1]);
         }
         assert!(
-            SectorCache::from_saved(&cache.saved(), SectorCache::new(5, 0).with_draws(drawn), 12)
-                .is_none()
+            SectorCache::from_saved(
+                &cache.saved(),
+                SectorCache::new(5, 0).with_candidates(candidates),
+                12
+            )
+            .is_none()
         );
     }
 
@@ -482,7 +494,7 @@ mod tests {
                     prop_assert_eq!(evicted.map(|evicted| evicted.key), gone);
                 }
                 if action == 2 {
-                    cache.remove(key);
+                    cache.invalidate(key);
                     lists[cache.set(key).0 as usize].retain(|known| *known != key);
                 }
                 if action == 7 {

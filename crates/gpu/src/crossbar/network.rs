@@ -664,7 +664,7 @@ mod tests {
                         from: PartitionId(from),
                         to: PartitionId(to),
                         size: 1,
-                        message: Message::Empty,
+                        message: Message::InvalidateAll,
                     };
                     let mut router = p.sources[from as usize].router;
                     let mut hops = 0;

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::gpc::GroupPlaces;
+use crate::gpc::GpcMap;
 
 /// Turns of GPCs between the first and the second turn of the pairs that have turns of their own.
 const TURNS_AT_FIRST: u32 = 5;
@@ -33,14 +33,14 @@ pub struct Units {
 impl Units {
     /// SMs by their group, besides those named as first; `ranks` as [`ranks`](super::ranks) says.
     #[must_use]
-    pub fn new(first: &[u32], ranks: &[u32], places: &GroupPlaces) -> Self {
-        let mut groups = vec![Vec::new(); places.groups() as usize];
+    pub fn new(first: &[u32], ranks: &[u32], gpcs: &GpcMap) -> Self {
+        let mut groups = vec![Vec::new(); gpcs.gpcs() as usize];
         let mut own = Vec::new();
         for sm in 0..ranks.len() as u32 {
             if first.contains(&sm) {
                 own.push(sm);
             } else {
-                groups[places.group_of_sm(sm) as usize].push(sm);
+                groups[gpcs.gpc_of_sm(sm) as usize].push(sm);
             }
         }
         let mut ranked: Vec<u32> = (0..ranks.len() as u32).collect();
@@ -116,8 +116,8 @@ mod tests {
     /// Two GPCs of two pairs, and a pair of its own: SMs 8 and 9.
     fn units() -> Units {
         let first = [8, 9];
-        let places = GroupPlaces::new(2, &[0, 1, 0, 1, 0]);
-        Units::new(&first, &ranks(&first, 10), &places)
+        let gpcs = GpcMap::new(2, &[0, 1, 0, 1, 0]);
+        Units::new(&first, &ranks(&first, 10), &gpcs)
     }
 
     #[test]
@@ -171,8 +171,8 @@ mod tests {
     fn blocks_go_where_an_h200_sends_them() {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
         let (first, pairs) = (&config.dispatch.first, &config.device.gpc_of_pair);
-        let places = GroupPlaces::new(config.device.gpcs, pairs);
-        let units = Units::new(first, &ranks(first, config.device.sms), &places);
+        let gpcs = GpcMap::new(config.device.gpcs, pairs);
+        let units = Units::new(first, &ranks(first, config.device.sms), &gpcs);
         let text = include_str!("../../../../validation/hardware/h200/placement.csv");
         let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
         let mut others = Vec::new();

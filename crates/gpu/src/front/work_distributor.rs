@@ -441,7 +441,7 @@ impl Dispatcher {
             if let Some(link) = self.parameters.empty {
                 for slice in 0..self.parameters.slices {
                     let to = PartitionId(self.parameters.first_slice + slice);
-                    outbox.send(link, to, now, Bytes(0), Message::Empty);
+                    outbox.send(link, to, now, Bytes(0), Message::InvalidateAll);
                 }
             }
             context.fill_constants(&self.contents, self.parameters.sms);

@@ -1,10 +1,12 @@
-//! Reads of several SMs that reach a slice as one.
+//! Reads of several SMs of a GPC that reach a slice as one request.
 //!
-//! Between the SMs of a group and the slices, requests for sectors that are on their way already
-//! are held back and answered along with the first. Here the slice remembers the last reads and
-//! their answers; a read that finds its own among them takes no time of the slice.
+//! Between the SMs of a GPC and the slices, requests for sectors that are on their way already are
+//! held back and answered along with the first, as an MSHR does. Here the slice remembers the last
+//! reads and their answers; a read that finds its own among them takes no time of the slice.
 //!
 //! Left out: room for requests that wait; the number of reads that are remembered stands for it.
+//!
+//! Start reading at [`GpcRequestCoalescer::find`].
 
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
@@ -12,14 +14,14 @@ use serde::{Deserialize, Serialize};
 /// Reads that are remembered.
 const READS: usize = 64;
 
-/// SMs that one request and its answer serve: `merging_clusters.cu`, five SMs of a GPC that read the
-/// same line at once ask for it twice, twelve three times.
+/// SMs that one request and its answer serve. Measured (`merging_clusters.cu`): five SMs of a GPC that
+/// read the same line at once ask for it twice, twelve three times.
 const SERVED: u8 = 4;
 
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GpcRequestCoalescer {
-    /// Line and group of each.
+    /// Line and GPC of each.
     keys: Vec<(u64, u32)>,
     /// Sectors, when the answer leaves, until when it serves others, how many it serves.
     reads: Vec<(u8, Time, Time, u8)>,
@@ -39,9 +41,9 @@ impl Default for GpcRequestCoalescer {
 impl GpcRequestCoalescer {
     /// When the answer to an earlier read leaves that serves this one too.
     #[inline]
-    pub fn find(&mut self, line: u64, sectors: u8, group: u32, due: Time) -> Option<Time> {
+    pub fn find(&mut self, line: u64, sectors: u8, gpc: u32, due: Time) -> Option<Time> {
         for (key, (has, at, until, served)) in self.keys.iter().zip(&mut self.reads) {
-            let fits = *key == (line, group) && sectors & !*has == 0;
+            let fits = *key == (line, gpc) && sectors & !*has == 0;
             if fits && due < *until && *served < SERVED {
                 *served += 1;
                 return Some((*at).max(due));
@@ -51,12 +53,12 @@ impl GpcRequestCoalescer {
     }
 
     /// Remembers a read.
-    pub fn add(&mut self, line: u64, sectors: u8, group: u32, at: Time, until: Time) {
+    pub fn insert(&mut self, line: u64, sectors: u8, gpc: u32, at: Time, until: Time) {
         let place = self.next as usize % self.keys.len().max(1);
         let (Some(key), Some(read)) = (self.keys.get_mut(place), self.reads.get_mut(place)) else {
             return;
         };
-        *key = (line, group);
+        *key = (line, gpc);
         *read = (sectors, at, until, 1);
         self.next = (place as u32 + 1) % READS as u32;
     }
@@ -67,20 +69,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_serves_its_group_until_it_is_forgotten() {
-        let mut recent = GpcRequestCoalescer::default();
-        recent.add(7, 0b0110, 1, Time(100), Time(300));
-        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
-        assert_eq!(recent.find(7, 0b0010, 1, Time(200)), Some(Time(200)));
-        assert_eq!(recent.find(7, 0b0010, 1, Time(300)), None, "too late");
-        assert_eq!(recent.find(7, 0b0011, 1, Time(50)), None, "a sector more");
-        assert_eq!(recent.find(7, 0b0010, 2, Time(50)), None, "another group");
-        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
-        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), None, "four have it");
-        recent.add(7, 0b0110, 1, Time(100), Time(300));
+    fn a_read_serves_its_gpc_until_it_is_replaced() {
+        let mut coalescer = GpcRequestCoalescer::default();
+        coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(200)), Some(Time(200)));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(300)), None, "too late");
+        assert_eq!(
+            coalescer.find(7, 0b0011, 1, Time(50)),
+            None,
+            "a sector more"
+        );
+        assert_eq!(coalescer.find(7, 0b0010, 2, Time(50)), None, "another GPC");
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), None, "four have it");
+        coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
         for line in 0..READS as u64 {
-            recent.add(1000 + line, 0xf, 1, Time(100), Time(300));
+            coalescer.insert(1000 + line, 0xf, 1, Time(100), Time(300));
         }
-        assert_eq!(recent.find(7, 0b0010, 1, Time(50)), None, "no room");
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), None, "no room");
     }
 }

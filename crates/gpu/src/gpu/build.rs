@@ -15,7 +15,7 @@ use crate::error::GpuError;
 use crate::front::{
     DISPATCH_POLICIES, DispatchParameters, DispatchPolicy, Dispatcher, SmLimits, Units, ranks,
 };
-use crate::gpc::GroupPlaces;
+use crate::gpc::GpcMap;
 use crate::l2::{L2Slice, SliceParameters};
 use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, LINE, SECTOR};
@@ -270,17 +270,17 @@ pub(super) fn build(
     };
     let l2 = &config.l2;
     let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
-    let group_places = GroupPlaces::new(config.device.gpcs, &groups_of_pairs(config));
+    let gpcs = GpcMap::new(config.device.gpcs, &groups_of_pairs(config));
     let slice_parameters = Arc::new(SliceParameters {
         timed,
         reply: reply_port,
         drained,
         header,
-        hit: cycles(l2.hit_latency),
-        atomic: cycles(l2.atomic_latency),
-        far: cycles(l2.far_latency),
+        hit_latency: cycles(l2.hit_latency),
+        atomic_latency: cycles(l2.atomic_latency),
+        far_latency: cycles(l2.far_latency),
         write_sector: l2.write_sector,
-        write_part: l2.write_part,
+        partial_write: l2.write_part,
         atomic_sector: l2.atomic_sector,
         atomic_neighbour: l2.atomic_neighbour,
         atomic_lane: l2.atomic_lane,
@@ -289,30 +289,30 @@ pub(super) fn build(
         sets: (lines / u64::from(l2.ways)) as u32,
         ways: l2.ways,
         burst: (config.dram.burst.0 / SECTOR) as u32,
-        halves: l2.partitions,
+        partitions: l2.partitions,
         slices: l2.slices,
         home,
         first_sm: places.first_sm,
         dram: DramParameters::new(config)?,
-        request: if timed {
+        request_time: if timed {
             config.l2.clock.duration(Cycles(1))
         } else {
             Duration::ZERO
         },
-        merge: cycles(l2.merge),
+        coalescing_window: cycles(l2.merge),
         partial_lines: l2.partial_lines,
-        places: group_places.clone(),
-        half_of_group: halves_of_groups(config),
-        pair_ways: match kind {
+        gpcs: gpcs.clone(),
+        partition_of_gpc: halves_of_groups(config),
+        tpc_hop_latency: match kind {
             Kind::Crossbar => ways_of_pairs(config).into_iter().map(cycles).collect(),
             Kind::Simple | Kind::Mesh | Kind::Switched => Vec::new(),
         },
         // Networks have ways of their own.
-        spread: cycles(match kind {
+        hop_latency_spread: cycles(match kind {
             Kind::Crossbar => network.spread,
             Kind::Simple | Kind::Mesh | Kind::Switched => Cycles(0),
         }),
-        sector: if timed {
+        sector_time: if timed {
             slice_rate.time_for(Bytes(SECTOR)).max(l2.read_sector)
         } else {
             Duration::ZERO
@@ -344,7 +344,7 @@ pub(super) fn build(
             - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
-        units: Units::new(first, &sm_ranks, &group_places),
+        units: Units::new(first, &sm_ranks, &gpcs),
         ranks: sm_ranks,
         empty: options.cold_caches.then_some(control),
         first_slice: places.first_slice,
@@ -369,8 +369,9 @@ pub(super) fn build(
         ))));
     }
     for number in 0..config.l2.slices {
-        let probe = probe(&[Topic::Slice, Topic::Dram, Topic::Reply], number);
-        let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone(), probe);
+        let probes = [&[Topic::Slice, Topic::Reply][..], &[Topic::Dram]];
+        let probes = probes.map(|topics| probe(topics, number));
+        let slice = L2Slice::new(number, slice_parameters.clone(), contents.clone(), probes);
         partitions.push(GpuPartition::Slice(Box::new(slice)));
     }
     let memory = Bytes(config.device.memory.0 - config.device.reserved_memory.0);

@@ -6,11 +6,9 @@
 use std::ops::Range;
 
 use super::{Gpu, Mode, build};
+use crate::l2::WrittenLine;
 use crate::memory::{LINE, SECTOR};
 use crate::partition::GpuPartition;
-
-/// A line that was written: its number, the sectors, those of which only some bytes are known.
-pub(crate) type DmaWrittenLine = (u64, u8, u8);
 
 /// After so many times its lines, nothing of what was in a cache before can be left.
 const TIMES: u64 = 2;
@@ -18,7 +16,7 @@ const TIMES: u64 = 2;
 impl Gpu {
     /// A copy engine has written rows of bytes, the last row first.
     pub fn dma_written(&mut self, rows: impl Iterator<Item = Range<u64>>) {
-        if self.caches_forget() {
+        if self.caches_are_empty() {
             return;
         }
         let mut room = self.config.l2.capacity.0 / LINE * TIMES;
@@ -35,11 +33,15 @@ impl Gpu {
             kept.push(row.start.max(first * LINE)..row.end);
         }
         let home = build::home(&self.config);
-        let mut slices: Vec<Vec<DmaWrittenLine>> = vec![Vec::new(); self.places.slices as usize];
+        let mut slices: Vec<Vec<WrittenLine>> = vec![Vec::new(); self.places.slices as usize];
         for row in kept.into_iter().rev() {
             for line in row.start / LINE..=(row.end - 1) / LINE {
                 let (sectors, partial) = part_of_line(line, &row);
-                slices[home.slice(line * LINE) as usize].push((line, sectors, partial));
+                slices[home.slice(line * LINE) as usize].push(WrittenLine {
+                    line,
+                    sectors,
+                    partial,
+                });
             }
         }
         for (id, lines) in self.places.slices().zip(slices) {
@@ -53,19 +55,19 @@ impl Gpu {
 
     /// Memory was given back: what will be allocated at these addresses is other memory.
     pub fn released(&mut self, bytes: Range<u64>) {
-        if self.caches_forget() {
+        if self.caches_are_empty() {
             return;
         }
         let lines = bytes.start / LINE..bytes.end.div_ceil(LINE);
         for id in self.places.slices() {
             if let GpuPartition::Slice(slice) = self.engine.partition_mut(id) {
-                slice.released(&lines);
+                slice.invalidate_range(&lines);
             }
         }
     }
 
     /// Whether nothing is cached from one kernel to the next.
-    fn caches_forget(&self) -> bool {
+    fn caches_are_empty(&self) -> bool {
         self.options.mode == Mode::Functional || self.options.cold_caches
     }
 }

@@ -41,7 +41,6 @@ use crate::probe::Recorder;
 use crate::sm::front_end::issue_table::IssueTable;
 use crate::sm::{Printed, Sm};
 use build::{Places, build};
-pub(crate) use dma_writes::DmaWrittenLine;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

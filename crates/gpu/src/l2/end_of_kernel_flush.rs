@@ -1,15 +1,17 @@
-//! Which SMs have asked a slice for something since the last launch ended.
+//! The flush at the end of a kernel: which SMs have used a slice since the last launch ended.
 //!
 //! When a launch ends, every SM makes sure that the slices it has used are done with what it sent.
-//! That is a lookup in L2 for each pair of an SM and a slice, and another one across the fabric
-//! between the halves: `around.cu` counts 2 x 85 an SM once it has touched a few hundred KiB, and
-//! fewer the less it touches.
+//! That is a lookup in L2 for each SM and slice, and another one across the fabric between the L2
+//! partitions: `around.cu` counts 2 x 85 an SM once it has touched a few hundred KiB, and fewer the
+//! less it touches.
+//!
+//! Left out: the time that these lookups take of the slice.
 
 use serde::{Deserialize, Serialize};
 
 /// SMs that have asked, a bit each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct EndOfKernelFlush {
+pub struct EndOfKernelFlush {
     seen: Vec<u64>,
 }
 
@@ -28,7 +30,7 @@ impl EndOfKernelFlush {
         self.seen[word] |= 1 << bit;
     }
 
-    /// How many have asked; forgets them.
+    /// How many have asked; nobody has from now on.
     pub fn take(&mut self) -> u32 {
         let count = self.seen.iter().map(|word| word.count_ones()).sum();
         self.seen.fill(0);
@@ -42,11 +44,11 @@ mod tests {
 
     #[test]
     fn an_sm_counts_once_until_the_launch_ends() {
-        let mut contacts = EndOfKernelFlush::default();
+        let mut flush = EndOfKernelFlush::default();
         for sm in [0, 131, 64, 131, u32::MAX] {
-            contacts.note(sm);
+            flush.note(sm);
         }
-        assert_eq!(contacts.take(), 3);
-        assert_eq!(contacts.take(), 0);
+        assert_eq!(flush.take(), 3);
+        assert_eq!(flush.take(), 0);
     }
 }

@@ -1,11 +1,22 @@
 //! The L2 cache: slices, each with the DRAM channel behind it.
 //!
-//! Start reading at [`slice`].
+//! Modelled: tags by line and sector, write-back, the bandwidth of a slice and of its write port,
+//! the rate of atomics, requests of a GPC that are coalesced, arbitration between GPCs, and two L2
+//! partitions that each keep copies of the other's lines for their own SMs.
+//! Left out: MSHRs and queues of limited length, so there is no back-pressure: everything that
+//! arrives is taken, and time is reserved for it.
+//!
+//! Start reading at [`L2Slice::run`], then [`sector_store`].
 
+mod atomic_unit;
 mod end_of_kernel_flush;
+mod parameters;
 mod partial_sector_tracker;
 mod replies;
-mod requests;
-pub mod slice;
+mod sector_store;
+mod slice;
+mod strong_loads;
 
-pub use slice::{L2Slice, SliceParameters};
+pub use parameters::SliceParameters;
+pub use sector_store::WrittenLine;
+pub use slice::L2Slice;

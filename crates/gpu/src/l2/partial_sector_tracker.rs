@@ -1,10 +1,12 @@
 //! Lines that were written in part, and that nobody has read since.
 //!
 //! Of a sector that was written in part, the rest is in DRAM: whoever reads it waits for that. But an
-//! H200 has only a few such lines in a set; of older ones, SMs of the same half read what is known
-//! without waiting, and only those of the other half still wait for DRAM. Measured with chases through
+//! H200 has only a few such lines in a set; of older ones, SMs of the same L2 partition read what
+//! is known without waiting, and only those of the other partition still wait for DRAM. Measured with chases through
 //! memory in which 8 bytes of each line were written: of the lines that were written last, 8 MiB are not
-//! found, then those of the near half are (`validation/microbench/chases.cu`).
+//! found, then those of the near partition are (`validation/microbench/chases.cu`).
+//!
+//! Start reading at [`PartialSectorTracker::note`].
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +14,7 @@ use crate::cache::{Place, SectorCache};
 
 /// The last lines of each set that were written in part.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct PartialSectorTracker {
+pub struct PartialSectorTracker {
     /// So many a set, the youngest first: where it is, which it is.
     last: Vec<(Place, u64)>,
     most: usize,
@@ -32,7 +34,7 @@ impl PartialSectorTracker {
         self.most == most as usize && self.last.len() == sets as usize * self.most
     }
 
-    /// Forgets everything.
+    /// Nothing is tracked any more.
     pub fn clear(&mut self) {
         self.last.fill((Place::default(), u64::MAX));
     }
@@ -51,7 +53,7 @@ impl PartialSectorTracker {
         let (old, key) = std::mem::replace(&mut last[0], (place, line));
         if tags.holds(old, key) {
             let known = tags.line_mut(old);
-            known.kept = known.partial;
+            known.readable = known.partial;
         }
     }
 }
@@ -79,19 +81,19 @@ mod tests {
     #[test]
     fn all_but_the_youngest_may_be_read() {
         let (mut tags, mut parts, places) = four_lines(2);
-        let kept = places.map(|at| tags.line(at).kept);
-        assert_eq!(kept, [1, 1, 0, 0]);
+        let readable = places.map(|at| tags.line(at).readable);
+        assert_eq!(readable, [1, 1, 0, 0]);
         // A line that has left is not mistaken for what is there now.
         let place = write(&mut tags, &mut parts, 4);
-        tags.remove(3);
+        tags.invalidate(3);
         tags.insert(9).unwrap();
         write(&mut tags, &mut parts, 5);
-        assert_eq!(tags.line(place).kept, 0);
+        assert_eq!(tags.line(place).readable, 0);
     }
 
     #[test]
     fn without_a_limit_nothing_is_old() {
         let (tags, _, places) = four_lines(0);
-        assert!(places.iter().all(|place| tags.line(*place).kept == 0));
+        assert!(places.iter().all(|place| tags.line(*place).readable == 0));
     }
 }

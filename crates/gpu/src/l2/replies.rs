@@ -3,6 +3,8 @@
 //! A slice with many atomics before it has thousands of them. They are kept by the stretch of time in
 //! which they leave, in no order; only what leaves in a window is sorted, as short keys, and the
 //! answers themselves stay where they were put.
+//!
+//! Start reading at [`Replies::due`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use crate::message::Message;
 
 /// An answer that waits for its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reply {
+pub struct Reply {
     pub at: Time,
     pub sequence: u64,
     pub to: PartitionId,
@@ -24,14 +26,14 @@ pub(super) struct Reply {
 }
 
 /// When an answer leaves, in which order among those of the same time, and where it lies.
-pub(super) type Key = (Time, u64, u32);
+pub type Key = (Time, u64, u32);
 
 /// Stretches of time are two to the power of this long, in femtoseconds: about as long as an epoch.
 const STRETCH: u32 = 26;
 
 /// All answers of a slice that wait.
 #[derive(Debug, Default)]
-pub(super) struct Replies {
+pub struct Replies {
     /// By stretch of time; none is empty.
     stretches: BTreeMap<u64, Vec<Key>>,
     slots: Vec<Option<Reply>>,

@@ -16,7 +16,7 @@ use lockstep_units::{Bytes, Cycle, Hertz, Time};
 use lockstep_uvm::{Gmmu, Output, Request, Settings};
 
 use crate::memory::{Home, LINE, PAGE};
-use crate::message::{CarriedLines, ManagedAction, ManagedRequest, Message};
+use crate::message::{DmaLines, ManagedAction, ManagedRequest, Message};
 use crate::probe::{Probe, Topic};
 
 /// Where a pager's messages go.
@@ -234,11 +234,11 @@ impl Pager {
                     continue;
                 }
                 Output::Unmapped { first, count } => {
-                    self.everywhere(at, &Message::Forget { first, count }, outbox);
+                    self.everywhere(at, &Message::Invalidate { first, count }, outbox);
                     continue;
                 }
                 Output::Dropped { first, count } => {
-                    let message = Message::Forget { first, count };
+                    let message = Message::Invalidate { first, count };
                     for slice in 0..slices {
                         let to = PartitionId(first_slice + slice);
                         outbox.send(forget, to, at, Bytes(header), message.clone());
@@ -292,7 +292,7 @@ impl Pager {
             }
         }
         for (slice, lines) in parts {
-            let message = Message::Carried(Box::new(CarriedLines { to_device, lines }));
+            let message = Message::Dma(Box::new(DmaLines { to_device, lines }));
             let to = PartitionId(first_slice + slice);
             outbox.send(forget, to, at, Bytes(header), message);
         }

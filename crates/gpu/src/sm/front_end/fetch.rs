@@ -14,14 +14,12 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::memory::CODE_LINES;
 use crate::parameters::SmParameters;
 use crate::sm::now::PENDING;
 
 /// Not in the cache.
 const ABSENT: u64 = u64::MAX - 1;
-
-/// Line numbers of code as L2 sees them lie above those of memory; it always has them.
-pub const CODE_LINES: u64 = 1 << 52;
 
 /// Where the bank begins in the number of a line of constants; parameters are in bank 0.
 pub const BANK_SHIFT: u32 = 24;

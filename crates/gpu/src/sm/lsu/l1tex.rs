@@ -103,7 +103,7 @@ impl LoadStore {
             ingress: 0,
             egress: 0,
             stores: WriteCombiningBuffer::new(parameters.store_lines),
-            l1: SectorCache::new(parameters.l1_sets, 0).with_draws(parameters.l1_drawn),
+            l1: SectorCache::new(parameters.l1_sets, 0).with_candidates(parameters.l1_drawn),
             mshrs: MshrTable::default(),
             opened: 0,
             blocked: false,
@@ -174,7 +174,7 @@ impl LoadStore {
         if all {
             self.l1.clear();
         } else {
-            lines.for_each(|line| self.l1.remove(line));
+            lines.for_each(|line| self.l1.invalidate(line));
         }
     }
 

@@ -455,7 +455,7 @@ impl Sm {
                 translation.translator.fill(page, None, now.cycle);
                 self.go_on(page, true, now, outbox);
             }
-            Message::Forget { first, count } => self.forget_lines(first, count),
+            Message::Invalidate { first, count } => self.forget_lines(first, count),
             other => panic!("an SM was sent {other:?}"),
         }
     }

@@ -1,9 +1,11 @@
-//! Which sectors of strong loads are one request.
+//! Sectors of strong loads that are one request.
 //!
 //! An SM sends the sectors of a strong load one by one, because each is performed by itself. Those
 //! of a line are one request to the slice all the same, as those of a weak load are: it takes one
 //! turn, and its sectors are passed on one after the other, though sectors of other SMs may arrive
 //! between them.
+//!
+//! Start reading at [`StrongLoads::follow`].
 
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
@@ -18,7 +20,7 @@ const MOST_SMS: usize = 1 << 16;
 
 /// The last request of each SM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Requests {
+pub struct StrongLoads {
     of_sms: Vec<Option<Last>>,
 }
 
@@ -33,7 +35,7 @@ struct Last {
     begin: Time,
 }
 
-impl Requests {
+impl StrongLoads {
     /// A sector comes. If others of its request have come before, says when the slice begins with
     /// the request and how many they are.
     pub fn follow(&mut self, sm: u32, request: &StrongRequest) -> Option<(Time, u32)> {
@@ -81,33 +83,29 @@ mod tests {
 
     #[test]
     fn sectors_of_a_line_are_one_request_though_others_come_between_them() {
-        let mut requests = Requests::default();
-        assert_eq!(requests.follow(3, &sector(7, 40, 0b1101)), None);
-        requests.begin(3, &sector(7, 40, 0b1101), Time(100));
-        requests.begin(4, &sector(7, 40, 0b1111), Time(200));
+        let mut loads = StrongLoads::default();
+        assert_eq!(loads.follow(3, &sector(7, 40, 0b1101)), None);
+        loads.begin(3, &sector(7, 40, 0b1101), Time(100));
+        loads.begin(4, &sector(7, 40, 0b1111), Time(200));
         assert_eq!(
-            requests.follow(3, &sector(7, 42, 0b1101)),
+            loads.follow(3, &sector(7, 42, 0b1101)),
             Some((Time(100), 1))
         );
         assert_eq!(
-            requests.follow(3, &sector(7, 43, 0b1101)),
+            loads.follow(3, &sector(7, 43, 0b1101)),
             Some((Time(100), 2))
         );
-        assert_eq!(
-            requests.follow(3, &sector(7, 43, 0b1101)),
-            None,
-            "it has come"
-        );
+        assert_eq!(loads.follow(3, &sector(7, 43, 0b1101)), None, "it has come");
     }
 
     #[test]
     fn another_instruction_and_another_line_are_other_requests() {
-        let mut requests = Requests::default();
-        requests.begin(0, &sector(7, 40, 0b1111), Time(100));
-        assert_eq!(requests.follow(0, &sector(8, 41, 0b1111)), None);
-        assert_eq!(requests.follow(0, &sector(7, 45, 0b1111)), None);
+        let mut loads = StrongLoads::default();
+        loads.begin(0, &sector(7, 40, 0b1111), Time(100));
+        assert_eq!(loads.follow(0, &sector(8, 41, 0b1111)), None);
+        assert_eq!(loads.follow(0, &sector(7, 45, 0b1111)), None);
         // Who is no SM sends no loads; should one do so, each is a request of its own.
-        requests.begin(u32::MAX, &sector(7, 40, 0b1111), Time(100));
-        assert_eq!(requests.follow(u32::MAX, &sector(7, 41, 0b1111)), None);
+        loads.begin(u32::MAX, &sector(7, 40, 0b1111), Time(100));
+        assert_eq!(loads.follow(u32::MAX, &sector(7, 41, 0b1111)), None);
     }
 }

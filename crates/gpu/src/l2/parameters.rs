@@ -1,0 +1,94 @@
+//! What an L2 slice is made with.
+
+use lockstep_engine::LinkId;
+use lockstep_units::Duration;
+
+use crate::cache::mix;
+use crate::crossbar::Egress;
+use crate::dram::DramParameters;
+use crate::gpc::GpcMap;
+use crate::memory::Home;
+
+/// What a slice is made with; all slices of a GPU share one.
+#[derive(Clone, Debug)]
+pub struct SliceParameters {
+    /// Whether anything takes time.
+    pub timed: bool,
+    /// Slice to SM.
+    pub reply: Egress,
+    /// Slice to work distributor.
+    pub drained: LinkId,
+    /// Bytes around the payload of a packet.
+    pub header: u64,
+    /// From accepting a read that hits to its answer.
+    pub hit_latency: Duration,
+    /// From accepting an atomic or a reduction to its answer.
+    pub atomic_latency: Duration,
+    /// To the other L2 partition and back.
+    pub far_latency: Duration,
+    /// How long the slice is busy with one sector.
+    pub sector_time: Duration,
+    /// How long it is busy with one request at least.
+    pub request_time: Duration,
+    /// How long after a read its answer serves others of the same GPC.
+    pub coalescing_window: Duration,
+    /// Which TPC is in which GPC.
+    pub gpcs: GpcMap,
+    /// The L2 partition that each GPC is at.
+    pub partition_of_gpc: Vec<u32>,
+    /// Hop latency of each TPC on top of that of most; none where it is not named.
+    pub tpc_hop_latency: Vec<Duration>,
+    /// How much the hop latencies between GPCs and slices differ at most.
+    pub hop_latency_spread: Duration,
+    /// How long the write port is busy with a sector, from an SM or from DRAM.
+    pub write_sector: Duration,
+    /// How long it is busy with a request that writes sectors in part, besides the sectors.
+    pub partial_write: Duration,
+    /// How long the slice is busy with a sector of an atomic.
+    pub atomic_sector: Duration,
+    /// How long with the neighbouring sector, if that comes along.
+    pub atomic_neighbour: Duration,
+    /// How long it is busy with each lane that wants the same word.
+    pub atomic_lane: Duration,
+    /// The same if the atomic before was on another line.
+    pub atomic_other_line: Duration,
+    /// As `atomic_lane` if numbers with a fraction are added.
+    pub atomic_float_lane: Duration,
+    /// Sets of the slice.
+    pub sets: u32,
+    /// Lines of a set.
+    pub ways: u32,
+    /// Sectors that DRAM delivers together.
+    pub burst: u32,
+    /// Lines of a set that may be known in part and unread; any number with none.
+    pub partial_lines: u32,
+    /// Partitions of the cache.
+    pub partitions: u32,
+    /// Slices of the cache.
+    pub slices: u32,
+    /// Which slice an address belongs to.
+    pub home: Home,
+    /// Number of the first SM's partition of the engine.
+    pub first_sm: u32,
+    /// The channel behind it.
+    pub dram: DramParameters,
+}
+
+impl SliceParameters {
+    /// Sets and ways of the tags; none where nothing takes time.
+    pub fn geometry(&self) -> (u32, u32) {
+        if self.timed {
+            (self.sets, self.ways)
+        } else {
+            (0, 0)
+        }
+    }
+
+    /// Hop latency between a slice and a GPC on top of the shortest. Where both lie is not known:
+    /// latencies are spread evenly, and each slice and GPC have one of their own.
+    pub fn hop_latency(&self, slice: u32, gpc: u32) -> Duration {
+        let mixed = mix((u64::from(slice) << 32) | (u64::from(gpc) + 1));
+        let share = (u128::from(mixed) * u128::from(self.hop_latency_spread.0 + 1)) >> 64;
+        Duration(share as u64)
+    }
+}
