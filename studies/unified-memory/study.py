@@ -78,8 +78,8 @@ TWO_BLOCKS = {"bfs": "24,576 edges, 96 KiB", "pathfinder": "19 rows of 1,000, 75
 # number of misses may be under way, one walk begins a cycle and takes 100 in all, hops included.
 REPORT_SIMULATOR = [
     "uvm.host-access=sync-flush",
-    "uvm.tlb.misses=65536",
-    "uvm.walk.starts=1",
+    "uvm.tlb.mshrs=65536",
+    "uvm.walk.walks-per-cycle=1",
     "uvm.walk.hop-latency=16 cycles",
     "uvm.walk.latency=68 cycles",
 ]

@@ -13,8 +13,22 @@ pub fn page(notice: &str) -> Result<String> {
     let read = |path: &str| {
         std::fs::read_to_string(project::root().join(path)).with_context(|| path.to_string())
     };
-    let mut sections = sections(&read("crates/config/src/gpu.rs")?);
-    sections.extend(self::sections(&read("crates/config/src/uvm.rs")?));
+    let mut sections = sections(&read("crates/config/src/uvm.rs")?);
+    for file in [
+        "mod",
+        "device",
+        "sm",
+        "pipes",
+        "l1",
+        "l2",
+        "interconnect",
+        "dram",
+        "launch",
+        "host",
+    ] {
+        let path = format!("crates/config/src/gpu/{file}.rs");
+        sections.extend(self::sections(&read(&path)?));
+    }
     let values = values(&effective()?);
     let mut page = format!(
         "{notice}# Configuration keys\n\nEvery key of a GPU file, with its value for `h200`. `--set KEY=VALUE` changes one for a run; an unknown key is refused with the nearest known one. `lockstep gpus show NAME` prints a file with the source of every number.\n"

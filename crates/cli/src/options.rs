@@ -89,6 +89,15 @@ pub enum ScheduleName {
     Dynamic,
 }
 
+/// The configuration of a GPU; keys under old names are answered with their new ones.
+pub fn configuration(gpu: &str, settings: &[String]) -> anyhow::Result<lockstep_config::Resolved> {
+    let resolved = lockstep_config::resolve(Some(gpu), settings).context("configuration")?;
+    for warning in &resolved.warnings {
+        eprintln!("lockstep: warning: {warning}");
+    }
+    Ok(resolved)
+}
+
 /// The most threads that can be asked for.
 const MOST_THREADS: u32 = 4096;
 
@@ -106,8 +115,7 @@ fn thread_count(text: &str) -> Result<u32, String> {
 impl SimulationOptions {
     /// The run that these options describe.
     pub fn describe(&self) -> anyhow::Result<Description> {
-        let config =
-            lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
+        let config = configuration(&self.gpu, &self.settings)?.config;
         let mut description = Description::new(&self.gpu, config);
         description.frontend = match self.frontend {
             FrontendName::Auto => FrontendChoice::Auto,

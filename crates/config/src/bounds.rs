@@ -94,7 +94,7 @@ mod tests {
             ("l2.hit-latency=-3 cycles", "`l2.hit-latency`"),
             ("device.clock=0 Hz", "`device.clock`"),
             ("l2.bytes-per-cycle=0 B/cycle", "`l2.bytes-per-cycle`"),
-            ("interconnect.network.queue=0", "it must not be 0"),
+            ("interconnect.network.buffer-flits=0", "it must not be 0"),
             // No numbers.
             ("device.sms=NaN", "`device.sms`"),
             ("device.clock=NaN GHz", "`device.clock`"),
@@ -108,7 +108,7 @@ mod tests {
             ("l2.capacity=1 TiB", "can be simulated"),
             ("l2.hit-latency=99999999999 cycles", "16,777,216 cycles"),
             (
-                "interconnect.pair-ways=[\"99999999999 cycles\"]",
+                "interconnect.tpc-hop-latency=[\"99999999999 cycles\"]",
                 "16,777,216 cycles",
             ),
             ("dram.banks=99999", "can be simulated"),
@@ -132,8 +132,8 @@ mod tests {
             ("host.machine.kind=machin", "did you mean `machine`?"),
             ("devise.sms=3", "did you mean `device.sms`?"),
             (
-                "interconnect.mesh.queue=3",
-                "did you mean `interconnect.network.queue`?",
+                "interconnect.netwrk.buffer-flits=3",
+                "did you mean `interconnect.network.buffer-flits`?",
             ),
             ("uvm.walk.mode=level", "it must be one of fixed, levels"),
         ];

@@ -32,6 +32,16 @@ pub enum ConfigError {
         /// The known key that is spelt most like it.
         nearest: Option<String>,
     },
+    /// A key that nothing reads.
+    #[error("{path}: `{key}` is refused: {because}")]
+    Refused {
+        /// The file or layer.
+        path: String,
+        /// The whole key, with dots.
+        key: &'static str,
+        /// Why, and what to do.
+        because: &'static str,
+    },
     /// A `--set` that is not `KEY=VALUE`.
     #[error("`--set {text}`: write KEY=VALUE, for example `--set l2.hit-latency=\"80 cycles\"`")]
     NotASetting {

@@ -5,7 +5,7 @@
 //!
 //! Start reading at [`import`].
 
-use crate::{ConfigError, load};
+use crate::{ConfigError, GpuConfig, load};
 use lockstep_units::{Bandwidth, Bytes, Hertz};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -110,129 +110,196 @@ const KEYS: &[(&str, &str, Use)] = &[
 /// Sections of the machine around the GPU.
 const HOST: &[&str] = &["cpu", "memory", "network"];
 
+/// Why keys that bound the misses of L2 are not used.
+const L2_MISSES: &str = "the model does not bound the misses of an L2 slice";
+
 /// Makes a GPU file above the GPU `base` from a sectioned configuration.
 ///
 /// # Errors
 /// If a line is neither a section nor a key, or a value is none.
 pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigError> {
     let below = load::<&str>(Some(base), &[])?;
-    let values = parse(path, text)?;
-    let malformed = |message: String| ConfigError::Malformed {
-        path: path.into(),
-        message,
+    let mut import = Import {
+        path,
+        values: parse(path, text)?,
+        settings: Vec::new(),
     };
-    let number = |key: &str, value: &str| {
-        let digits = value.trim();
-        digits
-            .parse::<u64>()
-            .map_err(|_| malformed(format!("`{key}`: `{value}` is not a number")))
-    };
-    let get = |section: &str, key: &str| values.get(&(section.to_string(), key.to_string()));
-    let mut settings: Vec<(String, String)> = Vec::new();
-    let mut unused = Vec::new();
-    for ((section, key), value) in &values {
-        let known = KEYS.iter().find(|(s, k, _)| s == section && k == key);
-        match known {
-            Some((_, _, Use::Is(target))) => settings.push(((*target).into(), spaced(value))),
-            Some((_, _, Use::Taken)) => {}
-            Some((_, _, Use::No(because))) => {
-                unused.push((format!("{section}.{key}"), (*because).into()));
-            }
-            None => unused.push((format!("{section}.{key}"), "unknown".into())),
-        }
-    }
-    if let Some(value) = get("gpu", "gpu_l2_capacity") {
-        let each: Bytes = spaced(value)
-            .parse()
-            .map_err(|error| malformed(format!("`gpu_l2_capacity`: {error}")))?;
-        let parts = match get("gpu", "gpu_l2_parts") {
-            Some(parts) => number("gpu_l2_parts", parts)?,
-            None => u64::from(below.l2.slices),
-        };
-        let all = each.0.checked_mul(parts).map(Bytes);
-        let all = all.ok_or_else(|| malformed("`gpu_l2_capacity` is too large".into()))?;
-        settings.push(("l2.capacity".into(), all.to_string()));
-    }
-    if let Some(value) = get("gpu", "gpu_cpu_bandwidth") {
-        for key in ["copy.pinned", "copy.pageable", "host.machine.link"] {
-            settings.push((key.into(), spaced(value)));
-        }
-    }
-    if let Some(value) = get("gpu", "gpu_cpu_latency") {
-        for key in ["host.machine.data-latency", "host.machine.command-latency"] {
-            settings.push((key.into(), spaced(value)));
-        }
-    }
-    if values
-        .keys()
-        .any(|(section, _)| HOST.contains(&section.as_str()))
-    {
-        settings.push(("host.machine.kind".into(), "machine".into()));
-    }
-    // Bytes a cycle follow from a bandwidth and the clock that it is at.
-    let machine = &below.host.machine;
-    for (section, key, clock_key, clock, target) in [
-        (
-            "memory",
-            "network_bw",
-            "clock",
-            machine.ddr_clock,
-            "host.machine.ddr-bytes-per-cycle",
-        ),
-        (
-            "network",
-            "bandwidth",
-            "",
-            machine.mesh_clock,
-            "host.machine.mesh-bytes-per-cycle",
-        ),
-    ] {
-        let Some(value) = get(section, key) else {
-            continue;
-        };
-        let wrong = |error: &dyn std::fmt::Display| malformed(format!("`{key}`: {error}"));
-        let rate: Bandwidth = spaced(value).parse().map_err(|error| wrong(&error))?;
-        let clock: Hertz = match get(section, clock_key) {
-            Some(clock) => spaced(clock).parse().map_err(|error| wrong(&error))?,
-            None => clock,
-        };
-        let bytes = (rate.get() / clock.get()).max(1);
-        settings.push((target.into(), format!("{bytes} B/cycle")));
-    }
-    if let (Some(stacks), Some(channels)) =
-        (get("gpumemory", "hbmstacks"), get("gpumemory", "hbmchan"))
-    {
-        let all = number("hbmStacks", stacks)?.checked_mul(number("hbmChan", channels)?);
-        let all = all.ok_or_else(|| malformed("`hbmStacks` is too large".into()))?;
-        settings.push(("dram.channels".into(), all.to_string()));
-    }
-    if let Some(value) = get("gpunetwork", "linkbandwidth") {
-        let rate: Bandwidth = spaced(value)
-            .parse()
-            .map_err(|error| malformed(format!("`linkbandwidth`: {error}")))?;
-        let clock: Hertz = match get("gpu", "clock") {
-            Some(clock) => spaced(clock)
-                .parse()
-                .map_err(|error| malformed(format!("`clock`: {error}")))?,
-            None => below.device.clock,
-        };
-        let bytes = (rate.get() / clock.get()).max(1);
-        let bytes = format!("{bytes} B/cycle");
-        settings.push(("interconnect.request-bytes-per-cycle".into(), bytes));
-    }
-    if let Some(value) = get("gpunetwork", "flit_size") {
-        let flit: Bytes = spaced(value)
-            .parse()
-            .map_err(|error| malformed(format!("`flit_size`: {error}")))?;
-        let header = Bytes(flit.0.saturating_sub(32));
-        settings.push(("interconnect.header".into(), header.to_string()));
-    }
+    let unused = import.take_plain_keys();
+    import.take_l2(&below)?;
+    import.take_host_link();
+    import.take_host_rates(&below)?;
+    import.take_channels()?;
+    import.take_network(&below)?;
+    let settings = import.settings;
     let lines: Vec<String> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
     load(Some(base), &lines)?;
     Ok(Imported {
         text: file(path, base, &settings),
         unused,
     })
+}
+
+/// A configuration on its way to a GPU file.
+struct Import<'text> {
+    path: &'text str,
+    values: BTreeMap<(String, String), String>,
+    settings: Vec<(String, String)>,
+}
+
+impl Import<'_> {
+    fn get(&self, section: &str, key: &str) -> Option<&str> {
+        let value = self.values.get(&(section.to_string(), key.to_string()));
+        value.map(String::as_str)
+    }
+
+    fn set(&mut self, key: &str, value: impl Into<String>) {
+        self.settings.push((key.into(), value.into()));
+    }
+
+    fn malformed(&self, message: String) -> ConfigError {
+        ConfigError::Malformed {
+            path: self.path.into(),
+            message,
+        }
+    }
+
+    fn number(&self, key: &str, value: &str) -> Result<u64, ConfigError> {
+        value
+            .trim()
+            .parse()
+            .map_err(|_| self.malformed(format!("`{key}`: `{value}` is not a number")))
+    }
+
+    /// A value with a unit.
+    fn quantity<T>(&self, key: &str, value: &str) -> Result<T, ConfigError>
+    where
+        T: std::str::FromStr<Err: std::fmt::Display>,
+    {
+        spaced(value)
+            .parse()
+            .map_err(|error| self.malformed(format!("`{key}`: {error}")))
+    }
+
+    /// Keys with one meaning here; those without any are returned, with the reason.
+    fn take_plain_keys(&mut self) -> Vec<(String, String)> {
+        let mut unused = Vec::new();
+        let mut settings = Vec::new();
+        for ((section, key), value) in &self.values {
+            let known = KEYS.iter().find(|(s, k, _)| s == section && k == key);
+            let because = match known {
+                Some((_, _, Use::Is(target))) => {
+                    settings.push(((*target).to_string(), spaced(value)));
+                    continue;
+                }
+                Some((_, _, Use::Taken)) => continue,
+                Some((_, _, Use::No(because))) => *because,
+                None if key.contains("mshr") || key.contains("outstanding") => L2_MISSES,
+                None => "unknown",
+            };
+            unused.push((format!("{section}.{key}"), because.into()));
+        }
+        self.settings.extend(settings);
+        unused
+    }
+
+    /// The capacity is given for each slice.
+    fn take_l2(&mut self, below: &GpuConfig) -> Result<(), ConfigError> {
+        let Some(value) = self.get("gpu", "gpu_l2_capacity") else {
+            return Ok(());
+        };
+        let each: Bytes = self.quantity("gpu_l2_capacity", value)?;
+        let parts = match self.get("gpu", "gpu_l2_parts") {
+            Some(parts) => self.number("gpu_l2_parts", parts)?,
+            None => u64::from(below.l2.slices),
+        };
+        let all = each.0.checked_mul(parts).map(Bytes);
+        let all = all.ok_or_else(|| self.malformed("`gpu_l2_capacity` is too large".into()))?;
+        self.set("l2.capacity", all.to_string());
+        Ok(())
+    }
+
+    /// One link for copies and commands alike.
+    fn take_host_link(&mut self) {
+        if let Some(value) = self.get("gpu", "gpu_cpu_bandwidth").map(spaced) {
+            for key in ["copy.pinned", "copy.pageable", "host.machine.link"] {
+                self.set(key, value.clone());
+            }
+        }
+        if let Some(value) = self.get("gpu", "gpu_cpu_latency").map(spaced) {
+            for key in ["host.machine.data-latency", "host.machine.command-latency"] {
+                self.set(key, value.clone());
+            }
+        }
+        let mut sections = self.values.keys().map(|(section, _)| section.as_str());
+        if sections.any(|section| HOST.contains(&section)) {
+            self.set("host.machine.kind", "machine");
+        }
+    }
+
+    /// Bytes a cycle follow from a bandwidth and the clock that it is at.
+    fn take_host_rates(&mut self, below: &GpuConfig) -> Result<(), ConfigError> {
+        let machine = &below.host.machine;
+        let rows = [
+            (
+                ("memory", "network_bw"),
+                "clock",
+                machine.ddr_clock,
+                "host.machine.ddr-bytes-per-cycle",
+            ),
+            (
+                ("network", "bandwidth"),
+                "",
+                machine.mesh_clock,
+                "host.machine.mesh-bytes-per-cycle",
+            ),
+        ];
+        for ((section, key), clock_key, clock, target) in rows {
+            let Some(value) = self.get(section, key) else {
+                continue;
+            };
+            let rate: Bandwidth = self.quantity(key, value)?;
+            let clock: Hertz = match self.get(section, clock_key) {
+                Some(clock) => self.quantity(clock_key, clock)?,
+                None => clock,
+            };
+            let bytes = (rate.get() / clock.get()).max(1);
+            self.set(target, format!("{bytes} B/cycle"));
+        }
+        Ok(())
+    }
+
+    fn take_channels(&mut self) -> Result<(), ConfigError> {
+        let stacks = self.get("gpumemory", "hbmstacks");
+        let (Some(stacks), Some(channels)) = (stacks, self.get("gpumemory", "hbmchan")) else {
+            return Ok(());
+        };
+        let channels = self.number("hbmChan", channels)?;
+        let all = self.number("hbmStacks", stacks)?.checked_mul(channels);
+        let all = all.ok_or_else(|| self.malformed("`hbmStacks` is too large".into()))?;
+        self.set("dram.channels", all.to_string());
+        Ok(())
+    }
+
+    fn take_network(&mut self, below: &GpuConfig) -> Result<(), ConfigError> {
+        if let Some(value) = self.get("gpunetwork", "linkbandwidth") {
+            let rate: Bandwidth = self.quantity("linkbandwidth", value)?;
+            let clock: Hertz = match self.get("gpu", "clock") {
+                Some(clock) => self.quantity("clock", clock)?,
+                None => below.device.clock,
+            };
+            let bytes = (rate.get() / clock.get()).max(1);
+            self.set(
+                "interconnect.request-bytes-per-cycle",
+                format!("{bytes} B/cycle"),
+            );
+        }
+        if let Some(value) = self.get("gpunetwork", "flit_size") {
+            let flit: Bytes = self.quantity("flit_size", value)?;
+            let header = Bytes(flit.0.saturating_sub(32));
+            self.set("interconnect.packet-header", header.to_string());
+        }
+        Ok(())
+    }
 }
 
 /// Values by section and key.
@@ -351,6 +418,15 @@ mod tests {
             .collect();
         assert_eq!(unused, ["elsewhere.a: unknown", "gpu.gpu_coers: unknown"]);
         assert!(!imported.text.contains("machine"), "{}", imported.text);
+    }
+
+    #[test]
+    fn a_bound_on_misses_of_l2_is_said_to_be_not_modelled() {
+        let imported = import("x", "[GPU]\ngpu_l2_mshrs: 256\n", "v100").unwrap();
+        assert_eq!(
+            imported.unused,
+            [("gpu.gpu_l2_mshrs".to_string(), L2_MISSES.to_string())]
+        );
     }
 
     #[test]

@@ -1,62 +1,64 @@
-//! A GPU of the catalogue as people read it: every key in force, with its value and its source,
-//! whether its own file says it, the file below, or nobody.
+//! A configuration as people read it: every key in force, with its value, the layer that says it and
+//! the source that stands behind it there.
 
-use crate::catalogue::{self, CatalogueEntry};
-use crate::{ConfigError, load, to_toml};
+use crate::layers::Layer;
+use crate::tree::lookup;
+use crate::{Resolved, to_toml};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Every key of a GPU with its value and where that comes from.
-///
-/// # Errors
-/// Never for a GPU of the catalogue, whose files are tested.
-pub fn listing(entry: &CatalogueEntry) -> Result<String, ConfigError> {
-    let config = load::<&str>(Some(entry.name), &[])?;
-    let own = sources(entry.text);
-    let base = base(entry.text).and_then(|name| catalogue::find(&name));
-    let below = base.map(|base| (base.name, sources(base.text)));
+/// Every key of a configuration with its value and where that comes from.
+pub fn listing(resolved: &Resolved) -> String {
+    let layers: Vec<(&Layer, BTreeMap<String, String>)> = resolved
+        .layers
+        .iter()
+        .rev()
+        .map(|layer| (layer, sources(&layer.text)))
+        .collect();
     let mut text = String::new();
-    for head in [Some(entry.text), base.map(|base| base.text)]
-        .into_iter()
-        .flatten()
-    {
-        for line in head.lines().take_while(|line| line.starts_with('#')) {
+    for (layer, _) in &layers {
+        for line in layer.text.lines().take_while(|line| line.starts_with('#')) {
             let _ = writeln!(text, "{line}");
         }
     }
     let mut section = String::new();
-    for line in to_toml(&config).lines() {
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
+    for line in to_toml(&resolved.config).lines() {
+        if let Some(name) = section_name(line) {
             section = name.into();
         }
         let Some((key, _)) = line.split_once(" = ") else {
             let _ = writeln!(text, "{line}");
             continue;
         };
-        let key = format!("{section}.{key}");
-        let source = match (own.get(&key), &below) {
-            (Some(source), _) => source.clone(),
-            (None, Some((name, sources))) => match sources.get(&key) {
-                Some(source) => format!("as {name}: {source}"),
-                None => "default".into(),
-            },
-            (None, None) => "default".into(),
-        };
-        let source = source.trim().trim_end_matches(':');
-        let _ = match source {
-            "" => writeln!(text, "{line}"),
-            source => writeln!(text, "{line}  # {source}"),
-        };
+        let _ = writeln!(
+            text,
+            "{line}  # {}",
+            source(&layers, &format!("{section}.{key}"))
+        );
     }
-    Ok(text)
+    text
 }
 
-fn base(text: &str) -> Option<String> {
-    let line = text.lines().find_map(|line| line.strip_prefix("base = "))?;
-    Some(line.trim_matches('"').into())
+/// What the topmost layer that has a key says about it; `layers` are topmost first.
+fn source(layers: &[(&Layer, BTreeMap<String, String>)], key: &str) -> String {
+    let said = layers
+        .iter()
+        .enumerate()
+        .find(|(_, (layer, _))| lookup(&layer.table, key).is_some());
+    let Some((depth, (layer, sources))) = said else {
+        return "default".into();
+    };
+    let source = sources.get(key).map_or("", |source| source.trim());
+    match (depth, source) {
+        (0, "") => format!("from {}", layer.name),
+        (0, source) => source.to_string(),
+        (_, "") => format!("from {}", layer.name),
+        (_, source) => format!("from {}: {source}", layer.name),
+    }
+}
+
+fn section_name(line: &str) -> Option<&str> {
+    line.strip_prefix('[')?.strip_suffix(']')
 }
 
 /// What stands behind the values of a file, by key.
@@ -64,16 +66,17 @@ fn sources(text: &str) -> BTreeMap<String, String> {
     let mut sources = BTreeMap::new();
     let mut section = String::new();
     for line in text.lines() {
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|line| line.strip_suffix(']'))
-        {
+        if let Some(name) = section_name(line) {
             section = name.into();
         } else if let Some((key, rest)) = line.split_once(" = ")
             && !line.starts_with('#')
         {
             let source = rest.split_once("  # ").map_or("", |(_, source)| source);
-            sources.insert(format!("{section}.{key}"), source.into());
+            let key = format!("{section}.{}", key.trim());
+            sources.insert(
+                crate::aliases::present_name(&key).to_string(),
+                source.into(),
+            );
         }
     }
     sources
@@ -82,12 +85,12 @@ fn sources(text: &str) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CATALOGUE;
+    use crate::{CATALOGUE, load, resolve};
 
     #[test]
     fn a_listing_is_a_gpu_file_that_says_the_same() {
         for entry in CATALOGUE {
-            let text = listing(entry).unwrap();
+            let text = listing(&resolve::<&str>(Some(entry.name), &[]).unwrap());
             let path = std::env::temp_dir().join(format!(
                 "lockstep-listing-{}-{}.toml",
                 entry.name,
@@ -103,9 +106,17 @@ mod tests {
 
     #[test]
     fn sources_say_which_file_they_are_from() {
-        let text = listing(catalogue::find("v100-sst").unwrap()).unwrap();
-        assert!(text.contains("sms = 84  # [table]"), "{text}");
-        assert!(text.contains("gpcs = 6  # as v100: [spec]"), "{text}");
+        let text = listing(&resolve(Some("v100-sst"), &["sm.blocks=8"]).unwrap());
+        assert!(
+            text.contains("blocks = 8  # from --set sm.blocks=8"),
+            "{text}"
+        );
+        assert!(text.contains("sms = 84  # from v100-sst: ["), "{text}");
+        assert!(text.contains("gpcs = 6  # from v100: [spec]"), "{text}");
+        assert!(
+            text.contains("tRCD = \"14.1 ns\"  # from hbm2: ["),
+            "{text}"
+        );
         assert!(text.contains("kind = \"crossbar\"  # default"), "{text}");
         assert!(
             text.starts_with("# NVIDIA V100 as the SST-GPU report"),

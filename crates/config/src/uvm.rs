@@ -57,18 +57,18 @@ pub struct UvmConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TlbConfig {
-    /// Entries of an SM's TLB.
+    /// Entries of the L1 TLB of an SM.
     pub entries: u32,
     /// Ways of a set; 0 for one set.
     pub ways: u32,
-    /// Misses of an SM that may be under way before its memory instructions wait.
-    pub misses: u32,
-    /// Entries of the TLB that SMs share; 0 for none.
-    pub shared_entries: u32,
+    /// Misses of an SM that may be outstanding before its memory instructions wait (MSHRs).
+    pub mshrs: u32,
+    /// Entries of the L2 TLB, which SMs share; 0 for none.
+    pub l2_entries: u32,
     /// Ways of its sets.
-    pub shared_ways: u32,
+    pub l2_ways: u32,
     /// From a request to a hit in it.
-    pub shared_latency: Cycles,
+    pub l2_latency: Cycles,
     /// What a change of the page table removes: `entry`, `range`, `whole`.
     pub shootdown: String,
     /// Which changes do: `unmap`, or `map` for new mappings as well.
@@ -93,11 +93,11 @@ pub struct WalkConfig {
     pub latency: Cycles,
     /// A walk that ends at an entry for 2 MiB.
     pub latency_large: Cycles,
-    /// Walks at a time; 0 for any number.
-    pub threads: u32,
+    /// Page walkers: walks at a time; 0 for any number.
+    pub walkers: u32,
     /// Walks that may begin in one cycle; 0 for any number. Faults that are found in the same cycle
     /// are planned together.
-    pub starts: u32,
+    pub walks_per_cycle: u32,
     /// Levels to an entry for 4 KiB or 64 KiB; one for 2 MiB is one level nearer.
     pub levels: u32,
     /// Reading one entry that is not in the walk cache.
@@ -119,9 +119,9 @@ pub struct FaultConfig {
     pub latency: Duration,
     /// From a fault to the host looking at the buffer (`batch`, `calibrated`).
     pub pickup: Duration,
-    /// How long after a batch the host looks at the buffer again at the earliest, while it need not
-    /// be woken (`batch`, `calibrated`).
-    pub look: Duration,
+    /// How long after a batch the host polls the buffer again at the earliest, while it need not be
+    /// woken (`batch`, `calibrated`).
+    pub poll_interval: Duration,
     /// What the GMMU takes to write an entry into the buffer; the host finds what is written when
     /// it looks (`batch`, `calibrated`).
     pub entry_interval: Duration,
@@ -155,8 +155,8 @@ pub struct FaultConfig {
     pub fill_block_cost: Duration,
     /// `calibrated`: each KiB that is filled with zeros.
     pub fill_kib_cost: Duration,
-    /// `calibrated`: how long after a batch the host still looks for faults.
-    pub linger: Duration,
+    /// `calibrated`: for how long after a batch the host still polls for faults.
+    pub poll_duration: Duration,
     /// `calibrated`: a fault that comes later than that, for which the host has to be woken.
     pub wake_cost: Duration,
     /// `calibrated`: a fault after which the host has to find its way again, besides.
@@ -274,10 +274,10 @@ impl Default for TlbConfig {
         Self {
             entries: 4096,
             ways: 0,
-            misses: 64,
-            shared_entries: 0,
-            shared_ways: 16,
-            shared_latency: Cycles(10),
+            mshrs: 64,
+            l2_entries: 0,
+            l2_ways: 16,
+            l2_latency: Cycles(10),
             shootdown: "whole".into(),
             shootdown_on: "map".into(),
             coherent: false,
@@ -293,8 +293,8 @@ impl Default for WalkConfig {
             mode: "fixed".into(),
             latency: Cycles(100),
             latency_large: Cycles(66),
-            threads: 0,
-            starts: 0,
+            walkers: 0,
+            walks_per_cycle: 0,
             levels: 5,
             level_latency: Cycles(100),
             cache_entries: 128,
@@ -309,7 +309,7 @@ impl Default for FaultConfig {
             service: "serial".into(),
             latency: Duration::microseconds(45),
             pickup: Duration::microseconds(2),
-            look: Duration::ZERO,
+            poll_interval: Duration::ZERO,
             entry_interval: Duration::ZERO,
             batch: 256,
             buffer: 4096,
@@ -325,7 +325,7 @@ impl Default for FaultConfig {
             new_block_cost: Duration::microseconds(31),
             fill_block_cost: Duration::ZERO,
             fill_kib_cost: Duration::ZERO,
-            linger: Duration::ZERO,
+            poll_duration: Duration::ZERO,
             wake_cost: Duration::ZERO,
             cold_cost: Duration::microseconds(130),
             cold_after: Duration::microseconds(1_000_000),
@@ -401,6 +401,21 @@ impl UvmConfig {
     /// # Errors
     /// The first key that is wrong, with its value and the reason.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_choices()?;
+        self.check_bounds()?;
+        if self.capacity.0 != 0 && self.capacity.0 < LEAST_CAPACITY {
+            return Err(ConfigError::impossible(
+                "uvm.capacity",
+                self.capacity.0,
+                format!(
+                    "a transfer may need as much at once; at least {LEAST_CAPACITY} bytes, or 0"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_choices(&self) -> Result<(), ConfigError> {
         let choices: [(&'static str, &str, &[&str]); 9] = [
             (
                 "uvm.first-touch",
@@ -445,12 +460,16 @@ impl UvmConfig {
                 ));
             }
         }
+        Ok(())
+    }
+
+    fn check_bounds(&self) -> Result<(), ConfigError> {
         let bounded = [
             ("uvm.tlb.entries", u64::from(self.tlb.entries), 1, 1 << 20),
-            ("uvm.tlb.misses", u64::from(self.tlb.misses), 1, 1 << 16),
+            ("uvm.tlb.mshrs", u64::from(self.tlb.mshrs), 1, 1 << 16),
             (
-                "uvm.tlb.shared-entries",
-                u64::from(self.tlb.shared_entries),
+                "uvm.tlb.l2-entries",
+                u64::from(self.tlb.l2_entries),
                 0,
                 1 << 22,
             ),
@@ -504,15 +523,6 @@ impl UvmConfig {
                     format!("it must be from {least} to {most}"),
                 ));
             }
-        }
-        if self.capacity.0 != 0 && self.capacity.0 < LEAST_CAPACITY {
-            return Err(ConfigError::impossible(
-                "uvm.capacity",
-                self.capacity.0,
-                format!(
-                    "a transfer may need as much at once; at least {LEAST_CAPACITY} bytes, or 0"
-                ),
-            ));
         }
         Ok(())
     }

@@ -157,7 +157,8 @@ impl SmParameters {
             checked: false,
             clock: config.device.clock,
             sms: config.device.sms,
-            timer_step: (config.device.timer_step.0 / Duration::nanoseconds(1).0) as u32,
+            timer_step: (config.device.globaltimer_resolution.0 / Duration::nanoseconds(1).0)
+                as u32,
             warps: config.sm.warps,
             blocks: config.sm.blocks,
             warp_interval: config.dispatch.warp_interval.0,
@@ -169,7 +170,7 @@ impl SmParameters {
             shuffle_predicate: config.sm.latency.shuffle_predicate.0,
             shared_latency: config.sm.latency.shared.0,
             shared_atomic_latency: config.sm.latency.shared_atomic.0,
-            shared_swap_adds: (config.sm.latency.shared_swap.0)
+            shared_swap_adds: (config.sm.latency.shared_cas.0)
                 .saturating_sub(config.sm.latency.shared_atomic.0),
             constant_latency: config.sm.latency.constant.0,
             barrier_latency: if timed {
@@ -180,39 +181,39 @@ impl SmParameters {
             barrier_interval: config.sm.latency.barrier_per_warp.0,
             branch_latency: config.sm.latency.branch.0,
             divergence_latency: config.sm.latency.divergence.0,
-            switch_latency: config.sm.latency.lane_switch.0,
-            indirect_latency: config.sm.latency.indirect.0,
+            switch_latency: config.sm.latency.divergent_path_switch.0,
+            indirect_latency: config.sm.latency.indirect_branch.0,
             multiply_interval: config.sm.interval.integer_multiply.0.max(1),
             wide_multiply_stall: config.sm.latency.wide_multiply_stall.0.min(15),
             split_multiply: config.sm.interval.fma.0 == 1
                 && config.sm.interval.integer_multiply.0 > 1,
-            population_interval: config.sm.interval.population.0.max(1),
+            population_interval: config.sm.interval.popc.0.max(1),
             tensor_short_interval: config.sm.interval.tensor_short.0.max(1),
             tensor_double_interval: config.sm.interval.tensor_double.0.max(1),
             register_banks: config.sm.register_file.banks,
             read_window: config.sm.register_file.read_window.0,
-            queue: config.sm.load_store.queue as usize,
-            load_operands: config.sm.load_store.load_operands.0,
-            store_operands: config.sm.load_store.store_operands.0,
-            wide_global: config.sm.load_store.wide_global.0,
-            wide_shared: config.sm.load_store.wide_shared.0,
-            shared_atomic_conflict: config.sm.load_store.shared_atomic_conflict.0,
+            queue: config.sm.lsu.mio_queue as usize,
+            load_operands: config.sm.lsu.load_war_latency.0,
+            store_operands: config.sm.lsu.store_war_latency.0,
+            wide_global: config.sm.lsu.l1_word_latency.0,
+            wide_shared: config.sm.lsu.shared_vector_latency.0,
+            shared_atomic_conflict: config.sm.lsu.shared_atomic_conflict.0,
             fence_gpu: config.sm.latency.fence_gpu.0,
             fence_system: config.sm.latency.fence_system.0,
             store_bytes: config.l1.store_bytes_per_cycle.get().max(1),
-            store_window: config.l1.join.0,
-            store_lines: config.l1.store_lines.max(1) as usize,
+            store_window: config.l1.write_combining_window.0,
+            store_lines: config.l1.write_combining_lines.max(1) as usize,
             store_latency: config.interconnect.request_latency.0
                 + config.l2.hit_latency.0
-                + config.interconnect.spread.0 / 2
+                + config.interconnect.distance_spread.0 / 2
                 + config.interconnect.reply_latency.0,
-            shared_double: config.sm.shared_double,
-            fence_wavefronts: config.sm.load_store.fence.0,
+            shared_double: config.sm.fp64_unit_shared,
+            fence_wavefronts: config.sm.lsu.fence_interval.0,
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
-            l1_drawn: config.l1.drawn,
-            l1_lines_per_cycle: u64::from(config.l1.lines_per_cycle),
-            l1_outstanding: config.l1.outstanding.max(1),
+            l1_drawn: config.l1.replacement_candidates,
+            l1_lines_per_cycle: u64::from(config.l1.tag_lookups_per_cycle),
+            l1_outstanding: config.l1.mshrs.max(1),
             // Where packets do not meet or meet in a network, they do not do so here.
             ingress_bytes: match Kind::of(config)? {
                 Kind::Crossbar => config.interconnect.reply_bytes_per_cycle.get(),
@@ -222,14 +223,14 @@ impl SmParameters {
             l1i_lines: (config.sm.front_end.l1.0 / config.sm.front_end.line.0) as usize,
             instructions_per_line: (config.sm.front_end.line.0 / 16).max(1) as u32,
             l1i_latency: config.sm.front_end.l1_latency.0,
-            prefetch: config.sm.front_end.prefetch,
-            launch_code: config.sm.front_end.launch_code.0,
-            launch_line: config.sm.front_end.launch_line.0,
-            constant_lines: (config.sm.front_end.constants.0 / config.sm.front_end.constant_line.0)
-                as usize,
-            constant_miss: config.sm.front_end.constant_miss.0,
-            constant_first: config.sm.front_end.constant_first.0,
-            constant_line: config.sm.front_end.constant_line.0 as u32,
+            prefetch: config.sm.front_end.stream_buffer_lines,
+            launch_code: config.sm.front_end.cold_fetch_latency.0,
+            launch_line: config.sm.front_end.cold_fetch_interval.0,
+            constant_lines: (config.sm.front_end.constant_cache.0
+                / config.sm.front_end.constant_cache_line.0) as usize,
+            constant_miss: config.sm.front_end.constant_miss_latency.0,
+            constant_first: config.sm.front_end.constant_cold_miss_latency.0,
+            constant_line: config.sm.front_end.constant_cache_line.0 as u32,
         })
     }
 }

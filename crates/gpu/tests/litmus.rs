@@ -31,9 +31,9 @@ fn random_gpu(random: &mut Random) -> Gpu {
     config.interconnect.request_latency = Cycles(16 + random.below(120));
     config.interconnect.reply_latency = Cycles(16 + random.below(120));
     config.dispatch.latency = Cycles(16 + random.below(200));
-    config.dispatch.interval = Duration::picoseconds(500 + 500 * random.below(60));
-    config.launch.start = Cycles(1);
-    config.launch.finish = Cycles(1);
+    config.dispatch.block_interval = Duration::picoseconds(500 + 500 * random.below(60));
+    config.launch.start_latency = Cycles(1);
+    config.launch.finish_latency = Cycles(1);
     // Of a stream of its own: what else follows from the seed stays as it is.
     let kind = Random(random.0 ^ 0x1e7).below(8) as usize;
     let kind = ["mesh", "switched", "simple"].get(kind).copied();
@@ -41,7 +41,7 @@ fn random_gpu(random: &mut Random) -> Gpu {
     if config.interconnect.has_networks() {
         config.interconnect.request_latency += Cycles(16);
         config.interconnect.reply_latency += Cycles(16);
-        config.interconnect.network.queue = 1 + random.0 as u32 % 4;
+        config.interconnect.network.buffer_flits = 1 + random.0 as u32 % 4;
     }
     gpu(&config, mode)
 }

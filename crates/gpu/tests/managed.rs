@@ -53,7 +53,7 @@ fn config(settings: &[&str]) -> GpuConfig {
         "dram.channels=4".to_owned(),
         "uvm.fault.service=\"serial\"".to_owned(),
         "uvm.walk.mode=\"fixed\"".to_owned(),
-        "uvm.walk.threads=0".to_owned(),
+        "uvm.walk.walkers=0".to_owned(),
         "uvm.prefetch.policy=\"tree\"".to_owned(),
         "uvm.prefetch.oversubscribed=\"tree\"".to_owned(),
         "uvm.link.profile=\"pcie-3\"".to_owned(),
@@ -136,11 +136,11 @@ fn values_do_not_depend_on_where_pages_are() {
         &[
             "uvm.fault.service=\"calibrated\"",
             "uvm.walk.mode=\"levels\"",
-            "uvm.walk.threads=4",
+            "uvm.walk.walkers=4",
         ],
         &["uvm.fault.mode=\"stall-sm\""],
-        &["uvm.tlb.entries=8", "uvm.tlb.ways=2", "uvm.tlb.misses=4"],
-        &["uvm.tlb.shared-entries=64", "uvm.promotion=true"],
+        &["uvm.tlb.entries=8", "uvm.tlb.ways=2", "uvm.tlb.mshrs=4"],
+        &["uvm.tlb.l2-entries=64", "uvm.promotion=true"],
         &["uvm.zero-copy.mode=\"always\""],
         &["uvm.oversubscription=150", "uvm.fault.service=\"additive\""],
         &[

@@ -130,7 +130,7 @@ fn new_gpu(mode: Mode, engine: EngineOptions) -> Gpu {
 fn watched_gpu(kind: &str, fresh: bool, engine: EngineOptions) -> (Gpu, Recorder) {
     let mut config = small(6);
     config.interconnect.kind = kind.into();
-    config.interconnect.network.queue = 2;
+    config.interconnect.network.buffer_flits = 2;
     let mut watches = vec![
         "dispatcher,0,20000,300",
         "sm 1,2000,8000,400",
@@ -196,7 +196,7 @@ fn every_interconnect_has_one_answer_and_is_seen_the_same_way() {
         // Nobody watching changes nothing.
         let mut config = small(6);
         config.interconnect.kind = kind.name.into();
-        config.interconnect.network.queue = 2;
+        config.interconnect.network.buffer_flits = 2;
         let mut gpu = gpu(&config, Mode::Timing);
         start(&mut gpu, &module);
         finish(&mut gpu);

@@ -17,7 +17,7 @@ use lockstep_units::Cycles;
 const SMALL: &[&str] = &[
     "device.sms=2",
     "l2.slices=4",
-    "l2.region-slices=4",
+    "l2.interleave-slices=4",
     "l2.capacity=\"2560 KiB\"",
     "dram.channels=4",
 ];

@@ -246,7 +246,7 @@ fn control_bits_rule_where_they_are() {
 /// Cycles of a kernel whose only work is on the double-precision unit: so many warps, 100 each.
 fn doubles(warps: u32, shared: bool) -> u64 {
     let mut config = small(1);
-    config.sm.shared_double = shared;
+    config.sm.fp64_unit_shared = shared;
     config.sm.interval.double = lockstep_units::Cycles(16);
     let mut k = Assembler::new();
     for _ in 0..100 {

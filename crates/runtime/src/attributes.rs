@@ -124,7 +124,7 @@ fn from_file(config: &GpuConfig) -> Vec<(u32, u64)> {
         ),
         (
             attribute::GLOBAL_MEMORY_BUS_WIDTH,
-            u64::from(device.memory_bus_bits),
+            u64::from(device.memory_bus_width),
         ),
         (attribute::L2_CACHE_SIZE, config.l2.capacity.0),
         (

@@ -75,7 +75,7 @@ fn by_registers(sm: &SmConfig, warps: u32, registers: u32) -> u32 {
     if registers > sm.registers_per_thread {
         return 0;
     }
-    let of_warp = (registers * WARP).next_multiple_of(sm.register_unit);
+    let of_warp = (registers * WARP).next_multiple_of(sm.register_allocation_unit);
     let warps_of_sub_core = (sm.registers / sm.sub_cores) / of_warp;
     warps_of_sub_core * sm.sub_cores / warps
 }
@@ -84,7 +84,7 @@ fn by_shared(sm: &SmConfig, most: u64, shared: u64) -> u32 {
     if shared > sm.shared_per_block_optin.0 {
         return 0;
     }
-    let of_block = (shared + sm.shared_reserved.0).next_multiple_of(sm.shared_unit.0);
+    let of_block = (shared + sm.shared_reserved.0).next_multiple_of(sm.shared_allocation_unit.0);
     if of_block == 0 {
         return sm.blocks;
     }

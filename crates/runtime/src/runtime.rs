@@ -103,7 +103,7 @@ impl<D: Device> Runtime<D> {
             host_views: HostViews::default(),
             timeline: Timeline::new(
                 config.copy.engines,
-                config.launch.event,
+                config.launch.event_latency,
                 HostMachine::new(&config.host.machine),
             ),
             config,

@@ -97,7 +97,7 @@ fn more_is_said_while_the_host_has_to_be_woken() {
         config.fault.per_sm = 2;
         config.fault.per_sm_asleep = 5;
         config.fault.wake_cost = Duration::microseconds(20);
-        config.fault.linger = Duration::microseconds(1000);
+        config.fault.poll_duration = Duration::microseconds(1000);
     });
     let mut bench = Bench::new(&settings);
     bench.gmmu.map_memory(0, 2 << 20);
@@ -114,7 +114,7 @@ fn twelve_touches(change: impl FnOnce(&mut UvmConfig)) -> Bench {
     let settings = batches(|config| {
         config.fault.entry_interval = Duration::microseconds(1);
         config.fault.pickup = Duration::nanoseconds(2500);
-        config.fault.linger = Duration::microseconds(1000);
+        config.fault.poll_duration = Duration::microseconds(1000);
         change(config);
     });
     let mut bench = Bench::new(&settings);
@@ -128,7 +128,7 @@ fn twelve_touches(change: impl FnOnce(&mut UvmConfig)) -> Bench {
 
 #[test]
 fn the_host_finds_what_is_written_when_it_looks() {
-    let bench = twelve_touches(|config| config.fault.look = Duration::nanoseconds(4600));
+    let bench = twelve_touches(|config| config.fault.poll_interval = Duration::nanoseconds(4600));
     // Three entries in 2.5 us; after a batch, those that ask again have 4.6 us less their walk.
     assert_eq!(sizes(&bench), [3, 5, 4]);
     assert_eq!(bench.accesses.len(), 12);

@@ -50,7 +50,7 @@ impl Bench {
     pub fn new(settings: &Arc<Settings>) -> Self {
         let tlb = &settings.config.tlb;
         let stalls = settings.config.fault.mode == "stall-sm";
-        let translator = Translator::new(tlb.entries, tlb.ways, tlb.misses, 0, stalls);
+        let translator = Translator::new(tlb.entries, tlb.ways, tlb.mshrs, 0, stalls);
         Self {
             gmmu: Gmmu::new(settings.clone()),
             translators: vec![translator; settings.sms as usize],

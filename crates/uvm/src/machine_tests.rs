@@ -269,7 +269,7 @@ fn pages_that_thrash_all_the_same_stay_on_the_host() {
 fn walks_that_may_not_begin_together_are_planned_one_by_one() {
     let faults = |starts| {
         let settings = settings(|config| {
-            config.walk.starts = starts;
+            config.walk.walks_per_cycle = starts;
             config.prefetch.policy = "sequential-local".into();
         });
         let mut bench = Bench::new(&settings);
@@ -288,7 +288,7 @@ fn walks_that_may_not_begin_together_are_planned_one_by_one() {
 fn a_host_that_was_idle_has_to_be_woken() {
     let settings = settings(|config| {
         config.fault.service = "calibrated".into();
-        config.fault.linger = Duration::microseconds(4);
+        config.fault.poll_duration = Duration::microseconds(4);
         config.fault.wake_cost = Duration::microseconds(20);
         config.fault.cold_cost = Duration::microseconds(40);
         config.fault.cold_after = Duration::microseconds(500);
@@ -349,9 +349,9 @@ fn a_run_is_the_same_every_time() {
     let run = || {
         let settings = settings(|config| {
             config.prefetch.policy = "random".into();
-            config.tlb.shared_entries = 64;
+            config.tlb.l2_entries = 64;
             config.walk.mode = "levels".into();
-            config.walk.threads = 2;
+            config.walk.walkers = 2;
             config.fault.mshrs = 8;
             config.oversubscription = 120;
         });

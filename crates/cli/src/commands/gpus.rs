@@ -43,11 +43,10 @@ impl Gpus {
             Some(What::Show { name, file }) => {
                 match lockstep_config::find(&name) {
                     Some(entry) if file => print!("{}", entry.text),
-                    Some(entry) => print!("{}", lockstep_config::listing(entry)?),
-                    None => print!(
-                        "{}",
-                        lockstep_config::to_toml(&load::<&str>(Some(&name), &[])?)
-                    ),
+                    _ => {
+                        let resolved = crate::options::configuration(&name, &[])?;
+                        print!("{}", lockstep_config::listing(&resolved));
+                    }
                 }
                 Ok(0)
             }

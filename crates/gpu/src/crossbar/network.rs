@@ -143,10 +143,10 @@ impl NetworkParameters {
         let mut network = Self {
             clock: mesh.clock,
             flit: mesh.flit.0 as u32,
-            queue: mesh.queue,
-            router: mesh.router.0,
-            lanes_in: mesh.input_ports,
-            lanes_out: mesh.output_ports,
+            queue: mesh.buffer_flits,
+            router: mesh.router_latency.0,
+            lanes_in: mesh.injection_ports,
+            lanes_out: mesh.ejection_ports,
             columns: 1,
             targets: Vec::new(),
             inputs: Vec::new(),
@@ -165,8 +165,8 @@ impl NetworkParameters {
         let most = network.inputs.iter().copied().max().unwrap_or(0);
         if most >= usize::from(NONE) / 2 {
             return Err(ConfigError::impossible(
-                "interconnect.network.input-ports",
-                mesh.input_ports,
+                "interconnect.network.injection-ports",
+                mesh.injection_ports,
                 format!("a router would have {most} of them, and 32,766 are the most"),
             ));
         }
@@ -536,9 +536,9 @@ mod tests {
     fn delivered(kind: Kind, queue: u32, packets: &[(u32, u32, u32, u64)]) -> Vec<u64> {
         let settings = [
             "interconnect.network.clock=1 GHz".to_string(),
-            "interconnect.network.router=2 cycles".to_string(),
-            "interconnect.network.input-ports=1".to_string(),
-            format!("interconnect.network.queue={queue}"),
+            "interconnect.network.router-latency=2 cycles".to_string(),
+            "interconnect.network.injection-ports=1".to_string(),
+            format!("interconnect.network.buffer-flits={queue}"),
         ];
         let config = lockstep_config::load(Some("h200"), &settings).unwrap();
         let clock: Hertz = "1 GHz".parse().unwrap();

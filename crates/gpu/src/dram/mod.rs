@@ -13,7 +13,7 @@ use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
-use timing::{DRAM_TIMINGS, DramTiming};
+use timing::DramTiming;
 
 use crate::cache::mix;
 use crate::memory::{LINE, SECTOR};
@@ -97,7 +97,7 @@ impl DramParameters {
     /// From a GPU file.
     ///
     /// # Errors
-    /// If it names a back end or a timing that does not exist.
+    /// If it names a back end that does not exist.
     pub fn new(config: &GpuConfig) -> Result<Self, ConfigError> {
         let dram = &config.dram;
         let back_end = DRAM_BACK_ENDS
@@ -108,13 +108,6 @@ impl DramParameters {
                 ConfigError::unknown_policy("DRAM back end", &dram.back_end, known)
             })?
             .back_end;
-        let timing = DRAM_TIMINGS
-            .iter()
-            .find(|timing| timing.name == dram.timing)
-            .ok_or_else(|| {
-                let known = DRAM_TIMINGS.iter().map(|timing| timing.name);
-                ConfigError::unknown_policy("DRAM timing", &dram.timing, known)
-            })?;
         let clock = config.device.clock;
         // A slice has its share of a channel.
         let slices = u64::from(config.l2.slices);
@@ -128,10 +121,10 @@ impl DramParameters {
         Ok(Self {
             back_end,
             latency: clock.duration(dram.latency),
-            row_hit_saves: dram.row_hit_saves,
-            row_cycle: dram.row_cycle,
-            row_interval: dram.row_interval,
-            refresh: dram.refresh,
+            row_hit_saves: dram.row_hit_savings,
+            row_cycle: dram.row_cycle_time,
+            row_interval: dram.activate_interval,
+            refresh: dram.refresh_time,
             refresh_interval: dram.refresh_interval,
             refresh_groups: dram.refresh_groups,
             refresh_lines: dram.refresh_span.0 / LINE,
@@ -143,8 +136,8 @@ impl DramParameters {
                 given => given,
             }),
             banks: dram.banks,
-            lines_per_row: (dram.row.0 / LINE).max(1) * slices,
-            timing: timing.clone(),
+            lines_per_row: (dram.row_buffer.0 / LINE).max(1) * slices,
+            timing: DramTiming::new(&dram.command_timing),
         })
     }
 }

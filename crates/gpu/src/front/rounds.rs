@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn blocks_go_where_an_h200_sends_them() {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        let (first, pairs) = (&config.dispatch.first, &config.device.gpc_of_pair);
+        let (first, pairs) = (&config.dispatch.first_sms, &config.device.gpc_of_tpc);
         let gpcs = GpcMap::new(config.device.gpcs, pairs);
         let units = Units::new(first, &ranks(first, config.device.sms), &gpcs);
         let text = include_str!("../../../../validation/hardware/h200/placement.csv");

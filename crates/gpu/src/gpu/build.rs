@@ -54,7 +54,12 @@ fn bandwidth(rate: BytesPerCycle, clock: Hertz) -> Bandwidth {
 /// Which slice each line is at.
 pub(super) fn home(config: &GpuConfig) -> Home {
     let l2 = &config.l2;
-    Home::new(l2.slices, l2.region.0, l2.region_slices, l2.piece.0)
+    Home::new(
+        l2.slices,
+        l2.interleave_region.0,
+        l2.interleave_slices,
+        l2.interleave_granularity.0,
+    )
 }
 
 /// The GPC of each pair of SMs.
@@ -63,7 +68,7 @@ fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
     let pairs = config.device.sms.div_ceil(2) as usize;
     let sizes: Vec<u32> = config
         .device
-        .gpc_pairs
+        .gpc_tpcs
         .iter()
         .copied()
         .take(gpcs as usize)
@@ -74,7 +79,7 @@ fn groups_of_pairs(config: &GpuConfig) -> Vec<u32> {
         (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
     });
     let mut groups: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(pairs).collect();
-    for (group, known) in groups.iter_mut().zip(&config.device.gpc_of_pair) {
+    for (group, known) in groups.iter_mut().zip(&config.device.gpc_of_tpc) {
         *group = *known;
     }
     groups
@@ -89,7 +94,13 @@ fn ways_of_pairs(config: &GpuConfig) -> Vec<Cycles> {
             .filter(|g| **g == groups[pair])
             .count()
     };
-    let way = |pair| config.interconnect.pair_ways.get(place(pair)).copied();
+    let way = |pair| {
+        config
+            .interconnect
+            .tpc_hop_latency
+            .get(place(pair))
+            .copied()
+    };
     (0..groups.len())
         .map(|pair| way(pair).unwrap_or(Cycles(0)))
         .collect()
@@ -98,7 +109,7 @@ fn ways_of_pairs(config: &GpuConfig) -> Vec<Cycles> {
 /// The half of L2 that each GPC is at.
 fn halves_of_groups(config: &GpuConfig) -> Vec<u32> {
     let (gpcs, halves) = (config.device.gpcs.max(1), config.l2.partitions);
-    let first = &config.l2.first_partition;
+    let first = &config.l2.first_partition_gpcs;
     let half = |gpc: u32| match first.is_empty() || halves != 2 {
         true => gpc * halves / gpcs,
         false => u32::from(!first.contains(&gpc)),
@@ -233,15 +244,15 @@ pub(super) fn build(
         recorder.and_then(|recorder| recorder.probe(topics, number))
     };
     let home = home(config);
-    let header = network.header.0;
+    let header = network.packet_header.0;
     let wiring = Wiring {
         request: request_port,
         report,
         slices: places.first_slice,
         dispatcher: places.dispatcher,
         header,
-        atomic: network.atomic.0,
-        atomic_lane: network.atomic_lane.0,
+        atomic: network.atomic_bytes_per_sector.0,
+        atomic_lane: network.atomic_bytes_per_lane.0,
     };
     let uvm = &config.uvm;
     let translation = match (managed, hops, places.pager) {
@@ -252,7 +263,7 @@ pub(super) fn build(
             translator: Translator::new(
                 uvm.tlb.entries,
                 uvm.tlb.ways,
-                uvm.tlb.misses,
+                uvm.tlb.mshrs,
                 uvm.touch_interval.0,
                 uvm.fault.mode == "stall-sm",
             ),
@@ -278,14 +289,14 @@ pub(super) fn build(
         header,
         hit_latency: cycles(l2.hit_latency),
         atomic_latency: cycles(l2.atomic_latency),
-        far_latency: cycles(l2.far_latency),
-        write_sector: l2.write_sector,
-        partial_write: l2.write_part,
-        atomic_sector: l2.atomic_sector,
-        atomic_neighbour: l2.atomic_neighbour,
-        atomic_lane: l2.atomic_lane,
-        atomic_other_line: l2.atomic_other_line,
-        atomic_float_lane: l2.atomic_float_lane,
+        far_latency: cycles(l2.far_partition_latency),
+        write_sector: l2.sector_write_time,
+        partial_write: l2.partial_write_time,
+        atomic_sector: l2.atomic_sector_time,
+        atomic_neighbour: l2.atomic_sector_pair_time,
+        atomic_lane: l2.atomic_lane_time,
+        atomic_other_line: l2.atomic_line_switch_time,
+        atomic_float_lane: l2.atomic_float_lane_time,
         sets: (lines / u64::from(l2.ways)) as u32,
         ways: l2.ways,
         burst: (config.dram.burst.0 / SECTOR) as u32,
@@ -299,8 +310,8 @@ pub(super) fn build(
         } else {
             Duration::ZERO
         },
-        coalescing_window: cycles(l2.merge),
-        partial_lines: l2.partial_lines,
+        coalescing_window: cycles(l2.coalescing_window),
+        partial_lines: l2.partial_sector_lines,
         gpcs: gpcs.clone(),
         partition_of_gpc: halves_of_groups(config),
         tpc_hop_latency: match kind {
@@ -309,16 +320,16 @@ pub(super) fn build(
         },
         // Networks have ways of their own.
         hop_latency_spread: cycles(match kind {
-            Kind::Crossbar => network.spread,
+            Kind::Crossbar => network.distance_spread,
             Kind::Simple | Kind::Mesh | Kind::Switched => Cycles(0),
         }),
         sector_time: if timed {
-            slice_rate.time_for(Bytes(SECTOR)).max(l2.read_sector)
+            slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)
         } else {
             Duration::ZERO
         },
     });
-    let first = &config.dispatch.first;
+    let first = &config.dispatch.first_sms;
     let sm_ranks = ranks(first, config.device.sms);
     let dispatch_parameters = Arc::new(DispatchParameters {
         clock,
@@ -326,21 +337,21 @@ pub(super) fn build(
         first_sm: places.first_sm,
         start,
         limits: SmLimits::new(config),
-        interval: config.dispatch.interval,
-        launch: cycles(config.launch.start),
-        finish: cycles(config.launch.finish),
+        interval: config.dispatch.block_interval,
+        launch: cycles(config.launch.start_latency),
+        finish: cycles(config.launch.finish_latency),
         overlap: if timed && !options.cold_caches {
-            clock.duration(config.launch.overlap)
+            clock.duration(config.launch.start_overlap)
         } else {
             Duration::ZERO
         },
         finish_sm: if timed {
-            config.launch.finish_sm
+            config.launch.finish_per_sm
         } else {
             Duration::ZERO
         },
         drain: timed.then_some(control),
-        drain_tail: cycles(config.launch.finish).max(clock.duration(Cycles(300)))
+        drain_tail: cycles(config.launch.finish_latency).max(clock.duration(Cycles(300)))
             - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,

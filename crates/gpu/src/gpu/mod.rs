@@ -247,7 +247,12 @@ impl Gpu {
         let own = u64::from(launch.shared() - launch.kernel().shared_reserved);
         let set_aside = limits.carve_out(&needs, own, launch.carveout);
         let l1 = &self.config.l1;
-        let left = self.config.sm.unified_memory.0.saturating_sub(set_aside);
+        let left = self
+            .config
+            .sm
+            .unified_data_cache
+            .0
+            .saturating_sub(set_aside);
         (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
     }
 
@@ -281,8 +286,8 @@ impl Gpu {
         }
         let all = self.slice_counts();
         let before = std::mem::replace(&mut self.counted, all);
-        let mut sectors = u64::from(self.config.launch.l2_sectors) * records.len() as u64;
-        sectors += u64::from(self.config.launch.contact_sectors) * (all.contacts - before.contacts);
+        let mut sectors = u64::from(self.config.launch.gpc_l2_sectors) * records.len() as u64;
+        sectors += u64::from(self.config.launch.flush_sectors) * (all.contacts - before.contacts);
         let (mut read, mut others) = (0, 0);
         for record in records.iter() {
             let (asked, from_dram) = self.surroundings(record.launch);
@@ -304,8 +309,8 @@ impl Gpu {
     /// Sectors of L2 that others than the kernel look up while it runs.
     fn asked_by_others(&self, record: &KernelRecord) -> u64 {
         let launch = &self.config.launch;
-        let meanwhile = record.cycles().checked_div(launch.other_interval.0);
-        u64::from(launch.other_sectors) + meanwhile.unwrap_or(0)
+        let meanwhile = record.cycles().checked_div(launch.non_gpc_l2_interval.0);
+        u64::from(launch.non_gpc_l2_sectors) + meanwhile.unwrap_or(0)
     }
 
     /// Sectors of L2 and bytes of DRAM that are read for the code of a launch and for what else
@@ -323,9 +328,9 @@ impl Gpu {
             .range((module, 0)..=(module, u32::MAX))
             .next()
             .is_none();
-        let (mut sectors, mut read) = (0, parameters.dram_bytes.0);
+        let (mut sectors, mut read) = (0, parameters.cold_dram_bytes.0);
         if self.brought.insert((module, kernel.start)) {
-            let ahead = parameters.code_ahead.0;
+            let ahead = parameters.code_prefetch.0;
             let own = kernel.len() as u64 * 16;
             let behind =
                 (launch.module.code.len() as u64).saturating_sub(u64::from(kernel.end)) * 16;

@@ -90,7 +90,8 @@ impl<D: Device> Runtime<D> {
         if bytes == 0 {
             return Ok(None);
         }
-        let takes = self.config.copy.latency + self.config.copy.device.time_for(Bytes(bytes));
+        let takes =
+            self.config.copy.latency + self.config.copy.device_to_device.time_for(Bytes(bytes));
         let pattern = fill.pattern.to_le_bytes()[..unit as usize].to_vec();
         let effect = Effect::Fill {
             destination: fill.destination,
@@ -128,7 +129,7 @@ impl<D: Device> Runtime<D> {
             return Takes::Host(bytes, direction);
         }
         let rate = match (destination, source) {
-            (Some(PointerKind::Device), Some(PointerKind::Device)) => copy.device,
+            (Some(PointerKind::Device), Some(PointerKind::Device)) => copy.device_to_device,
             (Some(_), Some(_)) => copy.pinned,
             _ => copy.pageable,
         };

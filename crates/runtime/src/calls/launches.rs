@@ -167,7 +167,7 @@ impl<D: Device> Runtime<D> {
             );
         }
         let expected = kernel.parameter_bytes as usize;
-        let most = self.config.launch.parameters.0 as usize;
+        let most = self.config.launch.parameter_limit.0 as usize;
         if launch.parameters.len() < expected || launch.parameters.len() > most.max(expected) {
             return fail(
                 CuResult::INVALID_VALUE,

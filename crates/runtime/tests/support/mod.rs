@@ -271,7 +271,7 @@ fn runtime_with(settings: &[&str]) -> Runtime<Fake> {
         "copy.latency=1 us",
         "copy.pageable=1 GB/s",
         "copy.pinned=10 GB/s",
-        "copy.device=100 GB/s",
+        "copy.device-to-device=100 GB/s",
     ];
     all.extend(settings);
     let config = lockstep_config::load(Some("h200"), &all).unwrap();

@@ -228,7 +228,7 @@ impl Gmmu {
             if self.state.wake == 0
                 && let Some(ended) = self.state.batch_ended
             {
-                at = at.max(ended + self.settings.cycles(config.look));
+                at = at.max(ended + self.settings.cycles(config.poll_interval));
             }
             self.at(at, Event::PickUp);
         }
@@ -270,7 +270,7 @@ impl Gmmu {
         let idle = self.state.batch_ended.map(|ended| now - ended.min(now));
         let longer = |than| idle.is_none_or(|idle| idle > settings.cycles(than));
         let mut cost = 0;
-        if longer(config.linger) {
+        if longer(config.poll_duration) {
             cost += settings.cycles(config.wake_cost);
         }
         if longer(config.cold_after) {

@@ -307,7 +307,7 @@ impl Gmmu {
             walks: 0,
             walk_starts: (0, 0),
             walk_queue: VecDeque::new(),
-            shared: (tlb.shared_entries > 0).then(|| Tlb::new(tlb.shared_entries, tlb.shared_ways)),
+            shared: (tlb.l2_entries > 0).then(|| Tlb::new(tlb.l2_entries, tlb.l2_ways)),
             cache: WalkCache::new(config.walk.cache_entries),
             replay_free: vec![0; settings.sms as usize],
             programs: BTreeMap::new(),

@@ -10,14 +10,14 @@ impl Gmmu {
         self.state.stats.requests.increment();
         let mut at = pending.since;
         if let Some(shared) = &mut self.state.shared {
-            at += self.settings.config.tlb.shared_latency.0;
+            at += self.settings.config.tlb.l2_latency.0;
             if shared.find(pending.page).is_some() {
                 self.state.stats.shared_hits.increment();
                 self.at(at, Event::Found(pending));
                 return;
             }
         }
-        let threads = self.settings.config.walk.threads;
+        let threads = self.settings.config.walk.walkers;
         if threads > 0 && self.state.walks >= threads {
             self.state.walk_queue.push_back(pending);
         } else {
@@ -27,7 +27,7 @@ impl Gmmu {
 
     /// When a walk that is ready at a cycle begins.
     fn begin_walk(&mut self, at: u64) -> u64 {
-        let most = self.settings.config.walk.starts;
+        let most = self.settings.config.walk.walks_per_cycle;
         let (last, count) = &mut self.state.walk_starts;
         if at > *last {
             (*last, *count) = (at, 1);

@@ -104,8 +104,7 @@ impl From<SetName> for Set {
 impl Correlate {
     /// Runs it; the exit code is 1 when a program cannot be compared or a count differs.
     pub fn run(self) -> anyhow::Result<i32> {
-        let config =
-            lockstep_config::load(Some(&self.gpu), &self.settings).context("configuration")?;
+        let config = crate::options::configuration(&self.gpu, &self.settings)?.config;
         let architecture = config.device.compute_capability.architecture();
         let hardware_path = self
             .hardware

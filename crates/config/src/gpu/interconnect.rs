@@ -1,0 +1,118 @@
+//! The section `[interconnect]`: the network between SMs and L2 slices.
+
+use crate::limits::Limit;
+use lockstep_units::{Bytes, BytesPerCycle, Cycles, Hertz};
+use serde::{Deserialize, Serialize};
+
+/// The network between SMs and L2 slices.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InterconnectConfig {
+    /// How packets travel, by name: `crossbar`, `simple`, `mesh` or `switched`.
+    #[serde(default = "crossbar")]
+    pub kind: String,
+    /// From an SM to a slice without contention, in SM cycles.
+    pub request_latency: Cycles,
+    /// From a slice to an SM without contention, in SM cycles.
+    pub reply_latency: Cycles,
+    /// How much longer a hop between the SMs of a GPC and the slice farthest from them takes than to the
+    /// nearest, in SM cycles; it comes on top of the latencies.
+    pub distance_spread: Cycles,
+    /// How much longer a hop takes for the first, second, ... TPC of a GPC than for most, in SM cycles; 0
+    /// for TPCs that are not named.
+    #[serde(default)]
+    pub tpc_hop_latency: Vec<Cycles>,
+    /// Bytes that an SM sends in a cycle.
+    pub request_bytes_per_cycle: BytesPerCycle,
+    /// Bytes that an SM receives in a cycle.
+    pub reply_bytes_per_cycle: BytesPerCycle,
+    /// Bytes around the payload of every packet.
+    pub packet_header: Bytes,
+    /// Bytes that an atomic occupies of the port of an SM for each sector.
+    pub atomic_bytes_per_sector: Bytes,
+    /// Bytes that it occupies for each lane.
+    pub atomic_bytes_per_lane: Bytes,
+    /// The routers of `mesh` and `switched`.
+    #[serde(default)]
+    pub network: NetworkConfig,
+}
+
+/// The routers of the interconnects `mesh` and `switched`. There they stand for the bandwidths and
+/// the spread of a crossbar; the latencies, half before the routers and half behind them, stay.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct NetworkConfig {
+    /// Clock of the routers.
+    pub clock: Hertz,
+    /// Bytes that cross a port in one of its cycles; packets are cut into as many as they need.
+    pub flit: Bytes,
+    /// Flits that the buffer of an input from another router holds; each is a credit of the sender.
+    pub buffer_flits: u32,
+    /// Cycles of the routers' clock that a flit stays in each router.
+    pub router_latency: Cycles,
+    /// Routers of a row of `mesh`; 0 makes it as square as can be.
+    pub columns: u32,
+    /// Injection ports of an SM or a slice, a flit a cycle each.
+    pub injection_ports: u32,
+    /// Ejection ports of an SM or a slice, a flit a cycle each.
+    pub ejection_ports: u32,
+}
+
+fn crossbar() -> String {
+    "crossbar".into()
+}
+
+impl InterconnectConfig {
+    /// Whether packets pass routers.
+    pub fn has_networks(&self) -> bool {
+        self.kind == "mesh" || self.kind == "switched"
+    }
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        let clock = "1.2 GHz".parse().expect("a frequency");
+        Self {
+            clock,
+            flit: Bytes(40),
+            buffer_flits: 8,
+            router_latency: Cycles(2),
+            columns: 0,
+            injection_ports: 2,
+            ejection_ports: 1,
+        }
+    }
+}
+
+impl InterconnectConfig {
+    pub(super) fn limits(&self) -> Vec<Limit> {
+        let network = &self.network;
+        vec![
+            Limit::new("interconnect.network.flit", network.flit.0)
+                .from(1)
+                .to(1 << 16),
+            Limit::new("interconnect.network.buffer-flits", network.buffer_flits)
+                .from(1)
+                .to(1 << 16),
+            Limit::new(
+                "interconnect.network.router-latency",
+                network.router_latency.0,
+            )
+            .from(1)
+            .to(1 << 16),
+            Limit::new("interconnect.network.columns", network.columns).to(1 << 16),
+            Limit::new(
+                "interconnect.network.injection-ports",
+                network.injection_ports,
+            )
+            .from(1)
+            .to(16),
+            Limit::new(
+                "interconnect.network.ejection-ports",
+                network.ejection_ports,
+            )
+            .from(1)
+            .to(16),
+        ]
+    }
+}

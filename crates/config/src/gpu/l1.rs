@@ -1,0 +1,58 @@
+//! The section `[l1]`: the data cache of an SM, L1TEX in NVIDIA's documents.
+
+use crate::limits::Limit;
+use lockstep_units::{Bytes, BytesPerCycle, Cycles};
+use serde::{Deserialize, Serialize};
+
+/// The data cache of one SM. Its size is what shared memory leaves of the unified memory.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct L1Config {
+    /// Bytes of a tag.
+    pub line: Bytes,
+    /// Bytes that are fetched and counted.
+    pub sector: Bytes,
+    /// Sets; their ways follow from the size that shared memory leaves.
+    pub sets: u32,
+    /// Part of that size that holds no lines.
+    #[serde(default)]
+    pub reserved: Bytes,
+    /// Lines of a set that are candidates for replacement, drawn at random; the least recently used of
+    /// them is evicted (sampled LRU). With 0 all lines of the set are candidates (LRU).
+    #[serde(default)]
+    pub replacement_candidates: u32,
+    /// From issue of a load of 32 bits a lane that hits to the issue of a dependent instruction.
+    pub hit_latency: Cycles,
+    /// Tags that are looked up in a cycle.
+    pub tag_lookups_per_cycle: u32,
+    /// Bytes that hits deliver in a cycle.
+    pub bytes_per_cycle: BytesPerCycle,
+    /// Bytes that stores pass on in a cycle.
+    pub store_bytes_per_cycle: BytesPerCycle,
+    /// Misses that can be outstanding, in sectors (MSHRs).
+    pub mshrs: u32,
+    /// The write-combining window: how long a store is combined with one before it to the same lines.
+    pub write_combining_window: Cycles,
+    /// Lines of the write-combining buffer.
+    #[serde(default = "many_lines")]
+    pub write_combining_lines: u32,
+}
+
+fn many_lines() -> u32 {
+    32
+}
+
+impl L1Config {
+    pub(super) fn limits(&self) -> Vec<Limit> {
+        vec![
+            Limit::new("l1.line", self.line.0).power_of_two(),
+            Limit::new("l1.sector", self.sector.0).power_of_two(),
+            Limit::new("l1.sets", self.sets).from(1).to(4096),
+            Limit::new("l1.replacement-candidates", self.replacement_candidates).to(64),
+            Limit::new("l1.tag-lookups-per-cycle", self.tag_lookups_per_cycle).from(1),
+            Limit::new("l1.write-combining-lines", self.write_combining_lines)
+                .from(1)
+                .to(1024),
+        ]
+    }
+}
