@@ -108,7 +108,17 @@ pub struct SmParameters {
     pub l1_sets: u32,
     /// Lines of a set that are drawn when one must leave.
     pub l1_drawn: u32,
-    /// Lines that L1 looks up in a cycle.
+    /// Lines that loads look up in L1 in a cycle.
+    pub l1_load_tags: u64,
+    /// Bytes that L1 delivers in a cycle, as a power of two.
+    pub l1_bytes_shift: u32,
+    /// Between two lines that loads ask L2 for, in hundredths of a cycle.
+    pub l1_miss_interval: u32,
+    /// Banks of shared memory.
+    pub shared_banks: u32,
+    /// Wavefronts of a compare-and-swap on shared memory.
+    pub shared_cas_wavefronts: u32,
+    /// Lines that stores and strong accesses look up in a cycle.
     pub l1_lines_per_cycle: u64,
     /// Sectors that may be on their way to L1.
     pub l1_outstanding: u32,
@@ -212,6 +222,11 @@ impl SmParameters {
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
             l1_drawn: config.l1.replacement_candidates,
+            l1_load_tags: u64::from(config.l1.load_tag_lookups_per_cycle),
+            l1_bytes_shift: config.l1.bytes_per_cycle.get().trailing_zeros(),
+            l1_miss_interval: config.l1.miss_interval,
+            shared_banks: config.sm.shared_banks,
+            shared_cas_wavefronts: config.sm.lsu.shared_cas_wavefronts,
             l1_lines_per_cycle: u64::from(config.l1.tag_lookups_per_cycle),
             l1_outstanding: config.l1.mshrs.max(1),
             // Where packets do not meet or meet in a network, they do not do so here.

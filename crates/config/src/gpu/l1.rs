@@ -23,9 +23,15 @@ pub struct L1Config {
     pub replacement_candidates: u32,
     /// From issue of a load of 32 bits a lane that hits to the issue of a dependent instruction.
     pub hit_latency: Cycles,
-    /// Tags that are looked up in a cycle.
+    /// Tags that stores and strong accesses look up in a cycle.
     pub tag_lookups_per_cycle: u32,
-    /// Bytes that hits deliver in a cycle.
+    /// Tags that loads look up in a cycle.
+    #[serde(default = "four")]
+    pub load_tag_lookups_per_cycle: u32,
+    /// Between two lines that loads ask L2 for, in hundredths of a cycle.
+    #[serde(default = "five_quarters")]
+    pub miss_interval: u32,
+    /// Bytes that hits deliver in a cycle: as many banks, of 4 bytes each, as that takes.
     pub bytes_per_cycle: BytesPerCycle,
     /// Bytes that stores pass on in a cycle.
     pub store_bytes_per_cycle: BytesPerCycle,
@@ -36,6 +42,14 @@ pub struct L1Config {
     /// Lines of the write-combining buffer.
     #[serde(default = "many_lines")]
     pub write_combining_lines: u32,
+}
+
+fn four() -> u32 {
+    4
+}
+
+fn five_quarters() -> u32 {
+    125
 }
 
 fn many_lines() -> u32 {
@@ -50,6 +64,17 @@ impl L1Config {
             Limit::new("l1.sets", self.sets).from(1).to(4096),
             Limit::new("l1.replacement-candidates", self.replacement_candidates).to(64),
             Limit::new("l1.tag-lookups-per-cycle", self.tag_lookups_per_cycle).from(1),
+            Limit::new(
+                "l1.load-tag-lookups-per-cycle",
+                self.load_tag_lookups_per_cycle,
+            )
+            .from(1)
+            .to(32),
+            Limit::new("l1.miss-interval", self.miss_interval).to(100_000),
+            Limit::new("l1.bytes-per-cycle", self.bytes_per_cycle.get())
+                .from(4)
+                .to(128)
+                .power_of_two(),
             Limit::new("l1.write-combining-lines", self.write_combining_lines)
                 .from(1)
                 .to(1024),

@@ -112,6 +112,13 @@ pub struct LsuConfig {
     /// Cycles that one lane of a shared-memory atomic waits for another that wants the same word; twice
     /// that if it compares before it writes.
     pub shared_atomic_conflict: Cycles,
+    /// Wavefronts of a compare-and-swap on shared memory where other atomics take one.
+    #[serde(default = "two")]
+    pub shared_cas_wavefronts: u32,
+}
+
+fn two() -> u32 {
+    2
 }
 
 impl SmConfig {
@@ -133,6 +140,12 @@ impl SmConfig {
             Limit::new("sm.lsu.mio-queue", self.lsu.mio_queue)
                 .from(1)
                 .to(64),
+            Limit::new(
+                "sm.lsu.shared-cas-wavefronts",
+                self.lsu.shared_cas_wavefronts,
+            )
+            .from(1)
+            .to(64),
             Limit::new("sm.register-file.banks", self.register_file.banks).to(4),
             Limit::new(
                 "sm.front-end.stream-buffer-lines",

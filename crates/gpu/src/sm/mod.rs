@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use cta::Present;
 use lsu::port::Port;
 pub use lsu::port::Wiring;
+use lsu::shared_banks::DataArrays;
 use now::Now;
 use ordering::FenceWait;
 use timing::Timing;
@@ -155,7 +156,14 @@ impl Sm {
             fence_due: u64::MAX,
             sleepers: Vec::new(),
             present: Vec::new(),
-            port: Port::new(contents, home, wiring, translation, probe),
+            port: Port::new(
+                contents,
+                home,
+                wiring,
+                DataArrays::new(&parameters),
+                translation,
+                probe,
+            ),
             issue,
             barrier_release: 0,
             // The first turn is that of slot 0.

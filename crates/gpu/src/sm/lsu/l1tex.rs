@@ -28,16 +28,8 @@ use crate::sm::{Issue, Sm};
 /// Sectors of a line.
 const SECTORS: u64 = LINE / SECTOR;
 
-/// Lines of L1 that a load looks up in a cycle: `own_memory.cu`, 32 lines without conflicts between banks
-/// take 8.6 cycles.
-pub(in crate::sm) const LINES_LOOKED_UP: u64 = 4;
-
 /// Parts of a cycle in which arriving bytes and leaving requests are counted.
 const FINE: u64 = 256;
-
-/// Parts of a cycle between two lines that loads ask L2 for: `refresh.cu`, the slowest of 512 lines at once
-/// takes 570 cycles longer than that of 64.
-const REQUEST: u64 = 5 * FINE / 4;
 
 /// The memory pipe and L1.
 #[derive(Clone, Debug)]
@@ -66,6 +58,8 @@ pub(in crate::sm) struct LoadStore {
     most: u32,
     /// Parts of a cycle for 64 arriving bytes.
     fine_per_64: u64,
+    /// Parts of a cycle between two lines that loads ask L2 for.
+    fine_per_miss: u64,
 }
 
 /// [`LoadStore`] as it is saved.
@@ -109,6 +103,7 @@ impl LoadStore {
             blocked: false,
             most: parameters.l1_outstanding,
             fine_per_64: 64 * FINE / parameters.ingress_bytes.max(1),
+            fine_per_miss: u64::from(parameters.l1_miss_interval) * FINE / 100,
         }
     }
 
@@ -269,7 +264,7 @@ impl LoadStore {
     #[inline]
     fn depart(&mut self, cycle: u64) -> u64 {
         let begin = self.egress.max(cycle * FINE);
-        self.egress = begin + REQUEST;
+        self.egress = begin + self.fine_per_miss;
         begin / FINE
     }
 }
@@ -443,7 +438,7 @@ impl Sm {
             // Conflicts between banks hold up what is there, not what is looked for.
             let looked_up = access
                 .wavefronts
-                .min((set.len() as u64).div_ceil(LINES_LOOKED_UP));
+                .min((set.len() as u64).div_ceil(self.port.arrays.load_tags));
             let at = memory.depart(access.taken + index as u64 * looked_up / set.len() as u64);
             self.send_read(line, missing, miss, at, outbox);
         }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Done;
 use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
+use super::shared_banks::DataArrays;
 use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
@@ -135,6 +136,8 @@ pub struct Port {
     pub(in crate::sm) translation: Option<Box<Translation>>,
     /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
     pub share: u32,
+    /// The arrays of shared memory and L1.
+    pub arrays: DataArrays,
     ranges: RangeCache,
     /// Sector bytes of the access being carried out.
     pub buffer: Box<[SectorBytes; LANES]>,
@@ -163,6 +166,7 @@ impl Port {
         contents: Arc<Contents>,
         home: Home,
         wiring: Wiring,
+        arrays: DataArrays,
         translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
     ) -> Self {
@@ -175,6 +179,7 @@ impl Port {
             wiring,
             translation: translation.map(|wiring| Box::new(Translation::new(wiring))),
             share: 256,
+            arrays,
             ranges: RangeCache::default(),
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],

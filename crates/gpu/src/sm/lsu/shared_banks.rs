@@ -1,26 +1,57 @@
-//! Bank conflicts of shared memory.
+//! Bank conflicts of shared memory and of the data array of L1.
 
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
-/// Bytes that all banks hold side by side.
-const ROW: u64 = 4 * LANES as u64;
+use crate::parameters::SmParameters;
 
-/// Passes over 32 banks of 4 bytes: the most distinct words that one bank is asked for. Lanes that
-/// ask for the same words share them; with 16 bytes a lane, only within a half of the warp. `addresses` were looked at
-/// for so many bytes.
-pub fn bank_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> u32 {
-    if let Some(wavefronts) = plain_passes(addresses, execute, bytes) {
+/// Bytes of a bank.
+const BANK: u64 = 4;
+
+/// Bytes that as many banks as a warp has lanes hold side by side.
+const ROW: u64 = BANK * LANES as u64;
+
+/// The arrays that hold shared memory and the data of L1, as accesses meet them.
+#[derive(Clone, Copy, Debug)]
+pub struct DataArrays {
+    /// Banks of shared memory.
+    pub shared_banks: u32,
+    /// Banks of L1: as many as deliver its bytes in a cycle.
+    pub l1_banks: u32,
+    /// Tags that a load looks up in a cycle.
+    pub load_tags: u64,
+    /// Wavefronts of a compare-and-swap on shared memory where other atomics take one.
+    pub cas_wavefronts: u32,
+}
+
+impl DataArrays {
+    /// From a GPU file.
+    #[must_use]
+    pub fn new(parameters: &SmParameters) -> Self {
+        Self {
+            shared_banks: parameters.shared_banks,
+            l1_banks: ((1 << parameters.l1_bytes_shift) / BANK as u32).max(1),
+            load_tags: parameters.l1_load_tags,
+            cas_wavefronts: parameters.shared_cas_wavefronts,
+        }
+    }
+}
+
+/// Wavefronts over so many banks of 4 bytes: the most distinct words that one bank is asked for. Lanes
+/// that ask for the same words share them; with 16 bytes a lane, only within a half of the warp.
+/// `addresses` were looked at for so many bytes.
+pub fn bank_wavefronts(addresses: &Addresses, execute: Mask, bytes: u32, banks: u32) -> u32 {
+    if let Some(wavefronts) = plain_wavefronts(addresses, execute, bytes, banks) {
         return wavefronts;
     }
     if bytes > 8 {
         return halves(execute)
-            .map(|half| passes_of(&addresses.lanes, half, bytes))
+            .map(|half| wavefronts_of(&addresses.lanes, half, bytes, banks))
             .sum::<u32>()
             .max(1);
     }
-    passes_of(&addresses.lanes, execute, bytes)
+    wavefronts_of(&addresses.lanes, execute, bytes, banks)
 }
 
 /// The halves of a warp in which some lane executes.
@@ -32,8 +63,8 @@ pub fn halves(execute: Mask) -> impl Iterator<Item = Mask> {
 /// The answer for what nearly all accesses of a whole warp are: within one row of the banks, or side
 /// by side. Found without looking at banks.
 #[inline]
-fn plain_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> Option<u32> {
-    if execute != FULL || !bytes.is_power_of_two() || bytes > 16 {
+fn plain_wavefronts(addresses: &Addresses, execute: Mask, bytes: u32, banks: u32) -> Option<u32> {
+    if execute != FULL || !bytes.is_power_of_two() || bytes > 16 || banks != LANES as u32 {
         return None;
     }
     if addresses.misaligned(FULL, bytes) != 0 {
@@ -45,17 +76,19 @@ fn plain_passes(addresses: &Addresses, execute: Mask, bytes: u32) -> Option<u32>
     (addresses.layout == Layout::SideBySide).then(|| bytes.div_ceil(4))
 }
 
-fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
+fn wavefronts_of(addresses: &[u64; LANES], execute: Mask, bytes: u32, banks: u32) -> u32 {
+    // Banks are a power of two, and no more than lanes.
+    let bank_of = |word: u64| word as usize & (banks as usize - 1);
     let words = u64::from(bytes.div_ceil(4).clamp(1, 8));
     let mut seen = [u64::MAX; LANES];
     let mut count = 0;
-    let mut banks = [0u8; LANES];
+    let mut asked = [0u8; LANES];
     // What was last asked for from the bank of its first word on. The same words begin at the same
     // bank, so only a lane that differs from this one has to be compared with all others.
     let mut last = [u64::MAX; LANES];
     for lane in lanes_of(execute) {
         let first = addresses[lane] / 4;
-        let before = std::mem::replace(&mut last[first as usize % LANES], first);
+        let before = std::mem::replace(&mut last[bank_of(first)], first);
         let known = before == first || before != u64::MAX && seen[..count].contains(&first);
         if known {
             continue;
@@ -63,10 +96,10 @@ fn passes_of(addresses: &[u64; LANES], execute: Mask, bytes: u32) -> u32 {
         seen[count] = first;
         count += 1;
         for word in first..first + words {
-            banks[word as usize % LANES] += 1;
+            asked[bank_of(word)] += 1;
         }
     }
-    u32::from(banks.into_iter().max().unwrap_or(0)).max(1)
+    u32::from(asked.into_iter().max().unwrap_or(0)).max(1)
 }
 
 /// The most lanes that want one word, less one.
@@ -91,11 +124,11 @@ mod tests {
     fn check(address: impl Fn(u64) -> u64, mask: Mask, bytes: u32, wavefronts: u32) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
         let addresses = Addresses::of(addresses, bytes);
-        assert_eq!(bank_passes(&addresses, mask, bytes), wavefronts);
+        assert_eq!(bank_wavefronts(&addresses, mask, bytes, 32), wavefronts);
     }
 
     #[test]
-    fn a_pass_serves_each_bank_once() {
+    fn a_wavefront_serves_each_bank_once() {
         check(|lane| 4 * lane, FULL, 4, 1);
         check(|_| 64, FULL, 4, 1);
         check(|lane| 8 * lane, FULL, 4, 2);
@@ -104,6 +137,15 @@ mod tests {
         check(|lane| lane, FULL, 1, 1);
         check(|lane| 128 * lane, 0b111, 4, 3);
         check(|lane| lane, 0, 4, 1);
+    }
+
+    #[test]
+    fn fewer_banks_take_more_wavefronts() {
+        let addresses = |stride: u64| Addresses::of(std::array::from_fn(|l| stride * l as u64), 4);
+        for (banks, side_by_side, one_bank) in [(32, 1, 32), (16, 2, 32), (8, 4, 32), (1, 32, 32)] {
+            let of = |stride| bank_wavefronts(&addresses(stride), FULL, 4, banks);
+            assert_eq!((of(4), of(128)), (side_by_side, one_bank), "{banks}");
+        }
     }
 
     #[test]
@@ -137,11 +179,11 @@ mod tests {
                 (base + offset) / size * size
             });
             let looked = match bytes {
-                16 => halves(FULL).map(|half| passes_of(&addresses, half, bytes)).sum(),
-                _ => passes_of(&addresses, FULL, bytes),
+                16 => halves(FULL).map(|half| wavefronts_of(&addresses, half, bytes, 32)).sum(),
+                _ => wavefronts_of(&addresses, FULL, bytes, 32),
             };
             let addresses = Addresses::of(addresses, bytes);
-            prop_assert_eq!(bank_passes(&addresses, FULL, bytes), looked);
+            prop_assert_eq!(bank_wavefronts(&addresses, FULL, bytes, 32), looked);
         }
     }
 

@@ -7,12 +7,12 @@ use lockstep_isa::Mask;
 use lockstep_units::{Clock, Cycle};
 
 use super::SubCore;
+use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::sm::execute::Effect;
 use crate::sm::front_end::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
 use crate::sm::lsu::access::{SharedAtomic, Traffic};
-use crate::sm::lsu::l1tex::LINES_LOOKED_UP;
 use crate::sm::lsu::l1tex::{Access, LineSet, Manner};
 use crate::sm::lsu::port::NOBODY;
 use crate::sm::now::Now;
@@ -341,15 +341,23 @@ impl Sm {
             Traffic::Global { write: false } if done.wavefronts > 0 => {
                 let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
                 lines
-                    .div_ceil(LINES_LOOKED_UP)
+                    .div_ceil(parameters.l1_load_tags)
                     .max(u64::from(done.wavefronts))
                     .max(u64::from(done.strong_lines))
             }
-            Traffic::Global { .. } => {
+            Traffic::Global { write } => {
                 let strong = u64::from(done.strong_lines);
                 let lines = lines.as_ref().map_or(0, LineSet::len) as u64;
                 let wavefronts = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
-                wavefronts.max(1)
+                // Within a line, sectors take as long as the array takes to deliver them.
+                let sectors = if write {
+                    0
+                } else {
+                    self.port.found.count as u64
+                };
+                let bytes = sectors * SECTOR + (1 << parameters.l1_bytes_shift) - 1;
+                let delivered = bytes >> parameters.l1_bytes_shift;
+                wavefronts.max(delivered).max(1)
             }
             Traffic::Constant | Traffic::None => 1,
         };

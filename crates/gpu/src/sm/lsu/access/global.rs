@@ -12,7 +12,7 @@ use super::{Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
 use crate::sm::lsu::coalescing::Coalesced;
 use crate::sm::lsu::port::{NOBODY, Port};
-use crate::sm::lsu::shared_banks::bank_passes;
+use crate::sm::lsu::shared_banks::bank_wavefronts;
 use crate::sm::site::{Problem, Site};
 
 pub(super) fn global(
@@ -33,7 +33,7 @@ pub(super) fn global(
     // A line has every bank once; of several lines, words may lie in the same bank.
     let mut wavefronts = 0;
     if site.timed && operation.action == Action::Load && lines_among(found, FULL) > 1 {
-        wavefronts = bank_passes(addresses, execute, bytes) as u16;
+        wavefronts = bank_wavefronts(addresses, execute, bytes, site.port.arrays.l1_banks) as u16;
     }
     let changed = site.timed && strong && operation.action != Action::Load;
     if changed {

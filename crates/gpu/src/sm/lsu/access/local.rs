@@ -8,7 +8,7 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use super::registers::{deliver, emit, give_old, modify, operand_of};
 use super::{Traffic, access_bytes, illegal};
 use crate::sm::lsu::coalescing::Coalesced;
-use crate::sm::lsu::l1tex::LINES_LOOKED_UP;
+use crate::sm::lsu::shared_banks::DataArrays;
 use crate::sm::site::{Problem, Site};
 
 /// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie
@@ -38,7 +38,13 @@ fn own_sectors(
 /// Cycles for which an access to the threads' own memory keeps L1 busy. Words of lanes lie in banks of
 /// their own, so a load takes as long as its words and the lines they lie in; a store takes a cycle a
 /// sector and another one for each line that it does not fill (`own_memory.cu`).
-fn own_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32, write: bool) -> u16 {
+fn own_passes(
+    addresses: &[u64; LANES],
+    execute: Mask,
+    bytes: u32,
+    write: bool,
+    arrays: DataArrays,
+) -> u16 {
     let words = u64::from(bytes.div_ceil(4).max(1));
     // Rows of words that lanes touch, each with its sectors.
     let mut rows: [(u64, u8); LANES] = [(0, 0); LANES];
@@ -57,7 +63,11 @@ fn own_passes(addresses: &[u64; LANES], execute: Mask, bytes: u32, write: bool) 
         let line = |(_, sectors): &(u64, u8)| u64::from(sectors.count_ones() + 1).min(4);
         rows[..count].iter().map(line).sum::<u64>() * words
     } else {
-        words.max((count as u64 * words).div_ceil(LINES_LOOKED_UP))
+        // All banks deliver a word each in a cycle.
+        let delivered = u64::from(execute.count_ones()) * words;
+        words
+            .max(delivered.div_ceil(u64::from(arrays.l1_banks)))
+            .max((count as u64 * words).div_ceil(arrays.load_tags))
     };
     cycles.min(u64::from(u16::MAX)) as u16
 }
@@ -120,7 +130,7 @@ pub(super) fn local(
     }
     let write = operation.action == Action::Store;
     if site.timed {
-        site.port.done.wavefronts = own_passes(addresses, execute, bytes, write);
+        site.port.done.wavefronts = own_passes(addresses, execute, bytes, write, site.port.arrays);
         site.port.found = own_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
         site.port.partial = 0;
         site.block.counters.global_sectors += site.port.found.count as u64;

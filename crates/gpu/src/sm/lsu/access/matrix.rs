@@ -7,7 +7,7 @@ use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 use super::{Traffic, describe, illegal};
 use crate::fault::FaultKind;
-use crate::sm::lsu::shared_banks::bank_passes;
+use crate::sm::lsu::shared_banks::bank_wavefronts;
 use crate::sm::site::{Problem, Site};
 
 /// Where the 16 bytes of each matrix row are in shared memory.
@@ -113,7 +113,12 @@ fn matrix_done(site: &mut Site<'_, '_>, matrices: u8, addresses: &[u64; LANES]) 
     // Eight lanes name the rows of a matrix, 16 bytes each.
     let named = FULL >> (LANES as u32 - 8 * u32::from(matrices.clamp(1, 4)));
     let wavefronts = if site.timed {
-        bank_passes(&Addresses::of(*addresses, 16), named, 16)
+        bank_wavefronts(
+            &Addresses::of(*addresses, 16),
+            named,
+            16,
+            site.port.arrays.shared_banks,
+        )
     } else {
         1
     };

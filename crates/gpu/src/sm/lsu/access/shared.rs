@@ -9,12 +9,8 @@ use lockstep_isa::{Mask, Operand, WarpRegister};
 use super::registers::{deliver, emit, give_old, modify, operand_of};
 use super::vectors::{deliver_together, emit_together, span};
 use super::{SharedAtomic, Traffic, access_bytes, illegal};
-use crate::sm::lsu::shared_banks::{bank_passes, halves, same_word};
+use crate::sm::lsu::shared_banks::{DataArrays, bank_wavefronts, halves, same_word};
 use crate::sm::site::{Problem, Site};
-
-/// Passes of a compare-and-swap where others take one: `atomics.cu` on an H200, 62 cycles for 32 lanes
-/// that want one word and 4.1 for two lanes a bank, where exchanges take 30 and 2.1 to 2.3.
-const PASSES_OF_SWAP: u32 = 2;
 
 /// Whether an atomic only counts lanes (`ATOMS.POPC.INC`): those of one word are added up first, so that
 /// none waits for another (`atomics.cu`, 1.2 cycles for 32 lanes that want one word).
@@ -83,7 +79,10 @@ pub(super) fn shared(
         ),
         Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
             if site.timed {
-                atomic = Some(atomic_time(operation, function, addresses, execute, bytes));
+                let arrays = site.port.arrays;
+                atomic = Some(atomic_time(
+                    operation, function, addresses, execute, bytes, arrays,
+                ));
             }
             let size = kind.bytes() as usize;
             for lane in lanes_of(execute) {
@@ -112,7 +111,10 @@ pub(super) fn shared(
     site.block.counters.shared_accesses += 1;
     let (wavefronts, atomic) = match atomic {
         Some((wavefronts, atomic)) => (wavefronts, Some(atomic)),
-        None if site.timed => (bank_passes(addresses, execute, bytes), None),
+        None if site.timed => {
+            let banks = site.port.arrays.shared_banks;
+            (bank_wavefronts(addresses, execute, bytes, banks), None)
+        }
         None => (1, None),
     };
     site.port.done.traffic = Traffic::Shared { wavefronts, atomic };
@@ -161,12 +163,13 @@ fn atomic_time(
     addresses: &Addresses,
     execute: Mask,
     bytes: u32,
+    arrays: DataArrays,
 ) -> (u32, SharedAtomic) {
     // Of lanes that test one word, one wins and the others hear so at once: `atomics.cu`, 256 lanes that add
     // fractions to one word, where each success takes 60 cycles, as 8 warps that add to one line do.
     let tests = function == AtomicOperation::CompareAndTest;
     let swaps = function == AtomicOperation::CompareAndSwap;
-    let each = if swaps { PASSES_OF_SWAP } else { 1 };
+    let each = if swaps { arrays.cas_wavefronts } else { 1 };
     let alone = tests || is_count(operation);
     let rounds = |lanes| {
         let after_another = if alone {
@@ -174,7 +177,7 @@ fn atomic_time(
         } else {
             same_word(&addresses.lanes, lanes)
         };
-        bank_passes(addresses, lanes, bytes) + after_another
+        bank_wavefronts(addresses, lanes, bytes, arrays.shared_banks) + after_another
     };
     let wide = bytes > 4;
     let rounds = if wide {
