@@ -1,19 +1,24 @@
-//! What comes back to an SM.
+//! What comes back to an SM from slices and from the device heap.
 
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
 
+use super::issue_model::IssueModel;
 use super::lsu::access;
-use super::{Issue, Sm};
+use super::lsu::port::NOBODY;
+use super::now::Now;
+use super::state::SmState;
 use crate::memory::SECTOR;
 use crate::message::{HeapRequest, Message, StrongAction, StrongRequest};
-use crate::sm::lsu::port::NOBODY;
-use crate::sm::now::Now;
 
-impl Sm {
+/// Bytes of the answer to an atomic.
+const ATOMIC_ANSWER: u64 = 8;
+
+impl SmState {
     /// A strong access came back.
-    pub(super) fn performed(
+    pub(super) fn performed<M: IssueModel>(
         &mut self,
+        model: &mut M,
         request: Box<StrongRequest>,
         now: Now,
         outbox: &mut Outbox<'_, Message>,
@@ -21,26 +26,31 @@ impl Sm {
         if request.transaction != NOBODY {
             let transaction = self.port.transactions.get(request.transaction);
             let warp = &mut self.warps[usize::from(transaction.warp)];
-            let context = self.contexts[usize::from(warp.block)]
-                .as_ref()
-                .expect("a warp that waits has a block");
-            let instruction = &context.launch.module.code[transaction.pc as usize];
+            let launch = self.blocks.launch_of(warp.block);
+            let launch = launch.expect("a warp that waits has a block");
+            let instruction = &launch.launch.module.code[transaction.pc as usize];
             if let Operation::Memory(operation) = &instruction.operation {
                 access::deliver_answer(&mut warp.registers, operation, &request);
             }
             let bytes = match request.action {
                 StrongAction::Load => SECTOR,
-                _ => 8,
+                _ => ATOMIC_ANSWER,
             };
-            let at = self.strong_arrived(bytes, now);
-            self.answered(request.transaction, at, now);
+            let at = model.receive_strong(bytes, now.cycle);
+            self.answered(model, request.transaction, at, now.cycle);
         }
         self.port.finish_strong(request);
-        self.check_fences(now, outbox);
+        self.check_fences(model, now, outbox);
     }
 
-    /// An answer of a transaction came; it is there at cycle `at`.
-    pub(super) fn answered(&mut self, number: u32, at: u64, now: Now) {
+    /// An answer of a transaction came in a cycle; it is there at cycle `at`.
+    pub(super) fn answered<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        number: u32,
+        at: u64,
+        cycle: u64,
+    ) {
         let Some(transaction) = self.port.transactions.answer(number, at) else {
             return;
         };
@@ -48,37 +58,38 @@ impl Sm {
         let warp = &mut self.warps[usize::from(slot)];
         warp.pending -= 1;
         if warp.pending == 0 {
-            self.waiting &= !(1 << slot);
+            self.slots.waiting &= !(1 << slot);
         }
-        if let Issue::Timing(timing) = &mut self.issue {
-            let context = self.contexts[usize::from(warp.block)]
-                .as_ref()
-                .expect("a warp that waits has a block");
-            timing.complete(
-                slot,
-                transaction.pc,
-                context,
-                transaction.group,
-                transaction.ready,
-            );
+        if M::TIMED {
+            let launch = self.blocks.launch_of(warp.block);
+            let launch = launch.expect("a warp that waits has a block");
+            let (pc, group) = (transaction.pc, transaction.group);
+            model.complete(slot, pc, launch, group, transaction.ready);
         }
         if warp.pending == 0 && warp.convergence.live() == 0 {
             let block = warp.block;
             self.leave(slot);
             self.try_end_block(block);
         }
-        self.refresh(slot, now.cycle);
+        self.refresh(model, slot, cycle);
     }
 
-    pub(super) fn heap_done(&mut self, request: HeapRequest, now: Now) {
+    /// The device heap has answered.
+    pub(super) fn heap_done<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        request: HeapRequest,
+        now: Now,
+    ) {
         let slot = request.warp;
-        if let Some(row) = request.result {
+        if let Some(first) = request.result {
             let registers = &mut self.warps[usize::from(slot)].registers;
             for (lane, pointer) in &request.lanes {
-                registers[usize::from(row)].0[usize::from(*lane)] = *pointer as u32;
-                registers[usize::from(row) + 1].0[usize::from(*lane)] = (*pointer >> 32) as u32;
+                let lane = usize::from(*lane);
+                registers[usize::from(first)].0[lane] = *pointer as u32;
+                registers[usize::from(first) + 1].0[lane] = (*pointer >> 32) as u32;
             }
         }
-        self.release(1 << slot, now);
+        self.release(model, 1 << slot, now.cycle);
     }
 }

@@ -6,8 +6,9 @@ use lockstep_isa::module::CODE_BASE;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
+use super::cta::Block;
 use super::site::{Problem, Site};
-use super::warp::{Block, Warp};
+use super::warp::Warp;
 use crate::fault::FaultKind;
 
 /// Moves the lanes of a warp to where they go next.

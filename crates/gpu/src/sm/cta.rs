@@ -1,37 +1,66 @@
-//! Blocks come and go.
+//! Thread blocks (CTAs) of one SM: they come, their warps leave, they end.
 
 use std::sync::Arc;
 
-use lockstep_engine::Outbox;
+use lockstep_engine::{LoadError, Outbox, Reader, Writer};
 use lockstep_units::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::barrier::{BARRIERS, Barrier};
+use super::issue_model::IssueModel;
+use super::now::Now;
 use super::ordering::{FenceWait, Waiter};
-use super::warp::Block;
-use super::{Issue, OwnContext, Sm};
+use super::state::SmState;
 use crate::counters::Counters;
+use crate::launch::{LaunchContext, LaunchTable};
 use crate::message::{BlockDone, Message};
 use crate::probe::Topic;
-use crate::sm::now::Now;
+
+/// A launch, counted by the SM for itself: barriers hold on to it for a moment, and a count that all SMs
+/// share would go from processor to processor with each of them.
+pub type OwnContext = Arc<Arc<LaunchContext>>;
+
+/// The slot of a warp that has left.
+pub const GONE: u8 = u8::MAX;
+
+/// A block and what its warps share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// Launch it is a block of.
+    pub launch: u32,
+    /// Linear index in the grid.
+    pub index: u64,
+    /// Slots of its warps, by their number in the block.
+    pub warps: Vec<u8>,
+    /// Warps that have not ended, by their number in the block.
+    pub live: u32,
+    /// Shared memory.
+    pub shared: Vec<u8>,
+    /// Barriers.
+    pub barriers: [Barrier; BARRIERS],
+    /// What it counted.
+    pub counters: Counters,
+    /// Cycle in which it started.
+    pub since: u64,
+    /// Cycle in which its last store is known to have arrived.
+    pub stored: u64,
+}
 
 /// A launch with blocks on this SM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Present {
-    pub launch: u32,
-    pub blocks: u32,
-    pub since: u64,
+pub struct ResidentLaunch {
+    launch: u32,
+    blocks: u32,
+    since: u64,
     /// Warps that have left each sub-core, since the launch came.
-    pub left: Vec<u32>,
+    left: Vec<u32>,
     /// Blocks that have ended.
-    pub ended: u32,
-    /// Blocks for which the dispatcher was told that there is room.
-    pub rooms: u32,
+    ended: u32,
+    /// Blocks for which the work distributor was told that there is room.
+    rooms: u32,
 }
 
-/// The slot of a warp that has left.
-pub(super) const GONE: u8 = u8::MAX;
-
-impl Present {
+impl ResidentLaunch {
     /// A block of so many warps has ended. For how many more blocks there is room now: as many as
     /// could be dealt to the sub-cores for the warps that have left them, and at least one for each
     /// block that has ended.
@@ -52,59 +81,162 @@ impl Present {
     }
 }
 
-impl Sm {
-    pub(super) fn start_block(&mut self, launch: u32, index: u64, now: Now) {
-        let context = self.own_context(launch);
-        let slot = self
-            .blocks
-            .iter()
-            .position(Option::is_none)
-            .expect("the dispatcher counts block slots");
+/// The blocks of an SM by slot, and their launches.
+#[derive(Debug)]
+pub struct BlockTable {
+    /// Blocks.
+    pub blocks: Vec<Option<Box<Block>>>,
+    /// Launches of the blocks.
+    pub contexts: Vec<Option<OwnContext>>,
+    /// Launches that are here.
+    resident: Vec<ResidentLaunch>,
+}
+
+impl BlockTable {
+    /// No blocks, and room for some.
+    #[must_use]
+    pub fn new(slots: usize) -> Self {
+        Self {
+            blocks: (0..slots).map(|_| None).collect(),
+            contexts: vec![None; slots],
+            resident: Vec::new(),
+        }
+    }
+
+    /// The launch of the block in a slot.
+    #[must_use]
+    #[inline]
+    pub fn launch_of(&self, slot: u8) -> Option<&LaunchContext> {
+        let context = self.contexts[usize::from(slot)].as_deref();
+        context.map(|context| &**context)
+    }
+
+    /// The launch, as another block here has it or else from the table.
+    fn own_context(&self, launch: u32, launches: &LaunchTable) -> OwnContext {
+        let mut here = self.contexts.iter().flatten();
+        if let Some(context) = here.find(|context| context.id.0 == launch) {
+            return Arc::clone(context);
+        }
+        let context = launches.get(launch);
+        Arc::new(context.expect("the work distributor starts launches of the table"))
+    }
+
+    /// Whether the blocks that are here are all of one launch.
+    fn is_alone(&self) -> bool {
+        self.resident.len() == 1
+    }
+
+    /// A block of a launch comes; says whether it is the first of its launch here.
+    fn add(&mut self, launch: u32, sub_cores: usize, cycle: u64) -> bool {
+        let mut all = self.resident.iter_mut();
+        if let Some(known) = all.find(|resident| resident.launch == launch) {
+            known.blocks += 1;
+            return false;
+        }
+        self.resident.push(ResidentLaunch {
+            launch,
+            blocks: 1,
+            since: cycle,
+            left: vec![0; sub_cores],
+            ended: 0,
+            rooms: 0,
+        });
+        true
+    }
+
+    /// A warp of a block has ended and has all its answers: its slot is free, though its block may
+    /// not have ended.
+    pub fn warp_leaves(&mut self, block: u8, member: usize, slot: u8) {
+        let block = self.blocks[usize::from(block)].as_mut();
+        let block = block.expect("a warp has a block");
+        block.warps[member] = GONE;
+        let launch = block.launch;
+        let mut all = self.resident.iter_mut();
+        let resident = all.find(|resident| resident.launch == launch);
+        let resident = resident.expect("the launch of a block is resident");
+        let sub_core = usize::from(slot) % resident.left.len();
+        resident.left[sub_core] += 1;
+    }
+
+    /// Takes a block out that has ended, with its counters complete. Says for how many more blocks
+    /// there is room now.
+    fn remove(&mut self, slot: u8, cycle: u64) -> (Box<Block>, u32) {
+        let block = self.blocks[usize::from(slot)].take();
+        let mut block = block.expect("a block ends once");
+        self.contexts[usize::from(slot)] = None;
+        let counters = &mut block.counters;
+        counters.blocks_completed = 1;
+        counters.warp_cycles += (cycle - block.since) * block.warps.len() as u64;
+        let mut all = self.resident.iter();
+        let place = all.position(|resident| resident.launch == block.launch);
+        let place = place.expect("the launch of a block is resident");
+        self.resident[place].blocks -= 1;
+        let rooms = self.resident[place].end_block(block.warps.len() as u32);
+        if self.resident[place].blocks == 0 {
+            counters.active_cycles = cycle - self.resident.remove(place).since;
+        }
+        (block, rooms)
+    }
+
+    /// Writes everything.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.blocks);
+        writer.write(&self.resident);
+    }
+
+    /// Takes on what was saved; the launches of the blocks must be in the table.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote, or a launch is missing.
+    pub fn load(
+        &mut self,
+        reader: &mut Reader<'_>,
+        launches: &LaunchTable,
+    ) -> Result<(), LoadError> {
+        let malformed = |what| LoadError::Malformed { what };
+        let blocks: Vec<_> = reader.read()?;
+        if blocks.len() != self.blocks.len() {
+            return Err(malformed("another number of block slots"));
+        }
+        self.blocks = blocks;
+        for (slot, block) in self.blocks.iter().enumerate() {
+            self.contexts[slot] = match block {
+                Some(block) => {
+                    let context = launches.get(block.launch).map(Arc::new);
+                    Some(context.ok_or(malformed("a block of an unknown launch"))?)
+                }
+                None => None,
+            };
+        }
+        self.resident = reader.read()?;
+        Ok(())
+    }
+}
+
+impl SmState {
+    /// A block comes: its warps get slots, dealt to the sub-cores.
+    pub(super) fn start_block<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        launch: u32,
+        index: u64,
+        now: Now,
+    ) {
+        let context = self.blocks.own_context(launch, &self.launches);
+        let slot = self.blocks.blocks.iter().position(Option::is_none);
+        let slot = slot.expect("the work distributor counts block slots");
         let sms = u64::from(self.parameters.sms.max(1));
         self.port.share = (context.launch.blocks().min(sms) * 256 / sms).max(1) as u32;
-        let [x, y, _] = context.launch.grid.map(u64::from);
-        let mut identity = context.identity(self.parameters.sms);
-        identity.block = [
-            (index % x) as u32,
-            (index / x % y) as u32,
-            (index / (x * y)) as u32,
-        ];
-        identity.sm = self.number;
-        identity.warp_slots = self.parameters.warps;
-        identity.timer_step = self.parameters.timer_step;
-        let mut warps = Vec::with_capacity(context.launch.warps() as usize);
-        let first = (!self.resident).trailing_zeros();
-        for number in 0..context.launch.warps() {
-            let free = self.free_slot(first, number);
-            identity.warp_in_block = number;
-            identity.warp_slot = free;
-            self.warps[free as usize].start(&context, identity, slot as u8);
-            self.resident |= 1 << free;
-            warps.push(free as u8);
-        }
-        match self
-            .present
-            .iter_mut()
-            .find(|present| present.launch == launch)
+        let sub_cores = self.parameters.sub_cores.max(1);
+        let warps = self.place_warps(&context, slot as u8, index, sub_cores);
+        if self.blocks.add(launch, sub_cores as usize, now.cycle)
+            && let Some(translation) = &mut self.port.translation
         {
-            Some(present) => present.blocks += 1,
-            None => {
-                self.present.push(Present {
-                    launch,
-                    blocks: 1,
-                    since: now.cycle,
-                    left: vec![0; self.parameters.sub_cores.max(1) as usize],
-                    ended: 0,
-                    rooms: 0,
-                });
-                if let Some(translation) = &mut self.port.translation {
-                    translation.start_launch();
-                }
-            }
+            translation.start_launch();
         }
         self.stats.blocks.increment();
         self.stats.warps.add(warps.len() as u64);
-        self.blocks[slot] = Some(Box::new(Block {
+        self.blocks.blocks[slot] = Some(Box::new(Block {
             launch,
             index,
             live: (u64::MAX >> (64 - warps.len())) as u32,
@@ -118,101 +250,76 @@ impl Sm {
             stored: 0,
             warps: warps.clone(),
         }));
-        if let Issue::Timing(timing) = &mut self.issue {
-            let alone = self.present.len() == 1;
-            timing.start_block(&context, alone, self.parameters.cold, now.cycle);
-            let native = context.launch.module.native;
-            for warp in &warps {
-                let of = &self.warps[usize::from(*warp)];
-                let interval = self.parameters.warp_interval;
-                timing.start_warp(*warp, of, native, now.cycle, interval);
-            }
-        }
-        self.contexts[slot] = Some(context);
+        let alone = self.blocks.is_alone();
+        model.start_block(&context, &self.warps, &warps, alone, now.cycle);
+        self.blocks.contexts[slot] = Some(context);
         for warp in warps {
-            self.refresh(warp, now.cycle);
+            self.refresh(model, warp, now.cycle);
         }
     }
 
-    /// A slot for a warp of a new block: its warps are dealt to the sub-cores, from `first` on.
-    fn free_slot(&self, first: u32, number: u32) -> u32 {
-        let (warps, sub_cores) = (self.parameters.warps, self.parameters.sub_cores.max(1));
-        let own = ((first + number) % sub_cores..warps).step_by(sub_cores as usize);
-        let free = |slot: &u32| self.resident >> slot & 1 == 0;
-        let slot = own.chain(0..warps).find(free);
-        slot.expect("the dispatcher counts warp slots")
+    /// Fills a warp slot for each warp of a new block.
+    fn place_warps(
+        &mut self,
+        context: &OwnContext,
+        block: u8,
+        index: u64,
+        sub_cores: u32,
+    ) -> Vec<u8> {
+        let [x, y, _] = context.launch.grid.map(u64::from);
+        let mut identity = context.identity(self.parameters.sms);
+        identity.block = [
+            (index % x) as u32,
+            (index / x % y) as u32,
+            (index / (x * y)) as u32,
+        ];
+        identity.sm = self.number;
+        identity.warp_slots = self.parameters.warps;
+        identity.timer_step = self.parameters.timer_step;
+        let mut warps = Vec::with_capacity(context.launch.warps() as usize);
+        let first = (!self.slots.resident).trailing_zeros();
+        for number in 0..context.launch.warps() {
+            let all = self.parameters.warps;
+            let free = self.slots.free_slot(first, number, all, sub_cores);
+            identity.warp_in_block = number;
+            identity.warp_slot = free;
+            self.warps[free as usize].start(context, identity, block);
+            self.slots.resident |= 1 << free;
+            warps.push(free as u8);
+        }
+        warps
     }
 
-    /// A warp has ended and has all its answers: its place is free, though its block may not have ended.
+    /// A warp has ended and has all its answers.
     pub(super) fn leave(&mut self, slot: u8) {
         let warp = &self.warps[usize::from(slot)];
         let member = warp.identity.warp_in_block as usize;
-        let block = self.blocks[usize::from(warp.block)]
-            .as_mut()
-            .expect("a warp has a block");
-        block.warps[member] = GONE;
-        self.resident &= !(1 << slot);
-        self.ready &= !(1 << slot);
-        let launch = block.launch;
-        let present = self
-            .present
-            .iter_mut()
-            .find(|present| present.launch == launch);
-        let present = present.expect("the launch of a block is present");
-        let sub_core = usize::from(slot) % present.left.len();
-        present.left[sub_core] += 1;
-    }
-
-    /// The launch, as another block here has it or else from the table.
-    fn own_context(&self, launch: u32) -> OwnContext {
-        let mut here = self.contexts.iter().flatten();
-        if let Some(context) = here.find(|context| context.id.0 == launch) {
-            return Arc::clone(context);
-        }
-        let context = self.launches.get(launch);
-        Arc::new(context.expect("the dispatcher starts launches of the table"))
+        self.blocks.warp_leaves(warp.block, member, slot);
+        self.slots.leave(slot);
     }
 
     /// If all warps of a block have ended and their answers are in, waits for what it sent.
     /// Whether the block may be reported is decided by `check_fences`, at once or later.
     pub(super) fn try_end_block(&mut self, slot: u8) {
-        let Some(block) = &self.blocks[usize::from(slot)] else {
+        let Some(block) = &self.blocks.blocks[usize::from(slot)] else {
             return;
         };
         if block.live != 0 || block.warps.iter().any(|warp| *warp != GONE) {
             return;
         }
-        let generation = self.port.in_flight.close();
-        let until = block.stored;
-        self.wait_for(FenceWait {
+        self.ordering.wait_for(FenceWait {
             waiter: Waiter::Block(slot),
-            generation,
+            generation: self.port.in_flight.close(),
             boundary: false,
-            until,
+            until: block.stored,
         });
     }
 
+    /// A block has ended, and everything that it sent has arrived.
     pub(super) fn end_block(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) {
-        let block = self.blocks[usize::from(slot)]
-            .take()
-            .expect("a block ends once");
-        self.contexts[usize::from(slot)] = None;
-        let mut counters = block.counters;
-        counters.blocks_completed = 1;
-        counters.warp_cycles += (now.cycle - block.since) * block.warps.len() as u64;
-        let position = self
-            .present
-            .iter()
-            .position(|present| present.launch == block.launch)
-            .expect("the launch of a block is present");
-        self.present[position].blocks -= 1;
-        let rooms = self.present[position].end_block(block.warps.len() as u32);
-        if self.present[position].blocks == 0 {
-            let present = self.present.remove(position);
-            counters.active_cycles = now.cycle - present.since;
-            self.stats.active.add(counters.active_cycles);
-        }
-        self.stats.count(&counters);
+        let (block, rooms) = self.blocks.remove(slot, now.cycle);
+        self.stats.active.add(block.counters.active_cycles);
+        self.stats.count(&block.counters);
         if let Some(probe) = &self.port.probe {
             probe.note(Topic::Sm, now.time, || {
                 let cycles = now.cycle - block.since;
@@ -225,7 +332,7 @@ impl Sm {
         let done = Message::BlockDone(Box::new(BlockDone {
             launch: block.launch,
             rooms,
-            counters,
+            counters: block.counters,
         }));
         let wiring = self.port.wiring;
         outbox.send(
@@ -242,8 +349,8 @@ impl Sm {
 mod tests {
     use super::*;
 
-    fn present(left: &[u32]) -> Present {
-        Present {
+    fn resident(left: &[u32]) -> ResidentLaunch {
+        ResidentLaunch {
             launch: 0,
             blocks: 4,
             since: 0,
@@ -255,20 +362,20 @@ mod tests {
 
     #[test]
     fn warps_that_have_left_make_room_alike_from_all_sub_cores() {
-        let mut here = present(&[8, 9, 8, 11]);
+        let mut here = resident(&[8, 9, 8, 11]);
         assert_eq!(here.end_block(16), 2, "of several blocks");
         here.left = vec![11, 9, 12, 12];
         assert_eq!(here.end_block(16), 0, "the room was told of before");
         here.left = vec![12, 12, 12, 12];
         assert_eq!(here.end_block(16), 1);
         // Six warps are not dealt evenly.
-        assert_eq!(present(&[3, 0, 9, 1]).end_block(6), 2);
+        assert_eq!(resident(&[3, 0, 9, 1]).end_block(6), 2);
     }
 
     /// Other launches may have been in the way when the warps were dealt.
     #[test]
     fn every_block_that_ends_makes_room() {
-        let mut here = present(&[0, 2, 1, 1]);
+        let mut here = resident(&[0, 2, 1, 1]);
         assert_eq!(here.end_block(4), 1);
         here.left = vec![1, 3, 2, 2];
         assert_eq!(here.end_block(4), 1);

@@ -10,10 +10,15 @@ use lockstep_engine::{Inbox, Outbox};
 use lockstep_isa::{Operand, Operation};
 use lockstep_units::{Clock, Cycle};
 
-use super::Sm;
 use super::execute::{Effect, guard};
+use super::issue_model::IssueModel;
+use super::state::SmState;
+use super::translation::deferred::DeferredLoad;
+use super::warp::Warp;
+use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::sm::now::Now;
+use serde::{Deserialize, Serialize};
 
 /// Free instructions that may go with one issue; a loop of nothing else still takes time.
 const FREE: u32 = 64;
@@ -25,188 +30,250 @@ const TURN: u64 = 128;
 /// Warps whose registers a host's first cache holds.
 const CACHED: u32 = 8;
 
-impl Sm {
-    pub(super) fn run_functional(
+/// The issue model of functional mode.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Functional {
+    /// The warp that has its turn.
+    turn: u32,
+}
+
+impl Default for Functional {
+    fn default() -> Self {
+        // The first turn is that of slot 0.
+        Self { turn: 63 }
+    }
+}
+
+impl Functional {
+    /// Simulates the cycles of a window.
+    pub fn run(
         &mut self,
+        state: &mut SmState,
         cycles: Range<Cycle>,
         inbox: &mut Inbox<Message>,
         outbox: &mut Outbox<'_, Message>,
     ) {
         let start = cycles.start.0;
-        let mut clock = Clock::new(self.clock());
-        clock.seek(self.clock().edge(cycles.start));
-        let mut next_message = self.next_message(inbox);
+        let mut clock = Clock::new(state.clock());
+        clock.seek(state.clock().edge(cycles.start));
+        let mut next_message = state.next_message(inbox);
         while clock.cycle() < cycles.end {
             let now = Now {
                 cycle: clock.cycle().0,
                 time: clock.time(),
                 since: (clock.cycle().0 - start) as u16,
             };
-            if next_message <= now.cycle || !self.sleepers.is_empty() {
-                self.receive(now, inbox, outbox);
-                next_message = self.next_message(inbox);
+            if next_message <= now.cycle || state.ordering.has_sleepers() {
+                state.receive(self, now, inbox, outbox);
+                next_message = state.next_message(inbox);
             }
-            if self.ready == 0 {
-                let asleep = self.sleepers.iter().map(|(until, _)| *until).min();
-                let next = next_message.min(asleep.unwrap_or(u64::MAX));
+            if state.slots.ready == 0 {
+                let next = next_message.min(state.ordering.next_sleeper());
                 if next >= cycles.end.0 {
                     return;
                 }
-                clock.seek(self.clock().edge(Cycle(next)));
+                clock.seek(state.clock().edge(Cycle(next)));
                 continue;
             }
             // The clock says when a turn is over, not a count of its own, so that it is the same turn however
             // cycles are cut into epochs.
             let over = now.cycle.is_multiple_of(TURN);
-            if over || self.ready >> self.last & 1 == 0 {
-                self.yield_to_others();
+            if over || state.slots.ready >> self.turn & 1 == 0 {
+                self.give_way(state);
             }
-            let slot = self.last;
-            self.progress = now.cycle;
+            let slot = self.turn;
+            state.progress = now.cycle;
             let turn_ends = (now.cycle / TURN + 1) * TURN;
             let until = turn_ends.min(next_message).min(cycles.end.0);
-            if self.sleepers.is_empty() && self.run_straight(slot, &mut clock, until) {
+            if !state.ordering.has_sleepers() && run_straight(state, slot, &mut clock, until) {
                 continue;
             }
-            match self.issue_functional(slot as u8, now, outbox) {
+            match self.issue(state, slot as u8, now, outbox) {
                 Effect::Failed => return,
-                Effect::Memory if self.port.done.is_seen_by_others() => self.yield_to_others(),
+                Effect::Memory if state.port.done.is_seen_by_others() => self.give_way(state),
                 _ => {}
             }
             clock.advance();
         }
     }
 
-    /// The cycle of the next message, at the end of time if there is none.
-    pub(super) fn next_message(&self, inbox: &Inbox<Message>) -> u64 {
-        inbox
-            .next_due()
-            .map_or(u64::MAX, |due| self.clock().cycle_at_or_after(due).0)
+    /// The next cycle in which a warp can issue.
+    #[must_use]
+    pub fn next_cycle(&self, state: &SmState) -> u64 {
+        if state.slots.ready != 0 { 0 } else { u64::MAX }
     }
 
     /// It is the next warp's turn, if there is one that could execute.
     #[inline(always)]
-    fn yield_to_others(&mut self) {
-        if self.ready == 0 {
+    fn give_way(&mut self, state: &SmState) {
+        let ready = state.slots.ready;
+        if ready == 0 {
             return;
         }
-        self.last = self.ready_after(self.last);
-        if self.ready.count_ones() > CACHED {
-            let next = self.ready_after(self.last);
-            self.foresee(next);
-            self.warps[self.ready_after(next) as usize].foresee();
+        self.turn = ready_after(ready, self.turn);
+        if ready.count_ones() > CACHED {
+            let next = ready_after(ready, self.turn);
+            prefetch(state, next);
+            state.warps[ready_after(ready, next) as usize].prefetch();
         }
-    }
-
-    /// The next warp that could execute, after this one; at least one can.
-    #[inline(always)]
-    fn ready_after(&self, slot: u32) -> u32 {
-        let turn = (slot + 1) % 64;
-        (self.ready.rotate_right(turn).trailing_zeros() + turn) % 64
-    }
-
-    /// Asks the host for the rows that a warp's next instruction touches. The warps of a GPU have more
-    /// registers than a host has cache, so most rows come from afar; this way they come while another
-    /// warp executes.
-    #[inline(always)]
-    fn foresee(&self, slot: u32) {
-        let warp = &self.warps[slot as usize];
-        let Some(context) = self.contexts[usize::from(warp.block)].as_deref() else {
-            return;
-        };
-        let code = &context.launch.module.code;
-        let Some(instruction) = code.get(warp.convergence.pc() as usize) else {
-            return;
-        };
-        let scheduling = &instruction.scheduling;
-        for (source, rows) in instruction.sources[..3]
-            .iter()
-            .zip(scheduling.source_registers)
-        {
-            if let Operand::Register(row) = source.operand {
-                warp.foresee_row(row);
-                if rows > 1 {
-                    warp.foresee_row(row + 1);
-                }
-            }
-        }
-        if let Some(row) = instruction.destination {
-            warp.foresee_row(row);
-            if scheduling.destination_registers > 1 {
-                warp.foresee_row(row + 1);
-            }
-        }
-        if let Operation::Memory(operation) = &instruction.operation
-            && let Operand::Register(row) = operation.address.base
-        {
-            warp.foresee_row(row);
-            if operation.address.wide {
-                warp.foresee_row(row + 1);
-            }
-            for row in operation.data.into_iter().flatten() {
-                warp.foresee_row(row);
-            }
-        }
-    }
-
-    /// Lets a warp run through instructions that only compute, up to a cycle: all that can happen to it there is
-    /// known beforehand, so nothing is asked in between. Does what [`Self::issue_functional`] would do as often;
-    /// false, and nothing happened, if the next instruction is another.
-    #[inline]
-    fn run_straight(&mut self, slot: u32, clock: &mut Clock, until: u64) -> bool {
-        let warp = &mut self.warps[slot as usize];
-        let block_slot = usize::from(warp.block);
-        let (Some(context), Some(block)) = (
-            self.contexts[block_slot].as_deref(),
-            self.blocks[block_slot].as_mut(),
-        ) else {
-            return false;
-        };
-        let module = &context.launch.module;
-        let pc = warp.convergence.pc();
-        let count = module
-            .straight_line_from(pc)
-            .min(until.saturating_sub(clock.cycle().0));
-        if count < 2 || warp.control_bit_checker.is_some() || self.port.probe.is_some() {
-            return false;
-        }
-        let active = warp.convergence.active();
-        let counters = &mut block.counters;
-        let mut executing = 0;
-        let first = pc as usize;
-        for instruction in &module.code[first..first + count as usize] {
-            warp.identity.clock = clock.cycle().0;
-            warp.identity.time = clock.time().0;
-            let execute = active & guard(warp, instruction);
-            if let Operation::Compute(compute) = &instruction.operation
-                && execute != 0
-            {
-                compute(&mut warp.lanes_that(context, execute), instruction);
-            }
-            executing += execute.count_ones();
-            counters.mix[instruction.scheduling.mix as usize] += 1;
-            clock.advance();
-        }
-        warp.convergence.advance_by(count as u32);
-        counters.inst_executed += count;
-        counters.inst_issued += count;
-        counters.thread_inst_executed += count * u64::from(active.count_ones());
-        counters.thread_inst_executed_pred_on += u64::from(executing);
-        self.progress = clock.cycle().0 - 1;
-        true
     }
 
     /// One instruction that counts, and the free ones before it.
     #[inline]
-    fn issue_functional(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) -> Effect {
+    fn issue(
+        &mut self,
+        state: &mut SmState,
+        slot: u8,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Effect {
         let mut effect = Effect::Again;
         for _ in 0..FREE {
             let free;
-            (effect, free) = self.execute(slot, now, outbox);
-            if !free || self.ready >> slot & 1 == 0 {
+            (effect, free) = state.execute(self, slot, now, outbox);
+            if !free || !state.slots.is_ready(slot) {
                 break;
             }
         }
         effect
     }
+}
+
+impl IssueModel for Functional {
+    const TIMED: bool = false;
+
+    fn start_block(&mut self, _: &LaunchContext, _: &[Warp], _: &[u8], _: bool, _: u64) {}
+
+    fn schedule(&mut self, _: u8, _: &Warp, _: Option<&LaunchContext>, _: u64) {}
+
+    fn complete(&mut self, _: u8, _: u32, _: &LaunchContext, _: u32, _: u64) {}
+
+    fn arrive_at_barrier(&mut self, _: u64) {}
+
+    fn barrier_release(&self, cycle: u64) -> u64 {
+        cycle
+    }
+
+    fn receive_strong(&mut self, _: u64, cycle: u64) -> u64 {
+        cycle
+    }
+
+    fn receive_sectors(&mut self, _: &mut SmState, mshr: u32, _: Now) {
+        panic!("functional mode asks L2 for no sectors, and was sent those of MSHR {mshr}");
+    }
+
+    fn resume_load(
+        &mut self,
+        _: &mut SmState,
+        load: DeferredLoad,
+        _: u64,
+        _: Now,
+        _: &mut Outbox<'_, Message>,
+    ) {
+        panic!("functional mode defers strong accesses alone, not {load:?}");
+    }
+
+    fn set_translation_full(&mut self, _: bool) {}
+
+    fn wake_all(&mut self) {}
+
+    fn invalidate_l1(&mut self, _: Range<u64>, _: bool) {}
+}
+
+/// The next warp that could execute, after this one; at least one can.
+#[inline(always)]
+fn ready_after(ready: u64, slot: u32) -> u32 {
+    let turn = (slot + 1) % 64;
+    (ready.rotate_right(turn).trailing_zeros() + turn) % 64
+}
+
+/// Asks the host for the rows that a warp's next instruction touches. The warps of a GPU have more
+/// registers than a host has cache, so most rows come from afar; this way they come while another
+/// warp executes.
+#[inline(always)]
+fn prefetch(state: &SmState, slot: u32) {
+    let warp = &state.warps[slot as usize];
+    let Some(context) = state.blocks.launch_of(warp.block) else {
+        return;
+    };
+    let code = &context.launch.module.code;
+    let Some(instruction) = code.get(warp.convergence.pc() as usize) else {
+        return;
+    };
+    let scheduling = &instruction.scheduling;
+    for (source, rows) in instruction.sources[..3]
+        .iter()
+        .zip(scheduling.source_registers)
+    {
+        if let Operand::Register(row) = source.operand {
+            warp.prefetch_register(row);
+            if rows > 1 {
+                warp.prefetch_register(row + 1);
+            }
+        }
+    }
+    if let Some(row) = instruction.destination {
+        warp.prefetch_register(row);
+        if scheduling.destination_registers > 1 {
+            warp.prefetch_register(row + 1);
+        }
+    }
+    if let Operation::Memory(operation) = &instruction.operation
+        && let Operand::Register(row) = operation.address.base
+    {
+        warp.prefetch_register(row);
+        if operation.address.wide {
+            warp.prefetch_register(row + 1);
+        }
+        for row in operation.data.into_iter().flatten() {
+            warp.prefetch_register(row);
+        }
+    }
+}
+
+/// Lets a warp run through instructions that only compute, up to a cycle: all that can happen to it there is
+/// known beforehand, so nothing is asked in between. Does what [`Functional::issue`] would do as often;
+/// false, and nothing happened, if the next instruction is another.
+#[inline]
+fn run_straight(state: &mut SmState, slot: u32, clock: &mut Clock, until: u64) -> bool {
+    let warp = &mut state.warps[slot as usize];
+    let block_slot = usize::from(warp.block);
+    let (Some(context), Some(block)) = (
+        state.blocks.contexts[block_slot].as_deref(),
+        state.blocks.blocks[block_slot].as_mut(),
+    ) else {
+        return false;
+    };
+    let module = &context.launch.module;
+    let pc = warp.convergence.pc();
+    let count = module
+        .straight_line_from(pc)
+        .min(until.saturating_sub(clock.cycle().0));
+    if count < 2 || warp.control_bit_checker.is_some() || state.port.probe.is_some() {
+        return false;
+    }
+    let active = warp.convergence.active();
+    let counters = &mut block.counters;
+    let mut executing = 0;
+    let first = pc as usize;
+    for instruction in &module.code[first..first + count as usize] {
+        warp.identity.clock = clock.cycle().0;
+        warp.identity.time = clock.time().0;
+        let execute = active & guard(warp, instruction);
+        if let Operation::Compute(compute) = &instruction.operation
+            && execute != 0
+        {
+            compute(&mut warp.lanes_that(context, execute), instruction);
+        }
+        executing += execute.count_ones();
+        counters.mix[instruction.scheduling.mix as usize] += 1;
+        clock.advance();
+    }
+    warp.convergence.advance_by(count as u32);
+    counters.inst_executed += count;
+    counters.inst_issued += count;
+    counters.thread_inst_executed += count * u64::from(active.count_ones());
+    counters.thread_inst_executed_pred_on += u64::from(executing);
+    state.progress = clock.cycle().0 - 1;
+    true
 }

@@ -1,11 +1,21 @@
 //! One streaming multiprocessor.
 //!
-//! An SM holds blocks and executes their warps. What instructions do is the same in both modes:
-//! `execute.rs` carries out one instruction of one warp, `access/` moves the values of memory
-//! instructions. When they issue is the business of the issue model: `functional.rs` issues one
-//! instruction of one warp a cycle in turn, `timing.rs` has sub-cores, schedulers and latencies.
+//! An SM is [`state`], what both modes share (warps, thread blocks, memory port), and an issue model
+//! that decides when instructions issue. Which of the two models it has is decided once, when it is
+//! made: [`functional`] issues one instruction of one warp a cycle, [`timing`] has a front end,
+//! sub-cores and a load/store unit with their latencies.
 //!
-//! Start reading at [`Sm::run`], then `execute.rs`.
+//! | room | what |
+//! |---|---|
+//! | `front_end/` | instruction fetch and its caches, constant cache, decoded code |
+//! | `sub_core/` | warp schedulers, scoreboards, control bits, register file, dispatch ports |
+//! | `lsu/` | coalescing, MIO queues, shared memory banks, L1TEX with MSHRs and write combining |
+//! | `translation/` | the uTLB, and accesses that wait for a page |
+//! | `warp.rs`, `warp_slots.rs`, `cta.rs`, `barrier.rs`, `local_memory.rs` | architectural state |
+//! | `execute.rs`, `control_flow.rs`, `system.rs` | what one instruction of one warp does |
+//! | `ordering.rs` | fences, releases and sleeps: who waits for what |
+//!
+//! Start reading at [`Sm::run`], then [`timing::Timing::run`] and `execute.rs`.
 
 mod answers;
 mod barrier;
@@ -13,109 +23,59 @@ mod control_flow;
 mod cta;
 mod execute;
 pub mod front_end;
-mod functional;
+pub mod functional;
+mod issue_model;
 mod local_memory;
 pub mod lsu;
 pub mod now;
 mod ordering;
 mod print;
+mod printer;
 mod report;
-mod save;
 mod site;
+pub mod state;
 pub mod sub_core;
 mod system;
 pub mod timing;
-mod translation;
+pub mod translation;
 mod warp;
+mod warp_slots;
 
 use std::sync::Arc;
 
-use lockstep_engine::{Inbox, Outbox, Wake, Window};
-use lockstep_units::{Cycle, Hertz, Time};
-use serde::{Deserialize, Serialize};
+use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
+use lockstep_units::Time;
 
-use cta::Present;
-use lsu::port::Port;
-pub use lsu::port::Wiring;
-use lsu::shared_banks::DataArrays;
-use now::Now;
-use ordering::FenceWait;
-use timing::Timing;
-pub use translation::TranslationWiring;
-use warp::{Block, Warp};
-
-use crate::fault::Fault;
-use crate::launch::{LaunchContext, LaunchTable};
+use crate::fault::{Fault, Place};
+use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, Log};
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::probe::{Probe, Topic};
+use crate::probe::Probe;
 use crate::statistics::SmStats;
-
-/// Text that a kernel printed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Printed {
-    /// When.
-    pub cycle: u64,
-    /// On which SM.
-    pub sm: u32,
-    /// What number among those of the SM.
-    pub sequence: u64,
-    /// What.
-    pub text: String,
-}
-
-/// A launch, counted by the SM for itself: barriers hold on to it for a moment, and a count that all SMs
-/// share would go from processor to processor with each of them.
-type OwnContext = Arc<Arc<LaunchContext>>;
-
-/// How instructions are issued.
-#[derive(Debug)]
-enum Issue {
-    Functional,
-    Timing(Box<Timing>),
-}
+use functional::Functional;
+use issue_model::IssueModel;
+use lsu::port::Port;
+pub use lsu::port::Wiring;
+use lsu::shared_banks::DataArrays;
+pub use printer::Printed;
+use state::SmState;
+use timing::Timing;
+use translation::Translation;
+pub use translation::TranslationWiring;
 
 /// One streaming multiprocessor.
 #[derive(Debug)]
 pub struct Sm {
-    number: u32,
-    parameters: Arc<SmParameters>,
-    launches: LaunchTable,
-    /// Warps by slot.
-    warps: Vec<Warp>,
-    /// Blocks by slot.
-    blocks: Vec<Option<Box<Block>>>,
-    /// Launches of the blocks.
-    contexts: Vec<Option<OwnContext>>,
-    /// Slots with a warp.
-    resident: u64,
-    /// Warps that could execute: lanes that run, nothing to wait for.
-    ready: u64,
-    /// Warps that wait for a fence, the heap or their sleep.
-    held: u64,
-    /// Warps whose values must come back before they go on.
-    waiting: u64,
-    fences: Vec<FenceWait>,
-    /// When the first of them can be through, if that is a matter of time.
-    fence_due: u64,
-    /// Warps that sleep, and until when.
-    sleepers: Vec<(u64, u8)>,
-    /// Blocks of each launch that are here, and since when.
-    present: Vec<Present>,
-    port: Port,
-    issue: Issue,
-    /// When those who wait at a barrier go on, if it is complete now.
-    barrier_release: u64,
-    /// The last warp that functional mode issued.
-    last: u32,
-    printed: Vec<Printed>,
-    printed_bytes: usize,
-    prints: u64,
-    fault: Option<(Time, Box<Fault>)>,
-    /// Last cycle in which an instruction was issued or an answer came.
-    progress: u64,
-    stats: SmStats,
+    state: SmState,
+    mode: Mode,
+}
+
+/// What decides when instructions issue.
+#[derive(Debug)]
+enum Mode {
+    Functional(Functional),
+    Timing(Box<Timing>),
 }
 
 impl Sm {
@@ -131,104 +91,18 @@ impl Sm {
         translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
     ) -> Self {
-        let issue = if parameters.timed {
-            Issue::Timing(Box::new(Timing::new(&parameters)))
+        let mode = if parameters.timed {
+            Mode::Timing(Box::new(Timing::new(&parameters)))
         } else {
-            Issue::Functional
+            Mode::Functional(Functional::default())
         };
+        let translation = translation.map(|wiring| Box::new(Translation::new(wiring)));
+        let arrays = DataArrays::new(&parameters);
+        let port = Port::new(contents, home, wiring, translation, arrays, probe);
         Self {
-            number,
-            launches,
-            warps: vec![
-                Warp {
-                    control_bit_checker: parameters.checked.then(Box::default),
-                    ..Warp::default()
-                };
-                parameters.warps as usize
-            ],
-            blocks: (0..parameters.blocks).map(|_| None).collect(),
-            contexts: vec![None; parameters.blocks as usize],
-            resident: 0,
-            ready: 0,
-            held: 0,
-            waiting: 0,
-            fences: Vec::new(),
-            fence_due: u64::MAX,
-            sleepers: Vec::new(),
-            present: Vec::new(),
-            port: Port::new(
-                contents,
-                home,
-                wiring,
-                DataArrays::new(&parameters),
-                translation,
-                probe,
-            ),
-            issue,
-            barrier_release: 0,
-            // The first turn is that of slot 0.
-            last: 63,
-            printed: Vec::new(),
-            printed_bytes: 0,
-            prints: 0,
-            fault: None,
-            progress: 0,
-            stats: SmStats::default(),
-            parameters,
+            state: SmState::new(number, parameters, launches, port),
+            mode,
         }
-    }
-
-    /// What the SM wrote in this epoch.
-    #[must_use]
-    pub fn log(&self) -> &Log {
-        &self.port.log
-    }
-
-    /// Forgets the log, after it was committed.
-    pub fn clear_log(&mut self) {
-        self.port.log.clear();
-    }
-
-    /// Takes what kernels printed here.
-    pub fn take_printed(&mut self) -> Vec<Printed> {
-        self.printed_bytes = 0;
-        std::mem::take(&mut self.printed)
-    }
-
-    /// Whether kernels printed something here.
-    #[must_use]
-    pub fn has_printed(&self) -> bool {
-        !self.printed.is_empty()
-    }
-
-    /// Goes on counting from there.
-    pub fn set_stats(&mut self, stats: SmStats) {
-        self.stats = stats;
-    }
-
-    /// What went wrong, and when.
-    #[must_use]
-    pub fn fault(&self) -> Option<&(Time, Box<Fault>)> {
-        self.fault.as_ref()
-    }
-
-    /// What its TLB counted, if there is managed memory.
-    #[must_use]
-    pub fn tlb_stats(&self) -> Option<&lockstep_uvm::TlbStats> {
-        let translation = self.port.translation.as_ref();
-        translation.map(|translation| &translation.translator.stats)
-    }
-
-    /// What it counted.
-    #[must_use]
-    pub fn stats(&self) -> &SmStats {
-        &self.stats
-    }
-
-    /// The last cycle in which anything happened.
-    #[must_use]
-    pub fn progress(&self) -> u64 {
-        self.progress
     }
 
     /// Simulates a window.
@@ -238,125 +112,109 @@ impl Sm {
         inbox: &mut Inbox<Message>,
         outbox: &mut Outbox<'_, Message>,
     ) -> Wake {
-        if self.fault.is_some() {
+        let state = &mut self.state;
+        if state.fault.is_some() {
             while inbox.take_in_window().is_some() {}
             return Wake::OnMessage;
         }
-        let clock = self.parameters.clock;
-        let cycles = window.cycles(clock);
-        if self.fences.iter().any(|fence| fence.boundary) {
-            // What was logged before is committed now.
-            for fence in &mut self.fences {
-                fence.boundary = false;
+        let cycles = window.cycles(state.parameters.clock);
+        let next = match &mut self.mode {
+            Mode::Functional(model) => {
+                state.begin_epoch(model, &cycles, outbox);
+                model.run(state, cycles, inbox, outbox);
+                model.next_cycle(state)
             }
-            let now = self.now(cycles.start, cycles.start.0);
-            self.check_fences(now, outbox);
-        }
-        match self.issue {
-            Issue::Functional => self.run_functional(cycles, inbox, outbox),
-            Issue::Timing(_) => self.run_timing(cycles, inbox, outbox),
+            Mode::Timing(model) => {
+                state.begin_epoch(&mut **model, &cycles, outbox);
+                model.run(state, cycles, inbox, outbox);
+                model.next_cycle(state)
+            }
         };
-        self.wake(window, inbox)
+        state.wake(next, window)
     }
 
-    fn wake(&self, window: Window, inbox: &Inbox<Message>) -> Wake {
-        if self.fault.is_some() {
-            return Wake::OnMessage;
+    /// What the SM wrote in this epoch.
+    #[must_use]
+    pub fn log(&self) -> &Log {
+        &self.state.port.log
+    }
+
+    /// Clears the log, after it was committed.
+    pub fn clear_log(&mut self) {
+        self.state.port.log.clear();
+    }
+
+    /// Takes what kernels printed here.
+    pub fn take_printed(&mut self) -> Vec<Printed> {
+        self.state.printer.take()
+    }
+
+    /// Whether kernels printed something here.
+    #[must_use]
+    pub fn has_printed(&self) -> bool {
+        self.state.printer.has_text()
+    }
+
+    /// What went wrong, and when.
+    #[must_use]
+    pub fn fault(&self) -> Option<&(Time, Box<Fault>)> {
+        self.state.fault.as_ref()
+    }
+
+    /// Where warps are that cannot go on, for the report on a kernel that hangs. `None` if no
+    /// warp is here.
+    #[must_use]
+    pub fn hang_report(&self) -> Option<(u32, Place, String)> {
+        report::hang_report(&self.state)
+    }
+
+    /// What its uTLB counted, if there is managed memory.
+    #[must_use]
+    pub fn tlb_stats(&self) -> Option<&lockstep_uvm::TlbStats> {
+        let translation = self.state.port.translation.as_ref();
+        translation.map(|translation| &translation.translator.stats)
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub fn stats(&self) -> &SmStats {
+        &self.state.stats
+    }
+
+    /// Goes on counting from there.
+    pub fn set_stats(&mut self, stats: SmStats) {
+        self.state.stats = stats;
+    }
+
+    /// The last cycle in which anything happened.
+    #[must_use]
+    pub fn progress(&self) -> u64 {
+        self.state.progress
+    }
+
+    /// Writes everything. The log is empty: epochs end with its commit.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        self.state.save(writer);
+        match &self.mode {
+            Mode::Functional(model) => writer.write(model),
+            Mode::Timing(model) => model.save(writer),
         }
-        let mut next = self
-            .next_cycle()
-            .map(|cycle| self.parameters.clock.edge(Cycle(cycle)));
-        if self.fences.iter().any(|fence| fence.boundary) {
-            next = Some(window.end);
-        }
-        let _ = inbox;
-        next.map_or(Wake::OnMessage, Wake::At)
     }
 
-    /// The next cycle in which something of the SM's own can happen.
-    fn next_cycle(&self) -> Option<u64> {
-        let sleeping = self.sleepers.iter().map(|(until, _)| *until).min();
-        let issuing = match &self.issue {
-            Issue::Functional => (self.ready != 0).then_some(0),
-            Issue::Timing(timing) => timing.next_cycle(self.ready),
-        };
-        let fence = (self.fence_due != u64::MAX).then_some(self.fence_due);
-        [sleeping, issuing, fence].into_iter().flatten().min()
-    }
-
-    fn now(&self, cycle: Cycle, start: u64) -> Now {
-        Now {
-            cycle: cycle.0,
-            time: self.parameters.clock.edge(cycle),
-            since: (cycle.0 - start) as u16,
-        }
-    }
-
-    /// Takes the messages that are due and wakes the sleepers whose time has come.
-    fn receive(&mut self, now: Now, inbox: &mut Inbox<Message>, outbox: &mut Outbox<'_, Message>) {
-        while let Some(delivery) = inbox.take_due(now.time) {
-            self.progress = now.cycle;
-            if let Some(probe) = &self.port.probe {
-                let words = || format!("receives {}", delivery.message.words());
-                probe.note(Topic::Sm, now.time, words);
+    /// Takes on what was saved. The launches of its blocks must be in the table.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote, or a launch is missing.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        self.state.load(reader)?;
+        match &mut self.mode {
+            Mode::Functional(model) => *model = reader.read()?,
+            Mode::Timing(model) => {
+                model.load(reader)?;
+                let translation = self.state.port.translation.as_ref();
+                model.set_translation_full(translation.is_some_and(|own| own.is_full()));
             }
-            match delivery.message {
-                Message::StartBlock { launch, block } => self.start_block(launch, block, now),
-                Message::Performed(request) => self.performed(request, now, outbox),
-                Message::ReadDone { miss } => {
-                    self.read_done(miss, now);
-                    if !self.fences.is_empty() {
-                        self.check_fences(now, outbox);
-                    }
-                }
-                Message::HeapDone(request) => self.heap_done(*request, now),
-                other => self.translation_message(other, now, outbox),
-            }
         }
-        if self.fence_due <= now.cycle {
-            self.check_fences(now, outbox);
-        }
-        if !self.sleepers.is_empty() {
-            let mut woken = 0u64;
-            self.sleepers.retain(|(until, slot)| {
-                let due = *until <= now.cycle;
-                woken |= u64::from(due) << slot;
-                !due
-            });
-            self.release(woken, now);
-        }
-    }
-
-    /// Lets held warps go on.
-    fn release(&mut self, mut slots: u64, now: Now) {
-        self.held &= !slots;
-        while slots != 0 {
-            let slot = slots.trailing_zeros() as u8;
-            slots &= slots - 1;
-            self.refresh(slot, now.cycle);
-        }
-    }
-
-    /// Finds out anew whether a warp can execute, from `cycle` on.
-    fn refresh(&mut self, slot: u8, cycle: u64) {
-        let bit = 1u64 << slot;
-        let warp = &self.warps[usize::from(slot)];
-        let runs = self.resident & bit != 0
-            && (self.held | self.waiting) & bit == 0
-            && warp.convergence.active() != 0;
-        if runs {
-            self.ready |= bit;
-            if let Issue::Timing(timing) = &mut self.issue {
-                let context = self.contexts[usize::from(warp.block)].as_deref();
-                let context = context.map(|context| &**context);
-                timing.schedule(slot, warp, context, cycle);
-            }
-        } else {
-            self.ready &= !bit;
-        }
-    }
-
-    fn clock(&self) -> Hertz {
-        self.parameters.clock
+        Ok(())
     }
 }

@@ -1,17 +1,15 @@
-//! Fences and releases: who waits for which accesses.
+//! Fences, releases and sleeps of one SM: who waits, and until when.
 
-use lockstep_engine::Outbox;
 use serde::{Deserialize, Serialize};
 
-use super::Sm;
-use crate::message::Message;
-use crate::sm::now::Now;
+use super::lsu::in_flight::InFlight;
 
 /// Who waits for an ordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Waiter {
+pub enum Waiter {
     /// A warp at a fence or before a release.
     Warp {
+        /// Its slot.
         slot: u8,
         /// The access that comes next is ordered then.
         release: bool,
@@ -22,7 +20,8 @@ pub(super) enum Waiter {
 
 /// A fence that is not through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct FenceWait {
+pub struct FenceWait {
+    /// Who waits.
     pub waiter: Waiter,
     /// Strong accesses up to this generation must be answered.
     pub generation: Option<u64>,
@@ -32,56 +31,158 @@ pub(super) struct FenceWait {
     pub until: u64,
 }
 
-impl Sm {
-    /// Whether a fence has something to wait for; then the waiter is remembered.
-    pub(super) fn fence(&mut self, waiter: Waiter, boundary: bool, until: u64) -> bool {
-        let generation = self.port.in_flight.close();
-        let boundary = boundary && !self.port.log.is_empty();
-        if generation.is_none() && !boundary && until == 0 {
-            return false;
-        }
-        self.wait_for(FenceWait {
-            waiter,
-            generation,
-            boundary,
-            until,
-        });
-        true
-    }
+/// Everybody who waits on an SM, besides warps that wait for values.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ordering {
+    fences: Vec<FenceWait>,
+    /// When the first fence can be through, if that is a matter of time.
+    due: u64,
+    /// Warps that sleep, and until when.
+    sleepers: Vec<(u64, u8)>,
+}
 
-    /// Remembers somebody who waits.
-    pub(super) fn wait_for(&mut self, fence: FenceWait) {
+impl Default for Ordering {
+    fn default() -> Self {
+        Self {
+            fences: Vec::new(),
+            due: u64::MAX,
+            sleepers: Vec::new(),
+        }
+    }
+}
+
+impl Ordering {
+    /// Adds somebody who waits.
+    pub fn wait_for(&mut self, fence: FenceWait) {
         if fence.until > 0 {
-            self.fence_due = self.fence_due.min(fence.until);
+            self.due = self.due.min(fence.until);
         }
         self.fences.push(fence);
     }
 
-    /// Lets those through whose fence has nothing left to wait for.
-    pub(super) fn check_fences(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
-        let mut index = 0;
-        while index < self.fences.len() {
-            let fence = self.fences[index];
+    /// Whether nobody waits at a fence.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.fences.is_empty()
+    }
+
+    /// When the first fence can be through, if that is a matter of time.
+    #[must_use]
+    #[inline]
+    pub fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// Whether a fence waits for the end of the epoch.
+    #[must_use]
+    pub fn waits_for_boundary(&self) -> bool {
+        self.fences.iter().any(|fence| fence.boundary)
+    }
+
+    /// An epoch has ended: what was logged before is committed.
+    pub fn pass_boundary(&mut self) {
+        for fence in &mut self.fences {
+            fence.boundary = false;
+        }
+    }
+
+    /// The next waiter, from the one at `index` on, whose fence has nothing left to wait for.
+    pub fn next_through(
+        &mut self,
+        index: &mut usize,
+        in_flight: &InFlight,
+        cycle: u64,
+    ) -> Option<Waiter> {
+        while let Some(fence) = self.fences.get(*index) {
             let drained = fence
                 .generation
-                .is_none_or(|generation| self.port.in_flight.drained(generation));
-            if fence.boundary || !drained || fence.until > now.cycle {
-                index += 1;
-                continue;
+                .is_none_or(|generation| in_flight.drained(generation));
+            if !fence.boundary && drained && fence.until <= cycle {
+                return Some(self.fences.remove(*index).waiter);
             }
-            self.fences.remove(index);
-            match fence.waiter {
-                Waiter::Warp { slot, release } => {
-                    self.warps[usize::from(slot)].released = release;
-                    self.release(1 << slot, now);
-                }
-                Waiter::Block(block) => self.end_block(block, now, outbox),
-            }
+            *index += 1;
         }
         let later = self.fences.iter().map(|fence| fence.until);
-        self.fence_due = later
-            .filter(|until| *until > now.cycle)
-            .min()
-            .unwrap_or(u64::MAX);
+        let later = later.filter(|until| *until > cycle);
+        self.due = later.min().unwrap_or(u64::MAX);
+        None
+    }
+
+    /// A warp sleeps until a cycle.
+    pub fn sleep(&mut self, until: u64, slot: u8) {
+        self.sleepers.push((until, slot));
+    }
+
+    /// Whether a warp sleeps.
+    #[must_use]
+    #[inline]
+    pub fn has_sleepers(&self) -> bool {
+        !self.sleepers.is_empty()
+    }
+
+    /// When the first of those who sleep wakes.
+    #[must_use]
+    #[inline]
+    pub fn next_sleeper(&self) -> u64 {
+        let all = self.sleepers.iter().map(|(until, _)| *until);
+        all.min().unwrap_or(u64::MAX)
+    }
+
+    /// Takes out those whose sleep is over, a bit a slot.
+    pub fn wake_sleepers(&mut self, cycle: u64) -> u64 {
+        let mut woken = 0;
+        self.sleepers.retain(|(until, slot)| {
+            let due = *until <= cycle;
+            woken |= u64::from(due) << slot;
+            !due
+        });
+        woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn through(ordering: &mut Ordering, flight: &InFlight, cycle: u64) -> Vec<Waiter> {
+        let mut index = 0;
+        std::iter::from_fn(|| ordering.next_through(&mut index, flight, cycle)).collect()
+    }
+
+    #[test]
+    fn a_fence_waits_for_its_generation_its_epoch_and_its_time() {
+        let (mut ordering, mut flight) = (Ordering::default(), InFlight::default());
+        let sent = flight.start(7);
+        let fence = |block, generation, boundary, until| FenceWait {
+            waiter: Waiter::Block(block),
+            generation,
+            boundary,
+            until,
+        };
+        ordering.wait_for(fence(0, flight.close(), false, 0));
+        ordering.wait_for(fence(1, None, true, 0));
+        ordering.wait_for(fence(2, None, false, 50));
+        assert_eq!(through(&mut ordering, &flight, 10), []);
+        assert_eq!(ordering.due(), 50);
+        flight.finish(7, sent);
+        assert_eq!(through(&mut ordering, &flight, 10), [Waiter::Block(0)]);
+        ordering.pass_boundary();
+        assert_eq!(
+            through(&mut ordering, &flight, 50),
+            [Waiter::Block(1), Waiter::Block(2)]
+        );
+        assert_eq!(ordering.due(), u64::MAX);
+    }
+
+    #[test]
+    fn sleepers_wake_in_their_time() {
+        let mut ordering = Ordering::default();
+        ordering.sleep(20, 5);
+        ordering.sleep(10, 3);
+        assert_eq!(ordering.next_sleeper(), 10);
+        assert_eq!(ordering.wake_sleepers(15), 1 << 3);
+        assert_eq!(ordering.wake_sleepers(25), 1 << 5);
+        assert!(!ordering.has_sleepers());
     }
 }

@@ -5,129 +5,116 @@ use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
 
-use super::Sm;
 use super::site::Problem;
+use super::state::SmState;
+use super::warp::Warp;
 use crate::fault::{Fault, Place};
+use crate::launch::LaunchContext;
 use crate::sm::now::Now;
 
-impl Sm {
-    /// Stops the SM with a fault.
-    pub(super) fn fail(&mut self, slot: u8, problem: Problem, now: Now) {
-        let warp = &self.warps[usize::from(slot)];
-        let pc = warp.convergence.pc();
-        let context = self.contexts[usize::from(warp.block)]
-            .as_ref()
-            .expect("a warp that executes has a block");
-        let module = &context.launch.module;
-        let fault = Fault {
-            kind: problem.kind,
-            launch: context.id.0,
-            kernel: context.launch.kernel().name.clone(),
-            place: Some(Place {
-                block: warp.identity.block,
-                thread: warp.identity.thread(problem.lane),
-                pc,
-                function: module.function_at(pc).unwrap_or_default().to_owned(),
-                instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
-                line: line_of(module, pc),
-            }),
-            sm: self.number,
-            cycle: Cycle(now.cycle),
-        };
-        self.fault = Some((now.time, Box::new(fault)));
-        self.ready = 0;
-    }
+/// Stops the SM with a fault.
+pub(super) fn fail(state: &mut SmState, slot: u8, problem: Problem, now: Now) {
+    let warp = &state.warps[usize::from(slot)];
+    let launch = state.blocks.launch_of(warp.block);
+    let launch = launch.expect("a warp that executes has a block");
+    let fault = Fault {
+        kind: problem.kind,
+        launch: launch.id.0,
+        kernel: launch.launch.kernel().name.clone(),
+        place: Some(place(warp, launch, problem.lane, warp.convergence.pc())),
+        sm: state.number,
+        cycle: Cycle(now.cycle),
+    };
+    state.fault = Some((now.time, Box::new(fault)));
+    state.slots.ready = 0;
+}
 
-    /// Where warps are that cannot go on, for the report on a kernel that hangs. `None` if no
-    /// warp is here.
-    #[must_use]
-    pub fn hang_report(&self) -> Option<(u32, Place, String)> {
-        let slot = (self.resident != 0).then(|| self.resident.trailing_zeros() as usize)?;
-        let warp = &self.warps[slot];
-        let context = self.contexts[usize::from(warp.block)].as_ref()?;
-        let module = &context.launch.module;
-        let block = self.blocks[usize::from(warp.block)].as_ref()?;
-        let split = warp.convergence.waiting_paths().first().copied();
-        let pc = split.map_or(warp.convergence.pc(), |split| split.pc);
-        let lanes: Mask = split.map_or(warp.convergence.active(), |split| split.lanes);
-        let place = Place {
-            block: warp.identity.block,
-            thread: warp.identity.thread(lanes_of(lanes).next().unwrap_or(0)),
-            pc,
-            function: module.function_at(pc).unwrap_or_default().to_owned(),
-            instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
-            line: line_of(module, pc),
-        };
-        let barriers: Vec<String> = block
-            .barriers
-            .iter()
-            .enumerate()
-            .filter(|(_, barrier)| barrier.is_used())
-            .map(|(number, barrier)| match barrier.progress() {
-                (threads, Some(expected)) => {
-                    format!("barrier {number} has {threads} of {expected} threads")
-                }
-                (threads, None) => format!("barrier {number} has {threads} threads of the block"),
-            })
-            .collect();
-        let warps = self.resident.count_ones();
-        let mut what = format!("{warps} warps of SM {} do not end", self.number);
-        for barrier in barriers {
-            what.push_str("; ");
-            what.push_str(&barrier);
-        }
-        for slot in (0..self.warps.len()).filter(|slot| self.resident >> slot & 1 != 0) {
-            if what.len() > LONGEST_REPORT {
-                what.push_str("; and more");
-                break;
-            }
-            self.describe_warp(slot, &mut what);
-        }
-        Some((context.id.0, place, what))
+/// Where a lane of a warp is.
+fn place(warp: &Warp, launch: &LaunchContext, lane: usize, pc: u32) -> Place {
+    let module = &launch.launch.module;
+    Place {
+        block: warp.identity.block,
+        thread: warp.identity.thread(lane),
+        pc,
+        function: module.function_at(pc).unwrap_or_default().to_owned(),
+        instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
+        line: line_of(module, pc),
     }
+}
 
-    /// Says where the threads of a warp are.
-    fn describe_warp(&self, slot: usize, what: &mut String) {
-        let warp = &self.warps[slot];
-        let Some(context) = self.contexts[usize::from(warp.block)].as_ref() else {
-            return;
-        };
-        let module = &context.launch.module;
-        let here = (warp.convergence.active(), warp.convergence.pc());
-        let others = warp.convergence.waiting_paths();
-        let groups =
-            std::iter::once(here).chain(others.iter().map(|split| (split.lanes, split.pc)));
-        for (lanes, pc) in groups {
-            let Some(first) = lanes_of(lanes).next() else {
-                continue;
-            };
-            let [x, y, z] = warp.identity.block;
-            let [tx, ty, tz] = warp.identity.thread(first);
-            let instruction = module.listing.get(pc as usize).map_or("", String::as_str);
-            let word = instruction.to_ascii_lowercase();
-            let verb = if word.contains("bar.") || word.contains("barrier") {
-                "wait"
-            } else {
-                "spin"
-            };
-            let line = line_of(module, pc);
-            let mut place = if line.is_empty() {
-                String::new()
-            } else {
-                format!(" ({line})")
-            };
-            if verb == "spin" {
-                let lines = loop_lines(module, pc);
-                if !lines.is_empty() {
-                    place.push_str(&format!(" in a loop with {}", lines.join(", ")));
-                }
+/// Where warps are that cannot go on, for the report on a kernel that hangs. `None` if no warp is
+/// here.
+pub(super) fn hang_report(state: &SmState) -> Option<(u32, Place, String)> {
+    let resident = state.slots.resident;
+    let slot = (resident != 0).then(|| resident.trailing_zeros() as usize)?;
+    let warp = &state.warps[slot];
+    let launch = state.blocks.launch_of(warp.block)?;
+    let block = state.blocks.blocks[usize::from(warp.block)].as_ref()?;
+    let path = warp.convergence.waiting_paths().first().copied();
+    let pc = path.map_or(warp.convergence.pc(), |path| path.pc);
+    let lanes: Mask = path.map_or(warp.convergence.active(), |path| path.lanes);
+    let place = place(warp, launch, lanes_of(lanes).next().unwrap_or(0), pc);
+    let warps = resident.count_ones();
+    let mut what = format!("{warps} warps of SM {} do not end", state.number);
+    let used = block.barriers.iter().enumerate();
+    for (number, barrier) in used.filter(|(_, barrier)| barrier.is_used()) {
+        what.push_str(&match barrier.progress() {
+            (threads, Some(expected)) => {
+                format!("; barrier {number} has {threads} of {expected} threads")
             }
-            what.push_str(&format!(
-                "; {} threads of block ({x},{y},{z}) from thread ({tx},{ty},{tz}) on {verb} at instruction {pc} \
-                 `{instruction}`{place}",
-                lanes.count_ones()
-            ));
+            (threads, None) => format!("; barrier {number} has {threads} threads of the block"),
+        });
+    }
+    for slot in (0..state.warps.len()).filter(|slot| resident >> slot & 1 != 0) {
+        if what.len() > LONGEST_REPORT {
+            what.push_str("; and more");
+            break;
         }
+        describe_warp(state, slot, &mut what);
+    }
+    Some((launch.id.0, place, what))
+}
+
+/// Says where the threads of a warp are.
+fn describe_warp(state: &SmState, slot: usize, what: &mut String) {
+    let warp = &state.warps[slot];
+    let Some(launch) = state.blocks.launch_of(warp.block) else {
+        return;
+    };
+    let module = &launch.launch.module;
+    let here = (warp.convergence.active(), warp.convergence.pc());
+    let others = warp.convergence.waiting_paths();
+    let paths = std::iter::once(here).chain(others.iter().map(|path| (path.lanes, path.pc)));
+    for (lanes, pc) in paths {
+        let Some(first) = lanes_of(lanes).next() else {
+            continue;
+        };
+        let [x, y, z] = warp.identity.block;
+        let [tx, ty, tz] = warp.identity.thread(first);
+        let instruction = module.listing.get(pc as usize).map_or("", String::as_str);
+        let word = instruction.to_ascii_lowercase();
+        let verb = if word.contains("bar.") || word.contains("barrier") {
+            "wait"
+        } else {
+            "spin"
+        };
+        let line = line_of(module, pc);
+        let mut place = if line.is_empty() {
+            String::new()
+        } else {
+            format!(" ({line})")
+        };
+        if verb == "spin" {
+            let lines = loop_lines(module, pc);
+            if !lines.is_empty() {
+                place.push_str(&format!(" in a loop with {}", lines.join(", ")));
+            }
+        }
+        what.push_str(&format!(
+            "; {} threads of block ({x},{y},{z}) from thread ({tx},{ty},{tz}) on {verb} at instruction {pc} \
+             `{instruction}`{place}",
+            lanes.count_ones()
+        ));
     }
 }
 

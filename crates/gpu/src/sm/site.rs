@@ -2,7 +2,8 @@
 
 use lockstep_engine::Outbox;
 
-use super::warp::{Block, Warp};
+use super::cta::Block;
+use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;

@@ -7,10 +7,11 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask};
 use lockstep_units::{Bytes, Duration};
 
+use super::cta::Block;
 use super::print;
 use super::site::Problem;
-use super::warp::{Block, Warp};
-use super::{Printed, Sm};
+use super::state::SmState;
+use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::memory::SECTOR;
@@ -18,13 +19,10 @@ use crate::message::{HeapRequest, Message};
 use crate::sm::lsu::port::Port;
 use crate::sm::now::Now;
 
-/// Text that an SM keeps until it is taken; more is dropped with a word about it.
-const MOST_PRINTED: usize = 64 << 20;
-
 /// The longest sleep: what PTX promises at most.
 const LONGEST_SLEEP: u64 = 2_000_000;
 
-impl Sm {
+impl SmState {
     pub(super) fn system_call(
         &mut self,
         slot: u8,
@@ -70,7 +68,7 @@ impl Sm {
                 let size = Bytes(wiring.header + 8 * u64::from(execute.count_ones()));
                 let message = Message::Heap(Box::new(request));
                 outbox.send(wiring.report, wiring.dispatcher, now.time, size, message);
-                self.held |= 1 << slot;
+                self.slots.hold(slot);
             }
             SystemCallKind::AssertFail => {
                 let (message, file, line, function) = (wide(0), wide(1), narrow(2), wide(3));
@@ -93,26 +91,31 @@ impl Sm {
             SystemCallKind::Sleep => {
                 let times = narrow(0);
                 let longest = lanes_of(execute).map(|lane| times[lane]).max().unwrap_or(0);
-                let length = Duration::nanoseconds(u64::from(longest).min(LONGEST_SLEEP));
-                let until = self.clock().cycle_at_or_after(now.time + length);
-                let convergence = &mut self.warps[usize::from(slot)].convergence;
-                if context.launch.module.native && !convergence.waiting_paths().is_empty() {
-                    let before = (convergence.pc() + 1, convergence.active());
-                    convergence.yield_to_others(true);
-                    if before != (convergence.pc(), convergence.active()) {
-                        // Others run meanwhile; how long they take is not compared with the sleep.
-                        return Ok(());
-                    }
-                } else {
-                    convergence.advance();
-                }
-                self.held |= 1 << slot;
-                self.sleepers.push((until.0.max(now.cycle + 1), slot));
+                self.sleep(slot, context.launch.module.native, longest, now);
                 return Ok(());
             }
         }
         self.warps[usize::from(slot)].convergence.advance();
         Ok(())
+    }
+
+    /// Lets a warp sleep for some nanoseconds.
+    fn sleep(&mut self, slot: u8, native: bool, nanoseconds: u32, now: Now) {
+        let length = Duration::nanoseconds(u64::from(nanoseconds).min(LONGEST_SLEEP));
+        let until = self.clock().cycle_at_or_after(now.time + length);
+        let convergence = &mut self.warps[usize::from(slot)].convergence;
+        if native && !convergence.waiting_paths().is_empty() {
+            let before = (convergence.pc() + 1, convergence.active());
+            convergence.yield_to_others(true);
+            if before != (convergence.pc(), convergence.active()) {
+                // Others run meanwhile; how long they take is not compared with the sleep.
+                return;
+            }
+        } else {
+            convergence.advance();
+        }
+        self.slots.hold(slot);
+        self.ordering.sleep(until.0.max(now.cycle + 1), slot);
     }
 
     fn print(
@@ -125,32 +128,17 @@ impl Sm {
         now: Now,
     ) {
         let warp = &mut self.warps[usize::from(slot)];
-        let block = self.blocks[usize::from(warp.block)].as_deref();
+        let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
         for lane in lanes_of(execute) {
             let mut read = |address: u64, bytes: &mut [u8]| {
                 read_generic(warp, block, &self.port, lane, address, bytes)
             };
             let format = print::read_text(&mut read, formats[lane]);
             let (text, taken) = print::format(&format, arguments[lane], &mut read);
-            let mut text = String::from_utf8_lossy(&text).into_owned();
-            if self.printed_bytes > MOST_PRINTED {
-                text.clear();
-            } else if self.printed_bytes + text.len() > MOST_PRINTED {
-                text = "[output of this SM exceeds 64 MiB; the rest is dropped]\n".into();
-                self.printed_bytes = MOST_PRINTED;
-            }
-            self.printed_bytes += text.len();
-            if !text.is_empty() {
-                self.printed.push(Printed {
-                    cycle: now.cycle,
-                    sm: self.number,
-                    sequence: self.prints,
-                    text,
-                });
-                self.prints += 1;
-            }
-            if let Some(row) = result {
-                warp.registers[usize::from(row)].0[lane] = taken;
+            let text = String::from_utf8_lossy(&text).into_owned();
+            self.printer.add(text, self.number, now.cycle);
+            if let Some(register) = result {
+                warp.registers[usize::from(register)].0[lane] = taken;
             }
         }
     }
@@ -165,7 +153,7 @@ impl Sm {
         function: u64,
     ) -> String {
         let warp = &self.warps[usize::from(slot)];
-        let block = self.blocks[usize::from(warp.block)].as_deref();
+        let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
         let text = |address: u64| {
             let mut read = |address: u64, bytes: &mut [u8]| {
                 read_generic(warp, block, &self.port, lane, address, bytes)

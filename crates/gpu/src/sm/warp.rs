@@ -1,12 +1,10 @@
-//! One warp and one block, resident on an SM.
+//! One warp, resident on an SM: its registers, its lanes, its local memory.
 
 use lockstep_isa::lanes::{Identity, Lanes};
 use lockstep_isa::{Convergence, Instruction, Mask, WarpRegister};
 use serde::{Deserialize, Serialize};
 
-use super::barrier::{BARRIERS, Barrier};
 use super::local_memory::LocalMemory;
-use crate::counters::Counters;
 use crate::launch::LaunchContext;
 use crate::sm::sub_core::control_bit_checker::ControlBitChecker;
 
@@ -15,11 +13,11 @@ use crate::sm::sub_core::control_bit_checker::ControlBitChecker;
 pub struct Warp {
     /// Where its lanes are.
     pub convergence: Convergence,
-    /// Rows.
+    /// Its part of the register file.
     pub registers: Vec<WarpRegister>,
     /// Predicates, a lane mask each.
     pub predicates: Vec<Mask>,
-    /// Who it is.
+    /// Its place in grid, block and SM.
     pub identity: Identity,
     /// Memory of its threads.
     pub local: LocalMemory,
@@ -108,15 +106,18 @@ impl Warp {
 impl Warp {
     /// Asks the host to fetch what executing a warp begins with.
     #[inline(always)]
-    pub fn foresee(&self) {
+    pub fn prefetch(&self) {
         fetch(std::ptr::from_ref(self).cast(), size_of::<Self>());
     }
 
-    /// Asks the host to fetch a row that will be needed soon.
+    /// Asks the host to fetch a register that will be needed soon.
     #[inline(always)]
-    pub fn foresee_row(&self, row: u16) {
-        if let Some(row) = self.registers.get(usize::from(row)) {
-            fetch(std::ptr::from_ref(row).cast(), size_of::<WarpRegister>());
+    pub fn prefetch_register(&self, register: u16) {
+        if let Some(register) = self.registers.get(usize::from(register)) {
+            fetch(
+                std::ptr::from_ref(register).cast(),
+                size_of::<WarpRegister>(),
+            );
         }
     }
 }
@@ -132,27 +133,4 @@ fn fetch(from: *const i8, bytes: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (from, bytes);
-}
-
-/// A block and what its warps share.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Block {
-    /// Launch it is a block of.
-    pub launch: u32,
-    /// Linear index in the grid.
-    pub index: u64,
-    /// Slots of its warps, by their number in the block.
-    pub warps: Vec<u8>,
-    /// Warps that have not ended, by their number in the block.
-    pub live: u32,
-    /// Shared memory.
-    pub shared: Vec<u8>,
-    /// Barriers.
-    pub barriers: [Barrier; BARRIERS],
-    /// What it counted.
-    pub counters: Counters,
-    /// Cycle in which it started.
-    pub since: u64,
-    /// Cycle in which its last store is known to have arrived.
-    pub stored: u64,
 }

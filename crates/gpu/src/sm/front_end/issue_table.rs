@@ -1,4 +1,4 @@
-//! What every instruction of a module costs, found once: the issue model reads a row of this
+//! What every instruction of a module costs, decoded once: the issue model reads a row of this
 //! instead of looking at instructions.
 
 use lockstep_isa::instruction::{
@@ -9,7 +9,7 @@ use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
 use crate::parameters::SmParameters;
-use crate::sm::front_end::fetch::BANK_SHIFT;
+use crate::sm::front_end::constant_cache::BANK_SHIFT;
 use crate::sm::front_end::hazards::{Hazard, Hazards};
 
 /// What takes instructions at its own rate. A sub-core has one of each.
@@ -108,8 +108,8 @@ pub struct IssueInfo {
     pub operands: u16,
     /// 32-bit words that a lane loads.
     pub words: u8,
-    /// A load that passes L1 by.
-    pub past: bool,
+    /// A load that bypasses L1.
+    pub bypass: bool,
     /// A copy to shared memory.
     pub copies: bool,
     /// The line of constants that must be there, or [`NO_CONSTANT`].
@@ -191,7 +191,7 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
         latency: latency(instruction, p),
         operands: operands(instruction, p),
         words: words(instruction),
-        past: past(instruction),
+        bypass: bypasses_l1(instruction),
         copies: matches!(&instruction.operation, Operation::Memory(operation)
             if operation.action == Action::CopyToShared),
         constant: constant(instruction, p),
@@ -317,7 +317,7 @@ fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
     cycles.min(u64::from(u16::MAX)) as u16
 }
 
-fn past(instruction: &Instruction) -> bool {
+fn bypasses_l1(instruction: &Instruction) -> bool {
     match &instruction.operation {
         Operation::Memory(operation) => matches!(
             operation.cache,

@@ -1,183 +1,250 @@
-//! The memory pipe of an SM and its L1.
+//! L1TEX: the first-level data cache of an SM, its MSHRs and its write combining.
 //!
-//! A memory instruction waits in the queue of its sub-core, has its addresses made there, and is
-//! taken by the one pipe that the sub-cores share: shared memory and L1 are the same memory. A
-//! line, or a pass over the banks, takes that pipe for a cycle. L1 holds sectored lines, writes
-//! through and lets any number of misses run, up to a limit over which no further memory
-//! instruction issues. Stores to lines that are on their way out leave with them (`write_combining`).
+//! L1 holds sectored lines, writes through and lets any number of misses run, up to a limit over
+//! which no further memory instruction issues. A line that is missing is an MSHR with the
+//! transactions that wait for it as targets. Stores to lines that are on their way out leave with
+//! them (`write_combining.rs`).
 //!
-//! Times are decided when an instruction issues: pipes are reserved in the order of issue.
-//!
-//! Start reading at `Sm::access_lines`.
+//! Start reading at [`L1Tex::access`].
 
-use lockstep_engine::{Outbox, PartitionId};
-use lockstep_units::{Bytes, Cycle};
+use std::ops::Range;
+
+use lockstep_engine::{LoadError, Outbox, Reader, Writer};
+use lockstep_units::Hertz;
 use serde::{Deserialize, Serialize};
 
+use super::line_set::{LineSet, SECTORS};
 use super::mshr::{MshrTable, NO_MSHR, Owner};
+use super::port::{NOBODY, Port, Transaction};
 use super::write_combining::WriteCombiningBuffer;
 use crate::cache::{self, SectorCache};
-use crate::memory::{LINE, SECTOR};
+use crate::counters::Counters;
+use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::sm::lsu::port::{NOBODY, Transaction};
-use crate::sm::now::Now;
+use crate::sm::front_end::instruction_fetch::CodeMiss;
 use crate::sm::now::PENDING;
-use crate::sm::{Issue, Sm};
-
-/// Sectors of a line.
-const SECTORS: u64 = LINE / SECTOR;
+use crate::sm::warp::Warp;
 
 /// Parts of a cycle in which arriving bytes and leaving requests are counted.
 const FINE: u64 = 256;
 
-/// The memory pipe and L1.
+/// The most ways that a saved L1 may have.
+const MOST_LINES: usize = 1 << 20;
+
+/// What an access asks of L1.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// A load through L1.
+    Load,
+    /// A load that bypasses L1.
+    LoadBypass,
+    /// A store to memory that others see.
+    Store,
+    /// A store to local memory, which L1 keeps beside passing it on.
+    StoreLocal,
+}
+
+/// One access.
+pub struct Access {
+    /// Warp slot.
+    pub slot: u8,
+    /// Slot of its block.
+    pub block: usize,
+    /// The instruction.
+    pub pc: u32,
+    /// What it asks of L1.
+    pub manner: Manner,
+    /// A transaction that is open already, or `NOBODY`.
+    pub transaction: u32,
+    /// Group of copies, or `NO_GROUP`.
+    pub group: u32,
+    /// When the pipe takes it.
+    pub taken: u64,
+    /// For how many cycles.
+    pub wavefronts: u64,
+    /// When a load that hits is done.
+    pub hit: u64,
+    /// What is added when sectors come from L2.
+    pub fill: u64,
+    /// Stores: sectors that are written in part, by their position in `Port::found`.
+    pub partial: u32,
+}
+
+/// What an access may reach outside of L1TEX.
+pub struct Requester<'a, 'o> {
+    /// The port to memory.
+    pub port: &'a mut Port,
+    /// The warp that accesses.
+    pub warp: &'a mut Warp,
+    /// What its block counts.
+    pub counters: &'a mut Counters,
+    /// The SM's clock.
+    pub clock: Hertz,
+    /// Where messages leave.
+    pub outbox: &'a mut Outbox<'o, Message>,
+}
+
+impl Requester<'_, '_> {
+    /// Opens the transaction of an access, if it is not open.
+    pub fn transaction(&mut self, transaction: u32, access: &Access) -> u32 {
+        if transaction != NOBODY {
+            return transaction;
+        }
+        self.warp.pending += 1;
+        self.port.transactions.open(Transaction {
+            warp: access.slot,
+            pc: access.pc,
+            remaining: 0,
+            ready: access.hit,
+            fill: access.fill as u16,
+            group: access.group,
+        })
+    }
+
+    /// A transaction waits for some answers more.
+    pub fn expect(&mut self, transaction: u32, answers: u16) {
+        let already = self.port.transactions.get(transaction).remaining;
+        self.port
+            .transactions
+            .expect(transaction, already + answers);
+    }
+}
+
+/// What the sectors were that came from L2.
+pub enum Filled {
+    /// Code.
+    Code(CodeMiss),
+    /// Data: they are written at a cycle, and these transactions waited for them.
+    Data {
+        /// When they are written.
+        at: u64,
+        /// Who waited; to be given back to [`L1Tex::recycle`].
+        targets: Vec<u32>,
+    },
+}
+
+/// The first-level data cache.
 #[derive(Clone, Debug)]
-pub(in crate::sm) struct LoadStore {
-    /// When each sub-core can make addresses again.
-    addresses: Vec<u64>,
-    /// When the last instructions of each sub-core were taken by the pipe, as a ring.
-    queues: Vec<Vec<u64>>,
-    heads: Vec<u8>,
-    /// When the pipe takes another instruction.
-    free: u64,
-    /// Passes of the last one.
-    wavefronts: u64,
+pub struct L1Tex {
+    tags: SectorCache,
+    mshrs: MshrTable,
+    write_combining: WriteCombiningBuffer,
+    /// Cycles in which a store joins one before it to the same line.
+    combining_window: u64,
     /// When everything that has come from L2 is written, in parts of cycles.
     ingress: u64,
     /// When the next load can ask L2 for a line, in parts of cycles.
     egress: u64,
-    stores: WriteCombiningBuffer,
-    l1: SectorCache,
-    mshrs: MshrTable,
     /// When there was room for another miss again.
     opened: u64,
-    /// Translation lets no memory instruction issue.
-    pub(in crate::sm) blocked: bool,
+    /// The uTLB has no room for another miss.
+    translation_full: bool,
     /// Sectors that may be on their way.
-    most: u32,
+    most_sectors: u32,
     /// Parts of a cycle for 64 arriving bytes.
     fine_per_64: u64,
     /// Parts of a cycle between two lines that loads ask L2 for.
     fine_per_miss: u64,
 }
 
-/// [`LoadStore`] as it is saved.
+/// [`L1Tex`] as it is saved.
 #[derive(Serialize, Deserialize)]
-pub(in crate::sm) struct Saved {
-    addresses: Vec<u64>,
-    queues: Vec<Vec<u64>>,
-    heads: Vec<u8>,
-    free: u64,
-    wavefronts: u64,
+struct Saved {
+    tags: cache::Saved,
+    mshrs: MshrTable,
+    write_combining: WriteCombiningBuffer,
     ingress: u64,
     egress: u64,
-    stores: WriteCombiningBuffer,
-    l1: cache::Saved,
-    mshrs: MshrTable,
     opened: u64,
 }
 
-/// The lines of an access.
-#[derive(Clone, Copy)]
-pub(in crate::sm) struct LineSet {
-    lines: [(u64, u8); 32],
-    count: usize,
-}
-
-impl LoadStore {
+impl L1Tex {
+    /// An empty cache without room: a launch says how much it has.
+    #[must_use]
     pub fn new(parameters: &SmParameters) -> Self {
-        let sub_cores = parameters.sub_cores.max(1) as usize;
         Self {
-            addresses: vec![0; sub_cores],
-            queues: vec![vec![0; parameters.queue.max(1)]; sub_cores],
-            heads: vec![0; sub_cores],
-            free: 0,
-            wavefronts: 1,
+            tags: SectorCache::new(parameters.l1_sets, 0).with_candidates(parameters.l1_drawn),
+            mshrs: MshrTable::default(),
+            write_combining: WriteCombiningBuffer::new(parameters.store_lines),
+            combining_window: parameters.store_window,
             ingress: 0,
             egress: 0,
-            stores: WriteCombiningBuffer::new(parameters.store_lines),
-            l1: SectorCache::new(parameters.l1_sets, 0).with_candidates(parameters.l1_drawn),
-            mshrs: MshrTable::default(),
             opened: 0,
-            blocked: false,
-            most: parameters.l1_outstanding,
+            translation_full: false,
+            most_sectors: parameters.l1_outstanding,
             fine_per_64: 64 * FINE / parameters.ingress_bytes.max(1),
             fine_per_miss: u64::from(parameters.l1_miss_interval) * FINE / 100,
         }
     }
 
-    pub fn saved(&self) -> Saved {
-        Saved {
-            addresses: self.addresses.clone(),
-            queues: self.queues.clone(),
-            heads: self.heads.clone(),
-            free: self.free,
-            wavefronts: self.wavefronts,
+    /// Writes everything.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&Saved {
+            tags: self.tags.saved(),
+            mshrs: self.mshrs.clone(),
+            write_combining: self.write_combining.clone(),
             ingress: self.ingress,
             egress: self.egress,
-            stores: self.stores.clone(),
-            l1: self.l1.saved(),
-            mshrs: self.mshrs.clone(),
             opened: self.opened,
-        }
+        });
     }
 
-    pub fn from_saved(saved: Saved, parameters: &SmParameters) -> Option<Self> {
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote.
+    pub fn load(
+        &mut self,
+        reader: &mut Reader<'_>,
+        parameters: &SmParameters,
+    ) -> Result<(), LoadError> {
+        let saved: Saved = reader.read()?;
         let fresh = Self::new(parameters);
-        let fits = saved.addresses.len() == fresh.addresses.len()
-            && saved.heads.len() == fresh.heads.len()
-            && saved.queues.len() == fresh.queues.len()
-            && saved
-                .queues
-                .iter()
-                .all(|q| q.len() == fresh.queues[0].len());
-        let l1 = SectorCache::from_saved(&saved.l1, fresh.l1, 1 << 20)?;
-        if !fits || !saved.stores.fits(parameters.store_lines) {
-            return None;
+        let malformed = |what| LoadError::Malformed { what };
+        if !saved.write_combining.fits(parameters.store_lines) {
+            return Err(malformed("another write-combining buffer"));
         }
-        Some(Self {
-            addresses: saved.addresses,
-            queues: saved.queues,
-            heads: saved.heads,
-            free: saved.free,
-            wavefronts: saved.wavefronts,
-            ingress: saved.ingress,
-            egress: saved.egress,
-            stores: saved.stores,
-            l1,
-            mshrs: saved.mshrs,
-            opened: saved.opened,
-            ..fresh
-        })
+        let tags = SectorCache::from_saved(&saved.tags, fresh.tags, MOST_LINES);
+        self.tags = tags.ok_or(malformed("another L1"))?;
+        (self.mshrs, self.write_combining) = (saved.mshrs, saved.write_combining);
+        (self.ingress, self.egress, self.opened) = (saved.ingress, saved.egress, saved.opened);
+        Ok(())
     }
 
     /// Whether no further miss may begin.
+    #[must_use]
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.mshrs.sectors >= self.most || self.blocked
+        self.mshrs.sectors >= self.most_sectors || self.translation_full
     }
 
     /// When there was room for another miss again, for the last time.
+    #[must_use]
     #[inline]
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Forgets lines, or all of L1.
-    pub fn forget(&mut self, lines: std::ops::Range<u64>, all: bool) {
+    /// Whether the uTLB has no room for another miss.
+    pub fn set_translation_full(&mut self, full: bool) {
+        self.translation_full = full;
+    }
+
+    /// Invalidates lines, or all of L1.
+    pub fn invalidate_lines(&mut self, lines: Range<u64>, all: bool) {
         if all {
-            self.l1.clear();
+            self.tags.clear();
         } else {
-            lines.for_each(|line| self.l1.invalidate(line));
+            lines.for_each(|line| self.tags.invalidate(line));
         }
     }
 
-    /// Sectors are changed where they are at home: L1 has them no longer. What is on its way here stays.
-    pub fn lose(&mut self, sectors: &[u64]) {
+    /// Invalidates sectors that change at their slice. What is on its way here stays.
+    pub fn invalidate_sectors(&mut self, sectors: &[u64]) {
         for sector in sectors {
-            if let Some(place) = self.l1.find(sector / SECTORS) {
-                let known = self.l1.line_mut(place);
+            if let Some(place) = self.tags.find(sector / SECTORS) {
+                let known = self.tags.line_mut(place);
                 known.present &= !(1u8 << (sector % SECTORS) & !known.partial);
             }
         }
@@ -185,59 +252,23 @@ impl LoadStore {
 
     /// A launch has come: L1 has the size that its shared memory leaves, and is empty.
     pub fn start_launch(&mut self, ways: u32, alone: bool) {
-        if self.l1.ways() != ways && (alone || ways < self.l1.ways()) {
-            self.l1.resize(ways);
+        if self.tags.ways() != ways && (alone || ways < self.tags.ways()) {
+            self.tags.resize(ways);
         } else {
-            self.l1.clear();
+            self.tags.clear();
         }
     }
 
-    /// Passes an instruction of a sub-core through queue and pipe. Says when the pipe takes it and
-    /// when the queue takes another.
-    #[inline]
-    pub fn enter(
-        &mut self,
-        sub_core: usize,
-        cycle: u64,
-        wavefronts: u64,
-        interval: u64,
-    ) -> (u64, u64) {
-        let made = cycle.max(self.addresses[sub_core]);
-        self.addresses[sub_core] = made + interval;
-        let taken = made.max(self.free);
-        self.free = taken + wavefronts;
-        self.wavefronts = wavefronts;
-        let queue = &mut self.queues[sub_core];
-        let head = &mut self.heads[sub_core];
-        queue[usize::from(*head)] = taken;
-        *head = ((usize::from(*head) + 1) % queue.len()) as u8;
-        let room = queue[usize::from(*head)] + 1;
-        (taken, room.max(cycle + 1))
-    }
-
-    /// A fence: the pipe ends what it does, and waits a little.
-    #[inline]
-    pub fn drain(&mut self, sub_core: usize, cycle: u64, wait: u64, interval: u64) -> (u64, u64) {
-        let last = self.wavefronts;
-        let drained = self.enter(sub_core, cycle, wait + last * 7 / 8, interval);
-        self.wavefronts = last;
-        drained
-    }
-
-    /// Cycles for which a store takes the pipe: what joins others is only looked up, of the rest a line whose sectors
-    /// are written in part takes a pass more (`passes.cu`).
-    pub fn store_wavefronts(
-        &self,
-        set: &LineSet,
-        whole: bool,
-        at: u64,
-        window: u64,
-        bytes: u64,
-    ) -> u64 {
+    /// Wavefronts of a store: what is combined with others is only looked up, of the rest a line
+    /// whose sectors are written in part takes one more (`passes.cu`). `whole` if none is, `bytes`
+    /// that stores pass on in a cycle.
+    #[must_use]
+    pub fn store_wavefronts(&self, set: &LineSet, whole: bool, at: u64, bytes: u64) -> u64 {
+        let buffer = &self.write_combining;
         let (mut lines, mut sectors) = (0, 0);
         for (line, stored) in set.iter() {
-            let new = match self.stores.holds(set.len()) {
-                true => self.stores.new_sectors(line, stored, at, window),
+            let new = match buffer.holds(set.len()) {
+                true => buffer.new_sectors(line, stored, at, self.combining_window),
                 false => stored,
             };
             sectors += u64::from(new.count_ones());
@@ -257,9 +288,7 @@ impl LoadStore {
         self.ingress = begin + bytes * self.fine_per_64 / 64;
         (self.ingress - 1) / FINE
     }
-}
 
-impl LoadStore {
     /// When a load that misses in a cycle can ask for its line.
     #[inline]
     fn depart(&mut self, cycle: u64) -> u64 {
@@ -267,267 +296,139 @@ impl LoadStore {
         self.egress = begin + self.fine_per_miss;
         begin / FINE
     }
-}
 
-impl LineSet {
-    /// Groups sectors by line.
-    #[inline]
-    pub fn of(sectors: &[u64]) -> Self {
-        let mut set = Self {
-            lines: [(0, 0); 32],
-            count: 0,
-        };
-        for sector in sectors {
-            let (line, bit) = (sector / SECTORS, 1u8 << (sector % SECTORS));
-            if set.count > 0 && set.lines[set.count - 1].0 == line {
-                set.lines[set.count - 1].1 |= bit;
-                continue;
-            }
-            match set.lines[..set.count]
-                .iter_mut()
-                .find(|known| known.0 == line)
-            {
-                Some(known) => known.1 |= bit,
-                None => {
-                    set.lines[set.count] = (line, bit);
-                    set.count += 1;
-                }
-            }
-        }
-        set
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Adds a line that is not there.
-    pub fn push(&mut self, line: u64, sectors: u8) {
-        self.lines[self.count] = (line, sectors);
-        self.count += 1;
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
-        self.lines[..self.count].iter().copied()
-    }
-}
-
-/// What an access asks of L1.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::sm) enum Manner {
-    /// A load through L1.
-    Load,
-    /// A load past L1.
-    LoadBypass,
-    /// A store to memory that others see.
-    Store,
-    /// A store to the threads' own memory, which L1 keeps beside passing it on.
-    StoreLocal,
-}
-
-/// One access, for `access_lines`.
-pub(in crate::sm) struct Access {
-    pub slot: u8,
-    pub block: usize,
-    pub pc: u32,
-    pub manner: Manner,
-    /// A transaction that is open already, or `NOBODY`.
-    pub transaction: u32,
-    /// Group of copies, or `NO_GROUP`.
-    pub group: u32,
-    /// When the pipe takes it.
-    pub taken: u64,
-    /// For how many cycles.
-    pub wavefronts: u64,
-    /// When a load that hits is done.
-    pub hit: u64,
-    /// What is added when sectors come from L2.
-    pub fill: u64,
-    /// Stores: sectors that are written in part, by their position in `Port::found`.
-    pub partial: u32,
-}
-
-impl Sm {
     /// Looks up the lines of an access and sends for what is not there. Says when it is done,
     /// or [`PENDING`].
-    pub(in crate::sm) fn access_lines(
+    pub fn access(
         &mut self,
         set: &LineSet,
         access: &Access,
-        outbox: &mut Outbox<'_, Message>,
+        requester: &mut Requester<'_, '_>,
     ) -> u64 {
         match access.manner {
-            Manner::Load | Manner::LoadBypass => self.load_lines(set, access, outbox),
-            Manner::Store => {
-                self.store_lines(set, access, outbox);
-                access.hit
-            }
+            Manner::Load | Manner::LoadBypass => return self.load_lines(set, access, requester),
+            Manner::Store => {}
             Manner::StoreLocal => {
-                let hits = self.keep_lines(set);
-                if let Some(block) = self.blocks[access.block].as_mut() {
-                    block.counters.l1_sector_hits += u64::from(hits);
-                }
-                self.store_lines(set, access, outbox);
-                access.hit
+                requester.counters.l1_sector_hits += u64::from(self.write_local(set));
             }
         }
+        self.store_lines(set, access, requester);
+        access.hit
     }
 
     fn load_lines(
         &mut self,
         set: &LineSet,
         access: &Access,
-        outbox: &mut Outbox<'_, Message>,
+        requester: &mut Requester<'_, '_>,
     ) -> u64 {
         let mut transaction = access.transaction;
         let mut answers = 0;
         let mut hits = 0;
+        let count = set.len() as u64;
+        // Conflicts between banks hold up what is there, not what is looked for.
+        let looked_up = access
+            .wavefronts
+            .min(count.div_ceil(requester.port.arrays.load_tags));
         for (index, (line, sectors)) in set.iter().enumerate() {
-            let Issue::Timing(timing) = &mut self.issue else {
-                return PENDING;
-            };
-            let memory = &mut timing.memory;
             let mut missing = sectors;
             let mut chain = NO_MSHR;
             let mut place = None;
             if access.manner == Manner::Load {
-                place = memory.l1.find(line);
-                if let Some(place) = place {
-                    let known = memory.l1.line(place);
-                    missing = sectors & !known.present;
-                    let waiting = sectors & known.present & known.partial;
-                    hits += (sectors & known.present & !known.partial).count_ones();
-                    if known.partial != 0 {
-                        chain = known.filled as u32;
-                    }
-                    if waiting != 0 {
-                        hits += waiting.count_ones();
-                        transaction = self.expect(transaction, access);
-                        let Issue::Timing(timing) = &mut self.issue else {
-                            return PENDING;
-                        };
-                        answers += timing.memory.mshrs.wait(chain, waiting, transaction);
-                    }
+                place = self.tags.find(line);
+            }
+            if let Some(place) = place {
+                let known = self.tags.line(place);
+                missing = sectors & !known.present;
+                let waiting = sectors & known.present & known.partial;
+                hits += (sectors & known.present & !known.partial).count_ones();
+                if known.partial != 0 {
+                    chain = known.filled as u32;
+                }
+                if waiting != 0 {
+                    hits += waiting.count_ones();
+                    transaction = requester.transaction(transaction, access);
+                    answers += self.mshrs.wait(chain, waiting, transaction);
                 }
             }
             if missing == 0 {
                 continue;
             }
-            transaction = self.expect(transaction, access);
-            let Issue::Timing(timing) = &mut self.issue else {
-                return PENDING;
-            };
-            let memory = &mut timing.memory;
-            let miss = memory.mshrs.open(line, missing, Owner::Data, chain);
-            memory.mshrs.get_mut(miss).targets.push(transaction);
+            transaction = requester.transaction(transaction, access);
+            let mshr = self.mshrs.open(line, missing, Owner::Data, chain);
+            self.mshrs.get_mut(mshr).targets.push(transaction);
             answers += 1;
             if access.manner == Manner::Load {
-                if place.is_none()
-                    && let Some((new, _)) = memory.l1.insert(line)
-                {
-                    place = Some(new);
-                }
-                if let Some(place) = place {
-                    let known = memory.l1.line_mut(place);
-                    known.present |= missing;
-                    known.partial |= missing;
-                    known.filled = u64::from(miss);
-                }
+                self.allocate(line, place, missing, mshr);
             }
-            // Conflicts between banks hold up what is there, not what is looked for.
-            let looked_up = access
-                .wavefronts
-                .min((set.len() as u64).div_ceil(self.port.arrays.load_tags));
-            let at = memory.depart(access.taken + index as u64 * looked_up / set.len() as u64);
-            self.send_read(line, missing, miss, at, outbox);
+            let at = self.depart(access.taken + index as u64 * looked_up / count);
+            let Requester {
+                port,
+                clock,
+                outbox,
+                ..
+            } = requester;
+            port.send_read(line, missing, mshr, at, *clock, outbox);
         }
-        if let Some(block) = self.blocks[access.block].as_mut() {
-            block.counters.l1_sector_hits += u64::from(hits);
+        requester.counters.l1_sector_hits += u64::from(hits);
+        if answers > 0 {
+            requester.expect(transaction, answers);
+            return PENDING;
         }
-        if answers == 0 {
-            return if access.transaction == NOBODY {
-                access.hit
-            } else {
-                PENDING
-            };
+        if access.transaction == NOBODY {
+            access.hit
+        } else {
+            PENDING
         }
-        let already = self.port.transactions.get(transaction).remaining;
-        self.port
-            .transactions
-            .expect(transaction, already + answers);
-        PENDING
     }
 
-    /// Opens the transaction of a load, if it is not open.
-    pub(in crate::sm) fn expect(&mut self, transaction: u32, access: &Access) -> u32 {
-        if transaction != NOBODY {
-            return transaction;
+    /// Keeps room in L1 for sectors of a line that are on their way; `place` if the line is there.
+    #[inline]
+    fn allocate(&mut self, line: u64, place: Option<cache::Place>, missing: u8, mshr: u32) {
+        let place = place.or_else(|| self.tags.insert(line).map(|(place, _)| place));
+        if let Some(place) = place {
+            let known = self.tags.line_mut(place);
+            known.present |= missing;
+            known.partial |= missing;
+            known.filled = u64::from(mshr);
         }
-        self.warps[usize::from(access.slot)].pending += 1;
-        self.port.transactions.open(Transaction {
-            warp: access.slot,
-            pc: access.pc,
-            remaining: 0,
-            ready: access.hit,
-            fill: access.fill as u16,
-            group: access.group,
-        })
     }
 
-    fn store_lines(&mut self, set: &LineSet, access: &Access, outbox: &mut Outbox<'_, Message>) {
-        let mut partial = 0u64;
-        let mut left = access.partial;
-        // Sectors that are written in part are few: their lines are looked for.
-        let mut parts = [(0u64, 0u8); 32];
-        let mut count = 0;
-        while left != 0 {
-            let position = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let sector = self.port.found.sectors[position];
-            parts[count] = (sector / SECTORS, 1 << (sector % SECTORS));
-            count += 1;
-            partial |= 1;
-        }
+    fn store_lines(&mut self, set: &LineSet, access: &Access, requester: &mut Requester<'_, '_>) {
         for (index, (line, sectors)) in set.iter().enumerate() {
-            let mut in_part = 0;
-            if partial != 0 {
-                for (known, bit) in &parts[..count] {
-                    if *known == line {
-                        in_part |= bit;
-                    }
-                }
-            }
             let at = access.taken + index as u64;
-            let window = self.parameters.store_window;
-            let Issue::Timing(timing) = &mut self.issue else {
-                return;
-            };
-            let sectors = if access.manner == Manner::Store {
-                timing.memory.stores.send(line, sectors, at, window)
+            let new = if access.manner == Manner::Store {
+                let window = self.combining_window;
+                self.write_combining.send(line, sectors, at, window)
             } else {
                 sectors
             };
-            if sectors != 0 {
-                self.send_write(line, sectors, in_part & sectors, at, outbox);
+            if new == 0 {
+                continue;
             }
+            let Requester {
+                port,
+                clock,
+                outbox,
+                ..
+            } = requester;
+            // Sectors that are written in part are few: their lines are looked for.
+            let partial = port.partial_sectors(line, access.partial) & new;
+            port.send_write(line, new, partial, at, *clock, outbox);
         }
     }
 
-    /// Lines of the threads' own memory that are written are there to be read again. Says how many
-    /// of their sectors were there already.
-    fn keep_lines(&mut self, set: &LineSet) -> u32 {
-        let Issue::Timing(timing) = &mut self.issue else {
-            return 0;
-        };
+    /// Lines of local memory that are written are there to be read again. Says how many of their
+    /// sectors were there already.
+    fn write_local(&mut self, set: &LineSet) -> u32 {
         let mut hits = 0;
-        let l1 = &mut timing.memory.l1;
+        let tags = &mut self.tags;
         for (line, sectors) in set.iter() {
-            let place = l1
+            let place = tags
                 .find(line)
-                .or_else(|| l1.insert(line).map(|(place, _)| place));
+                .or_else(|| tags.insert(line).map(|(place, _)| place));
             if let Some(place) = place {
-                let known = l1.line_mut(place);
+                let known = tags.line_mut(place);
                 hits += (known.present & sectors).count_ones();
                 known.present |= sectors;
             }
@@ -535,121 +436,53 @@ impl Sm {
         hits
     }
 
-    fn send_read(
+    /// Sends for a line of code.
+    pub fn fetch_code(
         &mut self,
-        line: u64,
-        sectors: u8,
-        miss: u32,
-        at: u64,
+        miss: CodeMiss,
+        cycle: u64,
+        clock: Hertz,
+        port: &mut Port,
         outbox: &mut Outbox<'_, Message>,
     ) {
-        let wiring = self.port.wiring;
-        let slice = PartitionId(wiring.slices + self.port.home.slice(line.wrapping_mul(LINE)));
-        let at = self.clock().edge(Cycle(at));
-        let message = Message::Read {
-            line,
-            sectors,
-            miss,
-        };
-        let (size, probe) = (Bytes(wiring.header), self.port.probe.as_deref());
-        wiring.request.send(slice, at, size, message, outbox, probe);
+        let (line, sectors) = (miss.address, 0xf);
+        let mshr = self.mshrs.open(line, sectors, Owner::Code(miss), NO_MSHR);
+        port.send_read(line, sectors, mshr, cycle, clock, outbox);
     }
 
-    pub(in crate::sm) fn send_write(
-        &mut self,
-        line: u64,
-        sectors: u8,
-        partial: u8,
-        at: u64,
-        outbox: &mut Outbox<'_, Message>,
-    ) {
-        let wiring = self.port.wiring;
-        let slice = PartitionId(wiring.slices + self.port.home.slice(line.wrapping_mul(LINE)));
-        let at = self.clock().edge(Cycle(at));
+    /// Sectors came from L2. Says what they were, and whether there was no room for another miss
+    /// before.
+    pub fn fill(&mut self, number: u32, cycle: u64) -> (Filled, bool) {
+        let was_full = self.is_full();
+        if was_full {
+            self.opened = cycle;
+        }
+        let mshr = self.mshrs.get_mut(number);
+        let (line, sectors, owner) = (mshr.line, mshr.sectors, mshr.owner);
+        if let Owner::Code(miss) = owner {
+            self.mshrs.close(number);
+            return (Filled::Code(miss), was_full);
+        }
+        let targets = std::mem::take(&mut mshr.targets);
         let bytes = u64::from(sectors.count_ones()) * SECTOR;
-        let message = Message::Write {
-            line,
-            sectors,
-            partial,
-        };
-        let (size, probe) = (Bytes(wiring.header + bytes), self.port.probe.as_deref());
-        wiring.request.send(slice, at, size, message, outbox, probe);
-    }
-
-    /// Sends for the code that warps wait for.
-    pub(in crate::sm) fn send_wanted(&mut self, now: Now, outbox: &mut Outbox<'_, Message>) {
-        let Issue::Timing(timing) = &mut self.issue else {
-            return;
-        };
-        let wanted = std::mem::take(&mut timing.fetch.wanted);
-        for one in &wanted {
-            let Issue::Timing(timing) = &mut self.issue else {
-                return;
-            };
-            let (line, sectors) = (one.address, 0xf);
-            let mshrs = &mut timing.memory.mshrs;
-            let miss = mshrs.open(line, sectors, Owner::Fetch(*one), NO_MSHR);
-            self.send_read(line, sectors, miss, now.cycle, outbox);
-        }
-        let Issue::Timing(timing) = &mut self.issue else {
-            return;
-        };
-        timing.fetch.wanted = wanted;
-        timing.fetch.wanted.clear();
-    }
-
-    /// Sectors came from L2.
-    pub(in crate::sm) fn read_done(&mut self, number: u32, now: Now) {
-        let Issue::Timing(timing) = &mut self.issue else {
-            panic!("functional mode asks for no sectors");
-        };
-        if timing.memory.is_full() {
-            // Those who could not issue for it look again.
-            timing.sub_cores.iter_mut().for_each(|core| core.asleep = 0);
-            timing.memory.opened = now.cycle;
-        }
-        let memory = &mut timing.memory;
-        let miss = memory.mshrs.get_mut(number);
-        let (line, sectors, owner) = (miss.line, miss.sectors, miss.owner);
-        let bytes = u64::from(sectors.count_ones()) * SECTOR;
-        if let Owner::Fetch(wanted) = owner {
-            memory.mshrs.close(number);
-            timing.fetch.arrived(wanted, now.cycle);
-            let mut waiting = std::mem::take(&mut timing.fetch.waiting) & self.ready;
-            while waiting != 0 {
-                let slot = waiting.trailing_zeros() as u8;
-                waiting &= waiting - 1;
-                self.refresh(slot, now.cycle);
-            }
-            return;
-        }
-        let mut targets = std::mem::take(&mut miss.targets);
-        let at = memory.arrive(now.cycle, bytes).max(now.cycle);
-        if let Some(place) = memory.l1.find(line) {
-            let known = *memory.l1.line(place);
+        let at = self.arrive(cycle, bytes).max(cycle);
+        if let Some(place) = self.tags.find(line) {
+            let known = *self.tags.line(place);
             // Whatever the chain of the line holds must be open, so it is looked through always.
             if known.partial != 0 {
-                let head = memory.mshrs.unlink(known.filled as u32, number);
-                let known = memory.l1.line_mut(place);
+                let head = self.mshrs.unlink(known.filled as u32, number);
+                let known = self.tags.line_mut(place);
                 known.partial &= !sectors;
                 known.filled = u64::from(head);
             }
         }
-        memory.mshrs.close(number);
-        for transaction in &targets {
-            self.answered(*transaction, at, now);
-        }
-        targets.clear();
-        if let Issue::Timing(timing) = &mut self.issue {
-            timing.memory.mshrs.get_mut(number).targets = targets;
-        }
+        self.mshrs.close(number);
+        (Filled::Data { at, targets }, was_full)
     }
 
-    /// Bytes of a strong access came from a slice; says when they are written.
-    pub(in crate::sm) fn strong_arrived(&mut self, bytes: u64, now: Now) -> u64 {
-        match &mut self.issue {
-            Issue::Timing(timing) => timing.memory.arrive(now.cycle, bytes).max(now.cycle),
-            Issue::Functional => now.cycle,
-        }
+    /// Gives the list of targets of an MSHR that was filled back, to be used again.
+    pub fn recycle(&mut self, number: u32, mut targets: Vec<u32>) {
+        targets.clear();
+        self.mshrs.get_mut(number).targets = targets;
     }
 }

@@ -1,39 +1,39 @@
-//! Sectors on their way from L2 to an SM, and who waits for them.
+//! MSHRs of an SM: sectors on their way from L2, and the transactions that wait for them.
 
 use serde::{Deserialize, Serialize};
 
-use crate::sm::front_end::fetch::Wanted;
+use crate::sm::front_end::instruction_fetch::CodeMiss;
 
-/// No miss.
+/// No MSHR.
 pub const NO_MSHR: u32 = u32::MAX;
 
-/// Who asked.
+/// What asked for the sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sm) enum Owner {
+pub enum Owner {
     /// Loads, through L1.
     Data,
     /// Instruction fetch.
-    Fetch(Wanted),
+    Code(CodeMiss),
 }
 
-/// Sectors of one line on their way.
+/// One miss-status holding register: sectors of one line on their way.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sm) struct Mshr {
-    /// Line.
+pub struct Mshr {
+    /// The line.
     pub line: u64,
     /// Its sectors.
     pub sectors: u8,
-    /// Who asked.
+    /// What asked for them.
     pub owner: Owner,
-    /// Transactions that wait.
+    /// Transactions that wait for them.
     pub targets: Vec<u32>,
-    /// An older miss of the same line, or [`NO_MSHR`].
+    /// An older MSHR of the same line, or [`NO_MSHR`].
     pub next: u32,
 }
 
-/// All misses of an SM, by number; numbers are used again.
+/// All MSHRs of an SM, by number; numbers are used again.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(in crate::sm) struct MshrTable {
+pub struct MshrTable {
     slots: Vec<Mshr>,
     free: Vec<u32>,
     /// Sectors on their way.

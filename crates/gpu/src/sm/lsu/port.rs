@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lockstep_engine::{LinkId, Outbox, PartitionId};
+use lockstep_engine::{LinkId, LoadError, Outbox, PartitionId, Reader, Writer};
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
-use lockstep_units::Bytes;
+use lockstep_units::{Bytes, Cycle, Hertz};
 use serde::{Deserialize, Serialize};
 
 use super::access::Done;
@@ -14,11 +14,12 @@ use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
 use super::shared_banks::DataArrays;
 use crate::crossbar::Egress;
-use crate::memory::{Contents, Home, Log, SECTOR, SectorBytes};
+use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
 use crate::sm::now::Now;
-use crate::sm::translation::{Translation, TranslationWiring};
+use crate::sm::translation::deferred::Deferred;
+use crate::sm::translation::{Moment, Translation, few};
 
 /// A memory instruction whose answers are on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,11 +134,11 @@ pub struct Port {
     /// Where messages go.
     pub wiring: Wiring,
     /// The translation of managed pages.
-    pub(in crate::sm) translation: Option<Box<Translation>>,
-    /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
-    pub share: u32,
+    pub translation: Option<Box<Translation>>,
     /// The arrays of shared memory and L1.
     pub arrays: DataArrays,
+    /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
+    pub share: u32,
     ranges: RangeCache,
     /// Sector bytes of the access being carried out.
     pub buffer: Box<[SectorBytes; LANES]>,
@@ -166,8 +167,8 @@ impl Port {
         contents: Arc<Contents>,
         home: Home,
         wiring: Wiring,
+        translation: Option<Box<Translation>>,
         arrays: DataArrays,
-        translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
     ) -> Self {
         Self {
@@ -177,9 +178,9 @@ impl Port {
             transactions: Transactions::default(),
             home,
             wiring,
-            translation: translation.map(|wiring| Box::new(Translation::new(wiring))),
-            share: 256,
+            translation,
             arrays,
+            share: 256,
             ranges: RangeCache::default(),
             buffer: Box::new([[0; SECTOR as usize]; LANES]),
             masks: [0; LANES],
@@ -292,7 +293,7 @@ impl Port {
     }
 
     /// Sends a strong access whose page is there.
-    pub(in crate::sm) fn dispatch_strong(
+    pub fn dispatch_strong(
         &mut self,
         request: Box<StrongRequest>,
         now: Now,
@@ -313,6 +314,140 @@ impl Port {
         let probe = self.probe.as_deref();
         let request = self.wiring.request;
         request.send(slice, now.time, size, message, outbox, probe);
+    }
+
+    /// The sectors of a line that a store writes in part; `partial` names them by their position in
+    /// [`Self::found`].
+    #[must_use]
+    #[inline]
+    pub fn partial_sectors(&self, line: u64, mut partial: Mask) -> u8 {
+        let sectors = LINE / SECTOR;
+        let mut mask = 0;
+        while partial != 0 {
+            let sector = self.found.sectors[partial.trailing_zeros() as usize];
+            partial &= partial - 1;
+            if sector / sectors == line {
+                mask |= 1 << (sector % sectors);
+            }
+        }
+        mask
+    }
+
+    /// Keeps a strong access back if its page has no translation. `lines` says how many of the
+    /// page its instruction asks for.
+    fn defer_strong(
+        &mut self,
+        request: Box<StrongRequest>,
+        warp: u8,
+        lines: impl Fn() -> usize,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> Option<Box<StrongRequest>> {
+        let header = self.wiring.header;
+        let Some(translation) = &mut self.translation else {
+            return Some(request);
+        };
+        let write = !matches!(request.action, StrongAction::Load);
+        let address = request.sector * SECTOR;
+        let moment = Moment {
+            warp,
+            cycle: now.cycle,
+            time: now.time,
+            header,
+        };
+        if translation.admit(address, write, 1, &lines, moment, outbox) {
+            return Some(request);
+        }
+        let waits = Deferred::Strong {
+            request,
+            lines: few(lines()),
+            warp,
+        };
+        translation.defer(address / PAGE, waits, moment, outbox);
+        None
+    }
+
+    /// Asks L2 for sectors of a line at a cycle; they come back under the number of their MSHR.
+    #[inline]
+    pub fn send_read(
+        &mut self,
+        line: u64,
+        sectors: u8,
+        mshr: u32,
+        at: u64,
+        clock: Hertz,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let message = Message::Read {
+            line,
+            sectors,
+            miss: mshr,
+        };
+        let size = Bytes(self.wiring.header);
+        self.send_line(line, at, clock, size, message, outbox);
+    }
+
+    /// Writes sectors of a line to L2 at a cycle, some of them in part.
+    #[inline]
+    pub fn send_write(
+        &mut self,
+        line: u64,
+        sectors: u8,
+        partial: u8,
+        at: u64,
+        clock: Hertz,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let message = Message::Write {
+            line,
+            sectors,
+            partial,
+        };
+        let bytes = u64::from(sectors.count_ones()) * SECTOR;
+        let size = Bytes(self.wiring.header + bytes);
+        self.send_line(line, at, clock, size, message, outbox);
+    }
+
+    #[inline]
+    fn send_line(
+        &mut self,
+        line: u64,
+        at: u64,
+        clock: Hertz,
+        size: Bytes,
+        message: Message,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let wiring = self.wiring;
+        let slice = PartitionId(wiring.slices + self.home.slice(line.wrapping_mul(LINE)));
+        let at = clock.edge(Cycle(at));
+        let probe = self.probe.as_deref();
+        wiring.request.send(slice, at, size, message, outbox, probe);
+    }
+
+    /// Writes everything but the log, which is empty between epochs.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.in_flight.saved());
+        writer.write(&self.transactions);
+        writer.write(&self.share);
+        let translation = self.translation.as_ref();
+        writer.write(&translation.map(|translation| translation.saved()));
+    }
+
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        self.in_flight = InFlight::from_saved(reader.read()?);
+        self.transactions = reader.read()?;
+        self.share = reader.read()?;
+        let translation: Option<crate::sm::translation::Saved> = reader.read()?;
+        if let (Some(own), Some(saved)) = (&mut self.translation, translation) {
+            own.restore(saved);
+        }
+        self.log.clear();
+        Ok(())
     }
 
     /// A strong access was answered.

@@ -22,7 +22,7 @@ struct Waiting {
 
 /// The lines that were stored to last, as a ring.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sm) struct WriteCombiningBuffer {
+pub struct WriteCombiningBuffer {
     lines: Vec<Waiting>,
     /// The one that came longest ago.
     head: usize,
@@ -43,6 +43,7 @@ impl WriteCombiningBuffer {
     }
 
     /// Whether it has so much room.
+    #[must_use]
     pub fn fits(&self, lines: usize) -> bool {
         self.lines.len() == lines.max(1) && self.head < self.lines.len()
     }

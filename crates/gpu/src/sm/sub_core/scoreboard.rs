@@ -1,4 +1,6 @@
-//! When the operands of one warp are ready.
+//! The scoreboard of one warp: when its operands are ready.
+//!
+//! SASS names dependence counters in its control bits; for PTX there is an entry a register.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +29,9 @@ pub struct Copies {
 /// When the operands of one warp are ready.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Scoreboard {
-    /// Cycle from which each row can be read; [`PENDING`] while memory has it. Empty under control
+    /// Cycle from which each register can be read; [`PENDING`] while memory has it. Empty under control
     /// bits.
-    pub rows: Vec<u64>,
+    pub registers: Vec<u64>,
     /// The same for predicates.
     pub predicates: Vec<u64>,
     /// Memory instructions that each dependence counter waits for.
@@ -62,9 +64,9 @@ pub struct Scoreboard {
 
 impl Scoreboard {
     /// Makes the slot that of a fresh warp.
-    pub fn start(&mut self, rows: usize, predicates: usize, cycle: u64) {
-        self.rows.clear();
-        self.rows.resize(rows, 0);
+    pub fn start(&mut self, registers: usize, predicates: usize, cycle: u64) {
+        self.registers.clear();
+        self.registers.resize(registers, 0);
         self.predicates.clear();
         self.predicates.resize(predicates, 0);
         self.outstanding = [0; COUNTERS];
@@ -82,12 +84,13 @@ impl Scoreboard {
     }
 
     /// When the registers and predicates of an instruction can be read and written.
-    pub fn rows_ready(&self, hazard: Hazard<'_>) -> u64 {
+    pub fn registers_ready(&self, hazard: Hazard<'_>) -> u64 {
         let mut ready = 0;
-        for row in rows(hazard.reads).chain(rows(hazard.writes)) {
-            ready = ready.max(self.rows.get(row).copied().unwrap_or(0));
+        for register in registers(hazard.reads).chain(registers(hazard.writes)) {
+            ready = ready.max(self.registers.get(register).copied().unwrap_or(0));
         }
-        for predicate in rows(hazard.predicate_reads).chain(rows(hazard.predicate_writes)) {
+        for predicate in registers(hazard.predicate_reads).chain(registers(hazard.predicate_writes))
+        {
             ready = ready.max(self.predicates.get(predicate).copied().unwrap_or(0));
         }
         ready
@@ -232,7 +235,7 @@ impl Scoreboard {
 }
 
 /// Each register of some spans.
-pub fn rows(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
+pub fn registers(spans: &[Span]) -> impl Iterator<Item = usize> + '_ {
     spans
         .iter()
         .flat_map(|span| usize::from(span.first)..usize::from(span.first + span.count))

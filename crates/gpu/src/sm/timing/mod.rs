@@ -1,360 +1,398 @@
-//! Timing mode: sub-cores, schedulers, latencies, the memory pipe.
+//! Timing mode: an SM with a front end, sub-cores and a load/store unit, cycle by cycle.
 //!
 //! Values move at issue as in functional mode; here is decided when. Each sub-core issues one
 //! instruction a cycle from a warp that has its instruction, whose operands are ready and whose
 //! unit is free. With SASS the compiler's control bits say when operands are ready; without, a
-//! scoreboard by rows does. What instructions cost is read from the issue table of
-//! their module.
+//! scoreboard by registers does. What instructions cost is read from the issue table of their
+//! module.
 //!
-//! | file | what |
-//! |---|---|
-//! | `issue.rs` | the cycle: who issues, what it costs |
-//! | `scoreboard.rs` | dependence counters, rows, groups of copies |
-//! | `fetch.rs` | instruction caches, constants |
-//! | `load_store.rs` | the memory pipe and L1 |
-//! | `misses.rs` | sectors on their way from L2 |
-//! | `stall.rs` | why warps wait |
-//!
-//! Start reading at `Sm::run_timing`.
+//! Start reading at [`Timing::run`]: its stages are receive, issue, fetch. `account.rs` books what an
+//! instruction costs, `memory_cost.rs` what memory adds to it.
 
-mod issue;
+mod account;
+mod memory_cost;
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Writer};
+use lockstep_units::{Clock, Cycle};
 use serde::{Deserialize, Serialize};
 
-use super::front_end::fetch::Fetch;
-use super::lsu::l1tex::{self, LoadStore};
-use super::now::PENDING;
-use super::sub_core::scheduler::{Ages, WarpScheduler};
-use super::sub_core::scoreboard::{self, NO_GROUP, Scoreboard};
-use super::sub_core::stall::Reason;
+use super::execute::Effect;
+use super::front_end::FrontEnd;
+use super::front_end::issue_table::Pipe;
+use super::issue_model::IssueModel;
+use super::lsu::LoadStoreUnit;
+use super::lsu::l1tex::Filled;
+use super::now::{Now, PENDING};
+use super::state::SmState;
+use super::sub_core::SubCore;
+use super::sub_core::issue_state::{self, IssueState};
+use super::translation::deferred::DeferredLoad;
 use super::warp::Warp;
 use crate::launch::LaunchContext;
+use crate::message::Message;
 use crate::parameters::SmParameters;
-use crate::sm::front_end::issue_table::{Kind, NO_CONSTANT, PIPES, Pipe};
+use account::Issued;
 
-/// One sub-core.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct SubCore {
-    scheduler: WarpScheduler,
-    /// Cycle from which each pipe takes another instruction.
-    pipes: [u64; PIPES],
-    /// Cycle from which the light half of the multiply-add unit does.
-    light: u64,
-    /// Cycle until which each bank of registers is being read.
-    banks: [u64; 2],
-    /// Nobody here can issue before, as far as is known.
-    pub(super) asleep: u64,
-    /// Nobody here may issue before: registers are being read.
-    hold: u64,
-}
+/// Free instructions that may go with one issue; a loop of nothing else still takes time.
+const FREE: u32 = 64;
 
-/// The issue state of an SM.
+/// The timed parts of an SM.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    pub(super) sub_cores: Vec<SubCore>,
-    scoreboards: Vec<Scoreboard>,
-    /// Cycle from which the next instruction of each warp could issue, its unit being free.
-    issue_at: [u64; 64],
-    /// Pipe of that instruction.
-    pipes: [u8; 64],
-    ages: Ages,
-    born: u64,
-    /// Warps of the first sub-core; those of others are shifted.
-    comb: u64,
-    pub(super) fetch: Fetch,
-    pub(super) memory: LoadStore,
+    parameters: Arc<SmParameters>,
+    front_end: FrontEnd,
+    sub_cores: Vec<SubCore>,
+    /// What the schedulers know of warps.
+    warps: IssueState,
+    /// Warp slots of the first sub-core; those of others are shifted.
+    first_sub_core: u64,
+    lsu: LoadStoreUnit,
+    admission: Admission,
+}
+
+/// What comes to an SM one at a time: arrivals at barriers, and warps that start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Admission {
     /// When the next arrival at a barrier can be counted.
     barrier_free: u64,
+    /// When those go on who wait at the barrier that was arrived at last, if it is complete.
+    barrier_release: u64,
     /// When the next warp can be started.
     warp_free: u64,
     /// The launch that came last.
     launch: u32,
 }
 
-/// [`Timing`] as it is saved.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Saved {
-    sub_cores: Vec<SubCore>,
-    scoreboards: Vec<Scoreboard>,
-    issue_at: Vec<u64>,
-    pipes: Vec<u8>,
-    ages: Vec<u64>,
-    born: u64,
-    fetch: Fetch,
-    memory: l1tex::Saved,
-    barrier_free: u64,
-    warp_free: u64,
-    launch: u32,
+impl Timing {
+    /// An SM without warps.
+    #[must_use]
+    pub fn new(parameters: &Arc<SmParameters>) -> Self {
+        let sub_cores = parameters.sub_cores.max(1) as usize;
+        Self {
+            front_end: FrontEnd::new(parameters),
+            sub_cores: vec![SubCore::new(parameters.scheduler.clone()); sub_cores],
+            warps: IssueState::new(parameters.warps as usize),
+            first_sub_core: (0..64)
+                .step_by(sub_cores)
+                .fold(0, |mask, slot| mask | 1 << slot),
+            lsu: LoadStoreUnit::new(parameters),
+            admission: Admission {
+                barrier_free: 0,
+                barrier_release: 0,
+                warp_free: 0,
+                launch: u32::MAX,
+            },
+            parameters: Arc::clone(parameters),
+        }
+    }
+
+    /// Simulates the cycles of a window. A cycle is three stages: messages are received, sub-cores
+    /// issue, and code that is missing is fetched. Cycles in which nothing can happen are skipped.
+    pub fn run(
+        &mut self,
+        state: &mut SmState,
+        cycles: Range<Cycle>,
+        inbox: &mut Inbox<Message>,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let start = cycles.start.0;
+        let mut clock = Clock::new(state.clock());
+        clock.seek(state.clock().edge(cycles.start));
+        let mut next_message = state.next_message(inbox);
+        while clock.cycle() < cycles.end {
+            let now = Now {
+                cycle: clock.cycle().0,
+                time: clock.time(),
+                since: (clock.cycle().0 - start) as u16,
+            };
+            let due = next_message.min(state.ordering.due());
+            if due <= now.cycle || state.ordering.has_sleepers() {
+                state.receive(self, now, inbox, outbox);
+                next_message = state.next_message(inbox);
+            }
+            let next = self.issue_stage(state, now, outbox);
+            if state.fault.is_some() {
+                return;
+            }
+            self.fetch_stage(state, now, outbox);
+            if next <= now.cycle + 1 {
+                clock.advance();
+                continue;
+            }
+            let next = next
+                .min(next_message)
+                .min(state.ordering.due())
+                .min(state.ordering.next_sleeper());
+            if next >= cycles.end.0 {
+                return;
+            }
+            clock.seek(state.clock().edge(Cycle(next.max(now.cycle + 1))));
+        }
+    }
+
+    /// Lets every sub-core issue, and says when the next one could.
+    fn issue_stage(
+        &mut self,
+        state: &mut SmState,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> u64 {
+        let mut next = PENDING;
+        for index in 0..self.sub_cores.len() {
+            let sub_core = &mut self.sub_cores[index];
+            let idle = sub_core.idle_until();
+            if idle > now.cycle {
+                next = next.min(idle);
+                continue;
+            }
+            let full = self.lsu.l1tex.is_full();
+            let ready = state.slots.ready & self.first_sub_core << index;
+            if let Some(slot) = sub_core.pick(ready, &self.warps, full, now.cycle) {
+                state.progress = now.cycle;
+                self.issue(state, slot, index, now, outbox);
+                if state.fault.is_some() {
+                    return next;
+                }
+                next = next.min(self.sub_cores[index].idle_until());
+            } else {
+                next = next.min(self.sub_cores[index].asleep_until());
+            }
+        }
+        next
+    }
+
+    /// Issues one instruction of a warp, and the free ones before it.
+    fn issue(
+        &mut self,
+        state: &mut SmState,
+        slot: u8,
+        sub_core: usize,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        for _ in 0..FREE {
+            let warp = &state.warps[usize::from(slot)];
+            let block = usize::from(warp.block);
+            let (pc, active) = (warp.convergence.pc(), warp.convergence.active());
+            let (effect, free) = state.execute(self, slot, now, outbox);
+            if effect == Effect::Failed {
+                return;
+            }
+            // A block that ended took its launch along; then nothing is left to be timed.
+            if state.blocks.contexts[block].is_some() && effect != Effect::Again {
+                let issued = Issued {
+                    slot,
+                    sub_core,
+                    pc,
+                    active,
+                    block,
+                    effect,
+                };
+                self.account(state, &issued, now, outbox);
+            }
+            if !state.slots.is_ready(slot) {
+                return;
+            }
+            state.refresh(self, slot, now.cycle + u64::from(!free));
+            if !free || self.warps.issue_at[usize::from(slot)] > now.cycle {
+                return;
+            }
+        }
+    }
+
+    /// Sends for the code that warps wait for.
+    #[inline]
+    fn fetch_stage(&mut self, state: &mut SmState, now: Now, outbox: &mut Outbox<'_, Message>) {
+        let misses = &mut self.front_end.fetch.misses;
+        if misses.is_empty() {
+            return;
+        }
+        let clock = state.parameters.clock;
+        for miss in misses.drain(..) {
+            let l1tex = &mut self.lsu.l1tex;
+            l1tex.fetch_code(miss, now.cycle, clock, &mut state.port, outbox);
+        }
+    }
+
+    /// The next cycle in which a ready warp can issue.
+    #[must_use]
+    pub fn next_cycle(&self, state: &SmState) -> u64 {
+        let mut left = state.slots.ready;
+        let mut next = PENDING;
+        let full = self.lsu.l1tex.is_full();
+        while left != 0 {
+            let slot = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let pipe = usize::from(self.warps.pipes[slot]);
+            if pipe == Pipe::LoadStore as usize && full {
+                continue;
+            }
+            let sub_core = &self.sub_cores[slot % self.sub_cores.len()];
+            let at = self.warps.issue_at[slot].max(sub_core.ports.free_at(pipe));
+            next = next.min(at);
+        }
+        next
+    }
+
+    /// Writes everything.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.front_end);
+        writer.write(&self.sub_cores);
+        writer.write(&self.warps.saved());
+        self.lsu.save(writer);
+        writer.write(&self.admission);
+    }
+
+    /// Takes on what was saved.
+    ///
+    /// # Errors
+    /// If the bytes are not what `save` wrote, or of an SM of another shape.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        let malformed = |what| LoadError::Malformed { what };
+        self.front_end = reader.read()?;
+        let sub_cores: Vec<SubCore> = reader.read()?;
+        if sub_cores.len() != self.sub_cores.len() {
+            return Err(malformed("another number of sub-cores"));
+        }
+        self.sub_cores = sub_cores;
+        let saved: issue_state::Saved = reader.read()?;
+        let warps = IssueState::from_saved(saved, self.warps.scoreboards.len());
+        self.warps = warps.ok_or(malformed("another number of warps"))?;
+        self.lsu.load(reader, &self.parameters)?;
+        self.admission = reader.read()?;
+        Ok(())
+    }
 }
 
-impl Timing {
-    pub(super) fn new(parameters: &SmParameters) -> Self {
-        let step = parameters.sub_cores.max(1) as usize;
-        Self {
-            sub_cores: vec![
-                SubCore {
-                    scheduler: parameters.scheduler.clone(),
-                    pipes: [0; PIPES],
-                    light: 0,
-                    banks: [0; 2],
-                    asleep: 0,
-                    hold: 0,
-                };
-                step
-            ],
-            scoreboards: vec![Scoreboard::default(); parameters.warps as usize],
-            issue_at: [PENDING; 64],
-            pipes: [0; 64],
-            ages: [0; 64],
-            born: 0,
-            comb: (0..64).step_by(step).fold(0, |mask, slot| mask | 1 << slot),
-            fetch: Fetch::new(parameters),
-            memory: LoadStore::new(parameters),
-            barrier_free: 0,
-            warp_free: 0,
-            launch: u32::MAX,
-        }
-    }
+impl IssueModel for Timing {
+    const TIMED: bool = true;
 
-    pub(super) fn saved(&self) -> Saved {
-        Saved {
-            sub_cores: self.sub_cores.clone(),
-            scoreboards: self.scoreboards.clone(),
-            issue_at: self.issue_at.to_vec(),
-            pipes: self.pipes.to_vec(),
-            ages: self.ages.to_vec(),
-            born: self.born,
-            fetch: self.fetch.clone(),
-            memory: self.memory.saved(),
-            barrier_free: self.barrier_free,
-            warp_free: self.warp_free,
-            launch: self.launch,
-        }
-    }
-
-    /// Takes on what was saved; false if it does not fit.
-    pub(super) fn restore(&mut self, saved: Saved, parameters: &SmParameters) -> bool {
-        let lengths = saved.sub_cores.len() == self.sub_cores.len()
-            && saved.scoreboards.len() == self.scoreboards.len();
-        let (Ok(issue_at), Ok(pipes), Ok(ages)) = (
-            saved.issue_at.try_into(),
-            saved.pipes.try_into(),
-            saved.ages.try_into(),
-        ) else {
-            return false;
-        };
-        let Some(memory) = LoadStore::from_saved(saved.memory, parameters) else {
-            return false;
-        };
-        if lengths {
-            self.sub_cores = saved.sub_cores;
-            self.scoreboards = saved.scoreboards;
-            (self.issue_at, self.pipes, self.ages) = (issue_at, pipes, ages);
-            self.born = saved.born;
-            (self.fetch, self.memory) = (saved.fetch, memory);
-            (self.barrier_free, self.launch) = (saved.barrier_free, saved.launch);
-            self.warp_free = saved.warp_free;
-        }
-        lengths
-    }
-
-    /// A block has come; `alone` if no other launch is here.
-    pub(super) fn start_block(
+    fn start_block(
         &mut self,
-        context: &LaunchContext,
+        launch: &LaunchContext,
+        warps: &[Warp],
+        slots: &[u8],
         alone: bool,
-        cold: bool,
         cycle: u64,
     ) {
-        let launch = context.id.0;
-        if self.launch != launch {
-            self.launch = launch;
-            let instructions = context.launch.module.code.len();
-            let module = context.launch.module_id;
-            let kernel = context.launch.code();
-            self.fetch
-                .start(module, instructions, kernel, alone, cold, cycle);
-            self.memory.start_launch(context.l1_ways, alone);
+        let admission = &mut self.admission;
+        if admission.launch != launch.id.0 {
+            admission.launch = launch.id.0;
+            let cold = self.parameters.cold;
+            self.front_end.start_launch(launch, alone, cold, cycle);
+            self.lsu.l1tex.start_launch(launch.l1_ways, alone);
+        }
+        let native = launch.launch.module.native;
+        for slot in slots {
+            // A warp starts as soon as those before it have.
+            let at = cycle.max(admission.warp_free);
+            admission.warp_free = at + self.parameters.warp_interval;
+            let warp = &warps[usize::from(*slot)];
+            self.warps.start_warp(*slot, warp, native, at);
         }
     }
 
-    /// A warp starts as soon as those before it have; says when.
-    pub(super) fn start_warp(
-        &mut self,
-        slot: u8,
-        warp: &Warp,
-        native: bool,
-        cycle: u64,
-        interval: u64,
-    ) -> u64 {
-        let cycle = cycle.max(self.warp_free);
-        self.warp_free = cycle + interval;
-        let (rows, predicates) = if native {
-            (0, 0)
-        } else {
-            (warp.registers.len(), warp.predicates.len())
-        };
-        self.scoreboards[usize::from(slot)].start(rows, predicates, cycle);
-        self.born += 1;
-        self.ages[usize::from(slot)] = self.born;
-        cycle
-    }
-
-    /// Counts an arrival at a barrier, and says when those who wait could go on if it is the
-    /// last.
-    pub(super) fn arrive(&mut self, cycle: u64, parameters: &SmParameters) -> u64 {
-        let at = cycle.max(self.barrier_free);
-        self.barrier_free = at + parameters.barrier_interval;
-        at + parameters.barrier_latency
-    }
-
-    /// Finds out when the next instruction of a warp can issue, not before `cycle`.
-    pub(super) fn schedule(
-        &mut self,
-        slot: u8,
-        warp: &Warp,
-        context: Option<&LaunchContext>,
-        cycle: u64,
-    ) {
+    fn schedule(&mut self, slot: u8, warp: &Warp, launch: Option<&LaunchContext>, cycle: u64) {
         let index = usize::from(slot);
         let sub_core = index % self.sub_cores.len();
-        let scoreboard = &mut self.scoreboards[index];
-        if cycle > scoreboard.next && self.issue_at[index] == PENDING {
+        let scoreboard = &mut self.warps.scoreboards[index];
+        if cycle > scoreboard.next && self.warps.issue_at[index] == PENDING {
             // Memory has answered.
             (scoreboard.woken, scoreboard.woken_reason) = (cycle, scoreboard.reason);
         }
         scoreboard.next = scoreboard.next.max(cycle);
         let pc = warp.convergence.pc();
-        let planned = context.and_then(|context| Some((context, context.issue_table().info(pc)?)));
-        let Some((context, info)) = planned else {
+        let known = launch.and_then(|launch| Some((launch, launch.issue_table().info(pc)?)));
+        let Some((launch, info)) = known else {
             // Executing it will say what is wrong.
-            self.issue_at[index] = scoreboard.next;
-            self.sub_cores[sub_core].asleep = 0;
+            self.warps.issue_at[index] = scoreboard.next;
+            self.sub_cores[sub_core].wake();
             return;
         };
-        self.pipes[index] = info.pipe as u8;
-        let mut at = scoreboard.next;
+        self.warps.pipes[index] = info.pipe as u8;
         scoreboard.reason = scoreboard.next_reason;
-        let launch = context.id.0;
-        let line = self.fetch.number(context.launch.module_id, pc);
-        if scoreboard.line != line {
-            let there = self.fetch.line(sub_core, line, at);
-            if there == PENDING {
-                self.fetch.waiting |= 1 << slot;
-            } else {
-                scoreboard.line = line;
-            }
-            if there > at {
-                at = there;
-                scoreboard.reason = Reason::NoInstruction as u8;
-            }
+        let next = scoreboard.next;
+        let line = &mut scoreboard.line;
+        let front_end = &mut self.front_end;
+        let (at, fetched) = front_end.ready_at(slot, sub_core, launch, pc, info, line, next);
+        let (at, waits) = self.warps.operands_ready(index, launch, pc, info, at);
+        if let Some(reason) = waits.or(fetched) {
+            self.warps.scoreboards[index].reason = reason as u8;
         }
-        if info.constant != NO_CONSTANT && info.pipe != Pipe::LoadStore {
-            let there = self.fetch.constant(launch, info.constant, at);
-            if there > at {
-                at = there;
-                scoreboard.reason = Reason::ImcMiss as u8;
-            }
+        self.warps.issue_at[index] = at;
+        self.sub_cores[sub_core].wake_at(at);
+    }
+
+    fn complete(&mut self, slot: u8, pc: u32, launch: &LaunchContext, group: u32, cycle: u64) {
+        self.warps.complete(slot, pc, launch, group, cycle);
+    }
+
+    fn arrive_at_barrier(&mut self, cycle: u64) {
+        let admission = &mut self.admission;
+        let at = cycle.max(admission.barrier_free);
+        admission.barrier_free = at + self.parameters.barrier_interval;
+        admission.barrier_release = at + self.parameters.barrier_latency;
+    }
+
+    fn barrier_release(&self, cycle: u64) -> u64 {
+        self.admission.barrier_release.max(cycle + 1)
+    }
+
+    fn receive_strong(&mut self, bytes: u64, cycle: u64) -> u64 {
+        self.lsu.l1tex.arrive(cycle, bytes).max(cycle)
+    }
+
+    fn receive_sectors(&mut self, state: &mut SmState, mshr: u32, now: Now) {
+        let (filled, was_full) = self.lsu.l1tex.fill(mshr, now.cycle);
+        if was_full {
+            // Those who could not issue for it look again.
+            self.wake_all();
         }
-        if info.native {
-            let (mut ready, mut long) = scoreboard.counters_zero(info.wait_mask);
-            if let Kind::Await {
-                counter,
-                at_most,
-                also,
-            } = info.kind
-            {
-                let others = scoreboard.counters_zero(also);
-                let own = scoreboard.counter_at_most(counter, at_most);
-                for (at, is_long) in [others, (own, scoreboard.is_long(counter))] {
-                    if at > ready {
-                        (ready, long) = (at, is_long);
-                    }
+        match filled {
+            Filled::Code(miss) => {
+                let fetch = &mut self.front_end.fetch;
+                fetch.fill(miss, now.cycle);
+                let mut waiting = std::mem::take(&mut fetch.waiting) & state.slots.ready;
+                while waiting != 0 {
+                    let slot = waiting.trailing_zeros() as u8;
+                    waiting &= waiting - 1;
+                    state.refresh(self, slot, now.cycle);
                 }
             }
-            if ready > at {
-                at = ready;
-                scoreboard.reason = if long {
-                    Reason::LongScoreboard
-                } else {
-                    Reason::ShortScoreboard
-                } as u8;
-            }
-        } else {
-            let ready = scoreboard.rows_ready(context.issue_table().hazard(pc));
-            if ready > at {
-                at = ready;
-                scoreboard.reason = if ready == PENDING {
-                    Reason::LongScoreboard
-                } else {
-                    Reason::ShortScoreboard
-                } as u8;
+            Filled::Data { at, targets } => {
+                for transaction in &targets {
+                    state.answered(self, *transaction, at, now.cycle);
+                }
+                self.lsu.l1tex.recycle(mshr, targets);
             }
         }
-        self.issue_at[index] = at;
-        let core = &mut self.sub_cores[sub_core];
-        core.asleep = core.asleep.min(at);
     }
 
-    /// The next cycle in which a warp of `ready` can issue.
-    pub(super) fn next_cycle(&self, ready: u64) -> Option<u64> {
-        let mut left = ready;
-        let mut next = PENDING;
-        while left != 0 {
-            let slot = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let core = &self.sub_cores[slot % self.sub_cores.len()];
-            let pipe = usize::from(self.pipes[slot]);
-            if pipe == Pipe::LoadStore as usize && self.memory.is_full() {
-                continue;
-            }
-            next = next.min(self.issue_at[slot].max(core.pipes[pipe]));
-        }
-        (next != PENDING).then_some(next)
-    }
-
-    /// Lets every sub-core look again.
-    pub(super) fn wake_all(&mut self) {
-        self.sub_cores.iter_mut().for_each(|core| core.asleep = 0);
-    }
-
-    /// Whether translation lets no memory instruction issue.
-    pub(super) fn set_blocked(&mut self, blocked: bool) {
-        self.memory.blocked = blocked;
-    }
-
-    /// Pages have left the device: nothing of them is in L1 any more.
-    pub(super) fn forget_lines(&mut self, lines: std::ops::Range<u64>, all: bool) {
-        self.memory.forget(lines, all);
-    }
-
-    /// What memory owed a warp has come.
-    pub(super) fn complete(
+    fn resume_load(
         &mut self,
-        slot: u8,
-        pc: u32,
-        context: &LaunchContext,
-        group: u32,
-        cycle: u64,
+        state: &mut SmState,
+        load: DeferredLoad,
+        at: u64,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
     ) {
-        let scoreboard = &mut self.scoreboards[usize::from(slot)];
-        if group != NO_GROUP {
-            scoreboard.copied(group, cycle);
-        }
-        let issue_table = context.issue_table();
-        let Some(info) = issue_table.info(pc) else {
-            return;
-        };
-        if info.native {
-            if group == NO_GROUP {
-                scoreboard.lower(info.write_counter, cycle);
-            }
-        } else {
-            for row in scoreboard::rows(issue_table.hazard(pc).writes) {
-                if let Some(at) = scoreboard.rows.get_mut(row) {
-                    *at = cycle;
-                }
-            }
-        }
+        let hit = self.access_deferred(state, load, at, outbox);
+        // The answer that stood for the translation.
+        state.answered(self, load.transaction, hit, now.cycle);
+    }
+
+    fn set_translation_full(&mut self, full: bool) {
+        self.lsu.l1tex.set_translation_full(full);
+    }
+
+    fn wake_all(&mut self) {
+        self.sub_cores.iter_mut().for_each(SubCore::wake);
+    }
+
+    fn invalidate_l1(&mut self, lines: Range<u64>, all: bool) {
+        self.lsu.l1tex.invalidate_lines(lines, all);
     }
 }

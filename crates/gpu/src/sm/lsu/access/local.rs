@@ -1,4 +1,4 @@
-//! The threads' own memory.
+//! Local memory.
 
 use lockstep_isa::Mask;
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
@@ -11,9 +11,9 @@ use crate::sm::lsu::coalescing::Coalesced;
 use crate::sm::lsu::shared_banks::DataArrays;
 use crate::sm::site::{Problem, Site};
 
-/// Sectors of the threads' own memory as caches see them: equal words of the lanes of a warp lie
+/// Sectors of local memory as caches see them: equal words of the lanes of a warp lie
 /// side by side. Every warp slot of every SM has its own part, above all other memory.
-fn own_sectors(
+fn local_sectors(
     addresses: &[u64; LANES],
     execute: Mask,
     bytes: u32,
@@ -35,10 +35,10 @@ fn own_sectors(
     found
 }
 
-/// Cycles for which an access to the threads' own memory keeps L1 busy. Words of lanes lie in banks of
+/// Cycles for which an access to local memory keeps L1 busy. Words of lanes lie in banks of
 /// their own, so a load takes as long as its words and the lines they lie in; a store takes a cycle a
 /// sector and another one for each line that it does not fill (`own_memory.cu`).
-fn own_passes(
+fn local_wavefronts(
     addresses: &[u64; LANES],
     execute: Mask,
     bytes: u32,
@@ -130,8 +130,10 @@ pub(super) fn local(
     }
     let write = operation.action == Action::Store;
     if site.timed {
-        site.port.done.wavefronts = own_passes(addresses, execute, bytes, write, site.port.arrays);
-        site.port.found = own_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
+        site.port.done.wavefronts =
+            local_wavefronts(addresses, execute, bytes, write, site.port.arrays);
+        site.port.found =
+            local_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
         site.port.partial = 0;
         site.block.counters.global_sectors += site.port.found.count as u64;
     } else {

@@ -35,7 +35,7 @@ use vectors::{deliver_together, span};
 /// What the time of an atomic on shared memory depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedAtomic {
-    /// Passes after those of the first lane.
+    /// Wavefronts after those of the first lane.
     pub waiting: u32,
     /// Compares before it writes.
     pub swaps: bool,
@@ -50,14 +50,14 @@ pub enum Traffic {
     None,
     /// Shared memory, in so many wavefronts over its banks.
     Shared {
-        /// Passes; 1 without conflicts.
+        /// Wavefronts; 1 without conflicts.
         wavefronts: u32,
         /// Read, modify, write.
         atomic: Option<SharedAtomic>,
     },
     /// A bank of constants.
     Constant,
-    /// The threads' own memory: sectors in `Port::found`.
+    /// Local memory: sectors in `Port::found`.
     Local {
         /// Stores.
         write: bool,
@@ -81,7 +81,7 @@ pub struct Done {
     pub strong_lines: u8,
     /// Whether these are loaded.
     pub strong_load: bool,
-    /// Passes over L1, where they are known: of the threads' own memory, and of loads whose words lie in
+    /// Wavefronts over L1, where they are known: of local memory, and of loads whose words lie in
     /// several lines.
     pub wavefronts: u16,
     /// Sectors of [`Port::changed`](super::port::Port::changed) are no longer what L1 has.

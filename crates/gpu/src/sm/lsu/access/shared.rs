@@ -1,7 +1,7 @@
 //! The block's shared memory.
 
 use lockstep_isa::addresses::{Addresses, Layout};
-use lockstep_isa::memory::{Action, AtomicOperation, MemoryOperation, Space};
+use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, MemoryOperation, Space};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, Operand, WarpRegister};
@@ -84,27 +84,7 @@ pub(super) fn shared(
                     operation, function, addresses, execute, bytes, arrays,
                 ));
             }
-            let size = kind.bytes() as usize;
-            for lane in lanes_of(execute) {
-                for element in 0..usize::from(operation.elements.max(1)) {
-                    let at = places[lane] as usize + element * size;
-                    let mut cell = [0; 8];
-                    cell[..size].copy_from_slice(&memory[at..at + size]);
-                    let old = u64::from_le_bytes(cell);
-                    let new = modify(&site.port.values, function, kind, lane, element, old)?;
-                    memory[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
-                    let operand = operand_of(&site.port.values, kind, lane, element);
-                    let old = atomic::answer(function, kind, old, operand);
-                    give_old(
-                        &mut site.warp.registers,
-                        operation,
-                        lane,
-                        element,
-                        kind,
-                        old,
-                    );
-                }
-            }
+            perform_atomic(site, operation, function, kind, execute, places)?;
         }
         _ => {}
     }
@@ -118,6 +98,35 @@ pub(super) fn shared(
         None => (1, None),
     };
     site.port.done.traffic = Traffic::Shared { wavefronts, atomic };
+    Ok(())
+}
+
+/// Performs an atomic lane by lane: the first lane first.
+fn perform_atomic(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    function: AtomicOperation,
+    kind: AtomicType,
+    execute: Mask,
+    addresses: &[u64; LANES],
+) -> Result<(), Problem> {
+    let values = &site.port.values;
+    let memory = &mut site.block.shared[..];
+    let size = kind.bytes() as usize;
+    for lane in lanes_of(execute) {
+        for element in 0..usize::from(operation.elements.max(1)) {
+            let at = addresses[lane] as usize + element * size;
+            let mut cell = [0; 8];
+            cell[..size].copy_from_slice(&memory[at..at + size]);
+            let old = u64::from_le_bytes(cell);
+            let new = modify(values, function, kind, lane, element, old)?;
+            memory[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+            let operand = operand_of(values, kind, lane, element);
+            let old = atomic::answer(function, kind, old, operand);
+            let registers = &mut site.warp.registers;
+            give_old(registers, operation, lane, element, kind, old);
+        }
+    }
     Ok(())
 }
 
@@ -155,7 +164,7 @@ fn store_together(
     to.is_some_and(|to| emit_together(values, operation, to))
 }
 
-/// Passes of an atomic, and what else its time depends on. Lanes that want one word take a pass each,
+/// Wavefronts of an atomic, and what else its time depends on. Lanes that want one word take a wavefront each,
 /// after those of the banks; accesses of 64 bits are those of two halves of the warp.
 fn atomic_time(
     operation: &MemoryOperation,

@@ -1,15 +1,14 @@
-//! Instruction fetch and constants: what a warp must have before it can issue.
+//! Instruction fetch: the line of code that a warp must have before it can issue.
 //!
-//! A sub-core has a small instruction cache with a stream buffer that runs ahead of misses; the SM
-//! has a larger one, and L2 is behind it. The small ones are empty when a kernel comes to an SM that
-//! has no other; the larger one keeps the code of modules, and a launch brings its kernel's code
-//! there ahead of the first block, line after line (what functions outside of the kernel need comes
-//! from L2 when it is met). Constants have one small cache an SM, and behind it a larger one, to which
-//! a launch brings its parameters; what else it uses for the first time comes from L2.
+//! A sub-core has a small instruction cache (L0) with a stream buffer that runs ahead of misses; the
+//! SM has a larger one (L1), and L2 is behind it. L0 caches are empty when a kernel comes to an SM
+//! that has no other; L1 keeps the code of modules, and a launch brings its kernel's code there ahead
+//! of the first block, line after line (what functions outside of the kernel need comes from L2 when
+//! it is met).
 //!
-//! Start reading at [`Fetch::line`].
+//! Start reading at [`InstructionFetch::line`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -21,24 +20,21 @@ use crate::sm::now::PENDING;
 /// Not in the cache.
 const ABSENT: u64 = u64::MAX - 1;
 
-/// Where the bank begins in the number of a line of constants; parameters are in bank 0.
-pub const BANK_SHIFT: u32 = 24;
-
-/// Modules whose code is kept; with more, all of them are forgotten.
+/// Modules whose code is kept; with more, all of them are invalidated.
 const MODULES: usize = 16;
 
 /// A line of code to be asked of L2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::sm) struct Wanted {
-    /// In this SM's numbering.
+pub struct CodeMiss {
+    /// The line in this SM's numbering.
     pub line: u32,
-    /// In L2's.
+    /// The line in L2's numbering.
     pub address: u64,
 }
 
-/// Lines by number, each with the cycle from which it is there.
+/// One instruction cache: lines by number, each with the cycle from which it is there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Lines {
+struct InstructionCache {
     available: Vec<u64>,
     order: VecDeque<u32>,
     capacity: usize,
@@ -46,7 +42,7 @@ struct Lines {
     stream: (u32, u32),
 }
 
-impl Lines {
+impl InstructionCache {
     #[inline]
     fn get(&self, line: u32) -> u64 {
         self.available.get(line as usize).copied().unwrap_or(ABSENT)
@@ -85,20 +81,16 @@ struct Space {
     address: u64,
 }
 
-/// Instruction fetch and constants of an SM.
+/// Instruction fetch of an SM.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::sm) struct Fetch {
-    l0: Vec<Lines>,
-    l1: Lines,
+pub struct InstructionFetch {
+    l0: Vec<InstructionCache>,
+    l1: InstructionCache,
     spaces: Vec<Space>,
-    /// Constants that are here: launch, number, cycle from which they are; the last used first.
-    constants: Vec<(u32, u32, u64)>,
-    /// Constants that have been here: launch and number.
-    met: BTreeSet<(u32, u32)>,
     /// Warps that wait for code.
     pub waiting: u64,
     /// What is to be asked of L2.
-    pub wanted: Vec<Wanted>,
+    pub misses: Vec<CodeMiss>,
     /// Code that came with launches.
     brought: Vec<Brought>,
     per_line: u32,
@@ -106,9 +98,6 @@ pub(in crate::sm) struct Fetch {
     ahead: u32,
     launch_code: u64,
     launch_line: u64,
-    constant_lines: usize,
-    constant_miss: u64,
-    constant_first: u64,
 }
 
 /// Code that a launch brought along, in this SM's numbering.
@@ -120,29 +109,26 @@ struct Brought {
     from: u64,
 }
 
-impl Fetch {
+impl InstructionFetch {
+    /// Empty caches.
+    #[must_use]
     pub fn new(parameters: &SmParameters) -> Self {
-        let cache = |capacity: usize| Lines {
+        let cache = |capacity: usize| InstructionCache {
             capacity,
-            ..Lines::default()
+            ..InstructionCache::default()
         };
         Self {
             l0: vec![cache(parameters.l0_lines); parameters.sub_cores as usize],
             l1: cache(parameters.l1i_lines.max(1)),
             spaces: Vec::new(),
-            constants: Vec::new(),
-            met: BTreeSet::new(),
             waiting: 0,
-            wanted: Vec::new(),
+            misses: Vec::new(),
             brought: Vec::new(),
             per_line: parameters.instructions_per_line,
             latency: parameters.l1i_latency,
             ahead: parameters.prefetch,
             launch_code: parameters.launch_code,
             launch_line: parameters.launch_line,
-            constant_lines: parameters.constant_lines,
-            constant_miss: parameters.constant_miss,
-            constant_first: parameters.constant_first,
         }
     }
 
@@ -159,9 +145,7 @@ impl Fetch {
         cycle: u64,
     ) {
         if alone {
-            self.l0.iter_mut().for_each(Lines::clear);
-            self.constants.clear();
-            self.met.clear();
+            self.l0.iter_mut().for_each(InstructionCache::clear);
             if cold || self.spaces.len() >= MODULES {
                 self.l1.clear();
                 self.spaces.clear();
@@ -260,7 +244,7 @@ impl Fetch {
             ABSENT => {
                 let address = space.address + u64::from(line - space.first);
                 self.l1.put(line, PENDING);
-                self.wanted.push(Wanted { line, address });
+                self.misses.push(CodeMiss { line, address });
                 PENDING
             }
             PENDING => PENDING,
@@ -269,43 +253,15 @@ impl Fetch {
         self.l0[sub_core].put(line, at);
     }
 
-    /// When a line of constants is there.
-    #[inline]
-    pub fn constant(&mut self, launch: u32, key: u32, cycle: u64) -> u64 {
-        let known = self
-            .constants
-            .iter()
-            .position(|(of, known, _)| *known == key && *of == launch);
-        if let Some(place) = known {
-            let entry = self.constants[place];
-            if place > 0 {
-                self.constants.copy_within(..place, 1);
-                self.constants[0] = entry;
-            }
-            return entry.2;
-        }
-        // Who waits for code gets its constants meanwhile.
-        let there = if cycle == PENDING {
-            0
-        } else if key < 1 << BANK_SHIFT || !self.met.insert((launch, key)) {
-            cycle + self.constant_miss
-        } else {
-            cycle + self.constant_first
-        };
-        self.constants.insert(0, (launch, key, there));
-        self.constants.truncate(self.constant_lines);
-        there
-    }
-
     /// L2 has sent a line of code. Those who wait look again.
-    pub fn arrived(&mut self, wanted: Wanted, cycle: u64) {
-        let line = wanted.line;
+    pub fn fill(&mut self, miss: CodeMiss, cycle: u64) {
+        let line = miss.line;
         if self.l1.get(line) == PENDING {
             self.l1.put(line, cycle);
         }
-        for lines in &mut self.l0 {
-            if lines.get(line) == PENDING {
-                lines.put(line, cycle + self.latency / 2);
+        for cache in &mut self.l0 {
+            if cache.get(line) == PENDING {
+                cache.put(line, cycle + self.latency / 2);
             }
         }
     }
@@ -315,9 +271,9 @@ impl Fetch {
 mod tests {
     use super::*;
 
-    fn fetch() -> Fetch {
+    fn fetch() -> InstructionFetch {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        Fetch::new(&SmParameters::new(&config, true).unwrap())
+        InstructionFetch::new(&SmParameters::new(&config, true).unwrap())
     }
 
     #[test]
@@ -326,14 +282,14 @@ mod tests {
         fetch.start(3, 1000, 0..0, true, false, 0);
         let line = fetch.number(3, 0);
         assert_eq!(fetch.line(0, line, 10), PENDING);
-        assert_eq!(fetch.wanted.len(), 9, "the line and eight after it");
-        for wanted in std::mem::take(&mut fetch.wanted) {
-            fetch.arrived(wanted, 300);
+        assert_eq!(fetch.misses.len(), 9, "the line and eight after it");
+        for miss in std::mem::take(&mut fetch.misses) {
+            fetch.fill(miss, 300);
         }
         let there = fetch.line(0, line, 320);
         assert!((301..400).contains(&there), "{there}");
         assert!(fetch.line(0, line + 1, 400) <= 400);
-        assert_eq!(fetch.wanted.len(), 1, "the stream goes on");
+        assert_eq!(fetch.misses.len(), 1, "the stream goes on");
         // Another sub-core finds the line in the SM's cache.
         assert_eq!(fetch.line(1, line, 500), 500 + fetch.latency);
     }
@@ -345,28 +301,10 @@ mod tests {
         let line = fetch.number(3, 80);
         let there = fetch.line(0, line, 60);
         assert_eq!(there, 50 + fetch.launch_code + fetch.latency);
-        assert!(fetch.wanted.is_empty(), "nothing is asked of L2");
+        assert!(fetch.misses.is_empty(), "nothing is asked of L2");
         assert_eq!(fetch.line(0, fetch.number(3, 800), 60), PENDING);
         // The same kernel again finds it there.
         fetch.start(3, 1000, 80..160, true, false, 5000);
         assert_eq!(fetch.line(1, line, 5001), 5001 + fetch.latency);
-    }
-
-    #[test]
-    fn constants_are_kept() {
-        let mut fetch = fetch();
-        fetch.start(3, 1000, 0..1000, true, false, 0);
-        let there = fetch.constant(3, 5, 100);
-        assert_eq!(there, 100 + fetch.constant_miss, "a parameter");
-        assert_eq!(fetch.constant(3, 5, 200), there);
-        assert!(fetch.constant(4, 5, 300) > 300, "another launch");
-        let table = 3 << BANK_SHIFT;
-        let there = fetch.constant(3, table, 400);
-        assert_eq!(there, 400 + fetch.constant_first);
-        for key in 100..200 {
-            fetch.constant(3, key, 500);
-        }
-        let again = fetch.constant(3, table, 1000);
-        assert_eq!(again, 1000 + fetch.constant_miss, "the larger cache has it");
     }
 }
