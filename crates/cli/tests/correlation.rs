@@ -138,3 +138,77 @@ fn a_program_that_is_not_built_voids_the_headline() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("bad/default not built"), "{said:?}");
 }
+
+#[test]
+fn counts_alone_are_compared_without_time() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.0.join("bin")).expect("folder");
+    folder.script("bin/good", "#!/bin/sh\necho PASS good all well\n");
+    let launch = "good,large,0,add,\"(1, 1, 1)\",\"(32, 1, 1)\",16,0,100\n";
+    for (name, text) in [
+        ("sets.toml", SETS),
+        (
+            "workloads.toml",
+            "[[program]]\nname = \"good\"\nlarge = [\"9\"]\n",
+        ),
+        ("cold.csv", &format!("{COLD}{launch}")),
+    ] {
+        std::fs::write(folder.0.join(name), text).expect("file");
+    }
+    let said = folder.run(&[
+        "correlate",
+        "--counts",
+        "--hardware",
+        "cold.csv",
+        "--sets",
+        "sets.toml",
+        "--workloads",
+        "workloads.toml",
+        "--binaries",
+        "bin",
+    ]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    // What hardware did not run (`bad`, other sizes) is not asked for.
+    let row = "good,large,false,0,0,0,\"launches differ: 1 on hardware, 0 simulated\"";
+    let table = std::fs::read_to_string(folder.0.join("lockstep-out/counts-h200/counts.csv"))
+        .expect("table");
+    assert_eq!(table.lines().skip(1).collect::<Vec<_>>(), [row], "{said:?}");
+    assert!(said.out.contains("1 programs differ"), "{said:?}");
+}
+
+#[test]
+fn scripts_ask_for_the_rules_of_the_protocol() {
+    let folder = Folder::new();
+    let ask = |question: &str, text: &str| {
+        use std::io::Write;
+        use std::process::Stdio;
+        let mut child = folder
+            .lockstep()
+            .args(["figures", question])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("lockstep");
+        let mut input = child.stdin.take().expect("standard input");
+        input.write_all(text.as_bytes()).expect("written");
+        drop(input);
+        let output = child.wait_with_output().expect("output");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (good, out, _) = ask("errors", "name,simulated,hardware\nadd,150,100\n");
+    assert!(good && out.contains("\"error\": 0.5"), "{out}");
+    let (good, _, err) = ask("errors", "name,simulated,hardware\nadd,150,\n");
+    assert!(!good, "{err}");
+    assert!(
+        err.contains("standard input: line 2: hardware has no value of `add`"),
+        "{err}"
+    );
+    let (good, out, _) = ask("kernel-names", "_Z9vectorAddPKfS0_Pfi\nadd(int)\n");
+    assert!(good);
+    assert_eq!(out, "vectorAdd\nadd\n");
+}

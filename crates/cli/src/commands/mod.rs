@@ -3,6 +3,7 @@
 mod correlate;
 mod disasm;
 mod doctor;
+mod figures;
 mod gpus;
 mod kernel;
 mod run;
@@ -24,6 +25,8 @@ pub enum Command {
     Verify(verify::Verify),
     /// Error against a real GPU: figures, plot and page
     Correlate(correlate::Correlate),
+    /// Apply the rules of the validation protocol to tables, for scripts
+    Figures(figures::Figures),
     /// Read counters of a real GPU as time series, without touching the program
     Sample(sample::SampleArguments),
     /// Own the counters of every real GPU of this node
@@ -46,6 +49,7 @@ impl Command {
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
             Self::Correlate(command) => command.run(),
+            Self::Figures(command) => command.run(),
             Self::Sample(command) => command.run(),
             Self::Sampled(command) => command.run(),
             Self::Topology(command) => command.run(),

@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use lockstep_correlation::hardware::Case;
 use lockstep_correlation::{
-    Hardware, Report, Set, Sets, compare, history, page, plot, stalls, table, text,
+    Hardware, Report, Set, Sets, compare, counts, history, page, plot, stalls, table, text,
 };
 use programs::{Programs, Workload};
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub struct Correlate {
     /// The development set at the default size
     #[arg(long)]
     quick: bool,
+    /// Only instruction counts, in functional mode: every set and size, into counts.csv
+    #[arg(long, conflicts_with_all = ["quick", "stalls", "history"])]
+    counts: bool,
     /// Set of programs; may be repeated [default: calibration, development and untimed]
     #[arg(long, value_enum, value_name = "SET")]
     programs: Vec<SetName>,
@@ -124,10 +127,11 @@ impl Correlate {
             "no program of these sets and sizes matches; see {} and --only",
             self.sets.display()
         );
+        let what = if self.counts { "counts" } else { "correlate" };
         let out = self
             .out
             .clone()
-            .unwrap_or_else(|| Path::new("lockstep-out").join(format!("correlate-{}", self.gpu)));
+            .unwrap_or_else(|| Path::new("lockstep-out").join(format!("{what}-{}", self.gpu)));
         std::fs::create_dir_all(&out).with_context(|| format!("cannot make {}", out.display()))?;
 
         let runs = Programs {
@@ -145,9 +149,16 @@ impl Correlate {
             limit: self.limit,
             jobs: self.jobs,
             reuse: self.reuse,
+            counts: self.counts,
         }
         .run(&chosen)?;
         let report = compare(&self.gpu, &sets, &hardware, &runs);
+        if self.counts {
+            print!("{}", counts::text(&report));
+            write(&out.join("counts.csv"), counts::csv(&report)?)?;
+            println!("results in {}", out.display());
+            return Ok(i32::from(!report.programs.iter().all(counts::agrees)));
+        }
         self.write(&report, &hardware, &out)?;
         let exact = report.exact();
         Ok(i32::from(
@@ -163,11 +174,16 @@ impl Correlate {
         hardware: &Hardware,
     ) -> Vec<(Case, Workload)> {
         let wanted: Vec<Set> = match (self.quick, self.programs.is_empty()) {
+            // A count is right or wrong: nothing can be fitted to the sealed set.
+            _ if self.counts && self.programs.is_empty() => Set::ALL.to_vec(),
             (true, true) => vec![Set::Development],
             (false, true) => vec![Set::Calibration, Set::Development, Set::Untimed],
             (_, false) => self.programs.iter().map(|name| (*name).into()).collect(),
         };
         let sizes: Vec<String> = match (self.quick, self.sizes.is_empty()) {
+            _ if self.counts && self.sizes.is_empty() => {
+                ["default", "medium", "large"].map(String::from).to_vec()
+            }
             (true, true) => vec!["default".into()],
             (false, true) => vec!["default".into(), "medium".into()],
             (_, false) => self.sizes.clone(),
@@ -188,7 +204,12 @@ impl Correlate {
                     let has_size = workloads
                         .get(program)
                         .is_none_or(|workload| workload.arguments(size).is_some());
-                    if matches && (has_size || hardware.cold.launches.contains_key(&case)) {
+                    // Counts are those of hardware, which did not run every size.
+                    let is_measured = hardware.cold.launches.contains_key(&case);
+                    if self.counts && !is_measured {
+                        continue;
+                    }
+                    if matches && (has_size || is_measured) {
                         chosen.push((case, workloads.get(program).cloned().unwrap_or_default()));
                     }
                 }
@@ -224,9 +245,7 @@ impl Correlate {
             ("stalls.csv", stalls::csv(report).into_bytes()),
         ];
         for (name, contents) in files {
-            let path = out.join(name);
-            std::fs::write(&path, contents)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write(&out.join(name), contents)?;
         }
         print!("{said}");
         if self.stalls {
@@ -246,4 +265,8 @@ impl Correlate {
         history::save(path, &rows).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(())
     }
+}
+
+fn write(path: &Path, contents: Vec<u8>) -> anyhow::Result<()> {
+    std::fs::write(path, contents).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -81,6 +81,8 @@ pub struct Programs<'options> {
     pub jobs: usize,
     /// Whether run folders that are there are taken.
     pub reuse: bool,
+    /// Whether only instruction counts are wanted, which need no time.
+    pub counts: bool,
 }
 
 impl Programs<'_> {
@@ -125,7 +127,8 @@ impl Programs<'_> {
     fn one(&self, case: &Case, workload: &Workload) -> ProgramRun {
         let folder = self.out.join(format!("{}.{}", case.program, case.size));
         let mut run = ProgramRun {
-            from_ptx: workload.is_ptx(),
+            // Assembled, PTX has the instructions that hardware ran.
+            from_ptx: workload.is_ptx() && !self.counts,
             ..ProgramRun::default()
         };
         let said = self.out.join(format!("{}.{}.out", case.program, case.size));
@@ -167,21 +170,15 @@ impl Programs<'_> {
             (Err(error), _) | (_, Err(error)) => return crashed(error),
         };
         let mut command = Command::new(&self.simulator);
-        let frontend = if workload.is_ptx() { "auto" } else { "sass" };
+        let how: &[&str] = match (self.counts, workload.is_ptx()) {
+            (true, _) => &["--mode", "functional", "--frontend", "sass", "--assemble"],
+            (false, true) => &["--cold-caches", "--frontend", "auto"],
+            (false, false) => &["--cold-caches", "--frontend", "sass"],
+        };
         command
-            .args([
-                "run",
-                "--quiet",
-                "--record",
-                "none",
-                "--cold-caches",
-                "--threads",
-                "1",
-                "--gpu",
-                self.gpu,
-                "--frontend",
-                frontend,
-            ])
+            .args(["run", "--quiet", "--record", "none", "--threads", "1"])
+            .args(["--gpu", self.gpu])
+            .args(how)
             .args(
                 self.settings
                     .iter()
