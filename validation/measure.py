@@ -3,19 +3,19 @@
 
     measure.py verify|cold|warm|traffic|pipes|stalls|floors ...  --libraries DIR --out DIR
 
-DIR holds one shared library a program (`workloads/run_all.sh --libraries --bin DIR`), whose device code is that of the executables that the
+DIR holds one shared library a program (`workloads/run_all.py --libraries --bin DIR`), whose device code is that of the executables that the
 simulator runs; all of them run in one process (runner.cu), so that the profiler starts once a repetition. A table
 has a row for each launch; a cell holds one value a repetition, separated by blanks. Clocks are left as found.
-Needs Python 3.11, ncu, nvidia-smi and the runner, built by plain nvcc.
+Needs Python 3.10, ncu, nvidia-smi and the runner, built by plain nvcc.
 
 With --ranges DIR (libranges.so and ranges_plan, built from ranges.cpp) questions are asked of CUPTI's range profiler
 instead of ncu: metrics are split into groups of one pass, and the programs run once for each group. Kernel names and
-shapes are then those of cold.csv (--shapes).
+shapes are then those of cold.csv (--shapes), and the simulator is asked which names are one kernel (LOCKSTEP names it
+if it is not built here).
 """
 
 import argparse
 import csv
-import datetime
 import io
 import os
 import pathlib
@@ -24,48 +24,9 @@ import shutil
 import subprocess
 import sys
 import time
-import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ONE_PASS = {
-    "cycles": "sm__cycles_elapsed.max",
-    "duration_ns": "gpu__time_duration.sum",
-    "inst_executed": "smsp__inst_executed.sum",
-    "thread_inst_executed": "smsp__thread_inst_executed.sum",
-    "warps_launched": "smsp__warps_launched.sum",
-    "inst_issued": "smsp__inst_issued.sum",
-    "active_cycles": "sm__cycles_active.sum",
-    "l2_cycles": "lts__cycles_elapsed.max",
-    "dram_cycles": "dram__cycles_elapsed.max",
-}
-TRAFFIC = {
-    "l1_sectors": "l1tex__t_sectors.sum",
-    "l1_sector_hits": "l1tex__t_sectors_lookup_hit.sum",
-    "l1_requests": "l1tex__t_requests.sum",
-    "l2_sectors": "lts__t_sectors.sum",
-    "l2_sector_hits": "lts__t_sectors_lookup_hit.sum",
-    "l2_sectors_of_sms": "lts__t_sectors_srcunit_tex.sum",
-    "l2_sector_hits_of_sms": "lts__t_sectors_srcunit_tex_lookup_hit.sum",
-    "dram_bytes_read": "dram__bytes_read.sum",
-    "dram_bytes_written": "dram__bytes_write.sum",
-    "achieved_occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
-    "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-    "shared_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
-}
-# Who asks L2: what GPCs and the fabric between its halves ask is the kernel's, what others ask (host, copy engines,
-# profiler) is not.
-SOURCES = {
-    "l2_sectors_of_gpcs": "lts__t_sectors_srcnode_gpc.sum",
-    "l2_sectors_of_fabric": "lts__t_sectors_srcunit_ltcfabric.sum",
-    "l2_sectors": "lts__t_sectors.sum",
-    "l2_sectors_of_sms": "lts__t_sectors_srcunit_tex.sum",
-    "dram_bytes_read": "dram__bytes_read.sum",
-}
-PIPES = {
-    name: f"sm__inst_executed_pipe_{name}.sum"
-    for name in ["alu", "fma", "fmaheavy", "fp16", "fp64", "lsu", "xu", "tensor", "uniform", "cbu", "adu", "tex"]
-}
-STALLED = re.compile(r"smsp__average_warps_issue_stalled_(?!.*not_issued)([a-z_]+)_per_issue_active")
+from harness import machine, project, protocol, tables, workloads
+from harness.metrics import ONE_PASS, PIPES, SOURCES, STALLED, TRAFFIC
 
 COLD, WARM = ["--cache-control", "all"], ["--cache-control", "none"]
 # question -> metrics (a pattern is looked up on the machine), options, whether one pass must do
@@ -79,6 +40,8 @@ QUESTIONS = {
 }
 # Runs of a program whose launches are not always the same ones, until they are those of the table.
 ATTEMPTS = 12
+# What a row says of a launch beside what was counted.
+ABOUT = ["kernel", "grid", "block", "registers", "shared"]
 LAUNCH = {"registers": "launch__registers_per_thread", "shared": "launch__shared_mem_per_block"}
 
 
@@ -86,17 +49,17 @@ def lines(arguments):
     """(label, library, arguments) of each program and size; sizes have libraries of their own, so that what a
     program leaves in its variables is not seen by its next run."""
     folder = pathlib.Path(arguments.libraries)
-    programs = tomllib.loads((ROOT / "workloads" / "workloads.toml").read_text())["program"]
+    programs = workloads.load()
     for size in arguments.sizes:
-        for entry in programs:
-            words = [] if size == "default" else entry.get(size)
-            library = folder / f"{entry['name']}.so"
-            if words is None or not library.exists() or not re.search(arguments.only, f"{entry['name']}/{size}"):
+        for program in programs:
+            words, label = program.arguments(size), f"{program.name}/{size}"
+            library = folder / f"{program.name}.so"
+            if words is None or not library.exists() or not re.search(arguments.only, label):
                 continue
-            own = folder / f"{entry['name']}.{size}.so"
+            own = folder / f"{program.name}.{size}.so"
             if not own.exists():
                 shutil.copy(library, own)
-            yield f"{entry['name']}/{size}", str(own), words
+            yield label, str(own), list(words)
 
 
 def copies(wanted, count):
@@ -123,16 +86,13 @@ def run(command, seconds=600):
 
 
 def provenance(question, arguments, notes):
-    query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,temperature.gpu,power.draw"
-    card = run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]).stdout.strip()
     version = run([arguments.ncu, "--version"]).stdout.strip().splitlines()[-1]
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     return [
-        f"# command: measure.py {question} --sizes {' '.join(arguments.sizes)}",
-        f"# date: {date}",
-        f"# card ({query}): {card}",
-        f"# profiler: {version}; clocks left as found (--clock-control none)",
-        *(f"# {note}" for note in notes),
+        f"command: measure.py {question} --sizes {' '.join(arguments.sizes)}",
+        f"date: {machine.today()}",
+        f"card ({machine.CARD_NOW}): {machine.card(machine.CARD_NOW)}",
+        f"profiler: {version}; clocks left as found (--clock-control none)",
+        *notes,
     ]
 
 
@@ -224,14 +184,20 @@ def ranged(target, metrics, options, arguments):
     return rows, result.stdout, 1
 
 
+def plain_names(names, known={}):
+    """{name: plain name}; what was asked once is remembered."""
+    known.update(protocol.kernel_names(set(names) - known.keys()))
+    return known
+
+
 def with_shapes(found, shapes):
     """The launches with the names and shapes of `shapes`, and the programs that launched other kernels this time.
 
     How often some programs launch depends on races (mst follows pointers until nothing changes)."""
-    plain = lambda kernel: re.sub(r"[<(].*", "", kernel).split()[-1].split("::")[-1]
+    plain = plain_names([name for name, *_ in [*found.values(), *shapes.values()]])
     labels = {label for label, _ in found}
     wrong = {key[0] for key in shapes if key[0] in labels and key not in found}
-    wrong |= {key[0] for key, (name, *_) in found.items() if key not in shapes or plain(shapes[key][0]) not in name}
+    wrong |= {key[0] for key, (name, *_) in found.items() if key not in shapes or plain[shapes[key][0]] != plain[name]}
     return {key: (*shapes[key], what[-1]) for key, what in found.items() if key[0] not in wrong}, wrong
 
 
@@ -292,29 +258,25 @@ def write(path, head, columns, repetitions):
                 about[key] = what
             for name, value in values.items():
                 cells.setdefault((key, name), []).append(value)
-    with path.open("w", newline="") as file:
-        file.write("\n".join(head) + "\n")
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["program", "size", "launch", "kernel", "grid", "block", "registers", "shared", *columns])
-        for key in order:
-            program, size = key[0].split("/")
-            row = [" ".join(cells.get((key, name), [])) for name in columns]
-            writer.writerow([program, size, key[1], *about[key], *row])
+    lines = []
+    for key in order:
+        row = [" ".join(cells.get((key, name), [])) for name in columns]
+        lines.append([*key[0].split("/"), key[1], *about[key], *row])
+    tables.write(path, ["program", "size", "launch", *ABOUT, *columns], lines, head)
 
 
 def read_table(path):
     """The repetitions of a table, as `write` takes them."""
     repetitions = []
-    with path.open(newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            key = (f"{row.pop('program')}/{row.pop('size')}", int(row.pop("launch")))
-            about = [row.pop(name) for name in ["kernel", "grid", "block", "registers", "shared"]]
-            cells = {name: cell.split() for name, cell in row.items()}
-            for index in range(max(map(len, cells.values()), default=0)):
-                while len(repetitions) <= index:
-                    repetitions.append({})
-                values = {name: cell[index] for name, cell in cells.items() if index < len(cell)}
-                repetitions[index][key] = (*about, values)
+    for row in tables.rows(path):
+        key = (f"{row.pop('program')}/{row.pop('size')}", int(row.pop("launch")))
+        about = [row.pop(name) for name in ABOUT]
+        cells = {name: tables.repetitions(cell, str) for name, cell in row.items()}
+        for index in range(max(map(len, cells.values()), default=0)):
+            while len(repetitions) <= index:
+                repetitions.append({})
+            values = {name: cell[index] for name, cell in cells.items() if index < len(cell)}
+            repetitions[index][key] = (*about, values)
     return repetitions
 
 
@@ -404,16 +366,15 @@ def verify(arguments):
         if position < len(left):
             verdicts[left[position][0]] = (134, "ended the process")
         left = left[position + 1 :]
-    with (pathlib.Path(arguments.out) / "verify.csv").open("w", newline="") as file:
-        file.write("\n".join(provenance("verify", arguments, [])) + "\n")
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["program", "size", "arguments", "exit", "last_line"])
-        for label, _, words in wanted:
-            code, last = verdicts[label]
-            failures += code != 0
-            writer.writerow([*label.split("/"), " ".join(words), code, last])
-            if code != 0:
-                print(f"FAIL {label}: {code} {last}")
+    rows = []
+    for label, _, words in wanted:
+        code, last = verdicts[label]
+        failures += code != 0
+        rows.append([*label.split("/"), " ".join(words), code, last])
+        if code != 0:
+            print(f"FAIL {label}: {code} {last}")
+    columns = ["program", "size", "arguments", "exit", "last_line"]
+    tables.write(pathlib.Path(arguments.out) / "verify.csv", columns, rows, provenance("verify", arguments, []))
     print(f"verify: {len(wanted)} runs, {failures} failed", flush=True)
     return failures
 
@@ -424,10 +385,10 @@ def main():
     parser.add_argument("--libraries", required=True)
     parser.add_argument("--runner", required=True, help="the runner, built from runner.cu")
     parser.add_argument("--floors", help="the executable of microbench/launch_floor.cu")
-    parser.add_argument("--ncu", default=shutil.which("ncu") or "/usr/local/cuda/bin/ncu")
+    parser.add_argument("--ncu", default=project.ncu())
     parser.add_argument("--ranges", help="folder of libranges.so and ranges_plan: use the range profiler, not ncu")
     parser.add_argument("--own-ranges", action="store_true", help="begin and end ranges ourselves: cheaper, for counts and their ratios (pipes, stalls)")
-    parser.add_argument("--shapes", default=ROOT / "validation" / "hardware" / "h200" / "cold.csv", help="table with the shapes of launches")
+    parser.add_argument("--shapes", default=project.HARDWARE / "h200" / "cold.csv", help="table with the shapes of launches")
     parser.add_argument("--out", default=os.environ.get("OUT", "."))
     parser.add_argument("--sizes", nargs="+", default=["default", "medium"])
     parser.add_argument("--only", default=".", help="expression that `program/size` must match")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Turns what measure.sh measured into the tables of the study.
+"""Turns what measure.py measured into the tables of the study.
 
     tabulate.py MEASURED TABLES
 
 Writes CSV files into TABLES, prints them as Markdown, and exits with 1 if a claim of the study does
-not hold.
+not hold. The simulator is asked which names are one kernel (LOCKSTEP names it if it is not built here).
 """
 
 import csv
@@ -12,43 +12,31 @@ import glob
 import json
 import math
 import os
+import pathlib
+import statistics
 import sys
 
-EVENTS = {
-    "inst_executed": "smsp__inst_executed.sum",
-    "active_cycles": "sm__cycles_active.sum",
-    "inst_issued": "smsp__inst_issued.sum",
-    "thread_inst_executed": "smsp__thread_inst_executed.sum",
-    "warps_launched": "smsp__warps_launched.sum",
-}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "validation"))
+
+from harness import protocol, tables as written
+from harness.claims import Claims
+from harness.metrics import EVENTS
+
 SAMPLED = ["inst_executed", "active_cycles", "inst_issued", "warps_launched"]
 # Two-sided 95 % points of Student's distribution.
 STUDENT = {4: 2.776, 9: 2.262, 19: 2.093, 38: 2.024}
+# What is one program of several at once.
+PROGRAMS = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
 
-failures = []
-
-
-def claim(holds, sentence):
-    print(("holds: " if holds else "FAILS: ") + sentence)
-    if not holds:
-        failures.append(sentence)
+said = Claims()
+claim, mean = said.claim, statistics.mean
 
 
-def mean(values):
-    return sum(values) / len(values)
-
-
-def base_name(kernel):
-    """`_Z9vectorAddPKfS0_Pfi`, `vectorAdd(const float *, ...)` and `vectorAdd` are one kernel."""
-    kernel = kernel.split("(")[0].strip().split(" ")[-1]
-    if kernel.startswith("_Z"):
-        digits = ""
-        for character in kernel[2:]:
-            if not character.isdigit():
-                break
-            digits += character
-        kernel = kernel[2 + len(digits):][: int(digits or 0)]
-    return kernel
+def base_names(kernels, known={}):
+    """{name: plain name}: `_Z9vectorAddPKfS0_Pfi`, `vectorAdd(const float *, ...)` and `vectorAdd` are one kernel.
+    What was asked once is remembered."""
+    known.update(protocol.kernel_names(set(kernels) - known.keys()))
+    return known
 
 
 def read_ncu(path):
@@ -56,9 +44,10 @@ def read_ncu(path):
     sums, launches = {}, {}
     with open(path, newline="") as file:
         lines = [line for line in file if line.startswith('"')]
-    for row in csv.DictReader(lines):
-        kernel = base_name(row["Kernel Name"])
-        event = next((name for name, metric in EVENTS.items() if metric == row["Metric Name"]), None)
+    rows = list(csv.DictReader(lines))
+    plain, events = base_names(row["Kernel Name"] for row in rows), {metric: name for name, metric in EVENTS.items()}
+    for row in rows:
+        kernel, event = plain[row["Kernel Name"]], events.get(row["Metric Name"])
         if event is None:
             continue
         value = float(row["Metric Value"].replace(",", ""))
@@ -73,9 +62,9 @@ def read_totals(folder):
     """Sums of every event by kernel from a run folder, and the number of launches."""
     with open(os.path.join(folder, "summary.json")) as file:
         summary = json.load(file)
-    sums, launches = {}, {}
+    sums, launches, plain = {}, {}, base_names(total["kernel"] for total in summary["totals"])
     for total in summary["totals"]:
-        kernel = base_name(total["kernel"])
+        kernel = plain[total["kernel"]]
         launches[kernel] = launches.get(kernel, 0) + total["launches"]
         for event, value in total["counters"].items():
             sums.setdefault(kernel, {}).setdefault(event, 0)
@@ -88,16 +77,9 @@ def averaged(many, kernels, event):
 
 
 def write(folder, name, header, rows):
-    with open(os.path.join(folder, name), "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-    print("\n" + name)
-    print("| " + " | ".join(header) + " |")
-    print("|" + "---|" * len(header))
-    for row in rows:
-        print("| " + " | ".join(str(cell) for cell in row) + " |")
-    print()
+    """Writes a table, and prints it as Markdown."""
+    written.write(os.path.join(folder, name), header, rows)
+    print(f"\n{name}\n{written.markdown(header, rows)}\n")
 
 
 def parity(measured, tables):
@@ -188,9 +170,9 @@ def contexts(measured, rows):
         # What an exact run has told need not be learned.
         bound = 0.005 if "rates" in run else 0.05
         sums, counted, summary = read_totals(folder)
-        places = {}
+        places, plain = {}, base_names(total["kernel"] for total in summary["totals"])
         for total in summary["totals"]:
-            places.setdefault(base_name(total["kernel"]), set()).add((total["context"], total["stream"]))
+            places.setdefault(plain[total["kernel"]], set()).add((total["context"], total["stream"]))
         whole = sum(other.get("inst_executed", 0) for other in sums.values())
         for kernel, expected, warps in contexts_expected(4, launches):
             got = sums.get(kernel, {})
@@ -204,26 +186,29 @@ def contexts(measured, rows):
             rows.append([run, kernel, expected, counted.get(kernel, 0), f"{ratio:.5f}", f"{got.get('inst_executed', 0) / wanted:.5f}", f"{error * 100:+.2f} %"])
 
 
+def warps_of(row):
+    """Warps of a launch."""
+    volume = lambda text: math.prod(int(part) for part in text.split("x"))
+    return volume(row["grid"]) * -(-volume(row["block"]) // 32)
+
+
 def processes(measured, rows):
     """Processes at once, against what each does per warp alone; bounded by the whole GPU's count."""
-    programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
     for folder in [*folders(measured, "processes-1ms"), *folders(measured, "processes-rates")]:
         run = os.path.basename(folder)
         bound = 0.005 if "rates" in run else 0.05
         sums, counted, summary = read_totals(folder)
         whole = sum(kernel.get("inst_executed", 0) for kernel in sums.values())
-        launched = {}
-        with open(f"{folder}/kernels.csv", newline="") as file:
-            for row in csv.DictReader(file):
-                volume = lambda text: math.prod(int(part) for part in text.split("x"))
-                kernel = base_name(row["kernel"])
-                launched[kernel] = launched.get(kernel, 0) + volume(row["grid"]) * -(-volume(row["block"]) // 32)
-        for program, kernels in programs.items():
+        launched, plain = {}, base_names(total["kernel"] for total in summary["totals"])
+        for row in written.rows(f"{folder}/kernels.csv"):
+            kernel = base_names([row["kernel"]])[row["kernel"]]
+            launched[kernel] = launched.get(kernel, 0) + warps_of(row)
+        for program, kernels in PROGRAMS.items():
             counted_alone = f"{measured}/alone-{program}"
             if not os.path.exists(counted_alone):
                 counted_alone = f"{measured}/processes-exact-1"
             alone, _, _ = read_totals(counted_alone)
-            owners = {total["process"] for total in summary["totals"] if base_name(total["kernel"]) in kernels}
+            owners = {total["process"] for total in summary["totals"] if plain[total["kernel"]] in kernels}
             wanted = sum(alone[kernel]["inst_executed"] / alone[kernel]["warps_launched"] * launched.get(kernel, 0)
                          for kernel in kernels)
             got = sum(sums.get(kernel, {}).get("inst_executed", 0) for kernel in kernels)
@@ -263,14 +248,14 @@ def rounds(measured, rows):
 
 def exact_processes(measured, rows):
     """Processes at once in exact mode: each counts what it counts alone."""
-    programs = {"vector_add": ["fill", "vectorAdd"], "bfs": ["expand", "advance"], "steady": ["steady"]}
     for folder in folders(measured, "processes-exact"):
         run = os.path.basename(folder)
         sums, counted, summary = read_totals(folder)
+        plain = base_names(total["kernel"] for total in summary["totals"])
         claim(all(total["exact"] for total in summary["totals"]), f"{run}: every count is exact")
-        for program, kernels in programs.items():
+        for program, kernels in PROGRAMS.items():
             alone, launched, _ = read_totals(f"{measured}/alone-{program}")
-            owners = {total["process"] for total in summary["totals"] if base_name(total["kernel"]) in kernels}
+            owners = {total["process"] for total in summary["totals"] if plain[total["kernel"]] in kernels}
             claim(len(owners) == 1, f"{run}: {program} is one process")
             whole = lambda of, event: sum(of.get(kernel, {}).get(event, 0) for kernel in kernels)
             for event in ["inst_executed", "thread_inst_executed", "warps_launched"]:
@@ -314,31 +299,33 @@ def attribution(measured, tables):
         write(tables, "attribution.csv", ["run", "kernel or program", "launches made", "launches read", "warps ratio", "instructions ratio", "error of all instructions"], rows)
 
 
+def slowdown(base, with_it):
+    """How much slower runs are, and half of the interval that holds it with 95 %, both in percent."""
+    error = math.sqrt(statistics.variance(base) / len(base) + statistics.variance(with_it) / len(with_it))
+    student = STUDENT.get(min(len(base), len(with_it)) - 1, 2.1)
+    return (mean(with_it) / mean(base) - 1) * 100, student * error / mean(base) * 100
+
+
 def overhead(measured, tables):
     path = f"{measured}/overhead.csv"
     if not os.path.exists(path):
         return
     seconds, walls = {}, {}
-    with open(path, newline="") as file:
-        for row in csv.DictReader(file):
-            if row["seconds"]:
-                seconds.setdefault((row["program"], row["interval"]), []).append(float(row["seconds"]))
-                walls.setdefault((row["program"], row["interval"]), []).append(float(row["wall"]))
+    for row in written.rows(path):
+        if row["seconds"]:
+            seconds.setdefault((row["program"], row["interval"]), []).append(float(row["seconds"]))
+            walls.setdefault((row["program"], row["interval"]), []).append(float(row["wall"]))
     rows = []
     for program in sorted({program for program, _ in seconds}):
-        base = seconds[(program, "none")]
+        base = seconds[program, "none"]
         for interval in ["10 ms", "1 ms"]:
-            with_it = seconds[(program, interval)]
-            variance = lambda values: sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1)
-            error = math.sqrt(variance(base) / len(base) + variance(with_it) / len(with_it))
-            student = STUDENT.get(min(len(base), len(with_it)) - 1, 2.1)
-            slower = (mean(with_it) / mean(base) - 1) * 100
-            half = student * error / mean(base) * 100
-            median = lambda values: sorted(values)[len(values) // 2]
-            start = mean(walls[(program, interval)]) - mean(walls[(program, "none")])
+            with_it = seconds[program, interval]
+            slower, half = slowdown(base, with_it)
+            medians = (statistics.median(with_it) / statistics.median(base) - 1) * 100
+            start = mean(walls[program, interval]) - mean(walls[program, "none"])
             rows.append([program, interval, len(with_it), f"{mean(base):.5f}", f"{mean(with_it):.5f}",
                          f"{slower:+.3f} %", f"{slower - half:+.3f} %", f"{slower + half:+.3f} %",
-                         f"{(median(with_it) / median(base) - 1) * 100:+.3f} %", f"{start:.2f}"])
+                         f"{medians:+.3f} %", f"{start:.2f}"])
             if program.startswith("kernels"):
                 claim(slower + half <= 0.2, f"{program} at {interval}: at most 0.2 % slower ({slower:+.3f} %, 95 % up to {slower + half:+.3f} %)")
     write(tables, "overhead.csv",
@@ -347,16 +334,18 @@ def overhead(measured, tables):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     measured, tables = sys.argv[1:3]
     os.makedirs(tables, exist_ok=True)
     exact = parity(measured, tables)
     series(measured, tables, exact)
     attribution(measured, tables)
     overhead(measured, tables)
-    print(f"\n{len(failures)} claims fail")
-    for sentence in failures:
+    print(f"\n{len(said.failures)} claims fail")
+    for sentence in said.failures:
         print("  " + sentence)
-    sys.exit(1 if failures else 0)
+    said.end()
 
 
 if __name__ == "__main__":

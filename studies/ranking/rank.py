@@ -10,39 +10,55 @@ below 90 %.
 """
 
 import argparse
-import csv
 import itertools
 import pathlib
-import statistics
-import subprocess
 import sys
-import tempfile
+from dataclasses import dataclass
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HARDWARE = ROOT / "validation" / "hardware" / "h200" / "ranking.csv"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "validation"))
+
+from harness import project, protocol, simulator, tables
+
+HARDWARE = project.HARDWARE / "h200" / "ranking.csv"
 LEAST = 0.03
 WANTED = 0.90
 
 
-def measured():
-    with HARDWARE.open() as table:
-        rows = csv.DictReader(line for line in table if not line.startswith("#"))
-        return [(row["question"], row["variant"], [float(value) for value in row["cycles"].split()]) for row in rows]
+@dataclass(frozen=True)
+class Variant:
+    """One variant of a question, in cycles."""
+
+    question: str
+    name: str
+    median: float
+    least: float
+    most: float
+    simulated: float
 
 
-def simulated(lockstep, program, folder):
-    command = [lockstep, "run", "--gpu", "h200", "--cold-caches", "--out", folder, "--", program]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def cycles_of(folder):
-    with open(f"{folder}/kernels.csv", newline="") as table:
-        return [float(row["cycles"]) for row in csv.DictReader(table)]
+def variants(measured, cycles, lockstep):
+    """The rows of hardware's table with the simulated cycles of the same launches."""
+    if len(cycles) != len(measured):
+        raise SystemExit(f"{len(cycles)} launches in simulation, {len(measured)} on hardware")
+    pairs = [(row["variant"], value, tables.repetitions(row["cycles"])) for row, value in zip(measured, cycles)]
+    figures = protocol.errors(pairs, lockstep)["rows"]
+    return [
+        Variant(row["question"], row["variant"], one["hardware"], one["least"], one["most"], one["simulated"])
+        for row, one in zip(measured, figures)
+    ]
 
 
 def told_apart(one, other):
-    a, b = statistics.median(one), statistics.median(other)
-    return abs(a - b) / min(a, b) >= LEAST and (min(one) > max(other) or min(other) > max(one))
+    """Whether hardware tells two variants apart."""
+    far = abs(one.median - other.median) / min(one.median, other.median) >= LEAST
+    return far and (one.least > other.most or other.least > one.most)
+
+
+def ranked(group):
+    """The pairs of a question that hardware tells apart, each with whether simulation has the same order."""
+    for one, other in itertools.combinations(group, 2):
+        if told_apart(one, other):
+            yield one, other, (one.median > other.median) == (one.simulated > other.simulated)
 
 
 def main():
@@ -52,34 +68,26 @@ def main():
     parser.add_argument("--reuse", help="a run folder that is there already")
     parser.add_argument("--write", help="table of variants")
     arguments = parser.parse_args()
-    hardware = measured()
     if arguments.reuse:
-        cycles = cycles_of(arguments.reuse)
+        run = simulator.read(arguments.reuse)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            simulated(arguments.lockstep, arguments.program, f"{folder}/run")
-            cycles = cycles_of(f"{folder}/run")
-    if len(cycles) != len(hardware):
-        sys.exit(f"{len(cycles)} launches in simulation, {len(hardware)} on hardware")
-    variants = [(*row, value) for row, value in zip(hardware, cycles)]
+        run = simulator.run(arguments.lockstep, [arguments.program], "h200", options=["--cold-caches"])
+    cycles = [float(row["cycles"]) for row in run.kernels]
+    found = variants(tables.rows(HARDWARE), cycles, arguments.lockstep)
     if arguments.write:
-        with open(arguments.write, "w", newline="") as table:
-            writer = csv.writer(table, lineterminator="\n")
-            writer.writerow(["question", "variant", "hardware", "simulated", "error_percent"])
-            for question, variant, real, value in variants:
-                median = statistics.median(real)
-                writer.writerow([question, variant, f"{median:.0f}", f"{value:.0f}", f"{100 * (value / median - 1):+.1f}"])
+        lines = [
+            [v.question, v.name, f"{v.median:.0f}", f"{v.simulated:.0f}", f"{100 * (v.simulated / v.median - 1):+.1f}"]
+            for v in found
+        ]
+        tables.write(arguments.write, ["question", "variant", "hardware", "simulated", "error_percent"], lines)
     pairs = right = 0
     print("question,pairs,right order")
-    for question, group in itertools.groupby(variants, key=lambda row: row[0]):
-        group = list(group)
-        counted = [(a, b) for a, b in itertools.combinations(group, 2) if told_apart(a[2], b[2])]
-        good = 0
-        for a, b in counted:
-            real, own = statistics.median(a[2]) > statistics.median(b[2]), a[3] > b[3]
-            good += real == own
-            if real != own:
-                print(f"  {question}: {a[1]} and {b[1]}: hardware {statistics.median(a[2]):.0f}, {statistics.median(b[2]):.0f}; simulated {a[3]:.0f}, {b[3]:.0f}")
+    for question, group in itertools.groupby(found, key=lambda variant: variant.question):
+        counted = list(ranked(list(group)))
+        good = sum(same for *_, same in counted)
+        for a, b, same in counted:
+            if not same:
+                print(f"  {question}: {a.name} and {b.name}: hardware {a.median:.0f}, {b.median:.0f}; simulated {a.simulated:.0f}, {b.simulated:.0f}")
         print(f"{question},{len(counted)},{good}")
         pairs, right = pairs + len(counted), right + good
     print(f"all,{pairs},{right}: {100 * right / pairs:.1f} %")
@@ -87,4 +95,5 @@ def main():
         sys.exit(f"fewer than {100 * WANTED:.0f} % of the pairs are in the right order")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -20,18 +20,21 @@ PROGRAM is workloads/managed, built with nvcc. STUDY is one of
 
 Each writes STUDY.csv into FOLDER (default: data beside this file) and says what it shows.
 """
+
 import csv
-import json
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "validation"))
+
+from harness import project, protocol, simulator, tables
+from harness.words import take
+
 HERE = pathlib.Path(__file__).resolve().parent
-H200 = HERE.parents[1] / "validation/hardware/h200"
+H200 = project.HARDWARE / "h200"
 HARDWARE = H200 / "uvm_workloads.csv"
 # What the probe printed on real machines, in the order in which it was run. Up to the third it read
 # where to touch while the clock ran, and up to the fifth a fence waited for what it had noted before:
@@ -86,55 +89,40 @@ REPORT_SIMULATOR = [
 
 
 class Run:
-    """One simulated run."""
+    """One simulated run, as this study reads it."""
 
     def __init__(self, lockstep, words, gpu, settings=(), options=()):
-        with tempfile.TemporaryDirectory() as folder:
-            command = [lockstep, "run", "--gpu", gpu, "--record", "none", "--threads", "1"]
-            command += ["--out", f"{folder}/run"]
-            for setting in settings:
-                command += ["--set", setting]
-            command += [*options, "--", *words]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                raise SystemExit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-            self.output = done.stdout
-            path = pathlib.Path(folder) / "run"
-            with open(path / "kernels.csv", newline="") as table:
-                self.kernels = list(csv.DictReader(table))
-            self.stats = {}
-            with open(path / "stats.csv", newline="") as table:
-                for row in csv.DictReader(table):
-                    kind = row["component"].split("/")[1]
-                    key = (kind, row["statistic"])
-                    if row["value"].isdigit():
-                        self.stats[key] = self.stats.get(key, 0) + int(row["value"])
-            self.summary = json.loads((path / "summary.json").read_text())
+        options = ["--record", "none", "--threads", "1", *options]
+        self.run = simulator.run(lockstep, words, gpu, settings, options)
+        self.output, self.summary = self.run.output, self.run.summary
 
     def microseconds(self):
-        return sum(float(row["duration_ns"]) for row in self.kernels) / 1000
+        return self.run.nanoseconds() / 1000
 
     def cycles(self):
-        return sum(int(row["cycles"] or 0) for row in self.kernels)
+        return self.run.total("cycles")
 
     def gmmu(self, name):
-        return self.stats.get(("gmmu", name), 0)
+        return self.run.statistic(name, "gmmu")
 
     def with_service(self):
         """Time with what serving faults would have taken, as UVMSmart adds it."""
         return self.microseconds() + SERVICE_MICROSECONDS * self.gmmu("far_faults")
 
     def hit_rate(self):
-        accesses = self.stats.get(("tlb", "accesses"), 0)
-        return 100 * self.stats.get(("tlb", "hits"), 0) / max(accesses, 1)
+        return 100 * self.run.statistic("hits", "tlb") / max(self.run.statistic("accesses", "tlb"), 1)
 
     def measured(self):
         """What the program says that its kernels took, the last time."""
-        said = [line.split("kernels_us ")[1] for line in self.output.splitlines() if "kernels_us" in line]
-        return float(said[-1])
+        return after("kernels_us ", self.output)[-1]
 
     def checksum(self):
-        return [line.split("checksum ")[1].split()[0] for line in self.output.splitlines() if "checksum" in line]
+        return [text.split()[0] for text in after("checksum ", self.output, str)]
+
+
+def after(word, output, kind=float):
+    """What stands behind a word in each line that has it."""
+    return [kind(line.split(word)[1]) for line in output.splitlines() if word in line]
 
 
 class Study:
@@ -189,10 +177,8 @@ def prefetchers(study):
         share = float(row["with_faults_us"]) / float(base["with_faults_us"])
         faults, times = PUBLISHED_FAULTS[name][index], PUBLISHED_TIMES[name][index]
         full.append([*row.values(), faults, within(row["far_faults"], faults), f"{share:.4f}", times, within(share, times)])
-    with open(study.path, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        more = ["published_faults", "faults_off_percent", "normalised", "published_normalised", "time_off_percent"]
-        writer.writerows([[*columns, *more], *full])
+    more = ["published_faults", "faults_off_percent", "normalised", "published_normalised", "time_off_percent"]
+    tables.write(study.path, [*columns, *more], full)
     beyond = [f"{row[0]} {row[1]} {row[-1]} %" for row in full if abs(float(row[-1])) > 15]
     print(f"times beyond 15 %: {', '.join(beyond) or 'none'}")
 
@@ -247,8 +233,7 @@ def correlation(study):
     """Time of the kernels on the H200's configuration, by prefetcher, beside a real one: what the
     program itself measures with events, the second time in one process as the real ones are."""
     sizes = study.size.split(",") if study.size else ["seed", "published", "small", "tiny"]
-    with open(HARDWARE, newline="") as file:
-        real = {(r["benchmark"], r["size"]): float(r["median_us"]) for r in csv.DictReader(file) if r["memory"] == "managed"}
+    real = {(r["benchmark"], r["size"]): float(r["median_us"]) for r in tables.rows(HARDWARE) if r["memory"] == "managed"}
 
     def row(name, size, prefetcher):
         words = [study.program, name, "managed", size, "2"]
@@ -260,42 +245,59 @@ def correlation(study):
     columns = ["benchmark", "size", "prefetcher", "far_faults_of_two", "kernels_us", "h200_us"]
     rows = study.table(columns, cases, row)
     for prefetcher in names:
-        pairs = [(float(r["kernels_us"]), r["h200_us"]) for r in rows if r["prefetcher"] == prefetcher]
-        plain = statistics.correlation(*zip(*pairs))
-        logarithms = [[math.log(value) for value in side] for side in zip(*pairs)]
-        r = statistics.correlation(*logarithms)
-        off = statistics.mean(abs(ours / theirs - 1) for ours, theirs in pairs)
-        ratio = math.exp(statistics.mean(abs(a - b) for a, b in zip(*logarithms)))
-        print(f"{prefetcher}: r {plain:.3f}, of logarithms {r:.3f}, mean error {100 * off:.0f} %, mean factor {ratio:.2f}")
+        chosen = [r for r in rows if r["prefetcher"] == prefetcher]
+        print(f"{prefetcher}: {agreement(chosen, study.lockstep)}")
+
+
+def agreement(rows, lockstep):
+    """How well times of the kernels agree with hardware's, by the figures of the protocol and by correlation."""
+    pairs = [(f"{row['benchmark']} {row['size']}", float(row["kernels_us"]), row["h200_us"]) for row in rows]
+    figures = protocol.errors(pairs, lockstep)
+    ours, theirs = [row["simulated"] for row in figures["rows"]], [row["hardware"] for row in figures["rows"]]
+    plain, of_logarithms = statistics.correlation(ours, theirs), statistics.correlation(*map(logarithms, (ours, theirs)))
+    mean, factor = figures["errors"]["mean"], 1 + figures["log_error"]
+    return f"r {plain:.3f}, of logarithms {of_logarithms:.3f}, mean error {100 * mean:.0f} %, mean factor {factor:.2f}"
+
+
+def logarithms(values):
+    return [math.log(value) for value in values]
+
+
+def measured_touches():
+    """{(name, parameter): {machine: [least, median, most]}} of what the probe printed on real machines."""
+    measured = {}
+    for machine in MACHINES:
+        for row in tables.rows(H200 / f"{machine}.csv"):
+            values = [float(row[what]) for what in ["minimum", "median", "maximum"]]
+            measured.setdefault((row["name"], row["parameter"]), {})[machine] = values
+    return measured
+
+
+def comparable(name, machines):
+    """The machines whose probe measured what the present one does: a touch without a fault is short, and what
+    earlier probes did beside it counts."""
+    if name.startswith("first_touch") and all(values[0] < 1000 for values in machines.values()):
+        alike = WRITES_ALIKE if "_write_" in name else READS_ALIKE
+        return {machine: machines[machine] for machine in alike}
+    return machines
 
 
 def touches(study):
     """The probe on the H200's configuration beside the least and the most of all machines."""
-    measured = {}
-    for machine in MACHINES:
-        with open(H200 / f"{machine}.csv", newline="") as file:
-            for row in csv.DictReader(file):
-                values = [float(row[what]) for what in ["minimum", "median", "maximum"]]
-                measured.setdefault((row["name"], row["parameter"]), {})[machine] = values
+    measured = measured_touches()
     run = Run(study.lockstep, [study.program, "1"], "h200")
-    said = csv.DictReader(line for line in run.output.splitlines() if line.count(",") == 4)
+    said = list(csv.DictReader(line for line in run.output.splitlines() if line.count(",") == 4))
+    # What the host takes for its own touches is the time of the machine that simulates.
+    said = [row for row in said if (row["name"], row["parameter"]) in measured and row["name"] != "host_touch"]
+    machines = [comparable(row["name"], measured[row["name"], row["parameter"]]) for row in said]
+    pairs = [(row["name"], row["value"], sum(found.values(), [])) for row, found in zip(said, machines)]
     rows = []
-    for row in said:
-        machines = measured.get((row["name"], row["parameter"]))
-        # What the host takes for its own touches is the time of the machine that simulates.
-        if machines is None or row["name"] == "host_touch":
-            continue
-        if row["name"].startswith("first_touch") and all(values[0] < 1000 for values in machines.values()):
-            alike = WRITES_ALIKE if "_write_" in row["name"] else READS_ALIKE
-            machines = {name: machines[name] for name in alike}
-        least, most = min(m[0] for m in machines.values()), max(m[2] for m in machines.values())
-        within = "yes" if least <= float(row["value"]) <= most else "no"
-        ranges = [" ".join(f"{value:g}" for value in machines.get(name, [])) for name in MACHINES]
-        rows.append([row["name"], row["parameter"], row["unit"], row["value"], f"{least:g}", f"{most:g}", within, *ranges])
-    with open(study.path, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", "parameter", "unit", "simulated", "least", "most", "within", *MACHINES])
-        writer.writerows(rows)
+    for row, found, figure in zip(said, machines, protocol.errors(pairs, study.lockstep)["rows"]):
+        ranges = [" ".join(f"{value:g}" for value in found.get(name, [])) for name in MACHINES]
+        about = [row["name"], row["parameter"], row["unit"], row["value"]]
+        within = "yes" if figure["inside"] else "no"
+        rows.append([*about, f"{figure['least']:g}", f"{figure['most']:g}", within, *ranges])
+    tables.write(study.path, ["name", "parameter", "unit", "simulated", "least", "most", "within", *MACHINES], rows)
     for row in rows:
         if row[6] == "no":
             print(f"outside: {row[0]}, {row[1]}: {row[3]} {row[2]}, measured {row[4]} to {row[5]}")
@@ -399,15 +401,8 @@ STUDIES = {
 
 
 def main():
-    words = sys.argv[1:]
-    chosen = {"--only": ",".join(BENCHMARKS), "--size": "", "--jobs": "1", "--out": str(HERE / "data")}
-    for option in chosen:
-        if option in words:
-            at = words.index(option)
-            if at + 1 == len(words):
-                sys.exit(__doc__)
-            chosen[option] = words[at + 1]
-            del words[at : at + 2]
+    known = {"--only": ",".join(BENCHMARKS), "--size": "", "--jobs": "1", "--out": str(HERE / "data")}
+    words, chosen = take(sys.argv[1:], known)
     if len(words) != 3 or words[0] not in STUDIES:
         sys.exit(__doc__)
     names = chosen["--only"].split(",")
@@ -415,4 +410,5 @@ def main():
     STUDIES[words[0]](study)
 
 
-main()
+if __name__ == "__main__":
+    main()

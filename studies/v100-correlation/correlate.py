@@ -8,11 +8,14 @@ Prints cycles on `v100-sst` and `v100` beside the report's V100 and its model, w
 the V100 and with the PTX as it is; the share of time of the three longest kernels of each program and their
 instruction mix. The report's figures were taken with nvprof, which empties no cache, so neither do we.
 """
-import csv
-import subprocess
+
+import pathlib
 import sys
-import tempfile
 from collections import defaultdict
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "validation"))
+
+from harness import protocol, simulator
 
 # Program, arguments, cycles of the report's V100, of its model.
 PROGRAMS = [
@@ -25,26 +28,21 @@ FRONT_ENDS = [("machine code", ["--frontend", "sass", "--assemble"]), ("PTX", ["
 MIX = ["fp32", "fp64", "integer", "control", "load_store", "other", "inactive"]
 
 
-def run(lockstep, gpu, front_end, program, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        # The report's copies do not pass L2, which the only kernel of an addition sees.
-        cold = ["--cold-caches"] if program.endswith("vector_add") else []
-        options = ["--gpu", gpu, "--threads", "1", *front_end, *cold, "--out", f"{folder}/run"]
-        command = [lockstep, "run", *options, "--", program, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with open(f"{folder}/run/kernels.csv", newline="") as table:
-            return list(csv.DictReader(table))
+def simulate(lockstep, gpu, front_end, program, arguments):
+    """One run of a program."""
+    # The report's copies do not pass L2, which the only kernel of an addition sees.
+    cold = ["--cold-caches"] if program.endswith("vector_add") else []
+    return simulator.run(lockstep, [program, *arguments], gpu, options=["--threads", "1", *front_end, *cold])
 
 
-def say_kernels(rows):
-    """The three longest kernels: share of time and instruction mix."""
+def longest_kernels(rows, count=3):
+    """(kernel, share of the time, instruction mix) of those that take longest."""
     times = defaultdict(float)
     for row in rows:
         times[row["kernel"]] += float(row["cycles"])
-    for kernel, time in sorted(times.items(), key=lambda item: -item[1])[:3]:
+    for kernel, time in sorted(times.items(), key=lambda item: -item[1])[:count]:
         mix = next(row for row in rows if row["kernel"] == kernel)
-        shares = " ".join(f"{key} {float(mix[key]):.0f}" for key in MIX if mix.get(key))
-        print(f"  {kernel}: {100 * time / sum(times.values()):.0f} % of the time; {shares}", flush=True)
+        yield kernel, time / sum(times.values()), {key: float(mix[key]) for key in MIX if mix.get(key)}
 
 
 def main():
@@ -57,12 +55,15 @@ def main():
             continue
         for front_end, options in FRONT_ENDS:
             for gpu in ("v100-sst", "v100"):
-                rows = run(lockstep, gpu, options, f"{folder}/{name}", arguments)
-                cycles = sum(int(row["cycles"]) for row in rows)
-                error = 100 * abs(cycles - hardware) / hardware
-                published = 100 * abs(model - hardware) / hardware
-                print(f"{name},{front_end},{gpu},{cycles},{hardware},{model},{error:.1f},{published:.1f}", flush=True)
-            say_kernels(rows)
+                run = simulate(lockstep, gpu, options, f"{folder}/{name}", arguments)
+                cycles = run.total("cycles")
+                pairs = [("ours", cycles, hardware), ("published", model, hardware)]
+                errors = [f"{100 * row['error']:.1f}" for row in protocol.errors(pairs, lockstep)["rows"]]
+                print(",".join(map(str, [name, front_end, gpu, cycles, hardware, model, *errors])), flush=True)
+            for kernel, share, mix in longest_kernels(run.kernels):
+                shares = " ".join(f"{key} {value:.0f}" for key, value in mix.items())
+                print(f"  {kernel}: {100 * share:.0f} % of the time; {shares}", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -139,7 +139,7 @@ fn workload_table() -> Result<String> {
     let mut page = format!(
         "{NOTICE}# Workloads\n\n{} CUDA programs with {kernels} kernels, all written for this project. \
          Each verifies its own result and prints `PASS` or `FAIL`; \
-         `workloads/run_all.sh` runs them on a real GPU.\n\n\
+         `workloads/run_all.py` runs them on a real GPU.\n\n\
          | program | kernels | what it exercises | needs |\n|---|---|---|---|\n",
         programs.len()
     );

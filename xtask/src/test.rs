@@ -5,6 +5,7 @@
 
 mod conformance;
 mod programs;
+mod python;
 
 use crate::cuda::{Missing, Toolkit};
 use crate::{cuda, docs, map, packages, process, simulator};
@@ -40,6 +41,8 @@ enum Stage {
     Build,
     /// Unit, integration and documentation tests
     Tests,
+    /// Unit tests of the scripts of validation and studies
+    Python,
     /// `cargo doc` with warnings denied
     Documentation,
     /// Every interleaving of the engine's exchange
@@ -177,6 +180,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             "--release",
             "--workspace",
         ])),
+        Stage::Python => python::check(),
         Stage::Documentation => process::run(
             process::cargo(&[
                 "doc",

@@ -107,8 +107,8 @@ pub fn build_programs_for(architecture: &str) -> Result<()> {
     })?;
     println!("Compiling {} programs for {architecture}", stale.len());
     process::run(
-        process::command("bash")
-            .arg("workloads/run_all.sh")
+        process::command("python3")
+            .arg("workloads/run_all.py")
             .args(["--build-only", "--arch", architecture, "--bin"])
             .arg(&folder)
             .args(["--only", &format!("^({})$", stale.join("|"))])

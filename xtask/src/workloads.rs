@@ -34,7 +34,7 @@ pub struct Program {
     /// Arguments for hardware.
     #[allow(
         dead_code,
-        reason = "read by run_all.sh; parsed here so that it is checked"
+        reason = "read by run_all.py; parsed here so that it is checked"
     )]
     pub large: Vec<String>,
     /// What it exercises.

@@ -19,7 +19,7 @@ pub fn run(threads: &[u32], out: &Path) -> Result<()> {
     let threads: Vec<String> = threads.iter().map(u32::to_string).collect();
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     process::run(
-        process::command(study.join("measure.sh"))
+        process::command(study.join("measure.py"))
             .arg(project::release().join("lockstep"))
             .arg(validate::programs())
             .arg(out)

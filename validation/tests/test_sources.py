@@ -1,0 +1,54 @@
+"""Every Python file of the repository: it compiles, imports nothing that it does not use, and is not too long."""
+
+import ast
+import subprocess
+import unittest
+
+from tests.support import ROOT
+
+LONGEST_FILE, LONGEST_FUNCTION = 600, 80
+
+
+def sources():
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for path in map(ROOT.joinpath, listed.splitlines()) if path.exists()]
+
+
+def unused_imports(tree):
+    """Names that are imported and never read; packages import to hand on."""
+    imported = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for alias in node.names:
+                imported[(alias.asname or alias.name).split(".")[0]] = node.lineno
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name: line for name, line in imported.items() if name not in used}
+
+
+class Sources(unittest.TestCase):
+    def test_the_repository_has_python(self):
+        self.assertGreater(len(sources()), 15)
+
+    def test_every_file_compiles_and_uses_what_it_imports(self):
+        for path in sources():
+            with self.subTest(path=str(path.relative_to(ROOT))):
+                compile(path.read_text(), str(path), "exec")
+                tree = ast.parse(path.read_text())
+                self.assertEqual(unused_imports(tree), {})
+
+    def test_an_unused_import_is_found(self):
+        tree = ast.parse("import os\nimport sys\nfrom a import b as c\nsys.exit(c)\n")
+        self.assertEqual(unused_imports(tree), {"os": 1})
+
+    def test_files_and_functions_stay_short(self):
+        for path in sources():
+            text = path.read_text()
+            with self.subTest(path=str(path.relative_to(ROOT))):
+                self.assertLessEqual(len(text.splitlines()), LONGEST_FILE)
+                for node in ast.walk(ast.parse(text)):
+                    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                        self.assertLessEqual(node.end_lineno - node.lineno + 1, LONGEST_FUNCTION, node.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
