@@ -271,9 +271,10 @@ fn refuse_unknown(path: &str, layer: &Table) -> Result<(), ConfigError> {
     let known = keys(known());
     for key in keys(layer) {
         // A section where a value belongs is a mistake of kind, which the types explain.
-        let is_known = known
-            .iter()
-            .any(|known| *known == key || key.starts_with(&format!("{known}.")));
+        let is_known = known.iter().any(|known| {
+            key.strip_prefix(known)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
         if !is_known {
             let nearest = nearest(&key, known.iter().map(String::as_str));
             return Err(ConfigError::UnknownKey {
