@@ -1,7 +1,7 @@
-//! ARCHITECTURE.md against the tree: every crate is named there, and nothing else is; and the
-//! order of its table is the order in which crates use each other.
+//! ARCHITECTURE.md against the tree: every crate and every top-level folder is named there, and
+//! nothing else is; and the order of the crates is the order in which they use each other.
 
-use crate::project;
+use crate::{process, project};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 pub fn check() -> Result<()> {
     let root = project::root();
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
-    let listed = crates_of(&page);
-    let mut problems = Vec::new();
+    let listed = names_of(&page, "## Crates");
+    let mut problems = folder_problems(&page)?;
 
     let mut present = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("crates"))? {
@@ -56,10 +56,29 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// First cells of the table under the heading "Crates", without their back-ticks.
-fn crates_of(page: &str) -> Vec<String> {
+/// Top-level folders with committed files that the page does not name, and names without such a folder.
+fn folder_problems(page: &str) -> Result<Vec<String>> {
+    let listed: BTreeSet<String> = names_of(page, "## Folders").into_iter().collect();
+    let committed = process::git(&["ls-files"])?;
+    let present: BTreeSet<String> = committed
+        .lines()
+        .filter_map(|path| path.split_once('/'))
+        .map(|(folder, _)| folder.to_string())
+        .collect();
+    let missing = present.difference(&listed);
+    let stale = listed.difference(&present);
+    Ok(missing
+        .map(|name| format!("folder `{name}` is not in ARCHITECTURE.md"))
+        .chain(stale.map(|name| {
+            format!("ARCHITECTURE.md lists the folder `{name}`, which is not in the tree")
+        }))
+        .collect())
+}
+
+/// First cells of the table under a heading, without their back-ticks.
+fn names_of(page: &str, heading: &str) -> Vec<String> {
     page.lines()
-        .skip_while(|line| !line.starts_with("## Crates"))
+        .skip_while(|line| !line.starts_with(heading))
         .skip(1)
         .take_while(|line| !line.starts_with("## "))
         .filter_map(|line| line.strip_prefix("| `"))
@@ -85,9 +104,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_from_the_table_of_crates_only() {
+    fn names_come_from_the_table_under_their_heading_only() {
         let page = "# A\n\n## Crates, bottom up\n\n| crate | what |\n|---|---|\n| `units` | exact |\n| `stats` | counts |\n\n## Other\n| `not` | one |\n";
-        assert_eq!(crates_of(page), ["units", "stats"]);
+        assert_eq!(names_of(page, "## Crates"), ["units", "stats"]);
+        assert_eq!(names_of(page, "## Other"), ["not"]);
+        assert!(names_of(page, "## None").is_empty());
     }
 
     #[test]
