@@ -75,9 +75,9 @@ struct Case {
 pub struct Figures {
     /// Warp instructions.
     pub instructions: u64,
-    /// Of these a second of wall time, while simulating.
+    /// Of these a second of processor time, while simulating.
     pub per_second: f64,
-    /// Simulated cycles a second; functional mode has none.
+    /// Simulated cycles a second of processor time; functional mode has none.
     pub cycles_per_second: Option<f64>,
     /// Most memory that the simulator had, in bytes.
     pub peak_memory: u64,
@@ -135,15 +135,15 @@ impl Bench {
                 let mut reference = None;
                 for threads in self.threads.iter().copied() {
                     let best = self.best(&case, mode, threads)?;
-                    let figures = figures(&best);
-                    let first = *reference.get_or_insert(figures.per_second);
+                    let speed = best.host.inst_per_second.unwrap_or(0.0);
+                    let first = *reference.get_or_insert(speed);
                     print_row(case.name, mode, threads, first, &best);
                     measured.push(record::Measured {
                         program: case.name.into(),
                         arguments: case.arguments.join(" "),
                         mode: mode.clone(),
                         threads,
-                        figures,
+                        figures: figures(&best),
                     });
                 }
             }
@@ -151,7 +151,7 @@ impl Bench {
         Ok(measured)
     }
 
-    /// The fastest of several runs.
+    /// The one of several runs that took the least processor time.
     fn best(&self, case: &Case, mode: &str, threads: u32) -> Result<Summary> {
         let threads = threads.to_string();
         let options = ["--mode", mode, "--threads", &threads];
@@ -169,7 +169,7 @@ impl Bench {
             let summary = run.summary.context("the run left no summary.json")?;
             let faster = best
                 .as_ref()
-                .is_none_or(|old| summary.host.inst_per_second > old.host.inst_per_second);
+                .is_none_or(|old| summary.host.processor_seconds < old.host.processor_seconds);
             if faster {
                 best = Some(summary);
             }
@@ -204,11 +204,22 @@ fn cases(only: &str) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
+/// What a run says about speed by processor time, which other programs on the machine disturb less than wall time.
 fn figures(summary: &Summary) -> Figures {
+    let instructions = summary.totals.inst_executed.unwrap_or(0);
+    let by_wall = summary.host.inst_per_second.unwrap_or(0.0);
+    let per_second = match summary.host.processor_seconds {
+        Some(seconds) if seconds > 0.0 => instructions as f64 / seconds,
+        _ => by_wall,
+    };
     Figures {
-        instructions: summary.totals.inst_executed.unwrap_or(0),
-        per_second: summary.host.inst_per_second.unwrap_or(0.0),
-        cycles_per_second: summary.host.cycles_per_second,
+        instructions,
+        per_second,
+        cycles_per_second: summary
+            .host
+            .cycles_per_second
+            .filter(|_| by_wall > 0.0)
+            .map(|cycles| cycles / by_wall * per_second),
         peak_memory: summary.host.peak_memory,
     }
 }

@@ -86,55 +86,93 @@ const PARTIAL: &[(&str, &str)] = &[
         "cuLinkAddFile",
         "one unit of PTX, or machine code; no libraries of objects",
     ),
-    (
-        "cudaMemAdvise",
-        "remembered and answered; memory does not migrate yet",
-    ),
-    (
-        "cuMemAdvise",
-        "remembered and answered; memory does not migrate yet",
-    ),
 ];
 
 /// Where calls are made by programs that are compiled and run as tests.
 const TESTS: &[&str] = &["workloads/conformance", "crates/interpose/tests/programs"];
 
-/// The page.
-pub fn page() -> Result<String> {
+/// One of CUDA's two interfaces.
+pub struct Interface {
+    /// As CUDA calls it.
+    pub title: &'static str,
+    /// All its calls, without suffixes.
+    pub names: BTreeSet<String>,
+    /// Those that are answered.
+    pub answered: BTreeSet<String>,
+    /// Those that a test calls, with its name.
+    pub tests: BTreeMap<String, String>,
+}
+
+impl Interface {
+    /// How many calls are answered and called by a test.
+    pub fn tested(&self) -> usize {
+        let answered = |name: &&String| self.answered.contains(*name);
+        self.tests.keys().filter(answered).count()
+    }
+}
+
+/// Both interfaces, from the code.
+pub fn interfaces() -> Result<Vec<Interface>> {
     let root = project::root();
     let implemented = implemented(&root.join("crates/interpose/src/api"))?;
     let tests = tests(&root)?;
+    [
+        ("Runtime API", "crates/interpose/api/runtime.txt"),
+        ("Driver API", "crates/interpose/api/driver.txt"),
+    ]
+    .into_iter()
+    .map(|(title, list)| {
+        let names = names(&root.join(list))?;
+        let answered: BTreeSet<String> = names.intersection(&implemented).cloned().collect();
+        let tests = tests
+            .iter()
+            .filter(|(name, _)| names.contains(*name))
+            .map(|(name, test)| (name.clone(), test.clone()))
+            .collect();
+        Ok(Interface {
+            title,
+            names,
+            answered,
+            tests,
+        })
+    })
+    .collect()
+}
+
+/// Whether a call is answered; nothing if CUDA has none of that name.
+pub fn is_answered(name: &str) -> Result<Option<bool>> {
+    Ok(interfaces()?
+        .iter()
+        .find(|interface| interface.names.contains(name))
+        .map(|interface| interface.answered.contains(name)))
+}
+
+/// The page.
+pub fn page() -> Result<String> {
     let mut page = String::from(
         "# CUDA calls\n\nNames stand without the suffixes of revisions and of the per-thread default stream. \
          A call is *yes* when it is answered as CUDA documents it, *partly* when something is lacking, and *no* \
          when it answers \"operation not supported\" (801) and is listed at the end of the run. The last column \
          names a program that calls it and checks the answer; those of `conformance` are compared with a real H200.\n",
     );
-    for (title, list) in [
-        ("Runtime API", "crates/interpose/api/runtime.txt"),
-        ("Driver API", "crates/interpose/api/driver.txt"),
-    ] {
-        let names = names(&root.join(list))?;
-        let answered = names.iter().filter(|name| implemented.contains(*name));
-        let tested = answered
-            .clone()
-            .filter(|name| tests.contains_key(name.as_str()));
+    for interface in interfaces()? {
         write!(
             page,
-            "\n## {title}\n\n{} names, {} of them answered, {} of these called by a test.\n\n\
+            "\n## {}\n\n{} names, {} of them answered, {} of these called by a test.\n\n\
              | call | answered | test |\n|---|---|---|\n",
-            names.len(),
-            answered.clone().count(),
-            tested.count()
+            interface.title,
+            interface.names.len(),
+            interface.answered.len(),
+            interface.tested()
         )?;
-        for name in &names {
+        for name in &interface.names {
             let partial = PARTIAL.iter().find(|(partial, _)| partial == name);
-            let state = match (implemented.contains(name), partial) {
+            let state = match (interface.answered.contains(name), partial) {
                 (false, _) => "no".to_string(),
                 (true, None) => "yes".to_string(),
                 (true, Some((_, lacking))) => format!("partly: {lacking}"),
             };
-            let test = tests.get(name).map_or("", String::as_str);
+            let test = interface.tests.get(name).map_or("", String::as_str);
             writeln!(page, "| `{name}` | {state} | {test} |")?;
         }
     }
@@ -233,19 +271,15 @@ mod tests_of_coverage {
 
     #[test]
     fn the_surface_is_wide_enough_for_real_programs() {
-        let root = project::root();
-        let implemented = implemented(&root.join("crates/interpose/src/api")).expect("chapters");
-        let tests = tests(&root).expect("tests");
-        let count = |list: &str| {
-            let names = names(&root.join(list)).expect("names");
-            let tested = |name: &&String| implemented.contains(*name) && tests.contains_key(*name);
-            names.iter().filter(tested).count()
+        let [runtime, driver] = &interfaces().expect("interfaces")[..] else {
+            panic!("two interfaces");
         };
-        assert!(count("crates/interpose/api/runtime.txt") >= 200);
-        assert!(count("crates/interpose/api/driver.txt") >= 180);
+        assert!(runtime.tested() >= 200);
+        assert!(driver.tested() >= 180);
         for (name, _) in PARTIAL {
-            assert!(implemented.contains(*name), "{name}");
+            assert_eq!(is_answered(name).expect("interfaces"), Some(true), "{name}");
         }
+        assert_eq!(is_answered("cudaNoSuchCall").expect("interfaces"), None);
         // Table 1 of the work that this one grew from, with the old launch calls.
         for name in [
             "__cudaRegisterFatBinary",
@@ -266,7 +300,7 @@ mod tests_of_coverage {
             "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
         ] {
             assert!(
-                implemented.contains(name) && tests.contains_key(name),
+                runtime.answered.contains(name) && runtime.tests.contains_key(name),
                 "{name}"
             );
         }

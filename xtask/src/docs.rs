@@ -1,6 +1,8 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
-use crate::{configuration, coverage, process, project, simulator, validate, workloads};
+use crate::{
+    configuration, coverage, cuda, process, project, readme, simulator, status, validate, workloads,
+};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::fmt::Write;
@@ -21,6 +23,10 @@ struct Page {
 }
 
 const PAGES: &[Page] = &[
+    Page {
+        path: readme::PATH,
+        make: readme::page,
+    },
     Page {
         path: "docs/reference/command_line.md",
         make: command_line,
@@ -49,7 +55,17 @@ impl Docs {
     /// Runs it.
     pub fn run(self) -> Result<()> {
         simulator::build()?;
-        if self.check { check() } else { write() }
+        if self.check {
+            return check();
+        }
+        match cuda::toolkit() {
+            Ok(toolkit) => readme::example::write(&toolkit)?,
+            Err(_) => println!(
+                "Without a CUDA compiler the example of {} stays as it is",
+                readme::PATH
+            ),
+        }
+        write()
     }
 }
 
@@ -67,8 +83,9 @@ pub fn write() -> Result<()> {
     Ok(())
 }
 
-/// Fails if a page is not what `write` would write.
+/// Fails if a page is not what `write` would write, or tells what is not so.
 pub fn check() -> Result<()> {
+    status::load()?.check()?;
     let mut stale = Vec::new();
     for page in PAGES {
         let found = std::fs::read_to_string(project::root().join(page.path)).unwrap_or_default();

@@ -47,8 +47,9 @@ enum Stage {
     Documentation,
     /// Every interleaving of the engine's exchange
     Loom,
-    /// Generated pages are up to date
-    Pages,
+    /// Generated pages are up to date, and what README says of the product is so
+    #[value(alias = "pages")]
+    Docs,
     /// CUDA programs under `lockstep run`
     Workloads,
 }
@@ -78,6 +79,7 @@ impl Test {
                     .map_err(|_| anyhow!("fetching the CUDA compiler ended in a panic"))?;
                 let toolkit = toolkit_or_error(toolkit)?;
                 let mut counted = programs::check_all(&toolkit, self.all_workloads)?;
+                programs::check_readme(&toolkit, &mut counted)?;
                 let chapters = conformance::check_all(&toolkit)?;
                 counted.passed += chapters.passed;
                 counted.failed += chapters.failed;
@@ -203,7 +205,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             "--lib",
             "loom",
         ])),
-        Stage::Pages => docs::check(),
+        Stage::Docs => docs::check(),
         Stage::Workloads => Ok(()),
     }
 }

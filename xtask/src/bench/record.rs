@@ -8,8 +8,8 @@ use std::fmt::Write;
 /// Where the record is.
 pub const PATH: &str = "validation/speed.csv";
 
-const HEAD: &str = "# Speed of the simulator by `cargo xtask bench --record`: the best of several runs on one machine. It is about that\n\
-    # machine and no part of any digest.\n";
+const HEAD: &str = "# Speed of the simulator by `cargo xtask bench --record`: the best of several runs, by processor time while\n\
+    # simulating. It is about one machine and no part of any digest.\n";
 const COLUMNS: &str = "date,commit,processor,program,arguments,mode,threads,warp_instructions,warp_instructions_per_second,cycles_per_second,peak_memory_bytes";
 
 /// One program, mode and number of threads.

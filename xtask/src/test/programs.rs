@@ -4,7 +4,7 @@
 use crate::cuda::Toolkit;
 use crate::simulator::{self, Run};
 use crate::workloads::{self, Program, Runtime};
-use crate::{frontends, process, project};
+use crate::{frontends, process, project, readme, status};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,6 +77,31 @@ pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
     // Empty unless a run was cut off; its folder then is the only trace of it.
     let _ = std::fs::remove_dir(project::local().join("runs"));
     Ok(tally)
+}
+
+/// README's first example, and the programs that it says cannot run.
+pub fn check_readme(toolkit: &Toolkit, tally: &mut Tally) -> Result<()> {
+    let begin = process::now();
+    let trouble = readme::example::check(toolkit).unwrap_or_else(|error| format!("{error:#}"));
+    tally.add(
+        readme::PATH,
+        &Check {
+            what: "its example".into(),
+            seconds: begin.elapsed().as_secs_f64(),
+            trouble,
+        },
+    );
+    for (program, trouble, time) in status::load()?.check_programs(toolkit) {
+        tally.add(
+            &program,
+            &Check {
+                what: "is refused as docs/status.toml says".into(),
+                seconds: time.as_secs_f64(),
+                trouble,
+            },
+        );
+    }
+    Ok(())
 }
 
 /// A way to run a program; those of one group must agree on the digest.
