@@ -1,6 +1,7 @@
 """Every Python file of the repository: it compiles, imports nothing that it does not use, and is not too long."""
 
 import ast
+import re
 import subprocess
 import unittest
 
@@ -48,6 +49,15 @@ class Sources(unittest.TestCase):
                 for node in ast.walk(ast.parse(text)):
                     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                         self.assertLessEqual(node.end_lineno - node.lineno + 1, LONGEST_FUNCTION, node.name)
+
+
+class Tables(unittest.TestCase):
+    def test_every_table_that_a_configuration_cites_is_there(self):
+        known = {path.name for path in (ROOT / "validation").rglob("*.csv")}
+        for path in sorted((ROOT / "configs").rglob("*.toml")):
+            for name in re.findall(r"(?<![\w*.-])[\w-]+\.csv", path.read_text()):
+                with self.subTest(path=str(path.relative_to(ROOT))):
+                    self.assertIn(name, known)
 
 
 if __name__ == "__main__":
