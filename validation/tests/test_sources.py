@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from tests.support import ROOT
+from harness import metrics
 
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80
 
@@ -58,6 +59,34 @@ class Tables(unittest.TestCase):
             for name in re.findall(r"(?<![\w*.-])[\w-]+\.csv", path.read_text()):
                 with self.subTest(path=str(path.relative_to(ROOT))):
                     self.assertIn(name, known)
+
+
+COUNTERS = ROOT / "docs" / "reference" / "counters.md"
+
+
+def ncu_names(page):
+    """{counter: names in ncu} of the page that is made from the simulator's own table of counters."""
+    found = {}
+    for line in page.splitlines():
+        name, names = re.match(r"\| `(\w+)` \|", line), re.search(r"\bncu ((?:`[^`]+`(?:, )?)+)", line)
+        if name and names:
+            found[name.group(1)] = re.findall(r"`([^`]+)`", names.group(1))
+    return found
+
+
+class Metrics(unittest.TestCase):
+    def test_names_are_read_from_the_page(self):
+        page = "| `cycles` | counter | kernel | cycles | time | ncu `a.max`, `b.max`; DCGM `c` |\n| `other` | gauge |\n"
+        self.assertEqual(ncu_names(page), {"cycles": ["a.max", "b.max"]})
+
+    @unittest.skipUnless(COUNTERS.exists(), "the table of counters has no page")
+    def test_what_is_measured_has_the_names_of_the_table_of_counters(self):
+        table, compared = ncu_names(COUNTERS.read_text()), 0
+        for name, metric in {**metrics.TRAFFIC, **metrics.SOURCES, **metrics.ONE_PASS}.items():
+            if name in table:
+                compared += 1
+                self.assertIn(metric, table[name], name)
+        self.assertGreater(compared, 10)
 
 
 if __name__ == "__main__":
