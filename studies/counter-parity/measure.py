@@ -66,16 +66,16 @@ class Bench:
             process.wait()
 
     def begin(self, line, environment=None):
-        """A process whose output goes to the log."""
+        """A process whose output goes to the log, in a group of its own with all that it starts."""
         with open(self.out / "log.txt", "ab") as log:
-            return subprocess.Popen(line, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(line, stdout=log, stderr=log, env=environment, start_new_session=True)
 
     def finish(self, name, process, limit, begun):
-        """Waits for a process, which is stopped after `limit` seconds, and writes its step down."""
+        """Waits for a process, whose group is stopped after `limit` seconds, and writes its step down."""
         try:
             code = process.wait(timeout=limit)
         except subprocess.TimeoutExpired:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             code = STOPPED
         with open(self.out / "steps.csv", "a") as steps:

@@ -17,8 +17,11 @@ def said(command):
 
 
 def card(query=CARD):
-    """One line about the GPU."""
-    return said(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
+    """One line about the GPU; a measurement without it says nothing."""
+    line = said(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
+    if not line:
+        raise SystemExit("nvidia-smi tells of no GPU: measure on a machine that has one, with its driver on PATH")
+    return line
 
 
 def today():

@@ -3,6 +3,7 @@
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 from tests.support import ROOT, command
 from harness import claims, machine, project, simulator, tables, words, workloads
@@ -115,6 +116,11 @@ class Rest(unittest.TestCase):
 
     def test_a_command_that_is_missing_says_nothing(self):
         self.assertEqual(machine.said(["/nowhere/nvidia-smi"]), "")
+
+    def test_nothing_is_measured_without_a_gpu(self):
+        with mock.patch.object(machine, "said", lambda command: ""), self.assertRaises(SystemExit) as ended:
+            machine.card()
+        self.assertIn("nvidia-smi", str(ended.exception))
 
     def test_claims_that_fail_make_the_exit_code(self):
         said = claims.Claims()
