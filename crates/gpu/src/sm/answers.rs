@@ -5,7 +5,7 @@ use lockstep_isa::Operation;
 
 use super::issue_model::IssueModel;
 use super::lsu::access;
-use super::lsu::port::NOBODY;
+use super::lsu::transactions::NOBODY;
 use super::now::Now;
 use super::state::SmState;
 use crate::memory::SECTOR;

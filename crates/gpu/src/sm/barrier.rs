@@ -4,20 +4,8 @@
 //! ended are there, and then counts as 32 threads, as the hardware counts. Without a number of
 //! threads a barrier waits for every warp of the block that has not ended.
 
-use lockstep_isa::convergence::PathState;
-use lockstep_isa::instruction::{BlockBarrier, BlockBarrierMode};
-use lockstep_isa::operand::PredicateRegister;
-use lockstep_isa::{Instruction, Mask, Operand, Operation, WarpRegister};
+use lockstep_isa::Mask;
 use serde::{Deserialize, Serialize};
-
-use super::cta::GONE;
-use super::issue_model::IssueModel;
-use super::now::Now;
-use super::site::Problem;
-use super::state::SmState;
-use super::warp::Warp;
-use crate::fault::FaultKind;
-use crate::launch::LaunchContext;
 
 /// Barriers that a block has.
 pub const BARRIERS: usize = 16;
@@ -121,125 +109,6 @@ impl Barrier {
             *self = Self::default();
             reduced
         })
-    }
-}
-
-impl SmState {
-    /// Lanes of a warp arrive at a barrier of their block.
-    ///
-    /// # Errors
-    /// If the block has no such barrier.
-    pub(super) fn arrive<M: IssueModel>(
-        &mut self,
-        model: &mut M,
-        slot: u8,
-        context: &LaunchContext,
-        instruction: &Instruction,
-        barrier: BlockBarrier,
-        now: Now,
-    ) -> Result<(), Problem> {
-        let warp = &mut self.warps[usize::from(slot)];
-        let pc = warp.convergence.pc();
-        let lanes = warp.lanes(context, instruction);
-        let (execute, active) = (lanes.execute, lanes.active);
-        if execute == 0 {
-            warp.convergence.advance();
-            return Ok(());
-        }
-        let first = execute.trailing_zeros() as usize;
-        let number = lanes.raw(instruction.sources[0].operand, 0).0[first] as usize;
-        let expected = match instruction.sources[1].operand {
-            Operand::None => None,
-            operand => Some(lanes.raw(operand, 0).0[first]),
-        };
-        let holds = lanes.predicate(instruction.predicates[0]);
-        if number >= BARRIERS {
-            let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
-            return Err(Problem { lane: first, kind });
-        }
-        if execute != active {
-            // Lanes that do not take part go their own way.
-            warp.convergence.branch(execute, pc);
-            if warp.convergence.active() != execute {
-                return Ok(());
-            }
-        }
-        if barrier.mode == BlockBarrierMode::Arrive {
-            warp.convergence.advance();
-        } else {
-            warp.convergence.suspend(number as u32);
-        }
-        let (member, live) = (warp.identity.warp_in_block, warp.convergence.live());
-        let block_slot = warp.block;
-        let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
-        let block = block.expect("a ready warp has a block");
-        block.barriers[number].arrive(member as usize, execute, live, expected, holds);
-        self.complete_barrier(model, block_slot, number, context, now);
-        Ok(())
-    }
-
-    /// If all have come, lets those go who wait.
-    pub(super) fn complete_barrier<M: IssueModel>(
-        &mut self,
-        model: &mut M,
-        block_slot: u8,
-        number: usize,
-        context: &LaunchContext,
-        now: Now,
-    ) {
-        let Some(block) = self.blocks.blocks[usize::from(block_slot)].as_mut() else {
-            return;
-        };
-        let Some(reduced) = block.barriers[number].complete(block.live) else {
-            return;
-        };
-        let members = std::mem::take(&mut block.warps);
-        let release = model.barrier_release(now.cycle);
-        for slot in members.iter().filter(|slot| **slot != GONE) {
-            let warp = &mut self.warps[usize::from(*slot)];
-            if warp.convergence.suspended(number as u32) == 0 {
-                continue;
-            }
-            for index in 0..warp.convergence.waiting_paths().len() {
-                let path = warp.convergence.waiting_paths()[index];
-                if path.state == PathState::External(number as u32) {
-                    let instruction = &context.launch.module.code[path.pc as usize];
-                    give_reduction(warp, instruction, path.lanes, reduced);
-                }
-            }
-            warp.convergence.resume(number as u32);
-            self.refresh(model, *slot, release);
-        }
-        if let Some(block) = self.blocks.blocks[usize::from(block_slot)].as_mut() {
-            block.warps = members;
-        }
-    }
-}
-
-/// Writes what a reducing barrier found for the lanes that waited at it.
-fn give_reduction(warp: &mut Warp, instruction: &Instruction, lanes: Mask, reduced: Reduced) {
-    let Operation::Barrier(barrier) = &instruction.operation else {
-        return;
-    };
-    let holds = match barrier.mode {
-        BlockBarrierMode::ReducePopulation => {
-            if let Some(row) = instruction.destination {
-                warp.registers[usize::from(row)]
-                    .blend(&WarpRegister::splat(reduced.population), lanes);
-            }
-            return;
-        }
-        BlockBarrierMode::ReduceAnd => reduced.all,
-        BlockBarrierMode::ReduceOr => reduced.any,
-        BlockBarrierMode::Sync | BlockBarrierMode::Arrive => return,
-    };
-    let value = if holds { Mask::MAX } else { 0 };
-    if let PredicateRegister::Lanes(index) = instruction.predicate_destinations[0] {
-        let old = &mut warp.predicates[usize::from(index)];
-        *old = (value & lanes) | (*old & !lanes);
-    }
-    if let Some(row) = instruction.destination {
-        warp.registers[usize::from(row)].blend(&WarpRegister::splat(u32::from(holds)), lanes);
     }
 }
 

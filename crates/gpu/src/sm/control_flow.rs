@@ -7,7 +7,8 @@ use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
 use super::cta::Block;
-use super::site::{Problem, Site};
+use super::problem::Problem;
+use super::site::Site;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 

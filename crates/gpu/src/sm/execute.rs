@@ -14,15 +14,16 @@ use super::control_flow;
 use super::issue_model::IssueModel;
 use super::lsu::access;
 use super::ordering::Waiter;
+use super::problem::Problem;
 use super::report;
-use super::site::{Problem, Site};
+use super::site::Site;
 use super::state::SmState;
 use super::sub_core::early_reads::check;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::message::Message;
 use crate::probe::Topic;
-use crate::sm::lsu::port::NOBODY;
+use crate::sm::lsu::transactions::NOBODY;
 use crate::sm::now::Now;
 
 /// What an instruction did, as far as the issue model must know.

@@ -19,6 +19,7 @@
 
 mod answers;
 mod barrier;
+mod block_barriers;
 mod control_flow;
 mod cta;
 mod execute;
@@ -31,7 +32,9 @@ pub mod now;
 mod ordering;
 mod print;
 mod printer;
+mod problem;
 mod report;
+mod residency;
 mod site;
 pub mod state;
 pub mod sub_core;

@@ -5,7 +5,7 @@ use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
 
-use super::site::Problem;
+use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
 use crate::fault::{Fault, Place};

@@ -4,7 +4,6 @@ use lockstep_engine::Outbox;
 
 use super::cta::Block;
 use super::warp::Warp;
-use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::sm::lsu::port::Port;
@@ -28,13 +27,4 @@ pub struct Site<'a, 'o> {
     pub outbox: &'a mut Outbox<'o, Message>,
     /// Whether anybody asks for bank conflicts.
     pub timed: bool,
-}
-
-/// What a lane did wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Lane.
-    pub lane: usize,
-    /// What.
-    pub kind: FaultKind,
 }

@@ -9,7 +9,7 @@ use lockstep_units::{Bytes, Duration};
 
 use super::cta::Block;
 use super::print;
-use super::site::Problem;
+use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
 use crate::fault::FaultKind;

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::line_set::{LineSet, SECTORS};
 use super::mshr::{MshrTable, NO_MSHR, Owner};
-use super::port::{NOBODY, Port, Transaction};
+use super::port::Port;
+use super::transactions::{NOBODY, Transaction};
 use super::write_combining::WriteCombiningBuffer;
 use crate::cache::{self, SectorCache};
 use crate::counters::Counters;

@@ -8,7 +8,8 @@
 //! | `mio_queue.rs` | the way of memory instructions to the pipe that sub-cores share |
 //! | `l1tex.rs`, `mshr.rs`, `write_combining.rs` | the first-level cache, its misses, its stores |
 //! | `translate.rs` | pages of an access that are managed memory |
-//! | `port.rs`, `in_flight.rs` | the way to L2, and strong accesses under way |
+//! | `outcome.rs` | what the issue model learns of an access |
+//! | `port.rs`, `transactions.rs`, `in_flight.rs` | the way to L2, and what is under way there |
 //!
 //! Start reading at [`access::memory`] for values, at [`l1tex::L1Tex::access`] for time.
 
@@ -19,8 +20,10 @@ pub mod l1tex;
 pub mod line_set;
 pub mod mio_queue;
 pub mod mshr;
+pub mod outcome;
 pub mod port;
 pub mod shared_banks;
+pub mod transactions;
 mod translate;
 pub mod write_combining;
 

@@ -5,7 +5,7 @@ use lockstep_isa::{Instruction, Mask};
 
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
-use crate::sm::site::Problem;
+use crate::sm::problem::Problem;
 use crate::sm::sub_core::control_bit_checker::{Dependence, File, Readiness};
 use crate::sm::warp::Warp;
 

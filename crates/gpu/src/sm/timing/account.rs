@@ -11,7 +11,7 @@ use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::sm::execute::Effect;
 use crate::sm::front_end::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
-use crate::sm::lsu::access::Traffic;
+use crate::sm::lsu::outcome::Traffic;
 use crate::sm::now::Now;
 use crate::sm::state::SmState;
 use crate::sm::sub_core::scoreboard::{Scoreboard, registers};

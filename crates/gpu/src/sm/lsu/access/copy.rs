@@ -5,10 +5,12 @@ use lockstep_isa::memory::{MemoryOperation, Space};
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
-use super::{Traffic, access_bytes, describe, illegal};
+use super::describe::{access_bytes, describe, illegal};
 use crate::fault::FaultKind;
 use crate::memory::SECTOR;
-use crate::sm::site::{Problem, Site};
+use crate::sm::lsu::outcome::Traffic;
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 /// Global to shared memory. The values move at issue; programs wait for the copy before they
 /// look.

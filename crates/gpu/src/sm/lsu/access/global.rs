@@ -3,17 +3,20 @@
 use lockstep_isa::Mask;
 use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
-use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
+use lockstep_isa::warp_register::{FULL, lanes_of};
 
-use super::registers::{deliver, emit, word_of};
+use super::describe::{access_bytes, illegal, is_strong};
+use super::registers::{deliver, word_of};
+use super::store_buffer::collect_store;
 use super::strong::leave;
 use super::vectors::{deliver_together, emit_together, span};
-use super::{Traffic, access_bytes, illegal, is_strong};
 use crate::memory::SECTOR;
 use crate::sm::lsu::coalescing::Coalesced;
-use crate::sm::lsu::port::{NOBODY, Port};
+use crate::sm::lsu::outcome::Traffic;
 use crate::sm::lsu::shared_banks::bank_wavefronts;
-use crate::sm::site::{Problem, Site};
+use crate::sm::lsu::transactions::NOBODY;
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 pub(super) fn global(
     site: &mut Site<'_, '_>,
@@ -182,32 +185,4 @@ fn weak_store(
             site.now.since,
         );
     }
-}
-
-/// Puts what a store writes into the buffer, sector by sector; later lanes win. Says which
-/// sectors were touched.
-pub(super) fn collect_store(
-    port: &mut Port,
-    operation: &MemoryOperation,
-    mask: Mask,
-    addresses: &[u64; LANES],
-) -> Mask {
-    let found = &port.found;
-    port.masks[..found.count].fill(0);
-    let (buffer, masks) = (&mut port.buffer, &mut port.masks);
-    let mut used = 0;
-    emit(
-        &port.values,
-        operation,
-        mask,
-        addresses,
-        |lane, address, value, size| {
-            let index = usize::from(found.index[lane]);
-            let at = (address % SECTOR) as usize;
-            buffer[index][at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
-            masks[index] |= (((1u64 << size) - 1) as u32) << at;
-            used |= 1 << index;
-        },
-    );
-    used
 }

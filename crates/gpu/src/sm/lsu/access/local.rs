@@ -5,11 +5,13 @@ use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 
+use super::describe::{access_bytes, illegal};
 use super::registers::{deliver, emit, give_old, modify, operand_of};
-use super::{Traffic, access_bytes, illegal};
 use crate::sm::lsu::coalescing::Coalesced;
+use crate::sm::lsu::outcome::Traffic;
 use crate::sm::lsu::shared_banks::DataArrays;
-use crate::sm::site::{Problem, Site};
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 /// Sectors of local memory as caches see them: equal words of the lanes of a warp lie
 /// side by side. Every warp slot of every SM has its own part, above all other memory.

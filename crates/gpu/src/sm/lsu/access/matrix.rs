@@ -5,10 +5,12 @@ use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
-use super::{Traffic, describe, illegal};
+use super::describe::{describe, illegal};
 use crate::fault::FaultKind;
+use crate::sm::lsu::outcome::Traffic;
 use crate::sm::lsu::shared_banks::bank_wavefronts;
-use crate::sm::site::{Problem, Site};
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 /// Where the 16 bytes of each matrix row are in shared memory.
 fn matrix_row(

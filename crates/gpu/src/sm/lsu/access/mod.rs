@@ -8,121 +8,33 @@
 //! Start reading at [`memory`].
 
 mod copy;
+mod describe;
 mod global;
 mod local;
 mod matrix;
 mod registers;
 mod shared;
+mod store_buffer;
 mod strong;
 mod vectors;
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
-    Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Scope, Space, Strength, WINDOW_SIZE,
-    classify_generic,
+    Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Space, WINDOW_SIZE, classify_generic,
 };
 use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Instruction, Mask};
 
 pub use strong::deliver_answer;
 
+use describe::{access_bytes, describe};
+
 use crate::fault::FaultKind;
-use crate::sm::lsu::port::NOBODY;
-use crate::sm::site::{Problem, Site};
+use crate::sm::lsu::outcome::{Done, Traffic};
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 use registers::{deliver, gather_values};
 use vectors::{deliver_together, span};
-
-/// What the time of an atomic on shared memory depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedAtomic {
-    /// Wavefronts after those of the first lane.
-    pub waiting: u32,
-    /// Compares before it writes.
-    pub swaps: bool,
-    /// On 64 bits.
-    pub wide: bool,
-}
-
-/// What an access touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traffic {
-    /// Nothing, or nothing that takes time.
-    None,
-    /// Shared memory, in so many wavefronts over its banks.
-    Shared {
-        /// Wavefronts; 1 without conflicts.
-        wavefronts: u32,
-        /// Read, modify, write.
-        atomic: Option<SharedAtomic>,
-    },
-    /// A bank of constants.
-    Constant,
-    /// Local memory: sectors in `Port::found`.
-    Local {
-        /// Stores.
-        write: bool,
-    },
-    /// Sectors of global memory in `Port::found`; strong accesses are under way by themselves.
-    Global {
-        /// Stores.
-        write: bool,
-    },
-}
-
-/// How an access went. It lies in [`Port::done`](super::port::Port::done) and is read there: handed from
-/// function to function, each copy would wait until the words just written have reached the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    /// What it touched weakly.
-    pub traffic: Traffic,
-    /// The transaction whose answers bring values, or `NOBODY`.
-    pub transaction: u32,
-    /// Lines of the sectors that left for their slices.
-    pub strong_lines: u8,
-    /// Whether these are loaded.
-    pub strong_load: bool,
-    /// Wavefronts over L1, where they are known: of local memory, and of loads whose words lie in
-    /// several lines.
-    pub wavefronts: u16,
-    /// Sectors of [`Port::changed`](super::port::Port::changed) are no longer what L1 has.
-    pub changed: bool,
-    /// Nothing happened yet: strong accesses under way must be answered first.
-    pub order_first: bool,
-}
-
-impl Done {
-    /// An access of no lane.
-    pub const NOTHING: Self = Self {
-        traffic: Traffic::None,
-        transaction: NOBODY,
-        strong_lines: 0,
-        strong_load: false,
-        wavefronts: 0,
-        changed: false,
-        order_first: false,
-    };
-}
-
-impl Done {
-    /// Whether others than the block could notice the access.
-    #[must_use]
-    #[inline(always)]
-    pub fn is_seen_by_others(&self) -> bool {
-        matches!(self.traffic, Traffic::Global { .. })
-    }
-}
-
-/// Whether an access is performed at its slice.
-#[must_use]
-pub fn is_strong(operation: &MemoryOperation) -> bool {
-    match operation.action {
-        Action::Atomic(..) | Action::Reduce(..) => true,
-        Action::Load | Action::Store => {
-            matches!(operation.strength, Strength::Strong { scope, .. } if scope > Scope::Block)
-        }
-        _ => false,
-    }
-}
 
 /// Carries out a memory instruction for the lanes under its guard.
 ///
@@ -183,60 +95,6 @@ pub fn memory(
             Ok(())
         }
         Space::Generic => generic(site, operation, execute, &addresses),
-    }
-}
-
-/// Bytes that one lane accesses.
-fn access_bytes(operation: &MemoryOperation) -> u32 {
-    let element = match operation.action {
-        Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes(),
-        _ => operation.element.bytes(),
-    };
-    element * u32::from(operation.elements.max(1))
-}
-
-fn describe(operation: &MemoryOperation) -> String {
-    let space = match operation.space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Local => "local",
-        Space::Constant { .. } => "constant",
-        Space::Generic => "generic",
-    };
-    let action = match operation.action {
-        Action::Load => "load",
-        Action::Store => "store",
-        Action::Atomic(..) => "atomic",
-        Action::Reduce(..) => "reduction",
-        Action::LoadMatrix { .. } => "matrix load",
-        Action::StoreMatrix { .. } => "matrix store",
-        Action::CopyToShared => "copy to shared memory",
-        Action::Prefetch => "prefetch",
-        Action::CacheControl => "cache control",
-    };
-    format!("{space} {action}")
-}
-
-fn illegal(
-    site: &Site<'_, '_>,
-    operation: &MemoryOperation,
-    lane: usize,
-    address: u64,
-    space: Space,
-) -> Problem {
-    let nearest = match space {
-        Space::Shared => Some(0..site.block.shared.len() as u64),
-        Space::Local => Some(0..u64::from(site.warp.local.bytes())),
-        _ => site.port.contents.nearest(address),
-    };
-    Problem {
-        lane,
-        kind: FaultKind::IllegalAddress {
-            what: describe(operation),
-            address,
-            bytes: access_bytes(operation),
-            nearest,
-        },
     }
 }
 

@@ -6,9 +6,8 @@ use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
 
-use super::vectors::four;
 use crate::fault::FaultKind;
-use crate::sm::site::Problem;
+use crate::sm::problem::Problem;
 
 /// Copies the rows that stores and atomics need, element by element, word by word.
 pub(super) fn gather_values(
@@ -208,5 +207,21 @@ pub(super) fn give_old(
     registers[usize::from(row)].0[lane] = old as u32;
     if kind.bytes() == 8 {
         registers[usize::from(row) + 1].0[lane] = (old >> 32) as u32;
+    }
+}
+
+/// Four words that belong to one row, as one vector where the host has any.
+#[inline(always)]
+pub(super) fn four(to: &mut [u32; 4], words: [u32; 4]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_set_epi32, _mm_storeu_si128};
+        let [a, b, c, d] = words.map(|word| word as i32);
+        // SAFETY: every x86-64 host has these vectors, and 16 bytes are written to where 16 bytes are.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm_set_epi32(d, c, b, a)) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        *to = words;
     }
 }

@@ -6,11 +6,13 @@ use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Mask, Operand, WarpRegister};
 
+use super::describe::{access_bytes, illegal};
 use super::registers::{deliver, emit, give_old, modify, operand_of};
 use super::vectors::{deliver_together, emit_together, span};
-use super::{SharedAtomic, Traffic, access_bytes, illegal};
+use crate::sm::lsu::outcome::{SharedAtomic, Traffic};
 use crate::sm::lsu::shared_banks::{DataArrays, bank_wavefronts, halves, same_word};
-use crate::sm::site::{Problem, Site};
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 /// Whether an atomic only counts lanes (`ATOMS.POPC.INC`): those of one word are added up first, so that
 /// none waits for another (`atomics.cu`, 1.2 cycles for 32 lanes that want one word).

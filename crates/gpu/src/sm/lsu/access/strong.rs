@@ -5,12 +5,14 @@ use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
 
-use super::global::collect_store;
 use super::registers::{deliver, give_old, no_such, operand_of, word_of};
+use super::store_buffer::collect_store;
 use crate::memory::{LINE, PAGE, SECTOR};
 use crate::message::{LaneAccess, StrongAction, StrongRequest};
-use crate::sm::lsu::port::{NOBODY, Port, Transaction};
-use crate::sm::site::{Problem, Site};
+use crate::sm::lsu::port::Port;
+use crate::sm::lsu::transactions::{NOBODY, Transaction};
+use crate::sm::problem::Problem;
+use crate::sm::site::Site;
 
 /// Lanes that left for their slices.
 pub(super) struct Left {

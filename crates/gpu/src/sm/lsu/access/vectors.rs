@@ -144,22 +144,6 @@ fn place<const COUNT: usize>(values: &[WarpRegister; 8], words: &mut [[u8; 4]]) 
     }
 }
 
-/// Four words that belong to one row, as one vector where the host has any.
-#[inline(always)]
-pub(super) fn four(to: &mut [u32; 4], words: [u32; 4]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_mm_set_epi32, _mm_storeu_si128};
-        let [a, b, c, d] = words.map(|word| word as i32);
-        // SAFETY: every x86-64 host has these vectors, and 16 bytes are written to where 16 bytes are.
-        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm_set_epi32(d, c, b, a)) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        *to = words;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

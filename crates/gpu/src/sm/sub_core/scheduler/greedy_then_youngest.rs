@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ages, WarpMask};
+use super::eligible::{Ages, WarpMask};
 
 /// The warp that issued last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::WarpMask;
+use super::eligible::WarpMask;
 
 /// The slot after the one that issued last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,22 +3,18 @@
 //! A policy is one file here and one line in [`WARP_SCHEDULERS`]. It is asked every cycle, so it
 //! is an enum over plain structs and sees sets of warps as bit masks.
 
+pub mod eligible;
 mod greedy_then_oldest;
 mod greedy_then_youngest;
 mod loose_round_robin;
 mod two_level;
 
+pub use eligible::{Ages, WarpMask};
 use greedy_then_oldest::GreedyThenOldest;
 use greedy_then_youngest::GreedyThenYoungest;
 use loose_round_robin::LooseRoundRobin;
 use serde::{Deserialize, Serialize};
 use two_level::TwoLevel;
-
-/// Warp slots, one bit each.
-pub type WarpMask = u64;
-
-/// When each warp slot was filled: smaller is older.
-pub type Ages = [u64; 64];
 
 /// A scheduler with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ages, WarpMask};
+use super::eligible::{Ages, WarpMask};
 
 /// Warps of the group.
 const GROUP: u32 = 4;
