@@ -1,0 +1,83 @@
+//! One divergent path of a warp.
+
+use serde::{Deserialize, Serialize};
+
+use crate::warp_register::Mask;
+
+/// Why a path does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PathState {
+    /// It can run and waits for its turn.
+    Ready,
+    /// It waits at `ConvergeWait` of this convergence barrier.
+    Barrier(u16),
+    /// It waits at a `WarpSync` for these lanes.
+    WarpSync(Mask),
+    /// It waits at a convergence barrier that no longer holds it, behind all paths that are ready.
+    Deferred,
+    /// It waits for something outside the warp, under a tag that the SM chooses (a block barrier).
+    External(u32),
+}
+
+/// Lanes with one program counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DivergentPath {
+    /// Next instruction.
+    pub pc: u32,
+    /// Its lanes.
+    pub lanes: Mask,
+    /// Whether it can run.
+    pub state: PathState,
+    /// Whether it is the other side of the last branch, which runs next.
+    pub(super) sibling: bool,
+    /// Whether it yielded by sleeping.
+    pub(super) slept: bool,
+}
+
+impl DivergentPath {
+    pub(super) fn ready(pc: u32, lanes: Mask) -> Self {
+        Self {
+            pc,
+            lanes,
+            state: PathState::Ready,
+            sibling: false,
+            slept: false,
+        }
+    }
+}
+
+/// Takes the chosen paths out, ready; those at one instruction are one.
+pub(super) fn take_out(
+    paths: &mut Vec<DivergentPath>,
+    chosen: impl Fn(&DivergentPath) -> bool,
+) -> Vec<DivergentPath> {
+    let mut taken: Vec<DivergentPath> = Vec::new();
+    paths.retain(|path| {
+        let goes = chosen(path);
+        if goes {
+            match taken.iter_mut().find(|other| other.pc == path.pc) {
+                Some(other) => other.lanes |= path.lanes,
+                None => taken.push(DivergentPath::ready(path.pc, path.lanes)),
+            }
+        }
+        !goes
+    });
+    taken
+}
+
+/// The chosen paths run when no path is ready, together with those deferred there before.
+pub(super) fn defer(paths: &mut Vec<DivergentPath>, chosen: impl Fn(&DivergentPath) -> bool) {
+    for path in take_out(paths, chosen) {
+        let deferred = DivergentPath {
+            state: PathState::Deferred,
+            ..path
+        };
+        let there = |other: &&mut DivergentPath| {
+            other.state == PathState::Deferred && other.pc == deferred.pc
+        };
+        match paths.iter_mut().find(there) {
+            Some(other) => other.lanes |= deferred.lanes,
+            None => paths.push(deferred),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Which path runs next.
+
+use super::Convergence;
+use super::path::{DivergentPath, PathState};
+
+/// Taken backward branches that a path may make while others could run.
+const BRANCH_BUDGET: u32 = 8;
+/// The same for machine code, whose spinning loops say themselves when to let others run. An H200
+/// interrupts nobody within several thousand branches, so this is only against loops that say nothing.
+const NATIVE_BRANCH_BUDGET: u32 = 1 << 16;
+/// Times that a path yields to its sibling before all others have their turn.
+const YIELDS_TO_SIBLING: u32 = 16;
+/// Times that a path yields in vain before lanes at a convergence barrier go on without it.
+const FUTILE_YIELDS: u32 = 32;
+
+pub(super) fn full_branch_budget(reconverge_anywhere: bool) -> u32 {
+    if reconverge_anywhere {
+        BRANCH_BUDGET
+    } else {
+        NATIVE_BRANCH_BUDGET
+    }
+}
+
+impl Convergence {
+    /// Goes on to the next instruction, but lets other ready paths run first.
+    ///
+    /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
+    /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
+    /// that yielded to others: those at the barrier execute it once more and go on. For PTX, after some
+    /// turns in which nobody else could run, the lanes that wait longest at a barrier go on.
+    pub fn yield_to_others(&mut self, sleeps: bool) {
+        self.pc += 1;
+        if self.reconverge_anywhere {
+            self.reconverge_at_pc();
+            if !self.any_runnable() {
+                self.futile_yields += 1;
+                if self.futile_yields >= FUTILE_YIELDS {
+                    self.break_deadlock();
+                }
+            }
+            return self.run_oldest();
+        }
+        if self.paths.is_empty() {
+            return;
+        }
+        for barrier in 0..self.barriers.len() {
+            self.barriers[barrier] &= !self.active;
+            self.open_barrier(barrier as u16);
+        }
+        if !self.any_runnable() {
+            return;
+        }
+        self.yields += 1;
+        if self.yields.is_multiple_of(YIELDS_TO_SIBLING) {
+            return self.run_oldest();
+        }
+        let parked = DivergentPath {
+            slept: sleeps,
+            ..DivergentPath::ready(self.pc, self.active)
+        };
+        self.active = 0;
+        self.schedule_next();
+        self.set_sibling(parked);
+    }
+
+    pub(super) fn any_runnable(&self) -> bool {
+        self.paths
+            .iter()
+            .any(|path| matches!(path.state, PathState::Ready | PathState::Deferred))
+    }
+
+    /// Lets the oldest path that is ready run.
+    pub(super) fn run_oldest(&mut self) {
+        self.branch_budget = full_branch_budget(self.reconverge_anywhere);
+        let oldest = |state| self.paths.iter().position(|path| path.state == state);
+        if let Some(index) = oldest(PathState::Ready).or_else(|| oldest(PathState::Deferred)) {
+            let path = self.paths.remove(index);
+            self.park(PathState::Ready);
+            (self.pc, self.active) = (path.pc, path.lanes);
+            self.reconverge_at_pc();
+        }
+    }
+
+    /// Puts the running path behind the others, at its program counter.
+    pub(super) fn park(&mut self, state: PathState) {
+        self.paths.push(DivergentPath {
+            pc: self.pc,
+            lanes: self.active,
+            state,
+            sibling: false,
+            slept: false,
+        });
+        self.active = 0;
+    }
+
+    /// Runs a path that is ready: the sibling, else the youngest; for PTX the
+    /// oldest.
+    pub(super) fn schedule_next(&mut self) {
+        if self.active != 0 {
+            return;
+        }
+        let ready = |path: &DivergentPath| path.state == PathState::Ready;
+        let index = if self.reconverge_anywhere {
+            self.paths.iter().position(ready)
+        } else {
+            let sibling = self
+                .paths
+                .iter()
+                .position(|path| path.sibling && ready(path));
+            let deferred = |path: &DivergentPath| path.state == PathState::Deferred;
+            let (mut are_ready, mut are_deferred) = (0, 0);
+            for path in &self.paths {
+                are_ready += usize::from(ready(path));
+                are_deferred += usize::from(deferred(path));
+            }
+            // Deferred lanes are no others while anybody is ready.
+            self.scheduled_alone = are_ready == 1 || are_ready == 0 && are_deferred == 1;
+            sibling
+                .or_else(|| self.paths.iter().rposition(ready))
+                .or_else(|| self.paths.iter().position(deferred))
+        };
+        if let Some(index) = index {
+            let path = self.paths.remove(index);
+            self.run_path(path);
+        } else if self.only_barriers_wait() && self.break_deadlock() {
+            // Nobody is left who could record these lanes again.
+            self.schedule_next();
+        }
+    }
+
+    /// Runs this path, which is none of the others any more.
+    pub(super) fn run_path(&mut self, path: DivergentPath) {
+        (self.pc, self.active) = (path.pc, path.lanes);
+        self.branch_budget = full_branch_budget(self.reconverge_anywhere);
+        if !self.reconverge_anywhere && !path.sibling {
+            self.scheduled_at = path.pc;
+            self.merge_runnable_at_pc();
+        }
+        self.reconverge_at_pc();
+    }
+
+    /// For PTX, lanes that wait for anything else may still come to a barrier.
+    pub(super) fn only_barriers_wait(&self) -> bool {
+        let at_barrier = |path: &DivergentPath| matches!(path.state, PathState::Barrier(_));
+        !self.reconverge_anywhere || self.paths.iter().all(at_barrier)
+    }
+
+    /// Takes along the rest that could run at the program counter.
+    pub(super) fn merge_runnable_at_pc(&mut self) {
+        let (pc, active) = (self.pc, &mut self.active);
+        self.paths.retain(|path| {
+            let runs = matches!(path.state, PathState::Ready | PathState::Deferred);
+            let here = runs && path.pc == pc && !path.sibling;
+            if here {
+                *active |= path.lanes;
+            }
+            !here
+        });
+    }
+
+    pub(super) fn reconverge_at_pc(&mut self) {
+        if !self.reconverge_anywhere || self.active == 0 {
+            return;
+        }
+        let (pc, active) = (self.pc, &mut self.active);
+        self.paths.retain(|path| {
+            let joins = path.state == PathState::Ready && path.pc == pc;
+            if joins {
+                *active |= path.lanes;
+            }
+            !joins
+        });
+    }
+
+    /// Ready paths with one program counter that were released together are one.
+    pub(super) fn merge_ready_paths(&mut self) {
+        let mut index = 0;
+        while index < self.paths.len() {
+            let path = self.paths[index];
+            if path.state == PathState::Ready
+                && let Some(first) = self.paths[..index]
+                    .iter_mut()
+                    .find(|other| other.state == PathState::Ready && other.pc == path.pc)
+            {
+                first.lanes |= path.lanes;
+                self.paths.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Waiting for named lanes (`WARPSYNC`) and for something outside the warp.
+
+use super::Convergence;
+use super::path::{DivergentPath, PathState};
+use crate::warp_register::Mask;
+
+impl Convergence {
+    /// Waits until all live lanes of `mask` wait for the same lanes, here or elsewhere; then they go on,
+    /// together where they are at one instruction. Active lanes outside the mask go on by themselves.
+    ///
+    /// Hardware executes it once more, with all lanes that wait at it, when lanes come to it where
+    /// others wait, and when nobody else is awake.
+    pub fn warp_sync(&mut self, mask: Mask) {
+        let wanted = mask & self.live;
+        if wanted & !self.active == 0 {
+            return self.advance();
+        }
+        let (pc, active) = (self.pc, self.active);
+        let waiting =
+            |path: &DivergentPath| path.pc == pc && matches!(path.state, PathState::WarpSync(_));
+        let asleep = |path: &DivergentPath| path.state != PathState::Ready || path.slept;
+        self.park(PathState::WarpSync(mask));
+        let here = self.lanes_where(waiting);
+        if !self.reconverge_anywhere && (here != active || self.paths.iter().all(asleep)) {
+            self.reissued.instructions += 1;
+            self.reissued.lanes += here.count_ones();
+        }
+        self.release_warp_syncs();
+        self.schedule_next();
+    }
+
+    /// The running path waits for something outside the warp; its next instruction is the
+    /// following one.
+    pub fn suspend(&mut self, tag: u32) {
+        self.park(PathState::External(tag));
+        self.schedule_next();
+    }
+
+    /// Paths that wait under `tag` may run; gives their lanes.
+    pub fn resume(&mut self, tag: u32) -> Mask {
+        let mut lanes = 0;
+        for path in &mut self.paths {
+            if path.state == PathState::External(tag) {
+                path.state = PathState::Ready;
+                path.pc += 1;
+                lanes |= path.lanes;
+            }
+        }
+        self.merge_ready_paths();
+        if self.active == 0 {
+            self.schedule_next();
+        }
+        lanes
+    }
+
+    /// Lanes that wait under `tag`.
+    #[must_use]
+    pub fn suspended(&self, tag: u32) -> Mask {
+        self.paths
+            .iter()
+            .filter(|path| path.state == PathState::External(tag))
+            .fold(0, |lanes, path| lanes | path.lanes)
+    }
+
+    /// Warp syncs are released when all live lanes of their mask wait at one instruction, or for the same
+    /// lanes at several.
+    pub(super) fn release_warp_syncs(&mut self) {
+        let mut index = 0;
+        while index < self.paths.len() {
+            let DivergentPath { pc, state, .. } = self.paths[index];
+            if let PathState::WarpSync(mask) = state {
+                let arrived = self.lanes_where(|path| {
+                    path.state == state
+                        || path.pc == pc && matches!(path.state, PathState::WarpSync(_))
+                });
+                if mask & self.live & !arrived == 0 {
+                    self.release(|path| if path.state == state { path.lanes } else { 0 });
+                    index = 0;
+                    continue;
+                }
+            }
+            index += 1;
+        }
+    }
+}
