@@ -9,7 +9,7 @@ use super::decoded::{
     ZERO_REGISTER,
 };
 use super::modifier::Modifier;
-use super::table::{Alias, Choice, Entry, MemoryPiece, OperandField, Piece, Place, TABLE};
+use super::table::{Alias, Choice, Entry, Field, MemoryPiece, OperandField, Piece, Place, TABLE};
 use super::word::{WORD_BYTES, Word};
 
 /// A word that no row describes.
@@ -161,18 +161,7 @@ impl Reader {
                 _ => return None,
             },
             Place::Special(low) => Value::SpecialRegister(byte(*low, 8)),
-            Place::Number(field, format) => {
-                let bits = match (format, &field.0[..]) {
-                    (ImmediateFormat::Signed, &[(low, width)]) => {
-                        word.signed_field(low, width) as u64
-                    }
-                    _ => field.read(word),
-                };
-                Value::Immediate(Immediate {
-                    bits,
-                    format: *format,
-                })
-            }
+            Place::Number(field, format) => self.number(field, *format),
             Place::Halves(field, brain) => Value::Immediate(Immediate {
                 bits: field.read(word),
                 format: if word.bit(*brain) {
@@ -181,15 +170,7 @@ impl Reader {
                     ImmediateFormat::HalfPair
                 },
             }),
-            Place::SourceConstant => Value::Constant(ConstantAddress {
-                bank: if word.bit(91) && self.architecture != Architecture::Sm70 {
-                    ConstantBank::Bindless(byte(32, 6))
-                } else {
-                    ConstantBank::Number(byte(54, 5))
-                },
-                index: Index::None,
-                offset: (word.field(40, 14) << 2) as i32,
-            }),
+            Place::SourceConstant => Value::Constant(self.source_constant()),
             Place::IndexedConstant(index) => Value::Constant(self.indexed_constant(index)),
             Place::Memory(pieces) => Value::Memory(self.memory(pieces)?),
             Place::MatrixDescriptor(low) => Value::MatrixDescriptor(byte(*low, 6)),
@@ -215,6 +196,28 @@ impl Reader {
                 },
             },
         })
+    }
+
+    fn number(&self, field: &Field, format: ImmediateFormat) -> Value {
+        let bits = match (format, &field.0[..]) {
+            (ImmediateFormat::Signed, &[(low, width)]) => self.word.signed_field(low, width) as u64,
+            _ => field.read(self.word),
+        };
+        Value::Immediate(Immediate { bits, format })
+    }
+
+    /// `c[bank][offset]`, or `cx[UR][offset]` where bit 91 is set.
+    fn source_constant(&self) -> ConstantAddress {
+        let word = self.word;
+        ConstantAddress {
+            bank: if word.bit(91) && self.architecture != Architecture::Sm70 {
+                ConstantBank::Bindless(word.field(32, 6) as u8)
+            } else {
+                ConstantBank::Number(word.field(54, 5) as u8)
+            },
+            index: Index::None,
+            offset: (word.field(40, 14) << 2) as i32,
+        }
     }
 
     /// 48 bits at 34 in units of 4 bytes; sm_90 moved the lowest 8 of 56 to bit 16.

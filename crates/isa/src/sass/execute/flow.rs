@@ -48,7 +48,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
             Vec::new(),
         ),
         "NOP" | "ENDCOLLECTIVE" | "PREEXIT" | "ACQBULK" => {
-            Instruction::new(Operation::Nothing, shape())
+            Instruction::new(Operation::Nothing, scheduling())
         }
         _ => return Ok(None),
     };
@@ -63,7 +63,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
     Ok(Some(instruction))
 }
 
-fn shape() -> SchedulingInfo {
+fn scheduling() -> SchedulingInfo {
     SchedulingInfo {
         unit: Unit::Branch,
         latency: Latency::Branch,
@@ -73,7 +73,7 @@ fn shape() -> SchedulingInfo {
 }
 
 fn flow(flow: Flow) -> Instruction {
-    Instruction::new(Operation::Flow(flow), shape())
+    Instruction::new(Operation::Flow(flow), scheduling())
 }
 
 fn system(kind: SystemCallKind, arguments: Vec<Operand>) -> Instruction {
@@ -82,7 +82,7 @@ fn system(kind: SystemCallKind, arguments: Vec<Operand>) -> Instruction {
         arguments,
         result: None,
     };
-    Instruction::new(Operation::System(Box::new(call)), shape())
+    Instruction::new(Operation::System(Box::new(call)), scheduling())
 }
 
 /// The code address in the text, as an index.
@@ -248,7 +248,7 @@ fn move_barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         SchedulingInfo {
             source_registers: [0, 1, 0, 0],
             destination_registers: 1,
-            ..shape()
+            ..scheduling()
         },
     );
     instruction.sources[0] = Operand::Immediate(u64::from(index)).into();
@@ -298,7 +298,7 @@ fn code_address(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
             destination_registers: 2,
             latency: Latency::Integer,
             unit: Unit::Alu,
-            ..shape()
+            ..scheduling()
         },
     );
     instruction.destination = register.and_then(|register| spelling.frame.register(register));
