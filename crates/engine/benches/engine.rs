@@ -139,7 +139,7 @@ fn jump(bencher: Bencher<'_, '_>) {
 /// The epoch barrier alone, with one follower: items are meetings.
 #[divan::bench]
 fn gate_of_two(bencher: Bencher<'_, '_>) {
-    use internals::{EpochBarrier, Patience};
+    use internals::{EpochBarrier, SpinBudget};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -148,19 +148,19 @@ fn gate_of_two(bencher: Bencher<'_, '_>) {
     let follower = {
         let (epoch_barrier, over) = (epoch_barrier.clone(), over.clone());
         std::thread::spawn(move || {
-            let mut patience = Patience::new(2_000);
+            let mut spin_budget = SpinBudget::new(2_000);
             let mut turn = 0;
             while !over.load(Ordering::Relaxed) {
-                turn = epoch_barrier.pass(0, turn, &mut patience);
+                turn = epoch_barrier.pass(0, turn, &mut spin_budget);
                 epoch_barrier.arrive();
             }
         })
     };
-    let mut patience = Patience::new(2_000);
+    let mut spin_budget = SpinBudget::new(2_000);
     bencher.counter(ItemsCount::new(200u32)).bench_local(|| {
         for _ in 0..200 {
             epoch_barrier.open(1);
-            epoch_barrier.meet(&mut patience, || ());
+            epoch_barrier.wait_for_all(&mut spin_budget, || ());
         }
     });
     over.store(true, Ordering::Relaxed);

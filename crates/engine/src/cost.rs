@@ -17,8 +17,8 @@ const OUTLIER: u64 = 8;
 /// The least that [`OUTLIER`] refers to, in sixteenths of a nanosecond.
 const LITTLE: u64 = 1_000 * SIXTEENTHS;
 
-/// The least that [`OUTLIER`] refers to for meetings: nanoseconds for each worker.
-const SHORT_MEETING: u64 = 200;
+/// The least that [`OUTLIER`] refers to for barriers: nanoseconds for each worker.
+const CHEAP_BARRIER: u64 = 200;
 
 /// In which steps costs are measured: the first, then now and then.
 pub(crate) const fn is_measured(step: u64) -> bool {
@@ -33,14 +33,14 @@ pub(crate) const fn is_balanced(step: u64) -> bool {
     step.is_multiple_of(BALANCED_EVERY) || (step < BALANCED_EVERY && step.is_power_of_two())
 }
 
-/// After which steps partitions are put in order anew, the dearest first.
+/// After which steps partitions are put in order anew, the costliest first.
 pub(crate) const fn is_ordered(step: u64) -> bool {
     step.is_multiple_of(16) || is_balanced(step)
 }
 
 /// Steps for which fewer workers would do before one of them is let go: whenever one comes or goes,
 /// partitions change hands and caches get cold.
-const LOYALTY: u32 = 32;
+const HYSTERESIS: u32 = 32;
 
 /// Nanoseconds that a partition is expected to take.
 #[inline]
@@ -67,8 +67,8 @@ pub(crate) fn balance(loads: &[u64], owners: &[AtomicU32], workers: usize) {
     for (index, load) in loads.iter().enumerate() {
         sums[owner(index)] += load;
     }
-    let dearest = loads.iter().max().copied().unwrap_or(0);
-    let fair = (sums.iter().sum::<u64>() / workers as u64).max(dearest);
+    let costliest = loads.iter().max().copied().unwrap_or(0);
+    let fair = (sums.iter().sum::<u64>() / workers as u64).max(costliest);
     for _ in 0..loads.len() {
         let most = (0..workers).max_by_key(|&worker| sums[worker]).unwrap_or(0);
         let least = (0..workers).min_by_key(|&worker| sums[worker]).unwrap_or(0);
@@ -87,30 +87,30 @@ pub(crate) fn balance(loads: &[u64], owners: &[AtomicU32], workers: usize) {
     }
 }
 
-/// How many workers steps are worth, by what meeting turned out to cost. On a host with more to do
+/// How many workers steps are worth, by what the epoch barrier turned out to cost. On a host with more to do
 /// than processors it may be a thousand times what it is else.
 #[derive(Debug, Default)]
-pub(crate) struct Crew {
-    /// Nanoseconds that a meeting takes beside the work itself, for each worker that takes part.
-    meeting: u64,
+pub(crate) struct WorkerCount {
+    /// Nanoseconds that the epoch barrier takes beside the work itself, for each worker that takes part.
+    barrier_cost: u64,
     /// Workers that took part lately.
     size: usize,
     /// Steps for which fewer would have done.
     unneeded: u32,
 }
 
-impl Crew {
-    /// Enters one meeting of so many workers. As with costs, one that took very long counts as some
+impl WorkerCount {
+    /// Enters one barrier of so many workers. As with costs, one that took very long counts as some
     /// times the others: the host may have run something else for once.
     pub(crate) fn note(&mut self, nanoseconds: u64, workers: usize) {
-        let most = self.meeting.max(SHORT_MEETING) * OUTLIER;
+        let most = self.barrier_cost.max(CHEAP_BARRIER) * OUTLIER;
         let now = (nanoseconds / workers as u64).min(most);
-        self.meeting = self.meeting - self.meeting / 4 + now / 4;
+        self.barrier_cost = self.barrier_cost - self.barrier_cost / 4 + now / 4;
     }
 
     /// How many workers a step of `count` partitions should have: no more than partitions, no more
-    /// than have something to do beside the dearest of them, each with enough of it and more than a
-    /// further one adds to the meeting, and none but the leader if that takes longer than it saves.
+    /// than have something to do beside the costliest of them, each with enough of it and more than a
+    /// further one adds to the barrier, and none but the leader if that takes longer than it saves.
     pub(crate) fn choose(
         &mut self,
         threads: usize,
@@ -122,26 +122,26 @@ impl Crew {
             return threads;
         }
         let most = threads.min(count);
-        let (mut sum, mut dearest) = (0u64, 1u64);
+        let (mut sum, mut costliest) = (0u64, 1u64);
         for cost in costs {
             sum += cost;
-            dearest = dearest.max(cost);
+            costliest = costliest.max(cost);
         }
-        // Work and meeting together, sum / n + n * meeting, are least at the root.
-        let useful = sum.div_ceil(dearest).min(sum / enough);
-        let useful = useful.min((sum / self.meeting.max(1)).isqrt()) as usize;
+        // Work and barrier together, sum / n + n * barrier_cost, are least at the root.
+        let useful = sum.div_ceil(costliest).min(sum / enough);
+        let useful = useful.min((sum / self.barrier_cost.max(1)).isqrt()) as usize;
         let workers = most.min(useful).max(1);
-        let together = dearest.max(sum / workers as u64) + self.meeting * workers as u64;
+        let together = costliest.max(sum / workers as u64) + self.barrier_cost * workers as u64;
         if workers == 1 || together >= sum {
             // Try again some time: the host may have less to do then.
-            self.meeting -= self.meeting.div_ceil(1024);
+            self.barrier_cost -= self.barrier_cost.div_ceil(1024);
             return 1;
         }
         if workers >= self.size {
             (self.size, self.unneeded) = (workers, 0);
         } else {
             self.unneeded += 1;
-            if self.unneeded >= LOYALTY {
+            if self.unneeded >= HYSTERESIS {
                 (self.size, self.unneeded) = (self.size - 1, 0);
             }
         }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn few_partitions_use_few_workers() {
         let choose =
-            |costs: &[u64]| Crew::default().choose(16, costs.len(), costs.iter().copied(), 1_000);
+            |costs: &[u64]| WorkerCount::default().choose(16, costs.len(), costs.iter().copied(), 1_000);
         assert_eq!(choose(&[500, 400]), 1);
         assert_eq!(choose(&[5_000]), 1);
         assert_eq!(choose(&[5_000, 5_000]), 2);
@@ -190,36 +190,36 @@ mod tests {
     }
 
     #[test]
-    fn dear_meetings_have_few_workers() {
-        let mut crew = Crew::default();
-        (0..20).for_each(|_| crew.note(16_000, 16));
-        let workers = crew.choose(16, 100, [1_000; 100].into_iter(), 1_000);
+    fn costly_barriers_have_few_workers() {
+        let mut worker_count = WorkerCount::default();
+        (0..20).for_each(|_| worker_count.note(16_000, 16));
+        let workers = worker_count.choose(16, 100, [1_000; 100].into_iter(), 1_000);
         assert!((9..13).contains(&workers), "{workers}");
     }
 
     #[test]
-    fn meetings_that_take_longer_than_they_save_are_tried_again_some_time() {
-        let mut crew = Crew::default();
-        let choose = |crew: &mut Crew| crew.choose(2, 2, [5_000; 2].into_iter(), 1_000);
-        assert_eq!(choose(&mut crew), 2);
-        crew.note(4_000_000, 2);
-        assert_eq!(choose(&mut crew), 2, "once is not always");
-        (0..10).for_each(|_| crew.note(20_000, 2));
-        let alone = (0..10_000).take_while(|_| choose(&mut crew) == 1).count();
+    fn barriers_that_take_longer_than_they_save_are_tried_again_some_time() {
+        let mut worker_count = WorkerCount::default();
+        let choose = |worker_count: &mut WorkerCount| worker_count.choose(2, 2, [5_000; 2].into_iter(), 1_000);
+        assert_eq!(choose(&mut worker_count), 2);
+        worker_count.note(4_000_000, 2);
+        assert_eq!(choose(&mut worker_count), 2, "once is not always");
+        (0..10).for_each(|_| worker_count.note(20_000, 2));
+        let alone = (0..10_000).take_while(|_| choose(&mut worker_count) == 1).count();
         assert!((500..2_000).contains(&alone), "{alone}");
     }
 
     #[test]
     fn workers_stay_for_a_while() {
-        let mut crew = Crew::default();
+        let mut worker_count = WorkerCount::default();
         let mut choose =
-            |count: usize| crew.choose(16, count, vec![9_000; count].into_iter(), 1_000);
+            |count: usize| worker_count.choose(16, count, vec![9_000; count].into_iter(), 1_000);
         assert_eq!(choose(8), 8);
         assert_eq!(choose(4), 4, "there are no more partitions");
         assert_eq!(choose(12), 12);
         let costs = |sum: u64| [sum / 12; 12].into_iter();
-        assert_eq!(crew.choose(16, 12, costs(6_000), 1_000), 12);
-        let later = (0..LOYALTY * 20).map(|_| crew.choose(16, 12, costs(6_000), 1_000));
+        assert_eq!(worker_count.choose(16, 12, costs(6_000), 1_000), 12);
+        let later = (0..HYSTERESIS * 20).map(|_| worker_count.choose(16, 12, costs(6_000), 1_000));
         assert_eq!(later.last(), Some(6));
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use lockstep_units::{Duration, Time};
 
 use crate::boundary::{Boundary, NoBoundary, Partitions};
-use crate::cost::Crew;
+use crate::cost::WorkerCount;
 use crate::epoch_barrier::MOST_FOLLOWERS;
 use crate::inbox::Order;
 use crate::pool::Pool;
@@ -36,7 +36,7 @@ pub enum Outcome {
 
 /// What the host did: how a simulation ran, not what was simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct EngineCounters {
     /// Epochs that were run.
     pub steps: u64,
     /// Of these, the ones that the calling thread ran alone.
@@ -44,7 +44,7 @@ pub struct Figures {
     /// Workers that took part, summed over the steps.
     pub workers: u64,
     /// Epochs that were jumped over.
-    pub jumped: u64,
+    pub skipped: u64,
     /// Runs of a partition through a window.
     pub runs: u64,
     /// Steps with a commit.
@@ -72,13 +72,13 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) mail: Vec<u64>,
     /// When each partition next has work, in femtoseconds. For those with work in the next window it
     /// may be its start.
-    pub(crate) known: Vec<u64>,
+    pub(crate) next_wake: Vec<u64>,
     /// Nanoseconds that each is expected to take, as of the last time that they were put in order.
     pub(crate) costs: Vec<u64>,
-    pub(crate) crew: Crew,
+    pub(crate) worker_count: WorkerCount,
     /// Bits of the partitions that may have a log to clear.
     pub(crate) uncleared: Vec<u64>,
-    pub(crate) figures: Figures,
+    pub(crate) counters: EngineCounters,
     pub(crate) profile: Profile,
     broken: bool,
 }
@@ -122,11 +122,11 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             step: 1,
             in_flight: None,
             mail: vec![0; words],
-            known: vec![0; found],
+            next_wake: vec![0; found],
             costs: vec![0; found],
-            crew: Crew::default(),
+            worker_count: WorkerCount::default(),
             uncleared: vec![0; words],
-            figures: Figures::default(),
+            counters: EngineCounters::default(),
             profile: Profile::default(),
             broken: false,
         };
@@ -144,7 +144,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         for (index, owner) in self.shared.cells.owners.iter().enumerate() {
             owner.store((index % workers) as u32, Ordering::Relaxed);
         }
-        self.crew = Crew::default();
+        self.worker_count = WorkerCount::default();
         self.options = Options {
             threads: workers,
             ..options
@@ -173,8 +173,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     }
 
     /// What the host did so far.
-    pub fn figures(&self) -> Figures {
-        self.figures
+    pub fn counters(&self) -> EngineCounters {
+        self.counters
     }
 
     /// Where the time of the host went so far.
@@ -212,7 +212,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// If there is no such partition.
     pub fn partition_mut(&mut self, id: PartitionId) -> &mut P {
         let now = self.now().0;
-        self.known[id.index()] = self.known[id.index()].min(now);
+        self.next_wake[id.index()] = self.next_wake[id.index()].min(now);
         // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
         let cell = unsafe { self.shared.cells.get(id) };
         cell.wake = cell.wake.min(now);
@@ -273,7 +273,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let cell = unsafe { self.shared.cells.get(to) };
         cell.inbox.push(order, message);
         cell.wake = cell.wake.min(due.0);
-        self.known[to.index()] = self.known[to.index()].min(due.0);
+        self.next_wake[to.index()] = self.next_wake[to.index()].min(due.0);
         Ok(())
     }
 
@@ -319,7 +319,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 epoch = epoch
                     .max(self.topology().epoch_of(next))
                     .min(last.max(epoch));
-                self.figures.jumped += epoch - self.epoch;
+                self.counters.skipped += epoch - self.epoch;
                 self.epoch = epoch;
             }
             if epoch >= last {

@@ -23,22 +23,22 @@ const ONE: u64 = 2;
 /// How long to wait for another thread before sleeping.
 ///
 /// Spinning that ends in sleep was in vain: perhaps the other thread waits for this very
-/// processor. So it halves the patience for the next time, and success doubles it.
+/// processor. So it halves the spin_budget for the next time, and success doubles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct SpinBudget {
     /// Turns of a tight loop, this time.
     spins: u32,
     /// Turns of a tight loop, at most.
     most: u32,
 }
 
-impl Patience {
+impl SpinBudget {
     /// With so many turns at most.
     pub const fn new(most: u32) -> Self {
         Self { spins: most, most }
     }
 
-    /// Calls `done` until it is true or patience ends, and says which.
+    /// Calls `done` until it is true or spin_budget ends, and says which.
     #[inline]
     fn wait(&mut self, mut done: impl FnMut() -> bool) -> bool {
         for _ in 0..self.spins {
@@ -56,12 +56,12 @@ impl Patience {
 }
 
 /// Where one thread sleeps.
-struct Bed {
+struct Parker {
     mutex: Mutex<()>,
     woken: Condvar,
 }
 
-impl Bed {
+impl Parker {
     fn new() -> Self {
         Self {
             mutex: Mutex::new(()),
@@ -69,7 +69,7 @@ impl Bed {
         }
     }
 
-    /// Sleeps until `ready`, which is asked with the bed locked.
+    /// Sleeps until `ready`, which is asked with the lock locked.
     fn sleep(&self, mut ready: impl FnMut() -> bool) {
         let mut guard = lock(&self.mutex);
         while !ready() {
@@ -94,10 +94,10 @@ pub struct EpochBarrier {
     opened: Padded<AtomicU64>,
     /// How many of them have arrived since.
     arrived: Padded<AtomicU64>,
-    leader: Bed,
+    leader: Parker,
     /// A bit for every follower that sleeps, or is about to.
     asleep: Padded<Box<[AtomicU64]>>,
-    followers: Box<[Bed]>,
+    followers: Box<[Parker]>,
 }
 
 impl EpochBarrier {
@@ -110,13 +110,13 @@ impl EpochBarrier {
         Self {
             opened: Padded(AtomicU64::new(0)),
             arrived: Padded(AtomicU64::new(0)),
-            leader: Bed::new(),
+            leader: Parker::new(),
             asleep: Padded(
                 (0..followers.div_ceil(64))
                     .map(|_| AtomicU64::new(0))
                     .collect(),
             ),
-            followers: (0..followers).map(|_| Bed::new()).collect(),
+            followers: (0..followers).map(|_| Parker::new()).collect(),
         }
     }
 
@@ -150,7 +150,7 @@ impl EpochBarrier {
     /// Leader: waits until every follower that was let through has arrived. Calls `meanwhile`
     /// whenever it sees that another of the last quarter has, while others have not.
     #[inline]
-    pub fn meet(&self, patience: &mut Patience, mut meanwhile: impl FnMut()) {
+    pub fn wait_for_all(&self, spin_budget: &mut SpinBudget, mut meanwhile: impl FnMut()) {
         let all = (self.opened.0.load(Ordering::Relaxed) & MOST_FOLLOWERS as u64) * ONE;
         let arrived = &self.arrived.0;
         let mut seen = all - all / 4 - ONE.min(all / 4);
@@ -162,7 +162,7 @@ impl EpochBarrier {
             }
             now == all
         };
-        if patience.wait(everybody) {
+        if spin_budget.wait(everybody) {
             return;
         }
         // The last to arrive changes the word after this, sees the bit and wakes us.
@@ -173,7 +173,7 @@ impl EpochBarrier {
     /// Follower: waits until the epoch barrier opens for it, which it last did in turn `last`, and says in
     /// which turn. Turns that are not for it pass by.
     #[inline]
-    pub fn pass(&self, follower: usize, last: u64, patience: &mut Patience) -> u64 {
+    pub fn pass(&self, follower: usize, last: u64, spin_budget: &mut SpinBudget) -> u64 {
         let mut turn = last;
         // Whether there is a turn for this follower, which is `turn` then.
         let mut look = || {
@@ -182,7 +182,7 @@ impl EpochBarrier {
             turn = word >> NEEDED;
             is_new && (follower as u64) < word & MOST_FOLLOWERS as u64
         };
-        if !patience.wait(&mut look) {
+        if !spin_budget.wait(&mut look) {
             let bits = &self.asleep.0[follower / 64];
             let bit = 1 << (follower % 64);
             self.followers[follower].sleep(|| {

@@ -1,13 +1,13 @@
 //! How messages cross from the workers that ran their senders to the workers that run their
 //! receivers.
 //!
-//! Every worker has a board with two sides. In one step it writes the messages of the partitions
-//! it runs on one side, chained by receiver; in the next step every worker reads that side, each
-//! the chains of the partitions it runs, while the other sides are written. The epoch barrier between
+//! Every worker has two send buffers. In one step it writes the messages of the partitions
+//! it runs into one of them, chained by receiver; in the next step every worker reads that buffer, each
+//! the chains of the partitions it runs, while the other buffers are written. The epoch barrier between
 //! steps is the only synchronisation: no message costs an atomic operation, and no memory is
-//! allocated once the boards have grown.
+//! allocated once the buffers have grown.
 //!
-//! Which board a message lay on depends on the schedule; the receiver's [`Inbox`](crate::Inbox)
+//! Which buffer a message lay in depends on the schedule; the receiver's [`Inbox`](crate::Inbox)
 //! puts messages in order, so it does not show.
 
 use lockstep_units::Time;
@@ -33,7 +33,7 @@ struct Chain {
 }
 
 /// What one worker sends in one step.
-pub(crate) struct Side<M> {
+pub(crate) struct SendBuffer<M> {
     slots: Vec<Slot<M>>,
     /// For each slot the next of its chain: apart, so that a reader can run ahead of the slots,
     /// which lie in another processor's cache.
@@ -44,12 +44,12 @@ pub(crate) struct Side<M> {
     mail: Box<[u64]>,
     /// When the first of all messages is due.
     earliest: Time,
-    /// The step that wrote this side. A worker that sat out a step leaves an older one, which
+    /// The step that wrote this buffer. A worker that sat out a step leaves an older one, which
     /// was read long ago.
     step: u64,
 }
 
-impl<M> Side<M> {
+impl<M> SendBuffer<M> {
     pub(crate) fn new(partitions: usize) -> Self {
         Self {
             slots: Vec::new(),
@@ -87,7 +87,7 @@ impl<M> Side<M> {
         self.earliest = self.earliest.min(order.due);
     }
 
-    /// Makes the side ready for the next step, after its messages were taken.
+    /// Makes the buffer ready for the next step, after its messages were taken.
     fn clear(&mut self) {
         if self.slots.is_empty() {
             return;
@@ -151,7 +151,7 @@ impl<M> Side<M> {
     /// Takes every message for `receiver`.
     ///
     /// # Safety
-    /// The side is not written meanwhile, and no other thread takes for the same receiver.
+    /// The buffer is not written meanwhile, and no other thread takes for the same receiver.
     #[inline]
     unsafe fn take(&self, receiver: PartitionId, mut put: impl FnMut(Order, M)) {
         // One line of bits for all receivers is read once, chains lie apart.
@@ -172,16 +172,16 @@ impl<M> Side<M> {
     }
 }
 
-/// The two sides of one worker, apart: one is written while all others read the other.
-type Board<M> = [Padded<UnsafeCell<Side<M>>>; 2];
+/// The two buffers of one worker, apart: one is written while all others read the other.
+type SendBuffers<M> = [Padded<UnsafeCell<SendBuffer<M>>>; 2];
 
-/// One board a worker.
+/// The send buffers of all workers.
 pub(crate) struct Exchange<M> {
-    boards: Box<[Board<M>]>,
+    workers: Box<[SendBuffers<M>]>,
 }
 
-// SAFETY: threads reach the sides only through `write`, `read` and `take`, whose callers promise
-// that a side is either written by one thread or read by any number, with the epoch barrier in between;
+// SAFETY: threads reach the buffers only through `write`, `read` and `take`, whose callers promise
+// that a buffer is either written by one thread or read by any number, with the epoch barrier in between;
 // messages move between threads, hence `M: Send`.
 unsafe impl<M: Send> Sync for Exchange<M> {}
 // SAFETY: it owns its messages, which are `Send`.
@@ -189,42 +189,42 @@ unsafe impl<M: Send> Send for Exchange<M> {}
 
 impl<M> Exchange<M> {
     pub(crate) fn new(workers: usize, partitions: usize) -> Self {
-        let side = || Padded(UnsafeCell::new(Side::new(partitions)));
+        let buffer = || Padded(UnsafeCell::new(SendBuffer::new(partitions)));
         Self {
-            boards: (0..workers).map(|_| [side(), side()]).collect(),
+            workers: (0..workers).map(|_| [buffer(), buffer()]).collect(),
         }
     }
 
-    /// Clears a worker's side for this step and lets `f` write on it.
+    /// Clears a worker's buffer for this step and lets `f` write into it.
     ///
     /// # Safety
-    /// No other thread reaches this side until the next epoch barrier.
+    /// No other thread reaches this buffer until the next epoch barrier.
     pub(crate) unsafe fn write<R>(
         &self,
         worker: usize,
         step: u64,
-        f: impl FnOnce(&mut Side<M>) -> R,
+        f: impl FnOnce(&mut SendBuffer<M>) -> R,
     ) -> R {
-        self.boards[worker][side_of(step)].0.with_mut(|side| {
-            // SAFETY: the caller promises that this thread alone has the side.
-            let side = unsafe { &mut *side };
-            side.clear();
-            side.step = step;
-            f(side)
+        self.workers[worker][buffer_of(step)].0.with_mut(|buffer| {
+            // SAFETY: the caller promises that this thread alone has the buffer.
+            let buffer = unsafe { &mut *buffer };
+            buffer.clear();
+            buffer.step = step;
+            f(buffer)
         })
     }
 
-    /// Lets `f` look at every side that was written in `step`.
+    /// Lets `f` look at every buffer that was written in `step`.
     ///
     /// # Safety
-    /// No thread writes these sides until the next epoch barrier.
-    pub(crate) unsafe fn read(&self, step: u64, mut f: impl FnMut(&Side<M>)) {
-        for board in &self.boards {
-            board[side_of(step)].0.with(|side| {
-                // SAFETY: the caller promises that nobody writes the side.
-                let side = unsafe { &*side };
-                if side.step == step {
-                    f(side);
+    /// No thread writes these buffers until the next epoch barrier.
+    pub(crate) unsafe fn read(&self, step: u64, mut f: impl FnMut(&SendBuffer<M>)) {
+        for buffers in &self.workers {
+            buffers[buffer_of(step)].0.with(|buffer| {
+                // SAFETY: the caller promises that nobody writes the buffer.
+                let buffer = unsafe { &*buffer };
+                if buffer.step == step {
+                    f(buffer);
                 }
             });
         }
@@ -233,7 +233,7 @@ impl<M> Exchange<M> {
     /// Takes every message that was sent to `receiver` in `step`, in no particular order.
     ///
     /// # Safety
-    /// No thread writes these sides until the next epoch barrier, and no other thread takes for the same
+    /// No thread writes these buffers until the next epoch barrier, and no other thread takes for the same
     /// receiver.
     #[inline]
     pub(crate) unsafe fn take(
@@ -243,21 +243,21 @@ impl<M> Exchange<M> {
         mut put: impl FnMut(Order, M),
     ) {
         // SAFETY: as the caller promises, for both calls.
-        unsafe { self.read(step, |side| side.take(receiver, &mut put)) }
+        unsafe { self.read(step, |buffer| buffer.take(receiver, &mut put)) }
     }
 
     /// Has the processor fetch every message that was sent to `receiver` in `step`.
     ///
     /// # Safety
-    /// No thread writes these sides until the next epoch barrier.
+    /// No thread writes these buffers until the next epoch barrier.
     #[inline]
     pub(crate) unsafe fn prefetch(&self, step: u64, receiver: PartitionId) {
         // SAFETY: as the caller promises.
-        unsafe { self.read(step, |side| side.prefetch(receiver)) }
+        unsafe { self.read(step, |buffer| buffer.prefetch(receiver)) }
     }
 }
 
-/// Which side of a board a step writes; the step after it reads that side and writes the other.
-const fn side_of(step: u64) -> usize {
+/// Which of its two buffers a worker writes in a step; the step after it reads that buffer and writes the other.
+const fn buffer_of(step: u64) -> usize {
     (step % 2) as usize
 }

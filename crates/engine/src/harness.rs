@@ -2,7 +2,7 @@
 
 use lockstep_units::Time;
 
-use crate::exchange::Side;
+use crate::exchange::SendBuffer;
 use crate::inbox::Order;
 use crate::outbox::Egress;
 use crate::{Inbox, Outbox, Partition, PartitionId, Topology, Wake, Window};
@@ -26,7 +26,7 @@ pub struct Harness<P: Partition> {
     pub partition: P,
     inbox: Inbox<P::Message>,
     egress: Egress,
-    side: Side<P::Message>,
+    buffer: SendBuffer<P::Message>,
     epoch: u64,
     posted: u64,
 }
@@ -37,7 +37,7 @@ impl<P: Partition> Harness<P> {
         Self {
             inbox: Inbox::default(),
             egress: Egress::new(&topology),
-            side: Side::new(topology.partitions()),
+            buffer: SendBuffer::new(topology.partitions()),
             epoch: 0,
             posted: 0,
             topology,
@@ -83,10 +83,10 @@ impl<P: Partition> Harness<P> {
             sender: self.id,
             window,
             egress: &mut self.egress,
-            side: &mut self.side,
+            buffer: &mut self.buffer,
         };
         let wake = self.partition.run(window, &mut self.inbox, &mut outbox);
-        let sent = self.side.drain().into_iter();
+        let sent = self.buffer.drain().into_iter();
         (
             wake,
             sent.map(|(order, to, message)| Sent {

@@ -107,11 +107,11 @@ mod work_queue;
 /// For the benchmarks of this crate.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::epoch_barrier::{EpochBarrier, Patience};
+    pub use crate::epoch_barrier::{EpochBarrier, SpinBudget};
 }
 
 pub use boundary::{Boundary, Control, Logged, NoBoundary, Partitions, Shard};
-pub use engine::{Engine, Figures, Outcome};
+pub use engine::{Engine, EngineCounters, Outcome};
 pub use error::{EngineError, LoadError, TopologyError};
 pub use harness::{Harness, Sent};
 pub use inbox::{Delivery, Inbox};

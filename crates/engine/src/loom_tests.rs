@@ -7,12 +7,12 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::PartitionId;
-use crate::epoch_barrier::{EpochBarrier, Patience};
+use crate::epoch_barrier::{EpochBarrier, SpinBudget};
 use crate::exchange::Exchange;
 use crate::inbox::Order;
 use crate::sync::UnsafeCell;
 
-const HASTY: Patience = Patience::new(0);
+const HASTY: SpinBudget = SpinBudget::new(0);
 
 /// A cell that both sides of the epoch barrier use; `loom` objects to any use that the epoch barrier does not order.
 struct Guarded(UnsafeCell<u64>);
@@ -47,7 +47,7 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Leader and followers take turns with one cell of the leader's and one each.
-fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
+fn take_turns(followers: usize, turns: u64, mut spin_budget: SpinBudget) {
     let epoch_barrier = Arc::new(EpochBarrier::new(followers));
     let plan = Arc::new(Guarded::new());
     let reports: Arc<Vec<Guarded>> = Arc::new((0..followers).map(|_| Guarded::new()).collect());
@@ -57,7 +57,7 @@ fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
                 (epoch_barrier.clone(), plan.clone(), reports.clone());
             thread::spawn(move || {
                 for turn in 1..=turns {
-                    let passed = epoch_barrier.pass(follower, turn - 1, &mut patience);
+                    let passed = epoch_barrier.pass(follower, turn - 1, &mut spin_budget);
                     assert_eq!(passed, turn);
                     assert_eq!(plan.get(), turn);
                     reports[follower].add(turn);
@@ -69,7 +69,7 @@ fn take_turns(followers: usize, turns: u64, mut patience: Patience) {
     for turn in 1..=turns {
         plan.add(1);
         epoch_barrier.open(followers);
-        epoch_barrier.meet(&mut patience, || ());
+        epoch_barrier.wait_for_all(&mut spin_budget, || ());
         for report in reports.iter() {
             assert_eq!(report.get(), (1..=turn).sum());
         }
@@ -86,7 +86,7 @@ fn loom_the_gate_orders_a_leader_and_a_sleepy_follower() {
 
 #[test]
 fn loom_the_gate_orders_a_leader_and_a_spinning_follower() {
-    loom::model(|| take_turns(1, 2, Patience::new(1)));
+    loom::model(|| take_turns(1, 2, SpinBudget::new(1)));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn loom_the_gate_orders_two_followers() {
 }
 
 /// A follower that is needed in the last turn only passes the others by, awake or asleep.
-fn sit_out(patience: Patience) {
+fn sit_out(spin_budget: SpinBudget) {
     const TURNS: u64 = 3;
     let epoch_barrier = Arc::new(EpochBarrier::new(1));
     let plan = Arc::new(Guarded::new());
@@ -103,7 +103,7 @@ fn sit_out(patience: Patience) {
     let follower = {
         let (epoch_barrier, plan, report) = (epoch_barrier.clone(), plan.clone(), report.clone());
         thread::spawn(move || {
-            assert_eq!(epoch_barrier.pass(0, 0, &mut patience.clone()), TURNS);
+            assert_eq!(epoch_barrier.pass(0, 0, &mut spin_budget.clone()), TURNS);
             assert_eq!(plan.get(), TURNS);
             report.add(1);
             epoch_barrier.arrive();
@@ -112,7 +112,7 @@ fn sit_out(patience: Patience) {
     for turn in 1..=TURNS {
         plan.add(1);
         epoch_barrier.open(usize::from(turn == TURNS));
-        epoch_barrier.meet(&mut patience.clone(), || ());
+        epoch_barrier.wait_for_all(&mut spin_budget.clone(), || ());
     }
     assert_eq!(report.get(), 1);
     follower.join().unwrap();
@@ -125,7 +125,7 @@ fn loom_a_follower_that_is_not_needed_sleeps_through_it() {
 
 #[test]
 fn loom_a_follower_that_is_not_needed_waits_through_it() {
-    loom::model(|| sit_out(Patience::new(1)));
+    loom::model(|| sit_out(SpinBudget::new(1)));
 }
 
 /// Two workers with a partition each send to both, in two steps, and take what was sent before.
@@ -138,7 +138,7 @@ fn loom_the_exchange_moves_every_message_once() {
         // SAFETY: each worker writes its own outbox and takes for its own partition; the epoch barrier
         // orders the steps, as `loom` checks.
         unsafe {
-            exchange.write(worker, step, |side| {
+            exchange.write(worker, step, |buffer| {
                 exchange.take(step - 1, me, |order, message| {
                     taken.push((order.sender.0, *message))
                 });
@@ -148,7 +148,7 @@ fn loom_the_exchange_moves_every_message_once() {
                         sender: me,
                         sequence: to,
                     };
-                    side.push(PartitionId(to as u32), order, Box::new(step * 10 + to));
+                    buffer.push(PartitionId(to as u32), order, Box::new(step * 10 + to));
                 }
             });
         }
@@ -177,7 +177,7 @@ fn loom_the_exchange_moves_every_message_once() {
         for turn in 1..=STEPS {
             epoch_barrier.open(1);
             step(&exchange, 0, turn);
-            epoch_barrier.meet(&mut HASTY.clone(), || ());
+            epoch_barrier.wait_for_all(&mut HASTY.clone(), || ());
         }
         follower.join().unwrap();
     });

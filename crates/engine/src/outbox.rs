@@ -3,7 +3,7 @@
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Side;
+use crate::exchange::SendBuffer;
 use crate::inbox::Order;
 use crate::{LinkId, PartitionId, Topology, Window};
 
@@ -13,14 +13,14 @@ pub(crate) struct Egress {
     /// How many messages it has sent: the tie-break among messages due at once.
     pub sequence: u64,
     /// When each link has passed on what was sent over it.
-    pub free: Box<[Time]>,
+    pub busy_until: Box<[Time]>,
 }
 
 impl Egress {
     pub(crate) fn new(topology: &Topology) -> Self {
         Self {
             sequence: 0,
-            free: vec![Time::ZERO; topology.links().len()].into(),
+            busy_until: vec![Time::ZERO; topology.links().len()].into(),
         }
     }
 }
@@ -31,7 +31,7 @@ pub struct Outbox<'a, M> {
     pub(crate) sender: PartitionId,
     pub(crate) window: Window,
     pub(crate) egress: &'a mut Egress,
-    pub(crate) side: &'a mut Side<M>,
+    pub(crate) buffer: &'a mut SendBuffer<M>,
 }
 
 impl<M> Outbox<'_, M> {
@@ -67,11 +67,11 @@ impl<M> Outbox<'_, M> {
             self.sender,
             self.window.start
         );
-        let free = &mut self.egress.free[link.index()];
+        let busy_until = &mut self.egress.busy_until[link.index()];
         let departure = match kind.bandwidth {
             Some(bandwidth) => {
-                *free = at.max(*free) + bandwidth.time_for(size);
-                *free
+                *busy_until = at.max(*busy_until) + bandwidth.time_for(size);
+                *busy_until
             }
             None => at,
         };
@@ -83,14 +83,14 @@ impl<M> Outbox<'_, M> {
             sequence: self.egress.sequence,
         };
         self.egress.sequence += 1;
-        self.side.push(to, order, message);
+        self.buffer.push(to, order, message);
         due
     }
 
     /// How long a message that is ready at `at` would wait before it starts to leave.
     #[inline]
     pub fn backlog(&self, link: LinkId, at: Time) -> Duration {
-        self.egress.free[link.index()].since(at)
+        self.egress.busy_until[link.index()].since(at)
     }
 
     /// The partition that sends.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::epoch_barrier::Patience;
+use crate::epoch_barrier::SpinBudget;
 use crate::profile::Stopwatch;
 use crate::shared::{Shared, Task};
 use crate::{Boundary, Partition};
@@ -11,7 +11,7 @@ use crate::{Boundary, Partition};
 /// Threads that wait at the epoch barrier until the engine ends.
 pub(crate) struct Pool {
     threads: Vec<JoinHandle<()>>,
-    pub patience: Patience,
+    pub spin_budget: SpinBudget,
 }
 
 impl Pool {
@@ -20,10 +20,10 @@ impl Pool {
         shared: &Arc<Shared<P, B>>,
         workers: usize,
     ) -> Self {
-        let patience = patience(workers);
+        let spin_budget = spin_budget(workers);
         let start = |worker| {
             let shared = Arc::clone(shared);
-            let work = move || follow(&shared, worker, patience);
+            let work = move || follow(&shared, worker, spin_budget);
             std::thread::Builder::new()
                 .name(format!("lockstep-{worker}"))
                 .spawn(work)
@@ -31,7 +31,7 @@ impl Pool {
         };
         Self {
             threads: (1..workers).map(start).collect(),
-            patience,
+            spin_budget,
         }
     }
 
@@ -50,29 +50,29 @@ impl Pool {
 /// How long to spin: a millisecond when every worker has a processor, hardly when they share. A
 /// thread that sleeps may take a tenth of that to wake, on a virtual machine more; one that spun in
 /// vain spins less the next time.
-fn patience(workers: usize) -> Patience {
+fn spin_budget(workers: usize) -> SpinBudget {
     const TURNS: u32 = 1_000;
     const MICROSECONDS: u32 = 1_000;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     if workers > processors {
-        return Patience::new(32);
+        return SpinBudget::new(32);
     }
     // A turn takes between four and two hundred cycles, depending on the processor.
     let watch = Stopwatch::start();
     (0..TURNS).for_each(|_| std::hint::spin_loop());
     let nanoseconds = watch.read().clamp(1_000, 200_000) as u32;
-    Patience::new(MICROSECONDS * 1_000 / (nanoseconds / TURNS).max(1))
+    SpinBudget::new(MICROSECONDS * 1_000 / (nanoseconds / TURNS).max(1))
 }
 
 /// The life of one follower.
 fn follow<P: Partition, B: Boundary<P>>(
     shared: &Shared<P, B>,
     worker: usize,
-    mut patience: Patience,
+    mut spin_budget: SpinBudget,
 ) {
     let mut turn = 0;
     loop {
-        turn = shared.epoch_barrier.pass(worker - 1, turn, &mut patience);
+        turn = shared.epoch_barrier.pass(worker - 1, turn, &mut spin_budget);
         // SAFETY: the leader wrote the plan before it opened the epoch barrier and changes it only after
         // all have arrived.
         let task = unsafe { (*shared.plan.get()).task };
@@ -81,7 +81,7 @@ fn follow<P: Partition, B: Boundary<P>>(
         }
         // SAFETY: the plan is written, the leader waits or does its own share, and every worker
         // comes here once a turn.
-        unsafe { shared.share_caught(worker) };
+        unsafe { shared.run_worker_caught(worker) };
         shared.epoch_barrier.arrive();
     }
 }

@@ -23,12 +23,12 @@ impl Stopwatch {
     }
 }
 
-/// What several workers did between an opening of the epoch barrier and their meeting.
+/// What several workers did between an opening of the epoch barrier and the last arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
     /// How often.
     pub times: u64,
-    /// From opening to meeting, summed up.
+    /// From opening the barrier to the last arrival, summed up.
     pub wall: Duration,
     /// The same, times the workers that took part: what they could have worked.
     pub available: Duration,
@@ -39,7 +39,7 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Enters one meeting, from what each worker worked.
+    /// Enters one barrier, from what each worker worked.
     pub(crate) fn enter(&mut self, wall: u64, busy: impl ExactSizeIterator<Item = u64> + Clone) {
         let workers = busy.len() as u32;
         let longest = busy.clone().max().unwrap_or(0);
@@ -55,8 +55,8 @@ impl Phase {
         self.longest.saturating_sub(self.busy)
     }
 
-    /// What workers waited because starting and meeting takes its time.
-    pub fn meeting(&self) -> Duration {
+    /// What workers waited because starting and synchronising takes its time.
+    pub fn synchronisation(&self) -> Duration {
         self.available.saturating_sub(self.longest)
     }
 }
@@ -100,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_imbalance_or_meeting() {
+    fn waiting_is_imbalance_or_synchronisation() {
         let mut phase = Phase::default();
         phase.enter(100, [90, 40].into_iter());
         phase.enter(50, [20].into_iter());
         assert_eq!(phase.busy, Duration::from_nanos(150));
         assert_eq!(phase.imbalance(), Duration::from_nanos(50));
-        assert_eq!(phase.meeting(), Duration::from_nanos(20 + 30));
-        let all = phase.busy + phase.imbalance() + phase.meeting();
+        assert_eq!(phase.synchronisation(), Duration::from_nanos(20 + 30));
+        let all = phase.busy + phase.imbalance() + phase.synchronisation();
         assert_eq!(all, phase.available);
     }
 

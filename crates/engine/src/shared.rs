@@ -12,7 +12,7 @@ use crate::boundary::{Logged, Shard};
 use crate::cells::Cells;
 use crate::cost;
 use crate::epoch_barrier::EpochBarrier;
-use crate::exchange::{Exchange, Side};
+use crate::exchange::{Exchange, SendBuffer};
 use crate::prefetch::{prefetch_all, prefetch_value};
 use crate::profile::Stopwatch;
 use crate::sync::Padded;
@@ -24,11 +24,11 @@ use crate::{Boundary, Outbox, Partition, PartitionId, Perturbation, Topology, Wa
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     /// Run the partitions of their lists.
-    Lists,
+    OwnQueue,
     /// The same, and then what is left of the lists of others.
     Steal,
     /// Run all partitions: one worker, alone.
-    Queue,
+    Alone,
     /// Commit their shards of the logs.
     Commit,
     /// End.
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     pub task: Task,
     /// How many workers take part.
     pub workers: usize,
-    /// Counts the steps: sides of the exchange are told apart by it.
+    /// Counts the steps: send buffers are told apart by it.
     pub step: u64,
     pub window: Window,
     /// The end of the window after this one.
@@ -50,13 +50,13 @@ pub(crate) struct Plan {
     /// Whether to measure what partitions cost.
     pub measure: bool,
     /// Nanoseconds that a partition must be expected to take for another worker to take it over.
-    pub worth_taking: u64,
+    pub worth_stealing: u64,
     pub perturbation: Option<Perturbation>,
     /// Bits of the partitions with messages from the last step.
     pub mail: Vec<u64>,
     /// Bits of the partitions with work.
     pub active: Vec<u64>,
-    /// All partitions, the dearest first.
+    /// All partitions, the costliest first.
     pub order: Vec<PartitionId>,
     /// The partitions with work, for the leader alone.
     pub queue: Vec<PartitionId>,
@@ -139,7 +139,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
                 horizon: window.end,
                 jumping: true,
                 measure: false,
-                worth_taking: 0,
+                worth_stealing: 0,
                 perturbation: None,
                 mail: vec![0; topology.partitions().div_ceil(64)],
                 active: vec![0; topology.partitions().div_ceil(64)],
@@ -174,10 +174,10 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     ///
     /// # Safety
     /// The leader has written the plan and waits, or is this thread; every worker calls this once.
-    pub(crate) unsafe fn share_caught(&self, worker: usize) {
+    pub(crate) unsafe fn run_worker_caught(&self, worker: usize) {
         let watch = Stopwatch::start();
         // SAFETY: as the caller promises.
-        let result = catch_unwind(AssertUnwindSafe(|| unsafe { self.share(worker) }));
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe { self.run_worker(worker) }));
         // SAFETY: every worker has its own report.
         unsafe { (*self.reports[worker].0.get()).busy = watch.read() };
         if let Err(payload) = result {
@@ -193,8 +193,8 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     /// Does one worker's share of the task.
     ///
     /// # Safety
-    /// As for [`Shared::share_caught`].
-    pub(crate) unsafe fn share(&self, worker: usize) {
+    /// As for [`Shared::run_worker_caught`].
+    pub(crate) unsafe fn run_worker(&self, worker: usize) {
         // SAFETY: the plan is only read while workers work.
         let plan = unsafe { &*self.plan.get() };
         if plan.task == Task::Commit {
@@ -214,51 +214,51 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         (report.sent, report.earliest) = (0, Time::NEVER);
         let wake_report = &self.wake_reports[worker].0;
         wake_report.clear();
-        let work = |side: &mut Side<P::Message>| {
-            let mut run = |side: &mut Side<P::Message>, id: PartitionId| {
+        let work = |buffer: &mut SendBuffer<P::Message>| {
+            let mut run = |buffer: &mut SendBuffer<P::Message>, id: PartitionId| {
                 if let Some(perturbation) = plan.perturbation {
                     perturbation.delay(plan.step, worker, id.0);
                 }
                 // SAFETY: every partition is in one list and its place is taken once, so this worker
                 // alone has the cell and takes its messages.
-                unsafe { self.run(plan, id, side, report, wake_report) };
+                unsafe { self.run(plan, id, buffer, report, wake_report) };
             };
             match plan.task {
-                Task::Lists | Task::Steal => {
+                Task::OwnQueue | Task::Steal => {
                     // One's own list first: what one ran before is warm in the caches.
                     let (work_queue, length) = self.own_work_queue(plan, worker);
                     while let Some(place) = work_queue.take(length) {
                         if place + 1 < length {
                             self.prefetch(plan, work_queue.get(place + 1));
                         }
-                        run(side, work_queue.get(place));
+                        run(buffer, work_queue.get(place));
                     }
                     while plan.task == Task::Steal
-                        && let Some((work_queue, length)) = self.dearest_left(plan, worker)
+                        && let Some((work_queue, length)) = self.costliest_victim(plan, worker)
                     {
                         if let Some(place) = work_queue.take(length) {
                             let id = work_queue.get(place);
                             self.cells.owners[id.index()].store(worker as u32, Ordering::Relaxed);
-                            run(side, id);
+                            run(buffer, id);
                         }
                     }
                 }
-                Task::Queue | Task::Commit | Task::Exit => {
-                    plan.queue.iter().for_each(|&id| run(side, id));
+                Task::Alone | Task::Commit | Task::Exit => {
+                    plan.queue.iter().for_each(|&id| run(buffer, id));
                 }
             }
-            (report.sent, report.earliest) = (side.len() as u64, side.earliest());
+            (report.sent, report.earliest) = (buffer.len() as u64, buffer.earliest());
             if report.sent > 0 {
-                wake_report.set_mail(side.mail());
+                wake_report.set_mail(buffer.mail());
             }
         };
-        // SAFETY: every worker has its own outbox; its side of this step is read in the next one.
+        // SAFETY: every worker has its own outbox; its buffer of this step is read in the next one.
         unsafe { self.exchange.write(worker, plan.step, work) };
     }
 
     /// A worker's list of this step, and its length.
     fn own_work_queue(&self, plan: &Plan, worker: usize) -> (&WorkQueue, usize) {
-        self.make_deck(plan, worker);
+        self.make_work_queue(plan, worker);
         let work_queue = &self.work_queues[worker].0;
         loop {
             // If this worker was late, another makes the list at this moment.
@@ -270,7 +270,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     }
 
     /// Makes the list of a worker, unless somebody does or has done so.
-    fn make_deck(&self, plan: &Plan, whose: usize) {
+    fn make_work_queue(&self, plan: &Plan, whose: usize) {
         let work_queue = &self.work_queues[whose].0;
         if !work_queue.claim(plan.step) {
             return;
@@ -303,7 +303,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
     #[inline]
     fn prefetch(&self, plan: &Plan, id: PartitionId) {
         if is_set(&plan.mail, id) {
-            // SAFETY: the sides of the last step are not written in this one.
+            // SAFETY: the send buffers of the last step are not written in this one.
             unsafe { self.exchange.prefetch(plan.step - 1, id) };
         }
     }
@@ -316,21 +316,21 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         }
     }
 
-    /// The list of another worker that has a partition left which is worth taking over, the dearest of
+    /// The list of another worker that has a partition left which is worth taking over, the costliest of
     /// all, and its length.
-    fn dearest_left(&self, plan: &Plan, worker: usize) -> Option<(&WorkQueue, usize)> {
+    fn costliest_victim(&self, plan: &Plan, worker: usize) -> Option<(&WorkQueue, usize)> {
         let others = (worker + 1..plan.workers).chain(0..worker);
         let left = others.filter_map(|whose| {
             let work_queue = &self.work_queues[whose].0;
             if work_queue.length(plan.step).is_none() {
-                self.make_deck(plan, whose);
+                self.make_work_queue(plan, whose);
             }
             let length = work_queue.length(plan.step)?;
             let cost = self.expected(work_queue.peek(length)?);
-            (cost >= plan.worth_taking).then_some((cost, work_queue, length))
+            (cost >= plan.worth_stealing).then_some((cost, work_queue, length))
         });
-        let dearest = left.max_by_key(|(cost, ..)| *cost);
-        dearest.map(|(_, work_queue, length)| (work_queue, length))
+        let costliest = left.max_by_key(|(cost, ..)| *cost);
+        costliest.map(|(_, work_queue, length)| (work_queue, length))
     }
 
     /// Nanoseconds that a partition is expected to take.
@@ -364,7 +364,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         &self,
         plan: &Plan,
         id: PartitionId,
-        side: &mut Side<P::Message>,
+        buffer: &mut SendBuffer<P::Message>,
         report: &mut Report,
         wake_report: &WakeReport,
     ) {
@@ -377,7 +377,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
         let mail = is_set(&plan.mail, id);
         cell.inbox.open(plan.window.end, |inbox| {
             if mail {
-                // SAFETY: as the caller promises; the sides of the last step are not written in
+                // SAFETY: as the caller promises; the send buffers of the last step are not written in
                 // this one.
                 unsafe {
                     self.exchange.take(plan.step - 1, id, |order, message| {
@@ -398,7 +398,7 @@ impl<P: Partition, B: Boundary<P>> Shared<P, B> {
             sender: id,
             window: plan.window,
             egress: &mut cell.egress,
-            side,
+            buffer,
         };
         let watch = plan.measure.then(Stopwatch::start);
         let own = match cell

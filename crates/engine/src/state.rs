@@ -53,7 +53,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             let mut load = |reader: &mut Reader<'_>| {
                 cell.wake = reader.read()?;
                 let egress: Egress = reader.read()?;
-                if egress.free.len() != cell.egress.free.len() {
+                if egress.busy_until.len() != cell.egress.busy_until.len() {
                     return Err(LoadError::Malformed {
                         what: "another number of links",
                     });
@@ -67,7 +67,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 because: Box::new(because),
             })?;
         }
-        self.recall();
+        self.refresh_wakes();
         Ok(())
     }
 }

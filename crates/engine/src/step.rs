@@ -17,7 +17,7 @@ use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
 /// Nanoseconds that a partition must be expected to take for another worker to take it over: with
 /// less, finding it takes as long.
-const WORTH_TAKING: u64 = 300;
+const WORTH_STEALING: u64 = 300;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Runs one epoch and what follows it.
@@ -25,18 +25,18 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         self.collect_mail();
         self.step += 1;
         let workers = self.plan(window);
-        self.work(workers);
+        self.run_workers(workers);
         self.epoch += 1;
-        self.figures.steps += 1;
-        self.figures.alone += u64::from(workers == 1);
-        self.figures.workers += workers as u64;
-        let fault = self.gather(workers);
+        self.counters.steps += 1;
+        self.counters.alone += u64::from(workers == 1);
+        self.counters.workers += workers as u64;
+        let fault = self.collect_reports(workers);
         let shared = Arc::clone(&self.shared);
         // SAFETY: the workers wait, and the boundary is reached through this reference alone.
         let boundary = unsafe { &mut *shared.boundary.get() };
         let control = boundary.after(window, &mut self.view());
         if shared.cells.touched.swap(false, Ordering::Relaxed) {
-            self.recall();
+            self.refresh_wakes();
         }
         if let Some((at, partition)) = fault {
             return Some(Outcome::Fault { at, partition });
@@ -74,7 +74,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 .sort_by_key(|id| (Reverse(costs[id.index()]), *id));
         }
         for (index, active) in plan.active.iter_mut().enumerate() {
-            let of_word = self.known.iter().skip(index * 64).take(64);
+            let of_word = self.next_wake.iter().skip(index * 64).take(64);
             let bits = of_word.enumerate().fold(0, |bits, (bit, wake)| {
                 bits | u64::from(!jumping || *wake < window.end.0) << bit
             });
@@ -85,7 +85,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let workers = self.workers_for(&plan.active);
         plan.workers = workers;
         if workers == 1 {
-            plan.task = Task::Queue;
+            plan.task = Task::Alone;
             plan.queue.clear();
             let active = plan.order.iter().filter(|id| is_set(&plan.active, **id));
             plan.queue.extend(active);
@@ -95,13 +95,13 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             }
             return workers;
         }
-        plan.worth_taking = match (perturbation, self.options.together_from_nanoseconds) {
-            (None, 1..) => WORTH_TAKING,
+        plan.worth_stealing = match (perturbation, self.options.together_from_nanoseconds) {
+            (None, 1..) => WORTH_STEALING,
             _ => 0,
         };
         plan.task = match schedule {
             Schedule::Dynamic => Task::Steal,
-            Schedule::Static | Schedule::Balanced => Task::Lists,
+            Schedule::Static | Schedule::Balanced => Task::OwnQueue,
         };
         workers
     }
@@ -120,18 +120,18 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         }
         let costs = ones(active.iter().copied()).map(|id| self.costs[id.index()]);
         let enough = together_from_nanoseconds;
-        self.crew.choose(threads, count, costs, enough)
+        self.worker_count.choose(threads, count, costs, enough)
     }
 
     /// Has the planned task done, by so many workers.
-    fn work(&mut self, workers: usize) {
+    fn run_workers(&mut self, workers: usize) {
         let shared = &self.shared;
         // SAFETY: the workers wait.
         let (task, measure) = unsafe { ((*shared.plan.get()).task, (*shared.plan.get()).measure) };
         if workers == 1 {
             let watch = measure.then(Stopwatch::start);
             // SAFETY: the workers wait, so this is the only one.
-            unsafe { shared.share(0) };
+            unsafe { shared.run_worker(0) };
             if let Some(watch) = watch {
                 let (count, time) = &mut self.profile.alone_measured;
                 *count += 1;
@@ -146,17 +146,17 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let watch = Stopwatch::start();
         shared.epoch_barrier.open(workers - 1);
         // SAFETY: the plan is written, and every worker does its share once.
-        unsafe { shared.share_caught(0) };
+        unsafe { shared.run_worker_caught(0) };
         shared
             .epoch_barrier
-            .meet(&mut pool.patience, || shared.prefetch_planning(workers));
+            .wait_for_all(&mut pool.spin_budget, || shared.prefetch_planning(workers));
         let wall = watch.read();
         // SAFETY: the workers wait.
         let busy = shared.reports[..workers]
             .iter()
             .map(|report| unsafe { (*report.0.get()).busy });
         let longest = busy.clone().max().unwrap_or(0);
-        self.crew.note(wall.saturating_sub(longest), workers);
+        self.worker_count.note(wall.saturating_sub(longest), workers);
         match task {
             Task::Commit => self.profile.committing.enter(wall, busy),
             _ => self.profile.running.enter(wall, busy),
@@ -172,14 +172,14 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     }
 
     /// Takes the reports of the workers, commits what was logged, and returns the first fault.
-    fn gather(&mut self, workers: usize) -> Option<(Time, PartitionId)> {
+    fn collect_reports(&mut self, workers: usize) -> Option<(Time, PartitionId)> {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
         if !plan.logged.is_empty() {
             plan.logged.clear();
         }
         for id in ones(plan.active.iter().copied()) {
-            self.known[id.index()] = u64::MAX;
+            self.next_wake[id.index()] = u64::MAX;
         }
         let mut fault = None;
         for (report, wake_report) in self.shared.reports[..workers]
@@ -189,8 +189,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             // SAFETY: the workers wait.
             let report = unsafe { &*report.0.get() };
             plan.logged.extend_from_slice(&report.logged);
-            self.figures.runs += report.ran;
-            self.figures.messages += report.sent;
+            self.counters.runs += report.ran;
+            self.counters.messages += report.sent;
             if report.sent > 0 {
                 let earliest = self.in_flight.unwrap_or(Time::NEVER);
                 self.in_flight = Some(earliest.min(report.earliest));
@@ -199,10 +199,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 }
             }
             for (id, wake) in wake_report.0.later() {
-                self.known[id.index()] = wake;
+                self.next_wake[id.index()] = wake;
             }
             for id in ones(wake_report.0.due()) {
-                self.known[id.index()] = plan.window.end.0;
+                self.next_wake[id.index()] = plan.window.end.0;
             }
             fault = [fault, report.fault].into_iter().flatten().min();
         }
@@ -211,13 +211,13 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             for (id, _) in &plan.logged {
                 self.uncleared[id.index() / 64] |= 1 << (id.index() % 64);
             }
-            self.figures.commits += 1;
+            self.counters.commits += 1;
             if workers == 1 {
                 // SAFETY: the workers wait, and nothing changes boundary or partitions meanwhile.
                 unsafe { self.shared.commit(plan, Shard { index: 0, count: 1 }) };
             } else {
                 plan.task = Task::Commit;
-                self.work(workers);
+                self.run_workers(workers);
             }
         }
         fault
@@ -237,13 +237,13 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
 
     /// When anybody next has work, messages of the last step included.
     pub(crate) fn earliest_work(&self) -> Time {
-        let next = self.known.iter().min().copied().unwrap_or(u64::MAX);
+        let next = self.next_wake.iter().min().copied().unwrap_or(u64::MAX);
         Time(next).min(self.in_flight.unwrap_or(Time::NEVER))
     }
 
     /// Looks up anew when partitions next have work.
-    pub(crate) fn recall(&mut self) {
-        for (index, known) in self.known.iter_mut().enumerate() {
+    pub(crate) fn refresh_wakes(&mut self) {
+        for (index, known) in self.next_wake.iter_mut().enumerate() {
             // SAFETY: the workers wait, and nobody changes the cell meanwhile.
             *known = unsafe { self.shared.cells.look(PartitionId(index as u32)).wake };
         }
@@ -267,7 +267,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             }
             let due = cell.inbox.next_due().unwrap_or(Time::NEVER);
             cell.wake = cell.wake.min(due.0);
-            self.known[id.index()] = self.known[id.index()].min(due.0);
+            self.next_wake[id.index()] = self.next_wake[id.index()].min(due.0);
         }
         // What was sent in the last step is taken: no later step may look for it.
         self.step += 1;

@@ -110,7 +110,7 @@ fn messages_leave_one_after_the_other_and_then_travel() {
         ns(200),
         "the end of the last window with work"
     );
-    assert_eq!(engine.figures().messages, 3);
+    assert_eq!(engine.counters().messages, 3);
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn shape() -> Shape {
 fn the_toy_machine_is_busy_enough_to_prove_something() {
     let mut engine = machine(&shape(), Options::default());
     engine.run(Time(3_000_000_000), |_| false);
-    let figures = engine.figures();
-    assert!(figures.messages > 1_000, "{figures:?}");
-    assert!(figures.commits > 50, "{figures:?}");
-    assert_eq!(engine.boundary().calls, figures.steps);
+    let counters = engine.counters();
+    assert!(counters.messages > 1_000, "{counters:?}");
+    assert!(counters.commits > 50, "{counters:?}");
+    assert_eq!(engine.boundary().calls, counters.steps);
     // And with one message at a time it has something to jump over.
     let jumped = |seed| {
         let quiet = Shape {
@@ -254,7 +254,7 @@ fn the_toy_machine_is_busy_enough_to_prove_something() {
         };
         let mut engine = machine(&quiet, Options::default());
         engine.run_until(|all| all.now() > Time(3_000_000_000));
-        engine.figures().jumped
+        engine.counters().skipped
     };
     assert!((0..10).map(jumped).sum::<u64>() > 50);
 }

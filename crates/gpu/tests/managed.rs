@@ -370,7 +370,7 @@ fn jumping_over_faults_saves_nine_tenths_of_the_work() {
         let module = toucher();
         gpu.launch(launch(&module, 4, THREADS, &[])).unwrap();
         finish(&mut gpu);
-        (gpu.digest("gpu").root(), gpu.figures().runs)
+        (gpu.digest("gpu").root(), gpu.engine_counters().runs)
     };
     let ((with, few), (without, many)) = (run(true), run(false));
     assert_eq!(with, without);

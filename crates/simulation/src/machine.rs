@@ -309,7 +309,7 @@ impl Machine {
 
     /// Where the time of the worker threads went.
     pub fn host_work(&self) -> HostWork {
-        let (figures, profile) = (self.gpu.figures(), self.gpu.profile());
+        let (figures, profile) = (self.gpu.engine_counters(), self.gpu.profile());
         let epochs = figures.steps.max(1) as f64;
         let (running, committing) = (&profile.running, &profile.committing);
         HostWork {
@@ -325,7 +325,7 @@ impl Machine {
             serial_seconds: profile.serial(figures.alone).as_secs_f64(),
             busy_thread_seconds: running.busy.as_secs_f64(),
             imbalance_thread_seconds: running.imbalance().as_secs_f64(),
-            meeting_thread_seconds: running.meeting().as_secs_f64(),
+            meeting_thread_seconds: running.synchronisation().as_secs_f64(),
             commit_busy_thread_seconds: committing.busy.as_secs_f64(),
             commit_waiting_thread_seconds: committing
                 .available

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_config::GpuConfig;
 use lockstep_engine::{
-    Engine, Figures, Options as EngineOptions, Outcome, PartitionId, Profile, Topology, Writer,
+    Engine, EngineCounters, Options as EngineOptions, Outcome, PartitionId, Profile, Topology, Writer,
 };
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
@@ -176,8 +176,8 @@ impl Gpu {
 
     /// What the host did; not part of the simulation.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        self.engine.figures()
+    pub fn engine_counters(&self) -> EngineCounters {
+        self.engine.counters()
     }
 
     /// Where the time of the host went; not part of the simulation.
