@@ -9,7 +9,7 @@ use crate::page_set::PageSet;
 
 /// What moves together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Load {
+pub struct Migration {
     /// First page of the tree.
     pub tree: u64,
     /// Pages of it.
@@ -30,38 +30,38 @@ pub const NO_TICKET: u64 = u64::MAX;
 /// One direction. What faults want goes before what programs prefetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
-    first: VecDeque<Load>,
-    later: VecDeque<Load>,
+    first: VecDeque<Migration>,
+    later: VecDeque<Migration>,
     /// Pages of all that waits.
     pages: u64,
     /// Under way, and since when.
-    pub busy: Option<(Load, u64)>,
+    pub busy: Option<(Migration, u64)>,
     /// When the link carries nothing more: accesses over it count too.
     pub free_at: u64,
 }
 
 impl Channel {
     /// Lets something wait.
-    pub fn push(&mut self, load: Load) {
-        self.pages += u64::from(load.pages.count());
-        if load.cause == Cause::User {
-            self.later.push_back(load);
+    pub fn push(&mut self, migration: Migration) {
+        self.pages += u64::from(migration.pages.count());
+        if migration.cause == Cause::User {
+            self.later.push_back(migration);
         } else {
-            self.first.push_back(load);
+            self.first.push_back(migration);
         }
     }
 
     /// What goes next.
     #[must_use]
-    pub fn head(&self) -> Option<&Load> {
+    pub fn head(&self) -> Option<&Migration> {
         self.first.front().or_else(|| self.later.front())
     }
 
     /// Takes what goes next.
-    pub fn pop(&mut self) -> Option<Load> {
-        let load = self.first.pop_front().or_else(|| self.later.pop_front())?;
-        self.pages -= u64::from(load.pages.count());
-        Some(load)
+    pub fn pop(&mut self) -> Option<Migration> {
+        let migration = self.first.pop_front().or_else(|| self.later.pop_front())?;
+        self.pages -= u64::from(migration.pages.count());
+        Some(migration)
     }
 
     /// Pages of all that waits.
@@ -70,14 +70,14 @@ impl Channel {
         self.pages
     }
 
-    /// Takes the pages out of the load that holds a page of a tree; the load stays, empty.
-    pub fn call_off(&mut self, tree: u64, page: u32) -> Option<PageSet> {
-        let load = self
+    /// Takes the pages out of the migration that holds a page of a tree; the migration stays, empty.
+    pub fn cancel(&mut self, tree: u64, page: u32) -> Option<PageSet> {
+        let migration = self
             .first
             .iter_mut()
             .chain(&mut self.later)
-            .find(|load| load.tree == tree && load.pages.contains(page))?;
-        let pages = std::mem::take(&mut load.pages);
+            .find(|migration| migration.tree == tree && migration.pages.contains(page))?;
+        let pages = std::mem::take(&mut migration.pages);
         self.pages -= u64::from(pages.count());
         Some(pages)
     }

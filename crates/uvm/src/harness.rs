@@ -8,7 +8,7 @@ use lockstep_units::{Bytes, Hertz};
 
 use crate::gmmu::{Gmmu, Output, Request};
 use crate::settings::Settings;
-use crate::translator::{Lookup, Translator};
+use crate::micro_tlb::{Lookup, MicroTlb};
 use crate::{PAGE, PageSize};
 
 /// Settings of the seed at 1200 MHz, with changes.
@@ -35,7 +35,7 @@ pub struct Access {
 /// SMs in front of a GMMU, without latency between them.
 pub struct Bench {
     pub gmmu: Gmmu,
-    pub translators: Vec<Translator>,
+    pub translators: Vec<MicroTlb>,
     /// Accesses of an instruction to each page.
     pub accesses_a_page: u32,
     /// Whether each page is another warp's; else all are one's.
@@ -50,10 +50,10 @@ impl Bench {
     pub fn new(settings: &Arc<Settings>) -> Self {
         let tlb = &settings.config.tlb;
         let stalls = settings.config.fault.mode == "stall-sm";
-        let translator = Translator::new(tlb.entries, tlb.ways, tlb.mshrs, 0, stalls);
+        let micro_tlb = MicroTlb::new(tlb.entries, tlb.ways, tlb.mshrs, 0, stalls);
         Self {
             gmmu: Gmmu::new(settings.clone()),
-            translators: vec![translator; settings.sms as usize],
+            translators: vec![micro_tlb; settings.sms as usize],
             accesses_a_page: 1,
             one_page_a_warp: false,
             waiting: BTreeMap::new(),
@@ -68,13 +68,13 @@ impl Bench {
         self.run_until(now);
         let at = now + 1;
         match self.translators[sm as usize].look_up(page, write, now) {
-            Lookup::Hit { tell } => {
+            Lookup::Hit { report_use } => {
                 self.accesses.push(Access { sm, page, at });
                 if tell {
                     self.gmmu.take(at, Request::Used { page, write });
                 }
             }
-            Lookup::Waits => *self.waiting.entry((sm, page)).or_default() += 1,
+            Lookup::Merged => *self.waiting.entry((sm, page)).or_default() += 1,
             Lookup::Miss => {
                 *self.waiting.entry((sm, page)).or_default() += 1;
                 self.ask(at, sm, page);
@@ -120,11 +120,11 @@ impl Bench {
                         }
                     }
                     Output::ShootDown(scope) => {
-                        for translator in &mut self.translators {
-                            translator.shoot_down(scope);
+                        for micro_tlb in &mut self.translators {
+                            micro_tlb.shoot_down(scope);
                         }
                     }
-                    Output::Unmapped { .. } | Output::Dropped { .. } | Output::Carried { .. } => {}
+                    Output::Unmapped { .. } | Output::Dropped { .. } | Output::DmaTransferred { .. } => {}
                     Output::Done { ticket } => self.done.push((at, ticket)),
                 }
             }

@@ -4,7 +4,7 @@
 //! and nothing depends on the host. The hardware crate makes partitions of it.
 //!
 //! ```text
-//!  SM ── Translator (TLB, misses under way) ──▶ Gmmu (L2 TLB, walkers, far-fault MSHRs)
+//!  SM ── MicroTlb (TLB, misses under way) ──▶ Gmmu (L2 TLB, walkers, far-fault MSHRs)
 //!                 ▲  translated, nack, replay, shootdown │ fault buffer
 //!                 └──────────────────────────────────────┤
 //!                                       host runtime: service, prefetcher, evictor
@@ -29,7 +29,7 @@ mod space;
 mod split;
 mod statistics;
 mod tlb;
-mod translator;
+mod micro_tlb;
 mod tree;
 mod walk;
 mod zero_copy;
@@ -44,7 +44,7 @@ mod machine_tests;
 #[cfg(test)]
 mod vectors;
 
-pub use evict::{EVICTORS, Evictor, Oldest, Victim};
+pub use evict::{EVICTORS, Evictor, EvictionCandidates, Victim};
 pub use geometry::{BLOCK_PAGES, LARGE_PAGES, PAGE, PageSize, tree_pages};
 pub use gmmu::{Advice, Gmmu, Output, Request};
 pub use link::{LINK_PROFILES, Link, LinkProfile};
@@ -57,7 +57,7 @@ pub use space::Space;
 pub use split::{Split, Transfer, split};
 pub use statistics::{GmmuStats, TlbStats};
 pub use tlb::{Scope, Tlb};
-pub use translator::{Lookup, Translator};
+pub use micro_tlb::{Lookup, MicroTlb};
 pub use tree::{TakenBack, Tree};
 pub use walk::{PageWalk, WalkCache};
 pub use zero_copy::migration_threshold;

@@ -14,10 +14,10 @@ pub enum Lookup {
     /// The translation is here; the GMMU should hear of the use if the flag is set.
     Hit {
         /// Whether to tell.
-        tell: bool,
+        report_use: bool,
     },
     /// It is asked for already.
-    Waits,
+    Merged,
     /// It has to be asked for.
     Miss,
 }
@@ -34,7 +34,7 @@ struct Miss {
 
 /// TLB and misses of one SM.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Translator {
+pub struct MicroTlb {
     tlb: Tlb,
     misses: BTreeMap<u64, Miss>,
     most: usize,
@@ -47,7 +47,7 @@ pub struct Translator {
     pub stats: TlbStats,
 }
 
-impl Translator {
+impl MicroTlb {
     /// An empty one: entries and ways of the TLB, misses under way, cycles between two words
     /// about one page, and whether a far fault stops the TLB.
     #[must_use]
@@ -75,13 +75,13 @@ impl Translator {
         self.stats.accesses.increment();
         if let Some(found) = self.tlb.find(page) {
             self.stats.hits.increment();
-            let tell = self.tlb.should_tell(found, write, now, self.interval);
-            return Lookup::Hit { tell };
+            let report_use = self.tlb.should_report_use(found, write, now, self.interval);
+            return Lookup::Hit { report_use };
         }
         if let Some(miss) = self.misses.get_mut(&page) {
             miss.write |= write;
             self.stats.merged.increment();
-            return Lookup::Waits;
+            return Lookup::Merged;
         }
         self.misses.insert(
             page,
@@ -100,7 +100,7 @@ impl Translator {
         self.misses.get(&page).is_some_and(|miss| miss.write)
     }
 
-    /// The page turned out to be on the host; the request is to be made again when told.
+    /// The page turned out to be on the host; the request is to be made again when reported.
     pub fn nack(&mut self, page: u64, now: u64) {
         if let Some(miss) = self.misses.get_mut(&page)
             && miss.faulted.is_none()
@@ -157,7 +157,7 @@ impl Translator {
 
     /// Misses under way.
     #[must_use]
-    pub fn under_way(&self) -> usize {
+    pub fn outstanding(&self) -> usize {
         self.misses.len()
     }
 }

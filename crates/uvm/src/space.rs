@@ -37,16 +37,16 @@ pub struct Space {
     shared: BTreeMap<u64, BTreeMap<u64, u32>>,
     trees: BTreeMap<u64, Tree>,
     /// Whether memory that nobody has touched is on neither side.
-    starts_fresh: bool,
+    starts_untouched: bool,
 }
 
 impl Space {
     /// Without allocations. What is allocated is on the host, or on neither side until somebody
     /// touches it.
     #[must_use]
-    pub fn new(starts_fresh: bool) -> Self {
+    pub fn new(starts_untouched: bool) -> Self {
         Self {
-            starts_fresh,
+            starts_untouched,
             ..Self::default()
         }
     }
@@ -76,8 +76,8 @@ impl Space {
         if let Some(tree) = self.trees.get_mut(&window) {
             let own = PageSet::range((first - window) as u32, pages);
             tree.absent -= own;
-            if self.starts_fresh {
-                tree.fresh |= own;
+            if self.starts_untouched {
+                tree.untouched |= own;
             }
         }
     }
@@ -107,7 +107,7 @@ impl Space {
         let pages = PageSet::range((first - window) as u32, count);
         if let Some(tree) = self.trees.get_mut(&window) {
             tree.absent |= pages;
-            tree.fresh -= pages;
+            tree.untouched -= pages;
         }
         Some((window, pages))
     }
@@ -188,8 +188,8 @@ impl Space {
         if !self.trees.contains_key(&first) {
             let mut tree = Tree::new(first, pages);
             tree.absent = self.absent(first);
-            if self.starts_fresh {
-                tree.fresh = tree.all();
+            if self.starts_untouched {
+                tree.untouched = tree.all();
             }
             self.trees.insert(first, tree);
         }
@@ -235,7 +235,7 @@ impl Space {
             for (first, stop) in self.not_looked_at(at, tree.first) {
                 add(first, stop);
             }
-            for (first, count) in (tree.device | tree.fresh).runs() {
+            for (first, count) in (tree.device | tree.untouched).runs() {
                 let first = tree.first + u64::from(first);
                 add(first, first + u64::from(count));
             }
@@ -249,7 +249,7 @@ impl Space {
 
     /// Parts of a range without trees that belong to allocations nobody has touched.
     fn not_looked_at(&self, from: u64, end: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let most = if self.starts_fresh && from < end {
+        let most = if self.starts_untouched && from < end {
             usize::MAX
         } else {
             0
@@ -267,8 +267,8 @@ impl Space {
         let Some((first, _)) = self.shape(page) else {
             return false;
         };
-        self.trees.get(&first).map_or(self.starts_fresh, |tree| {
-            (tree.device | tree.fresh).contains((page - tree.first) as u32)
+        self.trees.get(&first).map_or(self.starts_untouched, |tree| {
+            (tree.device | tree.untouched).contains((page - tree.first) as u32)
         })
     }
 

@@ -32,8 +32,8 @@ struct Entry {
     valid: bool,
     /// Written through this entry already.
     dirty: bool,
-    /// When its use was last told.
-    told: u64,
+    /// When its use was last reported.
+    reported: u64,
     newer: u32,
     older: u32,
     /// The next entry in the same bucket of the index.
@@ -141,15 +141,15 @@ impl Tlb {
         None
     }
 
-    /// Notes a use of an entry; says whether somebody should be told: it is the first write, or
+    /// Notes a use of an entry; says whether somebody should be reported: it is the first write, or
     /// the last word about it is `interval` cycles old.
-    pub fn should_tell(&mut self, found: Found, write: bool, now: u64, interval: u64) -> bool {
+    pub fn should_report_use(&mut self, found: Found, write: bool, now: u64, interval: u64) -> bool {
         let entry = &mut self.entries[found.0 as usize];
         let first_write = write && !entry.dirty;
-        let old = now >= entry.told.saturating_add(interval);
+        let old = now >= entry.reported.saturating_add(interval);
         if first_write || old {
             entry.dirty |= write;
-            entry.told = now;
+            entry.reported = now;
         }
         first_write || old
     }
@@ -175,7 +175,7 @@ impl Tlb {
                     size,
                     valid: false,
                     dirty: false,
-                    told: 0,
+                    reported: 0,
                     newer: NONE,
                     older: NONE,
                     chain: NONE,
@@ -192,7 +192,7 @@ impl Tlb {
         let bucket = self.bucket(first, size);
         let entry = &mut self.entries[at as usize];
         entry.page = first;
-        (entry.size, entry.valid, entry.dirty, entry.told) = (size, true, dirty, now);
+        (entry.size, entry.valid, entry.dirty, entry.reported) = (size, true, dirty, now);
         entry.chain = self.index[bucket];
         self.index[bucket] = at;
         self.sizes[size as usize] += 1;

@@ -22,7 +22,7 @@ pub struct Tree {
     /// Belong to no allocation.
     pub absent: PageSet,
     /// Nobody has touched them: neither side has memory for them.
-    pub fresh: PageSet,
+    pub untouched: PageSet,
     /// Mapped on the device.
     pub device: PageSet,
     /// Planned or on their way to the device.
@@ -84,7 +84,7 @@ impl Tree {
             first,
             pages,
             absent: PageSet::EMPTY,
-            fresh: PageSet::EMPTY,
+            untouched: PageSet::EMPTY,
             device: PageSet::EMPTY,
             incoming: PageSet::EMPTY,
             staged: PageSet::EMPTY,

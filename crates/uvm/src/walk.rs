@@ -46,7 +46,7 @@ impl PageWalk {
         let mut reads = 1;
         for level in leaf + 1..self.depth {
             let bits = BITS[level.min(5) as usize];
-            // Levels are told apart by the high bits, which no page number has.
+            // Levels are reported apart by the high bits, which no page number has.
             let key = page >> bits | u64::from(level) << 56;
             if cache.look_up(key) {
                 break;

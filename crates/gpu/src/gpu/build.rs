@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::{Engine, KindId, LinkKind, PartitionId, Topology};
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
-use lockstep_uvm::{Settings, Translator};
+use lockstep_uvm::{Settings, MicroTlb};
 
 use super::{Mode, Options};
 use crate::crossbar::network::{Network, NetworkParameters, Side};
@@ -260,7 +260,7 @@ pub(super) fn build(
             link,
             gmmu,
             managed,
-            translator: Translator::new(
+            translator: MicroTlb::new(
                 uvm.tlb.entries,
                 uvm.tlb.ways,
                 uvm.tlb.mshrs,

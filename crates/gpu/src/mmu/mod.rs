@@ -110,7 +110,7 @@ impl Pager {
     /// Takes over what outlives a fault: where pages are, and what was counted.
     pub fn inherit(&mut self, other: &mut Self, now: Time) {
         std::mem::swap(&mut self.gmmu, &mut other.gmmu);
-        for ticket in self.gmmu.give_up() {
+        for ticket in self.gmmu.abort() {
             self.done.insert(ticket, now);
         }
         self.done.append(&mut other.done);
@@ -176,7 +176,7 @@ impl Pager {
                 write,
                 entries,
             } => {
-                let request = Request::Again {
+                let request = Request::DuplicateFault {
                     sm,
                     page,
                     write,
@@ -245,7 +245,7 @@ impl Pager {
                     }
                     continue;
                 }
-                Output::Carried {
+                Output::DmaTransferred {
                     first,
                     count,
                     to_device,

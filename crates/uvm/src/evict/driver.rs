@@ -1,8 +1,8 @@
 //! As the real driver: there are no access bits, so the age of a tree is the time at which a page
 //! last came to it.
 
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     from.smallest_tree(|tree| tree.arrived)
 }

@@ -1,7 +1,7 @@
 //! The tree that was used least often.
 
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     from.smallest_tree(|tree| (tree.uses, tree.written, tree.last_used()))
 }

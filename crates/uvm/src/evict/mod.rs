@@ -24,7 +24,7 @@ pub struct Victim {
 
 /// What an evictor chooses from.
 #[derive(Debug)]
-pub struct Oldest<'a> {
+pub struct EvictionCandidates<'a> {
     /// All managed memory.
     pub space: &'a Space,
     /// Randomness.
@@ -43,7 +43,7 @@ pub struct Evictor {
     /// What it does, in a sentence.
     pub summary: &'static str,
     /// The next victim, if there is one.
-    pub choose: fn(&mut Oldest<'_>) -> Option<Victim>,
+    pub choose: fn(&mut EvictionCandidates<'_>) -> Option<Victim>,
 }
 
 impl std::fmt::Debug for Evictor {
@@ -99,7 +99,7 @@ impl Evictor {
     }
 }
 
-impl Oldest<'_> {
+impl EvictionCandidates<'_> {
     /// Trees with something to evict.
     fn trees(&self) -> impl Iterator<Item = &Tree> {
         let force = self.force;

@@ -1,9 +1,9 @@
 //! The page that was used longest ago.
 
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 use crate::page_set::PageSet;
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     let force = from.force;
     let pages = from.trees().flat_map(|tree| {
         let pages = tree.evictable(force).iter();

@@ -1,9 +1,9 @@
 //! A page at random.
 
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 use crate::page_set::PageSet;
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     let force = from.force;
     let count: u64 = from
         .trees()

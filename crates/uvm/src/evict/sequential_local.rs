@@ -1,11 +1,11 @@
 //! Blocks: trees by when any of their blocks was last used, in a tree blocks by when they were.
 
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 use crate::geometry::BLOCK_PAGES;
 use crate::page_set::PageSet;
 use crate::tree::Tree;
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     let (tree, leaf) = oldest_block(from)?;
     let block = PageSet::range(leaf * BLOCK_PAGES, BLOCK_PAGES);
     Some(Victim {
@@ -15,7 +15,7 @@ pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
 }
 
 /// The block at the old end of the list, after the reserve.
-pub(super) fn oldest_block<'a>(from: &'a Oldest<'_>) -> Option<(&'a Tree, u32)> {
+pub(super) fn oldest_block<'a>(from: &'a EvictionCandidates<'_>) -> Option<(&'a Tree, u32)> {
     let force = from.force;
     let mut skipped = 0;
     if from.reserve > 0 && !force {

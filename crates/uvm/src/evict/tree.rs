@@ -1,12 +1,12 @@
 //! Tree-based pre-eviction: the mirror of the tree-based prefetcher.
 
 use super::sequential_local::oldest_block;
-use super::{Oldest, Victim};
+use super::{EvictionCandidates, Victim};
 use crate::geometry::BLOCK_PAGES;
 use crate::page_set::PageSet;
 use crate::tree::Tree;
 
-pub(super) fn choose(from: &mut Oldest<'_>) -> Option<Victim> {
+pub(super) fn choose(from: &mut EvictionCandidates<'_>) -> Option<Victim> {
     let (tree, leaf) = oldest_block(from)?;
     Some(Victim {
         tree: tree.first,

@@ -1,8 +1,8 @@
 //! Frames, and what has to leave when they run short.
 
 use super::Gmmu;
-use crate::channel::{Load, NO_TICKET};
-use crate::evict::Oldest;
+use crate::channel::{Migration, NO_TICKET};
+use crate::evict::EvictionCandidates;
 use crate::log::Cause;
 
 impl Gmmu {
@@ -14,7 +14,7 @@ impl Gmmu {
     /// Pages that are leaving or chosen to.
     pub(super) fn leaving(&self) -> u64 {
         let busy = self.state.to_host.busy.as_ref();
-        let busy = busy.map_or(0, |(load, _)| u64::from(load.pages.count()));
+        let busy = busy.map_or(0, |(migration, _)| u64::from(migration.pages.count()));
         self.state.to_host.pages() + busy
     }
 
@@ -27,7 +27,7 @@ impl Gmmu {
     }
 
     /// Chooses what leaves until enough will; says whether something was chosen.
-    pub(super) fn make_room(&mut self, now: u64) -> bool {
+    pub(super) fn choose_victims(&mut self, now: u64) -> bool {
         let mut chosen = false;
         while self.is_short(0, self.leaving()) {
             // With nothing under way, nothing would ever change: then pages that somebody waits
@@ -63,7 +63,7 @@ impl Gmmu {
             stats.evicted_dirty.add(u64::from(dirty));
             stats.evicted_unused.add(u64::from(unused));
             state.oversubscribed = true;
-            state.to_host.push(Load {
+            state.to_host.push(Migration {
                 fill: false,
                 tree: victim.tree,
                 pages: victim.pages,
@@ -78,7 +78,7 @@ impl Gmmu {
 
     fn choose(&mut self, force: bool) -> Option<crate::evict::Victim> {
         let state = &mut *self.state;
-        (self.settings.evictor.choose)(&mut Oldest {
+        (self.settings.evictor.choose)(&mut EvictionCandidates {
             space: &state.space,
             random: &mut state.memory.random,
             reserve: self.settings.config.evict.reserve,
@@ -89,7 +89,7 @@ impl Gmmu {
     /// A page that was chosen to leave is used: the unit that it belongs to stays.
     pub(super) fn cancel_eviction(&mut self, tree: u64, page: u32) {
         let state = &mut *self.state;
-        let Some(pages) = state.to_host.call_off(tree, page) else {
+        let Some(pages) = state.to_host.cancel(tree, page) else {
             return;
         };
         state.stats.eviction_cancelled.increment();

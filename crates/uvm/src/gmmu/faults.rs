@@ -27,11 +27,11 @@ impl Gmmu {
         }
         if let Some(until) = self.napping(pending.page, now) {
             let Pending { sm, page, .. } = pending;
-            self.say(now, Output::Nack { sm, page });
+            self.emit(now, Output::Nack { sm, page });
             self.at(until, Event::Found(pending));
             return;
         }
-        if self.stays(pending, now) {
+        if self.is_used_remotely(pending, now) {
             self.remote(pending, now);
             return;
         }
@@ -49,17 +49,17 @@ impl Gmmu {
     }
 
     /// Whether the page is used where it is.
-    fn stays(&mut self, pending: Pending, now: u64) -> bool {
+    fn is_used_remotely(&mut self, pending: Pending, now: u64) -> bool {
         let page = pending.page;
         if self
             .state
-            .kept_back
+            .held_on_host
             .get(&page)
             .is_some_and(|until| now < *until)
         {
             return true;
         }
-        self.state.kept_back.remove(&page);
+        self.state.held_on_host.remove(&page);
         let occupancy = self.occupancy();
         let oversubscribed = self.state.oversubscribed;
         let Some((tree, index)) = self.state.space.find(page) else {
@@ -117,10 +117,10 @@ impl Gmmu {
         } else {
             &self.state.to_device
         };
-        let begin = now.max(channel.free_at).max(self.state.remote_free);
+        let begin = now.max(channel.free_at).max(self.state.remote_free_at);
         let free = begin + settings.cycles(carried);
         let done = free + settings.cycles(settings.config.link.remote_latency);
-        self.state.remote_free = free;
+        self.state.remote_free_at = free;
         let Pending { sm, page, .. } = pending;
         self.at(done, Event::RemoteDone { sm, page });
     }
@@ -149,7 +149,7 @@ impl Gmmu {
                 known.sharers.push(sharer);
             }
         } else if most > 0 && state.faults.len() >= most {
-            self.state.shut_out.push_back(pending);
+            self.state.waiting_for_mshr.push_back(pending);
             return;
         } else {
             state.faults.insert(
@@ -163,20 +163,20 @@ impl Gmmu {
             );
             if !batched {
                 self.count_fault(page, write);
-                if self.state.fresh.is_empty() {
+                if self.state.new_faults.is_empty() {
                     self.at(now, Event::Plan);
                 }
-                self.state.fresh.push(page);
+                self.state.new_faults.push(page);
             }
         }
-        self.say(now, Output::Nack { sm, page });
+        self.emit(now, Output::Nack { sm, page });
         if batched {
             self.buffer(pending, now);
         }
     }
 
     /// More accesses of an SM wait for a page that faulted: they have entries of their own.
-    pub(super) fn fault_again(&mut self, pending: Pending, now: u64) {
+    pub(super) fn duplicate_fault(&mut self, pending: Pending, now: u64) {
         if !self.settings.is_batched() {
             return;
         }
@@ -194,10 +194,10 @@ impl Gmmu {
     }
 
     /// Lets faults in that found no MSHR, as far as there are some now.
-    pub(super) fn let_in(&mut self, now: u64) {
+    pub(super) fn admit_waiting_faults(&mut self, now: u64) {
         let most = self.settings.config.fault.mshrs as usize;
         while self.state.faults.len() < most
-            && let Some(pending) = self.state.shut_out.pop_front()
+            && let Some(pending) = self.state.waiting_for_mshr.pop_front()
         {
             self.check(pending, now);
         }
@@ -220,8 +220,8 @@ impl Gmmu {
     /// limited; who waits without having said so asks again with the others.
     fn buffer(&mut self, pending: Pending, now: u64) {
         let config = &self.settings.config.fault;
-        if !self.state.picking_up && self.state.batch.is_none() {
-            self.state.picking_up = true;
+        if !self.state.fetch_scheduled && self.state.batch.is_none() {
+            self.state.fetch_scheduled = true;
             self.state.wake = self.wake_cost(now);
             // What faults while the host wakes up is in the buffer when it looks.
             let mut at = now + self.state.wake + self.settings.cycles(config.pickup);
@@ -230,12 +230,12 @@ impl Gmmu {
             {
                 at = at.max(ended + self.settings.cycles(config.poll_interval));
             }
-            self.at(at, Event::PickUp);
+            self.at(at, Event::FetchFaults);
         }
         let config = &self.settings.config.fault;
         let mut entries = 1;
         if config.per_sm > 0
-            && let Some(said) = self.state.said.get_mut(pending.sm as usize)
+            && let Some(said) = self.state.entries_by_sm.get_mut(pending.sm as usize)
         {
             // A host that has to be woken leaves time for more.
             let most = match self.state.wake {
@@ -254,8 +254,8 @@ impl Gmmu {
                 self.state.stats.dropped.increment();
                 continue;
             }
-            let written = now.max(self.state.entry_free);
-            self.state.entry_free = written + interval;
+            let written = now.max(self.state.buffer_free_at);
+            self.state.buffer_free_at = written + interval;
             self.state.buffer.push_back(Pending {
                 since: written,
                 ..pending
@@ -281,7 +281,7 @@ impl Gmmu {
 
     /// Tells an SM that waits for a page to ask again, one page a cycle.
     pub(super) fn replay(&mut self, page: u64, sm: u32, now: u64) {
-        let at = match self.state.replay_free.get_mut(sm as usize) {
+        let at = match self.state.replay_free_at.get_mut(sm as usize) {
             Some(free) => {
                 let at = now.max(*free);
                 *free = at + 1;
@@ -289,6 +289,6 @@ impl Gmmu {
             }
             None => now,
         };
-        self.say(at, Output::Replay { sm, page });
+        self.emit(at, Output::Replay { sm, page });
     }
 }

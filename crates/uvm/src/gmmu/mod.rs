@@ -6,7 +6,7 @@
 //! | `faults.rs` | pages that are not there |
 //! | `service.rs` | what the host runtime plans, and when |
 //! | `movement.rs` | transfers both ways, mapping and unmapping |
-//! | `room.rs` | frames and evictions |
+//! | `eviction.rs` | frames and evictions |
 //! | `program.rs` | what programs ask for: prefetches, advice, the host's own accesses |
 //!
 //! Start reading at [`Gmmu::run`].
@@ -14,7 +14,7 @@
 mod faults;
 mod movement;
 mod program;
-mod room;
+mod eviction;
 mod service;
 mod walks;
 
@@ -55,7 +55,7 @@ pub enum Request {
         warp: u32,
     },
     /// More accesses of an SM wait for a page that is on the host.
-    Again {
+    DuplicateFault {
         /// SM.
         sm: u32,
         /// Page.
@@ -93,7 +93,7 @@ pub enum Output {
         /// Page.
         page: u64,
     },
-    /// To an SM: the page is on the host; ask again when told.
+    /// To an SM: the page is on the host; ask again when reported.
     Nack {
         /// Who asked.
         sm: u32,
@@ -124,7 +124,7 @@ pub enum Output {
         count: u32,
     },
     /// To device memory: the link writes these pages, or reads them and they are gone.
-    Carried {
+    DmaTransferred {
         /// First page.
         first: u64,
         /// Pages, at most those of a block.
@@ -184,7 +184,7 @@ enum Event {
     /// The host runtime has served a fault.
     Served(u64),
     /// The host runtime looks at the fault buffer.
-    PickUp,
+    FetchFaults,
     /// The host runtime has served a batch.
     BatchServed,
     /// A transfer to the device is complete.
@@ -219,34 +219,34 @@ struct State {
     oversubscribed: bool,
     faults: BTreeMap<u64, FarFault>,
     /// Pages that faulted in this cycle.
-    fresh: Vec<u64>,
+    new_faults: Vec<u64>,
     /// Faults that wait for an MSHR.
-    shut_out: VecDeque<Pending>,
+    waiting_for_mshr: VecDeque<Pending>,
     buffer: VecDeque<Pending>,
     /// Faults that each SM put into the buffer since the last replay.
-    said: Vec<u32>,
+    entries_by_sm: Vec<u32>,
     /// When the next entry of the fault buffer may be written.
-    entry_free: u64,
-    picking_up: bool,
+    buffer_free_at: u64,
+    fetch_scheduled: bool,
     batch: Option<Batch>,
-    server_free: u64,
-    jobs: BTreeMap<u64, Vec<crate::channel::Load>>,
+    service_free_at: u64,
+    jobs: BTreeMap<u64, Vec<crate::channel::Migration>>,
     next_job: u64,
     to_device: Channel,
     to_host: Channel,
     /// Since when the transfer at the head waits for frames.
     starved: Option<u64>,
-    remote_free: u64,
+    remote_free_at: u64,
     walks: u32,
     /// The last cycle in which a walk began or will, and how many did.
     walk_starts: (u64, u32),
     walk_queue: VecDeque<Pending>,
     shared: Option<Tlb>,
     cache: WalkCache,
-    replay_free: Vec<u64>,
+    replay_free_at: Vec<u64>,
     programs: BTreeMap<u64, program::ProgramRequest>,
     /// Pages that stay on the host until a cycle.
-    kept_back: BTreeMap<u64, u64>,
+    held_on_host: BTreeMap<u64, u64>,
     /// When the last batch ended.
     batch_ended: Option<u64>,
     /// Cycles that the host takes to begin with the batch that waits.
@@ -290,28 +290,28 @@ impl Gmmu {
             used: 0,
             oversubscribed: false,
             faults: BTreeMap::new(),
-            fresh: Vec::new(),
-            shut_out: VecDeque::new(),
+            new_faults: Vec::new(),
+            waiting_for_mshr: VecDeque::new(),
             buffer: VecDeque::new(),
-            said: vec![0; settings.sms as usize],
-            entry_free: 0,
-            picking_up: false,
+            entries_by_sm: vec![0; settings.sms as usize],
+            buffer_free_at: 0,
+            fetch_scheduled: false,
             batch: None,
-            server_free: 0,
+            service_free_at: 0,
             jobs: BTreeMap::new(),
             next_job: 0,
             to_device: Channel::default(),
             to_host: Channel::default(),
             starved: None,
-            remote_free: 0,
+            remote_free_at: 0,
             walks: 0,
             walk_starts: (0, 0),
             walk_queue: VecDeque::new(),
             shared: (tlb.l2_entries > 0).then(|| Tlb::new(tlb.l2_entries, tlb.l2_ways)),
             cache: WalkCache::new(config.walk.cache_entries),
-            replay_free: vec![0; settings.sms as usize],
+            replay_free_at: vec![0; settings.sms as usize],
             programs: BTreeMap::new(),
-            kept_back: BTreeMap::new(),
+            held_on_host: BTreeMap::new(),
             batch_ended: None,
             wake: 0,
             napping: BTreeMap::new(),
@@ -403,12 +403,12 @@ impl Gmmu {
                 warp,
                 since: now,
             }),
-            Request::Again {
+            Request::DuplicateFault {
                 sm,
                 page,
                 write,
                 entries,
-            } => self.fault_again(
+            } => self.duplicate_fault(
                 Pending {
                     sm,
                     page,
@@ -434,19 +434,19 @@ impl Gmmu {
             match event {
                 Event::Found(pending) => self.check(pending, now),
                 Event::Walked(pending) => self.walked(pending, now),
-                Event::Plan => self.plan_fresh(now),
+                Event::Plan => self.plan_new_faults(now),
                 Event::Served(job) => self.served(job, now),
-                Event::PickUp => self.pick_up(now),
+                Event::FetchFaults => self.fetch_faults(now),
                 Event::BatchServed => self.batch_served(now),
                 Event::Arrived => self.arrived(now),
                 Event::Left => self.left(now),
-                Event::RemoteDone { sm, page } => self.say(now, Output::Remote { sm, page }),
-                Event::Program(ticket) => self.go_on_with(ticket, now),
+                Event::RemoteDone { sm, page } => self.emit(now, Output::Remote { sm, page }),
+                Event::Program(ticket) => self.continue_program(ticket, now),
             }
-            if !self.state.shut_out.is_empty() {
-                self.let_in(now);
+            if !self.state.waiting_for_mshr.is_empty() {
+                self.admit_waiting_faults(now);
             }
-            self.pump(now);
+            self.start_transfers(now);
         }
     }
 
@@ -484,7 +484,7 @@ impl Gmmu {
         state.events.insert((cycle, state.sequence), event);
     }
 
-    fn say(&mut self, cycle: u64, output: Output) {
+    fn emit(&mut self, cycle: u64, output: Output) {
         self.outputs.push((cycle, output));
     }
 }

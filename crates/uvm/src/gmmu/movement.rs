@@ -2,7 +2,7 @@
 
 use super::{Event, Gmmu, MOST_RECORDS, Output};
 use crate::PAGE;
-use crate::channel::{Load, NO_TICKET};
+use crate::channel::{Migration, NO_TICKET};
 use crate::log::{Cause, Direction, FaultRecord, MigrationRecord};
 use crate::page_set::PageSet;
 use crate::settings::Shootdown;
@@ -10,11 +10,11 @@ use crate::tlb::Scope;
 
 impl Gmmu {
     /// Starts whatever can start.
-    pub(super) fn pump(&mut self, now: u64) {
+    pub(super) fn start_transfers(&mut self, now: u64) {
         loop {
             let left = self.start_to_host(now);
             let came = self.start_to_device(now);
-            if !left && !came && !self.make_room(now) {
+            if !left && !came && !self.choose_victims(now) {
                 return;
             }
         }
@@ -31,15 +31,15 @@ impl Gmmu {
         }
         let frames = self.frames();
         let state = &mut *self.state;
-        let Some(load) = state.to_device.head().copied() else {
+        let Some(migration) = state.to_device.head().copied() else {
             return false;
         };
-        let pages = load.pages.count();
-        let Some(tree) = state.space.tree(load.tree) else {
+        let pages = migration.pages.count();
+        let Some(tree) = state.space.tree(migration.tree) else {
             state.to_device.pop();
             return true;
         };
-        let waits_for_itself = !(tree.leaving & load.pages).is_empty();
+        let waits_for_itself = !(tree.leaving & migration.pages).is_empty();
         if waits_for_itself || state.used + u64::from(pages) > frames {
             state.starved.get_or_insert(now);
             return false;
@@ -49,15 +49,15 @@ impl Gmmu {
         }
         state.to_device.pop();
         state.used += u64::from(pages);
-        state.stats.channel_wait.add(now - load.planned.min(now));
-        if load.fill {
+        state.stats.channel_wait.add(now - migration.planned.min(now));
+        if migration.fill {
             // What writing zeros takes is part of what serving the fault does.
             state.stats.zero_filled.add(u64::from(pages));
-            state.to_device.busy = Some((load, now));
+            state.to_device.busy = Some((migration, now));
             // The frames are others than before: nothing of them is cached.
-            for (first, count) in load.pages.runs() {
-                let first = load.tree + u64::from(first);
-                self.say(now, Output::Dropped { first, count });
+            for (first, count) in migration.pages.runs() {
+                let first = migration.tree + u64::from(first);
+                self.emit(now, Output::Dropped { first, count });
             }
             self.at(now, Event::Arrived);
             return true;
@@ -69,15 +69,15 @@ impl Gmmu {
             state.stats.transfers.increment();
             state.stats.transfer_size.add(u64::from(pages) * PAGE);
         }
-        state.to_device.busy = Some((load, now));
+        state.to_device.busy = Some((migration, now));
         state.to_device.free_at = now + time;
-        self.carry(load.tree, load.pages, now, time, true);
+        self.report_dma(migration.tree, migration.pages, now, time, true);
         self.at(now + time, Event::Arrived);
         true
     }
 
     /// Says what a transfer writes into device memory or reads from it, as it gets along.
-    fn carry(&mut self, tree: u64, pages: PageSet, now: u64, time: u64, to_device: bool) {
+    fn report_dma(&mut self, tree: u64, pages: PageSet, now: u64, time: u64, to_device: bool) {
         let all = u64::from(pages.count());
         let mut before = 0;
         for (mut first, mut left) in pages.runs() {
@@ -86,12 +86,12 @@ impl Gmmu {
                 let page = tree + u64::from(first);
                 // What is written is there when the last of it came; what is read leaves first.
                 let done = before + if to_device { u64::from(count) } else { 0 };
-                let output = Output::Carried {
+                let output = Output::DmaTransferred {
                     first: page,
                     count,
                     to_device,
                 };
-                self.say(now + time * done / all, output);
+                self.emit(now + time * done / all, output);
                 before += u64::from(count);
                 first += count;
                 left -= count;
@@ -101,34 +101,34 @@ impl Gmmu {
 
     /// A transfer to the device is complete: its pages are mapped.
     pub(super) fn arrived(&mut self, now: u64) {
-        let Some((load, since)) = self.state.to_device.busy.take() else {
+        let Some((migration, since)) = self.state.to_device.busy.take() else {
             return;
         };
-        if !load.fill {
-            self.record(&load, since, now, Direction::ToDevice);
+        if !migration.fill {
+            self.record(&migration, since, now, Direction::ToDevice);
         }
         self.state.changes += 1;
-        self.map(&load, now);
+        self.map(&migration, now);
         if self.settings.shootdown_on_map {
-            self.shoot_down(load.tree, load.pages, now);
+            self.shoot_down(migration.tree, migration.pages, now);
         }
-        if load.ticket != NO_TICKET {
-            self.part_done(load.ticket, now);
+        if migration.ticket != NO_TICKET {
+            self.part_done(migration.ticket, now);
         } else if self.settings.is_batched() {
             self.batch_arrived(now);
         }
     }
 
-    fn map(&mut self, load: &Load, now: u64) {
-        let batched = self.settings.is_batched() && load.cause != Cause::User;
+    fn map(&mut self, migration: &Migration, now: u64) {
+        let batched = self.settings.is_batched() && migration.cause != Cause::User;
         let (mut demand, mut prefetched, mut late) = (0, 0, 0);
-        let Some(tree) = self.state.space.tree_mut(load.tree) else {
+        let Some(tree) = self.state.space.tree_mut(migration.tree) else {
             return;
         };
-        let pages = load.pages;
+        let pages = migration.pages;
         tree.incoming -= pages;
         tree.device |= pages;
-        tree.fresh -= pages;
+        tree.untouched -= pages;
         tree.touched -= pages;
         tree.dirty -= pages;
         tree.prefetched -= pages;
@@ -145,7 +145,7 @@ impl Gmmu {
             tree.block_used[leaf] = now;
         }
         for index in pages.iter() {
-            let page = load.tree + u64::from(index);
+            let page = migration.tree + u64::from(index);
             let Some(fault) = self.state.faults.get(&page) else {
                 continue;
             };
@@ -184,11 +184,11 @@ impl Gmmu {
         let stats = &mut self.state.stats;
         stats.prefetch_late.add(late);
         stats.prefetched.add(prefetched);
-        if load.fill {
+        if migration.fill {
             return;
         }
         stats.demand.add(demand * PAGE);
-        if load.cause == Cause::User {
+        if migration.cause == Cause::User {
             stats.user_prefetch.add(prefetched * PAGE);
         } else {
             stats.prefetch.add(prefetched * PAGE);
@@ -201,36 +201,36 @@ impl Gmmu {
         }
         let drop_clean = self.settings.config.evict.clean == "drop";
         let state = &mut *self.state;
-        let Some(mut load) = state.to_host.pop() else {
+        let Some(mut migration) = state.to_host.pop() else {
             return false;
         };
-        let Some(tree) = state.space.tree_mut(load.tree) else {
+        let Some(tree) = state.space.tree_mut(migration.tree) else {
             return true;
         };
         // Evictions may have been called off, and pages may have left for another reason.
-        load.pages = if load.cause == Cause::Eviction {
-            load.pages & tree.staged
+        migration.pages = if migration.cause == Cause::Eviction {
+            migration.pages & tree.staged
         } else {
-            load.pages & tree.device
+            migration.pages & tree.device
         };
-        if load.pages.is_empty() {
-            if load.ticket != NO_TICKET {
-                self.part_done(load.ticket, now);
+        if migration.pages.is_empty() {
+            if migration.ticket != NO_TICKET {
+                self.part_done(migration.ticket, now);
             }
             return true;
         }
-        let dirty = load.pages & tree.dirty;
-        let may_drop = drop_clean && load.cause == Cause::Eviction;
-        let kept_there = load.pages & (tree.duplicated - tree.dirty);
+        let dirty = migration.pages & tree.dirty;
+        let may_drop = drop_clean && migration.cause == Cause::Eviction;
+        let kept_there = migration.pages & (tree.duplicated - tree.dirty);
         let moved = if may_drop {
             dirty
         } else {
-            load.pages - kept_there
+            migration.pages - kept_there
         };
-        tree.device -= load.pages;
-        tree.staged -= load.pages;
-        tree.pinned -= load.pages;
-        tree.leaving |= load.pages;
+        tree.device -= migration.pages;
+        tree.staged -= migration.pages;
+        tree.pinned -= migration.pages;
+        tree.leaving |= migration.pages;
         let runs = moved.runs();
         let time: u64 = runs
             .iter()
@@ -239,7 +239,7 @@ impl Gmmu {
         let stats = &mut self.state.stats;
         let moved_bytes = u64::from(moved.count()) * PAGE;
         let dirty_bytes = u64::from(dirty.count()) * PAGE;
-        match load.cause {
+        match migration.cause {
             Cause::Eviction => {
                 stats.written_back.add(dirty_bytes);
                 stats
@@ -249,50 +249,50 @@ impl Gmmu {
             _ => stats.host_back.add(moved_bytes),
         }
         stats.to_host_busy.add(time);
-        self.state.to_host.busy = Some((load, now));
+        self.state.to_host.busy = Some((migration, now));
         self.state.changes += 1;
         self.state.to_host.free_at = now + time;
-        self.shoot_down(load.tree, load.pages, now);
-        for (first, count) in load.pages.runs() {
-            let first = load.tree + u64::from(first);
-            self.say(now, Output::Unmapped { first, count });
+        self.shoot_down(migration.tree, migration.pages, now);
+        for (first, count) in migration.pages.runs() {
+            let first = migration.tree + u64::from(first);
+            self.emit(now, Output::Unmapped { first, count });
         }
-        for (first, count) in (load.pages - moved).runs() {
-            let first = load.tree + u64::from(first);
-            self.say(now, Output::Dropped { first, count });
+        for (first, count) in (migration.pages - moved).runs() {
+            let first = migration.tree + u64::from(first);
+            self.emit(now, Output::Dropped { first, count });
         }
-        self.carry(load.tree, moved, now, time, false);
+        self.report_dma(migration.tree, moved, now, time, false);
         self.at(now + time, Event::Left);
         true
     }
 
     /// A transfer to the host is complete: its frames are free.
     pub(super) fn left(&mut self, now: u64) {
-        let Some((load, since)) = self.state.to_host.busy.take() else {
+        let Some((migration, since)) = self.state.to_host.busy.take() else {
             return;
         };
-        self.record(&load, since, now, Direction::ToHost);
+        self.record(&migration, since, now, Direction::ToHost);
         let state = &mut *self.state;
-        state.used -= u64::from(load.pages.count()).min(state.used);
-        if let Some(tree) = state.space.tree_mut(load.tree) {
-            let unused = tree.prefetched & (load.pages - tree.touched);
+        state.used -= u64::from(migration.pages.count()).min(state.used);
+        if let Some(tree) = state.space.tree_mut(migration.tree) {
+            let unused = tree.prefetched & (migration.pages - tree.touched);
             state.stats.prefetch_unused.add(u64::from(unused.count()));
-            tree.leaving -= load.pages;
-            tree.dirty -= load.pages;
-            for index in load.pages.iter() {
+            tree.leaving -= migration.pages;
+            tree.dirty -= migration.pages;
+            for index in migration.pages.iter() {
                 // Nothing can use them now: since when they are away.
                 tree.used[index as usize] = now;
             }
-            tree.evicted |= load.pages;
-            if load.cause == Cause::Eviction {
+            tree.evicted |= migration.pages;
+            if migration.cause == Cause::Eviction {
                 tree.round_trips = tree.round_trips.saturating_add(1).min(31);
             }
         }
-        if load.cause == Cause::HostFault {
-            self.note_thrashing(&load, now);
+        if migration.cause == Cause::HostFault {
+            self.note_thrashing(&migration, now);
         }
-        if load.ticket != NO_TICKET {
-            self.part_done(load.ticket, now);
+        if migration.ticket != NO_TICKET {
+            self.part_done(migration.ticket, now);
         }
     }
 
@@ -319,22 +319,22 @@ impl Gmmu {
             if let Some(shared) = &mut self.state.shared {
                 shared.shoot_down(scope);
             }
-            self.say(now, Output::ShootDown(scope));
+            self.emit(now, Output::ShootDown(scope));
         }
     }
 
-    fn record(&mut self, load: &Load, start: u64, end: u64, direction: Direction) {
+    fn record(&mut self, migration: &Migration, start: u64, end: u64, direction: Direction) {
         if self.state.migration_log.len() >= MOST_RECORDS {
             return;
         }
-        for (first, pages) in load.pages.runs() {
+        for (first, pages) in migration.pages.runs() {
             self.state.migration_log.push(MigrationRecord {
                 start,
                 end,
-                page: load.tree + u64::from(first),
+                page: migration.tree + u64::from(first),
                 pages,
                 direction,
-                cause: load.cause,
+                cause: migration.cause,
             });
         }
     }

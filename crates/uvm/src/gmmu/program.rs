@@ -4,7 +4,7 @@ use lockstep_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, FarFault, Gmmu, Output};
-use crate::channel::{Channel, Load};
+use crate::channel::{Channel, Migration};
 use crate::geometry::PAGE;
 use crate::log::Cause;
 use crate::page_set::PageSet;
@@ -71,7 +71,7 @@ impl Gmmu {
     /// The host has memory of its own for these pages.
     pub fn populate(&mut self, address: u64, bytes: u64) {
         if self.settings.config.first_touch == "zero-fill" {
-            self.each_tree(address, bytes, |tree, pages| tree.fresh -= pages);
+            self.each_tree(address, bytes, |tree, pages| tree.untouched -= pages);
         }
     }
 
@@ -90,16 +90,16 @@ impl Gmmu {
             for index in tree.incoming.iter() {
                 state.faults.remove(&(tree.first + u64::from(index)));
             }
-            if let Some((load, _)) = &mut state.to_device.busy
-                && load.tree == tree.first
+            if let Some((migration, _)) = &mut state.to_device.busy
+                && migration.tree == tree.first
             {
-                state.used -= u64::from(load.pages.count()).min(state.used);
-                load.pages = PageSet::EMPTY;
+                state.used -= u64::from(migration.pages.count()).min(state.used);
+                migration.pages = PageSet::EMPTY;
             }
-            if let Some((load, _)) = &mut state.to_host.busy
-                && load.tree == tree.first
+            if let Some((migration, _)) = &mut state.to_host.busy
+                && migration.tree == tree.first
             {
-                load.pages = PageSet::EMPTY;
+                migration.pages = PageSet::EMPTY;
             }
         }
         for tree in trees.iter().filter(|tree| !tree.device.is_empty()) {
@@ -107,7 +107,7 @@ impl Gmmu {
             if let Some(shared) = &mut self.state.shared {
                 shared.shoot_down(Scope::Pages { first, count });
             }
-            self.say(now, Output::ShootDown(Scope::Pages { first, count }));
+            self.emit(now, Output::ShootDown(Scope::Pages { first, count }));
         }
     }
 
@@ -121,7 +121,7 @@ impl Gmmu {
         state.used -= u64::from(held.count()).min(state.used);
         for set in [
             &mut tree.device,
-            &mut tree.fresh,
+            &mut tree.untouched,
             &mut tree.staged,
             &mut tree.dirty,
             &mut tree.touched,
@@ -141,16 +141,16 @@ impl Gmmu {
 
     /// Gives up everything that is under way, because the kernels that wanted it are gone. Pages
     /// that were moving stay where they came from. Says which requests of the program that ends.
-    pub fn give_up(&mut self) -> Vec<u64> {
+    pub fn abort(&mut self) -> Vec<u64> {
         let state = &mut *self.state;
         state.events.clear();
         state.faults.clear();
-        state.fresh.clear();
-        state.shut_out.clear();
+        state.new_faults.clear();
+        state.waiting_for_mshr.clear();
         state.buffer.clear();
-        state.said.fill(0);
+        state.entries_by_sm.fill(0);
         state.batch = None;
-        state.picking_up = false;
+        state.fetch_scheduled = false;
         state.jobs.clear();
         state.to_device = Channel::default();
         state.to_host = Channel::default();
@@ -248,9 +248,9 @@ impl Gmmu {
         }
         let mut moves = None;
         if let Some((tree, index)) = self.state.space.find(page) {
-            if tree.fresh.contains(index) {
+            if tree.untouched.contains(index) {
                 // Nobody has touched it: the host gets zeros, and the pages around it.
-                tree.fresh -= PageSet::one(index).whole_blocks();
+                tree.untouched -= PageSet::one(index).whole_blocks();
                 let cost = self.settings.config.host_populate;
                 let request = ProgramRequest {
                     what: What::Populate,
@@ -271,7 +271,7 @@ impl Gmmu {
             }
         }
         let Some((tree, pages)) = moves else {
-            self.say(now, Output::Done { ticket });
+            self.emit(now, Output::Done { ticket });
             return;
         };
         self.state.stats.host_faults.increment();
@@ -310,38 +310,38 @@ impl Gmmu {
     }
 
     /// The next part of a request.
-    pub(super) fn go_on_with(&mut self, ticket: u64, now: u64) {
+    pub(super) fn continue_program(&mut self, ticket: u64, now: u64) {
         let Some(request) = self.state.programs.get(&ticket).cloned() else {
             return;
         };
-        let loads = match request.what {
+        let migrations = match request.what {
             What::ToDevice | What::ToHost => self.next_chunk(ticket, &request, now),
             What::HostFault { tree, pages } if request.cursor < request.end => {
                 self.advance(ticket, request.end);
-                self.host_loads(tree, pages, request.cursor, ticket, now)
+                self.host_migrations(tree, pages, request.cursor, ticket, now)
             }
             What::Flush if request.cursor < request.end => {
                 self.advance(ticket, request.end);
-                self.dirty_loads(ticket, now)
+                self.dirty_migrations(ticket, now)
             }
             What::HostFault { .. } | What::Flush | What::Populate => Vec::new(),
         };
-        if loads.is_empty() {
+        if migrations.is_empty() {
             self.state.programs.remove(&ticket);
             if matches!(request.what, What::ToDevice | What::ToHost) {
                 self.state.stats.user_prefetches.increment();
             }
-            self.say(now, Output::Done { ticket });
+            self.emit(now, Output::Done { ticket });
             return;
         }
         if let Some(request) = self.state.programs.get_mut(&ticket) {
-            request.left = loads.len() as u32;
+            request.left = migrations.len() as u32;
         }
-        for load in loads {
+        for migration in migrations {
             if request.what == What::ToDevice {
-                self.enqueue(load);
+                self.enqueue(migration);
             } else {
-                self.state.to_host.push(load);
+                self.state.to_host.push(migration);
             }
         }
     }
@@ -371,7 +371,7 @@ impl Gmmu {
     }
 
     /// The next pages of a prefetch, at most those of one tree.
-    fn next_chunk(&mut self, ticket: u64, request: &ProgramRequest, now: u64) -> Vec<Load> {
+    fn next_chunk(&mut self, ticket: u64, request: &ProgramRequest, now: u64) -> Vec<Migration> {
         let mut page = request.cursor;
         while page < request.end {
             let Some((tree, index)) = self.state.space.find(page) else {
@@ -379,7 +379,7 @@ impl Gmmu {
             };
             let count = u64::from(tree.pages - index).min(request.end - page) as u32;
             let first = tree.first;
-            let fresh = tree.fresh;
+            let fresh = tree.untouched;
             let range = PageSet::range(index, count);
             page += u64::from(count);
             let wanted = if request.what == What::ToDevice {
@@ -397,7 +397,7 @@ impl Gmmu {
                 self.expect(first, wanted, now);
             }
             self.advance(ticket, page);
-            let load = |(start, count): &(u32, u32), fill| Load {
+            let migration = |(start, count): &(u32, u32), fill| Migration {
                 tree: first,
                 pages: PageSet::range(*start, *count),
                 cause: Cause::User,
@@ -407,9 +407,9 @@ impl Gmmu {
             };
             let moved = (wanted - fresh).runs();
             let filled = (wanted & fresh).runs();
-            let moved = moved.iter().map(|run| load(run, false));
+            let moved = moved.iter().map(|run| migration(run, false));
             return moved
-                .chain(filled.iter().map(|run| load(run, true)))
+                .chain(filled.iter().map(|run| migration(run, true)))
                 .collect();
         }
         self.advance(ticket, request.end);
@@ -432,18 +432,18 @@ impl Gmmu {
         }
     }
 
-    fn host_loads(
+    fn host_migrations(
         &mut self,
         tree: u64,
         pages: PageSet,
         page: u64,
         ticket: u64,
         now: u64,
-    ) -> Vec<Load> {
+    ) -> Vec<Migration> {
         let faulted = PageSet::one((page - tree) as u32);
         split(pages, faulted, Split::AtCause)
             .iter()
-            .map(|transfer| Load {
+            .map(|transfer| Migration {
                 tree,
                 pages: PageSet::range(transfer.first, transfer.pages),
                 cause: Cause::HostFault,
@@ -454,11 +454,11 @@ impl Gmmu {
             .collect()
     }
 
-    fn dirty_loads(&mut self, ticket: u64, now: u64) -> Vec<Load> {
-        let mut loads = Vec::new();
+    fn dirty_migrations(&mut self, ticket: u64, now: u64) -> Vec<Migration> {
+        let mut migrations = Vec::new();
         for tree in self.state.space.trees() {
             for (first, count) in (tree.device & (tree.dirty - tree.staged)).runs() {
-                loads.push(Load {
+                migrations.push(Migration {
                     fill: false,
                     tree: tree.first,
                     pages: PageSet::range(first, count),
@@ -468,12 +468,12 @@ impl Gmmu {
                 });
             }
         }
-        loads
+        migrations
     }
 
     /// The host took pages back. The device has to wait for those that moved too often, and after
     /// that has happened a number of times they stay on the host for a while.
-    pub(super) fn note_thrashing(&mut self, load: &Load, now: u64) {
+    pub(super) fn note_thrashing(&mut self, migration: &Migration, now: u64) {
         let config = &self.settings.config.thrash;
         if config.policy != "driver" {
             return;
@@ -482,14 +482,14 @@ impl Gmmu {
         let nap = now + self.settings.cycles(config.nap);
         let pin = now + self.settings.cycles(config.pin);
         let state = &mut *self.state;
-        let Some(tree) = state.space.tree_mut(load.tree) else {
+        let Some(tree) = state.space.tree_mut(migration.tree) else {
             return;
         };
         if tree.taken_back.is_empty() {
             tree.taken_back = vec![TakenBack::default(); tree.pages as usize];
         }
-        for index in load.pages.iter() {
-            let page = load.tree + u64::from(index);
+        for index in migration.pages.iter() {
+            let page = migration.tree + u64::from(index);
             let known = &mut tree.taken_back[index as usize];
             let soon = known.last != 0 && now - known.last < lapse;
             known.count = if soon { known.count + 1 } else { 1 };
@@ -504,7 +504,7 @@ impl Gmmu {
                 state.napping.insert(page, nap);
                 state.stats.thrash_waits.increment();
             } else {
-                state.kept_back.insert(page, pin);
+                state.held_on_host.insert(page, pin);
                 state.stats.thrash_pinned.increment();
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Batch, Event, FarFault, Gmmu, Pending, Sharer};
-use crate::channel::{Load, NO_TICKET};
+use crate::channel::{Migration, NO_TICKET};
 use crate::log::Cause;
 use crate::page_set::PageSet;
 use crate::prefetch::{self, Pages};
@@ -17,70 +17,70 @@ use crate::{LARGE_PAGES, PAGE};
 
 impl Gmmu {
     /// Plans the faults of one cycle.
-    pub(super) fn plan_fresh(&mut self, now: u64) {
-        let fresh = std::mem::take(&mut self.state.fresh);
-        let loads = self.plan(&fresh, now);
+    pub(super) fn plan_new_faults(&mut self, now: u64) {
+        let fresh = std::mem::take(&mut self.state.new_faults);
+        let migrations = self.plan(&fresh, now);
         let latency = self.settings.cycles(self.settings.config.fault.latency);
         if self.settings.service == Service::Additive {
             self.state.stats.additive.add(latency * fresh.len() as u64);
-            for load in loads {
-                self.enqueue(load);
+            for migration in migrations {
+                self.enqueue(migration);
             }
             return;
         }
-        for loads in self.by_fault(&fresh, loads) {
-            let begin = now.max(self.state.server_free);
+        for migrations in self.by_fault(&fresh, migrations) {
+            let begin = now.max(self.state.service_free_at);
             let end = begin + latency;
-            self.state.server_free = end;
+            self.state.service_free_at = end;
             self.state.stats.service_wait.add(begin - now);
-            self.serve_later(end, loads);
+            self.serve_later(end, migrations);
         }
     }
 
     /// Which transfers wait for the service of which fault: those with the page itself, and those
     /// that follow in the same tree.
-    fn by_fault(&mut self, fresh: &[u64], loads: Vec<Load>) -> Vec<Vec<Load>> {
+    fn by_fault(&mut self, fresh: &[u64], migrations: Vec<Migration>) -> Vec<Vec<Migration>> {
         let mut jobs = vec![Vec::new(); fresh.len()];
         let mut current = 0;
         let mut tree = u64::MAX;
-        for load in loads {
+        for migration in migrations {
             let own = fresh.iter().position(|page| {
-                page.checked_sub(load.tree).is_some_and(|index| {
-                    index < u64::from(LARGE_PAGES) && load.pages.contains(index as u32)
+                page.checked_sub(migration.tree).is_some_and(|index| {
+                    index < u64::from(LARGE_PAGES) && migration.pages.contains(index as u32)
                 })
             });
             let beside = || {
                 fresh
                     .iter()
-                    .position(|page| page.wrapping_sub(load.tree) < u64::from(LARGE_PAGES))
+                    .position(|page| page.wrapping_sub(migration.tree) < u64::from(LARGE_PAGES))
             };
             if let Some(own) = own {
                 current = own;
-            } else if load.tree != tree {
+            } else if migration.tree != tree {
                 current = beside().unwrap_or(jobs.len() - 1);
             }
-            tree = load.tree;
-            jobs[current].push(load);
+            tree = migration.tree;
+            jobs[current].push(migration);
         }
         jobs
     }
 
     pub(super) fn served(&mut self, job: u64, _: u64) {
-        for load in self.state.jobs.remove(&job).unwrap_or_default() {
-            self.enqueue(load);
+        for migration in self.state.jobs.remove(&job).unwrap_or_default() {
+            self.enqueue(migration);
         }
     }
 
     /// Lets a transfer to the device wait for its turn.
-    pub(super) fn enqueue(&mut self, load: Load) {
+    pub(super) fn enqueue(&mut self, migration: Migration) {
         let channel = &mut self.state.to_device;
-        channel.push(load);
+        channel.push(migration);
         self.state.stats.queue.see(channel.len() as u64);
     }
 
     /// Decides what to bring for some faults. Everything that is brought counts as incoming from
     /// now on.
-    fn plan(&mut self, pages: &[u64], now: u64) -> Vec<Load> {
+    fn plan(&mut self, pages: &[u64], now: u64) -> Vec<Migration> {
         let mut faults = Pages::new();
         for page in pages {
             if let Some((tree, index)) = self.state.space.find(*page) {
@@ -102,7 +102,7 @@ impl Gmmu {
         };
         let state = &mut *self.state;
         let planned = (policy.plan)(&mut state.space, event, &mut state.memory);
-        let mut loads = Vec::new();
+        let mut migrations = Vec::new();
         for (first, mut set) in planned {
             let faulted = faults.get(&first).copied().unwrap_or_default();
             for index in (set & self.staged(first)).iter() {
@@ -112,7 +112,7 @@ impl Gmmu {
                 continue;
             };
             set = (set - (tree.remote - faulted)) - tree.device - tree.incoming;
-            let fresh = set & tree.fresh;
+            let fresh = set & tree.untouched;
             tree.incoming |= set;
             tree.arrived = tree.arrived.max(now);
             for index in (set - faulted).iter() {
@@ -126,7 +126,7 @@ impl Gmmu {
             }
             for (part, fill) in [(set - fresh, false), (fresh, true)] {
                 for transfer in split(part, faulted, policy.split) {
-                    loads.push(Load {
+                    migrations.push(Migration {
                         tree: first,
                         pages: PageSet::range(transfer.first, transfer.pages),
                         cause: if transfer.demand {
@@ -141,7 +141,7 @@ impl Gmmu {
                 }
             }
         }
-        loads
+        migrations
     }
 
     fn staged(&self, first: u64) -> PageSet {
@@ -150,8 +150,8 @@ impl Gmmu {
     }
 
     /// The host looks at the fault buffer.
-    pub(super) fn pick_up(&mut self, now: u64) {
-        self.state.picking_up = false;
+    pub(super) fn fetch_faults(&mut self, now: u64) {
+        self.state.fetch_scheduled = false;
         let most = self.settings.config.fault.batch as usize;
         let mut pages = BTreeSet::new();
         let mut writes = BTreeSet::new();
@@ -190,9 +190,9 @@ impl Gmmu {
             self.count_fault(*page, writes.contains(page));
         }
         let new_trees = self.new_trees(&faults);
-        let loads = self.plan(&faults, now);
-        let left = loads.len() as u32;
-        let end = self.serve_batch(now, taken as u64, &faults, loads, &new_trees);
+        let migrations = self.plan(&faults, now);
+        let left = migrations.len() as u32;
+        let end = self.serve_batch(now, taken as u64, &faults, migrations, &new_trees);
         self.state.batch = Some(Batch {
             is_served: false,
             left,
@@ -220,31 +220,31 @@ impl Gmmu {
         now: u64,
         entries: u64,
         faults: &[u64],
-        loads: Vec<Load>,
+        migrations: Vec<Migration>,
         new_trees: &BTreeSet<u64>,
     ) -> u64 {
         let settings = self.settings.clone();
         let fault = &settings.config.fault;
         if settings.service == Service::Batch {
             let end = now + settings.cycles(fault.latency);
-            self.serve_later(end, loads);
+            self.serve_later(end, migrations);
             return end;
         }
-        let mut trees: BTreeMap<u64, (u64, Vec<Load>)> = BTreeMap::new();
+        let mut trees: BTreeMap<u64, (u64, Vec<Migration>)> = BTreeMap::new();
         for page in faults {
             if let Some((tree, _)) = self.state.space.find(*page) {
                 trees.entry(tree.first).or_default().0 += 1;
             }
         }
-        for load in loads {
-            trees.entry(load.tree).or_default().1.push(load);
+        for migration in migrations {
+            trees.entry(migration.tree).or_default().1.push(migration);
         }
         let start = fault.batch_cost + fault.entry_cost * entries;
         let mut at = now + settings.cycles(start);
-        for (first, (faults, loads)) in trees {
+        for (first, (faults, migrations)) in trees {
             let (mut moved, mut filled) = (PageSet::EMPTY, PageSet::EMPTY);
-            for load in &loads {
-                *(if load.fill { &mut filled } else { &mut moved }) |= load.pages;
+            for migration in &migrations {
+                *(if migration.fill { &mut filled } else { &mut moved }) |= migration.pages;
             }
             let kib = |pages: PageSet| u64::from(pages.count()) * PAGE / 1024;
             let block = if moved.is_empty() && !filled.is_empty() {
@@ -264,15 +264,15 @@ impl Gmmu {
                 cost += fault.new_block_cost;
             }
             at += settings.cycles(cost);
-            self.serve_later(at, loads);
+            self.serve_later(at, migrations);
         }
         at
     }
 
-    fn serve_later(&mut self, at: u64, loads: Vec<Load>) {
+    fn serve_later(&mut self, at: u64, migrations: Vec<Migration>) {
         let job = self.state.next_job;
         self.state.next_job += 1;
-        self.state.jobs.insert(job, loads);
+        self.state.jobs.insert(job, migrations);
         self.at(at, Event::Served(job));
     }
 
@@ -306,8 +306,8 @@ impl Gmmu {
         let flushed = self.state.buffer.len() as u64;
         self.state.stats.batch_flushed.add(flushed);
         self.state.buffer.clear();
-        self.state.entry_free = now;
-        self.state.said.fill(0);
+        self.state.buffer_free_at = now;
+        self.state.entries_by_sm.fill(0);
         let all = std::mem::take(&mut self.state.faults);
         let mut asking: BTreeMap<u32, Vec<(Sharer, u64)>> = BTreeMap::new();
         for (page, fault) in all {
@@ -326,7 +326,7 @@ impl Gmmu {
         }
         for (sm, mut pages) in asking {
             // Who asked first asks again first. Where an instruction waits for several pages, with
-            // which of them an SM begins again cannot be told: real ones begin anywhere.
+            // which of them an SM begins again cannot be reported: real ones begin anywhere.
             pages.sort_by_key(|(sharer, _)| sharer.asked);
             if pages.windows(2).any(|two| two[0].0.warp == two[1].0.warp) {
                 let first = self.state.memory.random.below(pages.len() as u64);

@@ -111,6 +111,6 @@ impl Gmmu {
         if let Some(shared) = &mut self.state.shared {
             shared.insert(page, size, false, now);
         }
-        self.say(now, Output::Translated { sm, page, size });
+        self.emit(now, Output::Translated { sm, page, size });
     }
 }

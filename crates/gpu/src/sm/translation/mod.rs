@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use lockstep_engine::{LinkId, Outbox, PartitionId};
 use lockstep_units::{Bytes, Time};
-use lockstep_uvm::{Lookup, Scope, Translator};
+use lockstep_uvm::{Lookup, Scope, MicroTlb};
 use serde::{Deserialize, Serialize};
 
 use crate::memory::PAGE;
@@ -31,7 +31,7 @@ pub struct TranslationWiring {
     /// Managed addresses.
     pub managed: Range<u64>,
     /// The uTLB, to be cloned.
-    pub translator: Translator,
+    pub translator: MicroTlb,
     /// Whether a new launch finds an empty uTLB.
     pub flush_on_launch: bool,
     /// Whether all accesses that wait for a page on the host are told.
@@ -43,7 +43,7 @@ pub struct TranslationWiring {
 pub struct Translation {
     wiring: TranslationWiring,
     /// The uTLB.
-    pub translator: Translator,
+    pub translator: MicroTlb,
     deferred: BTreeMap<u64, Vec<Deferred>>,
     /// Entries of the fault buffer that the GMMU was told of, by page, if all are to be told.
     told: BTreeMap<u64, usize>,
@@ -54,7 +54,7 @@ pub struct Translation {
 /// [`Translation`] as it is saved.
 #[derive(Serialize, Deserialize)]
 pub struct Saved {
-    translator: Translator,
+    translator: MicroTlb,
     deferred: BTreeMap<u64, Vec<Deferred>>,
     told: BTreeMap<u64, usize>,
     full_since: Option<u64>,
@@ -141,9 +141,9 @@ impl Translation {
         }
         let page = address / PAGE;
         let message = match self.translator.look_up(page, write, moment.cycle) {
-            Lookup::Hit { tell: false } => return true,
-            Lookup::Hit { tell: true } => Message::Used { page, write },
-            Lookup::Waits => return false,
+            Lookup::Hit { report_use: false } => return true,
+            Lookup::Hit { report_use: true } => Message::Used { page, write },
+            Lookup::Merged => return false,
             Lookup::Miss => {
                 let mut accesses = accesses();
                 if self.wiring.every_warp {
