@@ -10,9 +10,9 @@ use crate::{Partition, PartitionId, Topology, Window};
 /// One of the parts into which a commit is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which part.
+    /// Index of this part.
     pub index: usize,
-    /// Of how many. Depends on the host: the outcome of all parts together must not.
+    /// Number of parts. Depends on the host: the outcome of all parts together must not.
     pub count: usize,
 }
 

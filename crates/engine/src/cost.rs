@@ -179,8 +179,9 @@ mod tests {
 
     #[test]
     fn few_partitions_use_few_workers() {
-        let choose =
-            |costs: &[u64]| WorkerCount::default().choose(16, costs.len(), costs.iter().copied(), 1_000);
+        let choose = |costs: &[u64]| {
+            WorkerCount::default().choose(16, costs.len(), costs.iter().copied(), 1_000)
+        };
         assert_eq!(choose(&[500, 400]), 1);
         assert_eq!(choose(&[5_000]), 1);
         assert_eq!(choose(&[5_000, 5_000]), 2);
@@ -200,12 +201,16 @@ mod tests {
     #[test]
     fn barriers_that_take_longer_than_they_save_are_tried_again_some_time() {
         let mut worker_count = WorkerCount::default();
-        let choose = |worker_count: &mut WorkerCount| worker_count.choose(2, 2, [5_000; 2].into_iter(), 1_000);
+        let choose = |worker_count: &mut WorkerCount| {
+            worker_count.choose(2, 2, [5_000; 2].into_iter(), 1_000)
+        };
         assert_eq!(choose(&mut worker_count), 2);
         worker_count.note(4_000_000, 2);
         assert_eq!(choose(&mut worker_count), 2, "once is not always");
         (0..10).for_each(|_| worker_count.note(20_000, 2));
-        let alone = (0..10_000).take_while(|_| choose(&mut worker_count) == 1).count();
+        let alone = (0..10_000)
+            .take_while(|_| choose(&mut worker_count) == 1)
+            .count();
         assert!((500..2_000).contains(&alone), "{alone}");
     }
 

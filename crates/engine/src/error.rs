@@ -14,7 +14,7 @@ pub enum TopologyError {
         "the topology is too large: {partitions} partitions, {kinds} kinds of them, {links} kinds of links"
     )]
     TooLarge {
-        /// How many partitions.
+        /// Number of partitions.
         partitions: u32,
         /// How many kinds of partitions.
         kinds: usize,
@@ -98,7 +98,7 @@ pub enum LoadError {
     /// The bytes decode to something that cannot be.
     #[error("the saved state is malformed: {what}")]
     Malformed {
-        /// What is wrong.
+        /// A sentence that says what is wrong.
         what: &'static str,
     },
     /// Saved by another version.
@@ -124,7 +124,7 @@ pub enum LoadError {
     Partition {
         /// The name of the partition.
         partition: String,
-        /// What it said.
+        /// The error it gave.
         because: Box<LoadError>,
     },
 }

@@ -38,7 +38,7 @@ pub(crate) struct SendBuffer<M> {
     /// For each slot the next of its chain: apart, so that a reader can run ahead of the slots,
     /// which lie in another processor's cache.
     next: Vec<u32>,
-    /// By receiver.
+    /// The chain of each receiver.
     chains: Box<[Chain]>,
     /// One bit for each receiver with a chain.
     mail: Box<[u64]>,

@@ -12,7 +12,7 @@ use crate::{Inbox, Outbox, Partition, PartitionId, Topology, Wake, Window};
 pub struct Sent<M> {
     /// When it will be due.
     pub due: Time,
-    /// For whom.
+    /// The receiver.
     pub to: PartitionId,
     /// What was sent.
     pub message: M,

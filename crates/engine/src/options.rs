@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who runs which partition.
+/// How partitions are assigned to workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
@@ -54,7 +54,7 @@ fn mix(value: u64) -> u64 {
 pub struct Options {
     /// Worker threads, the calling one included; at least one.
     pub threads: usize,
-    /// Who runs which partition.
+    /// How partitions are assigned to workers.
     pub schedule: Schedule,
     /// Whether time jumps over what nobody has to do. Off, every partition runs in every epoch,
     /// which is slow and gives the same answer.

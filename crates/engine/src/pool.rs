@@ -72,7 +72,9 @@ fn follow<P: Partition, B: Boundary<P>>(
 ) {
     let mut turn = 0;
     loop {
-        turn = shared.epoch_barrier.pass(worker - 1, turn, &mut spin_budget);
+        turn = shared
+            .epoch_barrier
+            .pass(worker - 1, turn, &mut spin_budget);
         // SAFETY: the leader wrote the plan before it opened the epoch barrier and changes it only after
         // all have arrived.
         let task = unsafe { (*shared.plan.get()).task };

@@ -26,7 +26,7 @@ impl Stopwatch {
 /// What several workers did between an opening of the epoch barrier and the last arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phase {
-    /// How often.
+    /// Number of barriers.
     pub times: u64,
     /// From opening the barrier to the last arrival, summed up.
     pub wall: Duration,

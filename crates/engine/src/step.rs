@@ -156,7 +156,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             .iter()
             .map(|report| unsafe { (*report.0.get()).busy });
         let longest = busy.clone().max().unwrap_or(0);
-        self.worker_count.note(wall.saturating_sub(longest), workers);
+        self.worker_count
+            .note(wall.saturating_sub(longest), workers);
         match task {
             Task::Commit => self.profile.committing.enter(wall, busy),
             _ => self.profile.running.enter(wall, busy),

@@ -43,9 +43,9 @@ pub struct PartitionKind {
 pub struct LinkKind {
     /// What travels there: "request".
     pub name: String,
-    /// Who sends.
+    /// Kind of the senders.
     pub from: KindId,
-    /// Who receives.
+    /// Kind of the receivers.
     pub to: KindId,
     /// From leaving the sender to being due at the receiver, fixed pipeline stages included.
     pub latency: Duration,

@@ -1,4 +1,4 @@
-//! Warp instructions a second: one meaning over the rows of a warp, as an SM executes it.
+//! Warp instructions a second: one instruction over the registers of a warp, as an SM executes it.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use lockstep_isa::{

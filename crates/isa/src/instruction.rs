@@ -6,7 +6,7 @@ use crate::{
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
 };
 
-/// The meaning of an instruction that touches nothing but its warp: reads operands through
+/// The semantics of an instruction that touches nothing but its warp: reads operands through
 /// [`Lanes`], loops over the 32 lanes, writes back under [`Lanes::execute`].
 pub type Compute = fn(&mut Lanes<'_>, &Instruction);
 
@@ -14,11 +14,11 @@ pub type Compute = fn(&mut Lanes<'_>, &Instruction);
 /// `operation` takes them to mean; the timing fields are for the SM.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// What it does.
+    /// The operation it performs.
     pub operation: Operation,
     /// Executed by the lanes where this holds.
     pub guard: PredicateOperand,
-    /// First destination row; 64-bit and wider results go on upward from it.
+    /// First destination register; 64-bit and wider results go on upward from it.
     pub destination: Option<u16>,
     /// First uniform destination.
     pub uniform_destination: Option<u8>,
@@ -30,7 +30,7 @@ pub struct Instruction {
     pub predicate_destinations: [PredicateRegister; 2],
     /// Bits that belong to the function: rounding, comparison, look-up table, lane mode.
     pub modifiers: u64,
-    /// What the SM needs to know of it besides its meaning.
+    /// Scheduling information for the SM.
     pub scheduling: SchedulingInfo,
 }
 
@@ -61,13 +61,13 @@ pub enum Operation {
 pub enum Flow {
     /// Lanes under guard (and `predicates[0]`) go to `target`, the others fall through.
     Branch {
-        /// Where to.
+        /// Index of the branch target in the code.
         target: u32,
     },
     /// The lanes under guard go to `target` if some live lane of the mask in `sources[0]` is not
     /// with them (`BRA.DIV`); with `together`, if none is missing (`BRA.CONV`).
     BranchOnDivergence {
-        /// Where to.
+        /// Index of the branch target in the code.
         target: u32,
         /// Branch when all are here rather than when one is missing.
         if_converged: bool,
@@ -78,9 +78,9 @@ pub enum Flow {
         address: CodeAddress,
     },
     /// Jump, and put the index of the next instruction (as a code address) in `destination`
-    /// (two rows) if there is one.
+    /// (two registers) if there is one.
     Call {
-        /// Where to.
+        /// Index of the branch target in the code.
         target: u32,
     },
     /// As [`Flow::Call`], each lane to the function in `sources[0]`.
@@ -95,7 +95,7 @@ pub enum Flow {
     },
     /// The lanes under guard end.
     Exit,
-    /// `BSSY`: the active lanes will meet at `ConvergeWait` of this barrier.
+    /// `BSSY`: the active lanes will reconverge at `ConvergeWait` of this barrier.
     ConvergeSet {
         /// Convergence barrier.
         barrier: u16,
@@ -110,7 +110,7 @@ pub enum Flow {
         /// Convergence barrier.
         barrier: u16,
     },
-    /// `WARPSYNC`, `bar.warp.sync` and the implicit meeting of `*.sync` instructions: wait until
+    /// `WARPSYNC`, `bar.warp.sync` and the implicit synchronisation of `*.sync` instructions: wait until
     /// the lanes of the mask in `sources[0]` have all come here.
     WarpSync,
     /// Let other lanes of the warp go first.
@@ -159,11 +159,11 @@ pub enum BlockBarrierMode {
 /// Calls that leave the device code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemCall {
-    /// Which.
+    /// The service that is called.
     pub kind: SystemCallKind,
     /// Arguments by position; 64-bit values are register pairs.
     pub arguments: Vec<Operand>,
-    /// First row of the result, if any.
+    /// First register of the result, if any.
     pub result: Option<u16>,
 }
 
@@ -186,28 +186,28 @@ pub enum SystemCallKind {
     Sleep,
 }
 
-/// What the SM needs to know of an instruction besides its meaning.
+/// What the SM needs to know of an instruction besides its semantics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SchedulingInfo {
-    /// Which unit executes it.
+    /// Execution unit.
     pub unit: Unit,
     /// Row of the latency table of the GPU file; see [`Latency`].
     pub latency: Latency,
     /// What the profilers' instruction mix counts it as.
     pub mix: Mix,
-    /// Rows that each source spans (0 if it is not a register).
+    /// Registers that each source spans (0 if it is not a register).
     pub source_registers: [u8; 4],
-    /// Rows written from `destination`.
+    /// Registers written from `destination` on.
     pub destination_registers: u8,
     /// The compiler's scheduling bits (SASS); `None` means a scoreboard decides.
     pub control: Option<Control>,
-    /// What the compiler counts on where no counter tells (SASS).
+    /// Fixed latencies that the compiler counts on where no dependence counter is used (SASS).
     pub fixed_latency: FixedLatency,
     /// Line of the source, as an index into [`crate::Module::lines`], 0 for none.
     pub line: u32,
-    /// Counts as no instruction (inserted by a front end pass, free in time).
+    /// A pseudo instruction, inserted by a front end pass: it takes no time and is not counted.
     pub pseudo: bool,
-    /// What it does with groups of copies and dependence counters (SASS).
+    /// What it does with groups of asynchronous copies and dependence counters (SASS).
     pub dependency_barrier: DependencyBarrier,
 }
 
@@ -338,7 +338,7 @@ pub const MIXES: usize = 6;
 /// where it has no fixed latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FixedLatency {
-    /// Until a row can be read.
+    /// Until a register can be read.
     pub registers: u8,
     /// Until a predicate can be an operand.
     pub predicates: u8,
@@ -370,9 +370,9 @@ pub struct Control {
 /// A counter that may stay above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterThreshold {
-    /// Which.
+    /// The dependence counter.
     pub counter: u8,
-    /// How high it may be.
+    /// The highest value at which the instruction may issue.
     pub at_most: u8,
 }
 

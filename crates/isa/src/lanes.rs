@@ -130,7 +130,7 @@ impl Identity {
 
 /// One warp at one instruction.
 pub struct Lanes<'a> {
-    /// The warp's rows.
+    /// The registers of the warp.
     pub registers: &'a mut [WarpRegister],
     /// The warp's predicates, a lane mask each.
     pub predicates: &'a mut [Mask],
@@ -164,7 +164,7 @@ macro_rules! operands {
     };
 }
 
-/// Binds names to 64-bit operands of an instruction, a low and a high row each.
+/// Binds names to 64-bit operands of an instruction, a low and a high register each.
 #[macro_export]
 macro_rules! operands64 {
     ($lanes:expr, $i:expr; $($name:ident = $kind:ident $index:expr),+ $(,)?) => {
@@ -191,8 +191,8 @@ impl RegisterPair<'_> {
     }
 }
 
-/// Operands that are plain registers are read and written in place, inside every meaning. All else
-/// stays out of line: with the choice among operand kinds in every meaning this crate took three
+/// Operands that are plain registers are read and written in place, inside every lane function. All else
+/// stays out of line: with the choice among operand kinds in every one this crate took three
 /// times as long to compile.
 impl Lanes<'_> {
     /// A predicate as a lane mask.
@@ -470,7 +470,7 @@ impl Lanes<'_> {
         row
     }
 
-    /// Writes a row for the executing lanes; no destination drops it.
+    /// Writes a register for the executing lanes; no destination drops it.
     #[inline(always)]
     pub fn write(&mut self, destination: Option<u16>, word: u16, value: &WarpRegister) {
         if let Some(row) = destination {
@@ -483,7 +483,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// Writes two rows for the executing lanes.
+    /// Writes two registers for the executing lanes.
     #[inline(always)]
     pub fn write64(&mut self, destination: Option<u16>, values: &[u64; LANES]) {
         let Some(row) = destination else { return };
@@ -511,7 +511,7 @@ fn repeated(value: u64, room: &mut [ScratchRegister; 2]) -> RegisterPair<'_> {
     }
 }
 
-/// 64-bit values as two rows.
+/// 64-bit values as two registers.
 fn divided<'a>(values: &[u64; LANES], room: &'a mut [ScratchRegister; 2]) -> RegisterPair<'a> {
     let (mut low, mut high) = (WarpRegister::ZERO, WarpRegister::ZERO);
     for (lane, value) in values.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! Instructions: their meaning on 32 lanes, and what an SM sees of them.
+//! Instructions: their semantics on 32 lanes, and what an SM sees of them.
 //!
 //! Front ends (`lockstep-frontend`) turn PTX or SASS into a [`Module`]: one flat array of
-//! [`Instruction`]s with entry points. An instruction is decoded once; its meaning is an
-//! [`Operation`]: a function on rows of 32 lanes, or a description of a memory access, a
+//! [`Instruction`]s with entry points. An instruction is decoded once; its effect is an
+//! [`Operation`]: a function on warp registers, or a description of a memory access, a
 //! branch, a barrier that the SM carries out. The same executor serves PTX and SASS.
 //!
 //! Start reading at [`instruction::Instruction`], then [`convergence::Convergence`] (how a
-//! warp diverges and meets again) and [`module::Module`].
+//! warp diverges and reconverges) and [`module::Module`].
 
 pub mod addresses;
 pub mod convergence;

@@ -10,9 +10,9 @@ use crate::{
 /// One load, store, atomic or copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryOperation {
-    /// Where.
+    /// State space of the address.
     pub space: Space,
-    /// What.
+    /// Load, store, atomic, copy or cache operation.
     pub action: Action,
     /// Type of one element.
     pub element: Element,
@@ -21,7 +21,7 @@ pub struct MemoryOperation {
     /// How a lane's address is made.
     pub address: AddressOperand,
     /// Loads, atomics: registers that receive, element by element (64-bit elements name the
-    /// first of two rows, 128-bit the first of four). Stores, atomics' operand: see `values`.
+    /// first of two registers, 128-bit the first of four). Stores, atomics' operand: see `values`.
     pub data: [Option<u16>; 4],
     /// Stores: value of each element. Atomics: `values[0]` is the operand and, for compare and
     /// swap, `values[0]` the comparand and `values[1]` the new value.
@@ -105,11 +105,11 @@ pub enum Element {
     U16,
     /// Sign-extended 16-bit.
     S16,
-    /// One row.
+    /// One register.
     B32,
-    /// Two rows.
+    /// Two registers.
     B64,
-    /// Four rows.
+    /// Four registers.
     B128,
 }
 
@@ -126,7 +126,7 @@ impl Element {
         }
     }
 
-    /// Rows in registers.
+    /// Registers that it takes.
     #[must_use]
     pub const fn words(self) -> u16 {
         match self {
@@ -216,7 +216,7 @@ pub enum Strength {
     Weak,
     /// Performed at one place that all threads of the scope agree on.
     Strong {
-        /// Who must agree.
+        /// Threads that must agree.
         scope: Scope,
         /// What is ordered around it.
         order: Order,
@@ -254,7 +254,7 @@ pub enum Order {
 /// `membar`, `fence`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FenceOperation {
-    /// For whom.
+    /// Threads for which it orders accesses.
     pub scope: Scope,
     /// `fence.sc` rather than `acq_rel`.
     pub sequential: bool,

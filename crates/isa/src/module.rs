@@ -26,7 +26,7 @@ pub struct Module {
     pub initial: Vec<(u64, Vec<u8>)>,
     /// Compute capability that the code is for, e.g. 90.
     pub architecture: u32,
-    /// True for SASS: control bits rule, counts equal the hardware's, lanes meet only where the
+    /// True for SASS: control bits rule, counts equal the hardware's, lanes reconverge only where the
     /// code says so.
     pub native: bool,
     /// Text of an instruction for messages, by index; may be empty.
@@ -45,8 +45,8 @@ impl Module {
             .map(|(_, name)| name.as_str())
     }
 
-    /// Finds where warps can run straight on. Only for machine code: its lanes part and meet where an instruction
-    /// says so. In virtual code lanes may meet anywhere, so one has to look after every step.
+    /// Finds where warps can run straight on. Only for machine code: its lanes diverge and reconverge where an instruction
+    /// says so. In PTX lanes may reconverge anywhere, so one has to look after every step.
     pub fn find_straight_line_code(&mut self) {
         let mut next = 0u8;
         self.straight_line_lengths = vec![0; self.code.len()];
@@ -101,7 +101,7 @@ pub struct Kernel {
     pub name: String,
     /// Index of its first instruction.
     pub entry: u32,
-    /// Rows a warp needs, those of called functions included.
+    /// Warp registers a warp needs, those of called functions included.
     pub warp_registers: u16,
     /// Registers a thread counts for occupancy: the cubin's figure, an estimate for PTX.
     pub registers: u32,
@@ -161,7 +161,7 @@ pub struct ConstantBank {
 pub struct Parameter {
     /// Byte offset from the parameter base.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
 }
 
@@ -254,11 +254,11 @@ impl Kernel {
 pub struct Global {
     /// Mangled name.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Alignment in bytes, a power of two.
     pub alignment: u64,
-    /// Where it lives.
+    /// Kind of variable, which decides the memory it is in.
     pub kind: GlobalKind,
 }
 

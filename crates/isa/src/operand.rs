@@ -6,8 +6,8 @@ pub enum Operand {
     /// Not there; reads as zero. SASS's `RZ` and `URZ` are this.
     #[default]
     None,
-    /// A row of the warp's registers. A 64-bit value sits in this row and the next. Registers of the
-    /// uniform datapath are rows too, with one value in all lanes.
+    /// A warp register. A 64-bit value sits in this one and the next. Registers of the
+    /// uniform datapath are warp registers too, with one value in all lanes.
     Register(u16),
     /// A literal; 32-bit users take the low half.
     Immediate(u64),
@@ -97,7 +97,7 @@ impl From<Operand> for Source {
 /// A predicate read as a lane mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PredicateOperand {
-    /// Which predicate.
+    /// The predicate register.
     pub register: PredicateRegister,
     /// Complemented.
     pub negate: bool,

@@ -11,7 +11,7 @@ pub type Mask = u32;
 /// All 32 lanes.
 pub const FULL: Mask = u32::MAX;
 
-/// The words of one register. 64-bit values take two rows, low word first.
+/// The words of one register. 64-bit values take two registers, low word first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub struct WarpRegister(pub [u32; LANES]);

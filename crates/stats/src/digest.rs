@@ -163,7 +163,7 @@ pub struct DigestTree {
 /// A component whose digests differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which component.
+    /// Path of the component.
     pub path: String,
     /// Its digest in the first tree, if it is there.
     pub first: Option<Digest>,

@@ -58,7 +58,7 @@ impl Gauge {
         self.0 = level;
     }
 
-    /// How much now.
+    /// The present value.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0

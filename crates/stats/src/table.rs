@@ -13,9 +13,9 @@ pub struct Row {
     pub name: String,
     /// What it counts in.
     pub unit: &'static str,
-    /// How much.
+    /// The value.
     pub value: u64,
-    /// What it means.
+    /// Sentence that says what it counts.
     pub help: &'static str,
 }
 

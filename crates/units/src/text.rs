@@ -62,9 +62,9 @@ pub enum ParseError {
         "`{text}` is not {what}: it does not start with a decimal number (for example \"{example}\")"
     )]
     NoNumber {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
         /// What would have been accepted.
         example: &'static str,
@@ -74,9 +74,9 @@ pub enum ParseError {
         "`{text}` is not {what}: the unit is missing (for example \"{example}\"; units: {known})"
     )]
     NoUnit {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
         /// What would have been accepted.
         example: &'static str,
@@ -86,9 +86,9 @@ pub enum ParseError {
     /// A unit of another kind, or none.
     #[error("`{text}` is not {what}: unknown unit `{unit}`; known: {known}")]
     UnknownUnit {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
         /// The unit that was found.
         unit: String,
@@ -98,9 +98,9 @@ pub enum ParseError {
     /// The value falls between two multiples of the smallest unit.
     #[error("`{text}` is not {what}: it is not a whole number of {smallest}")]
     NotWhole {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
         /// The smallest unit.
         smallest: &'static str,
@@ -108,9 +108,9 @@ pub enum ParseError {
     /// The value does not fit in 64 bits of the smallest unit.
     #[error("`{text}` is not {what}: it is above the largest, {largest}")]
     TooLarge {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
         /// The largest value, printed.
         largest: String,
@@ -118,9 +118,9 @@ pub enum ParseError {
     /// A rate of zero, with which nothing would ever happen.
     #[error("`{text}` is not {what}: it must be above zero")]
     Zero {
-        /// What was found.
+        /// The text that was found.
         text: String,
-        /// What was wanted.
+        /// The quantity that was wanted.
         what: &'static str,
     },
 }

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::log::Cause;
 use crate::page_set::PageSet;
 
-/// What moves together.
+/// Pages of one tree that move together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {
     /// First page of the tree.
     pub tree: u64,
     /// Pages of it.
     pub pages: PageSet,
-    /// Why.
+    /// The cause of the migration.
     pub cause: Cause,
     /// When it was planned.
     pub planned: u64,
@@ -34,14 +34,14 @@ pub struct Channel {
     later: VecDeque<Migration>,
     /// Pages of all that waits.
     pages: u64,
-    /// Under way, and since when.
+    /// The migration under way, and the cycle at which it started.
     pub busy: Option<(Migration, u64)>,
     /// When the link carries nothing more: accesses over it count too.
     pub free_at: u64,
 }
 
 impl Channel {
-    /// Lets something wait.
+    /// Queues a migration.
     pub fn push(&mut self, migration: Migration) {
         self.pages += u64::from(migration.pages.count());
         if migration.cause == Cause::User {
@@ -51,7 +51,7 @@ impl Channel {
         }
     }
 
-    /// What goes next.
+    /// The migration that goes next.
     #[must_use]
     pub fn head(&self) -> Option<&Migration> {
         self.first.front().or_else(|| self.later.front())
@@ -82,7 +82,7 @@ impl Channel {
         Some(pages)
     }
 
-    /// How many wait.
+    /// Number of migrations that wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.first.len() + self.later.len()

@@ -7,8 +7,8 @@ use lockstep_config::UvmConfig;
 use lockstep_units::{Bytes, Hertz};
 
 use crate::gmmu::{Gmmu, Output, Request};
-use crate::settings::Settings;
 use crate::micro_tlb::{Lookup, MicroTlb};
+use crate::settings::Settings;
 use crate::{PAGE, PageSize};
 
 /// Settings of the seed at 1200 MHz, with changes.
@@ -70,7 +70,7 @@ impl Bench {
         match self.translators[sm as usize].look_up(page, write, now) {
             Lookup::Hit { report_use } => {
                 self.accesses.push(Access { sm, page, at });
-                if tell {
+                if report_use {
                     self.gmmu.take(at, Request::Used { page, write });
                 }
             }
@@ -124,7 +124,9 @@ impl Bench {
                             micro_tlb.shoot_down(scope);
                         }
                     }
-                    Output::Unmapped { .. } | Output::Dropped { .. } | Output::DmaTransferred { .. } => {}
+                    Output::Unmapped { .. }
+                    | Output::Dropped { .. }
+                    | Output::DmaTransferred { .. } => {}
                     Output::Done { ticket } => self.done.push((at, ticket)),
                 }
             }

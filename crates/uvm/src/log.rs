@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a transfer goes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Direction {
     /// From the host.
@@ -11,7 +11,7 @@ pub enum Direction {
     ToHost,
 }
 
-/// Why something moves.
+/// The cause of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Cause {
     /// A page of it faulted.
@@ -52,11 +52,11 @@ pub struct MigrationRecord {
     pub end: u64,
     /// First page.
     pub page: u64,
-    /// Pages.
+    /// Number of pages.
     pub pages: u32,
-    /// Which way.
+    /// The direction of the transfer.
     pub direction: Direction,
-    /// Why.
+    /// The cause of the transfer.
     pub cause: Cause,
 }
 
@@ -67,7 +67,7 @@ pub struct FaultRecord {
     pub detected: u64,
     /// When the page was mapped.
     pub mapped: u64,
-    /// Page.
+    /// Page number.
     pub page: u64,
     /// SM that asked first.
     pub sm: u32,

@@ -43,7 +43,7 @@ pub struct MicroTlb {
     /// Pages that stop it.
     stalled: u32,
     interval: u64,
-    /// What it counted.
+    /// Its statistics.
     pub stats: TlbStats,
 }
 

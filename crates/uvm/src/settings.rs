@@ -43,19 +43,19 @@ pub struct Settings {
     pub sms: u32,
     /// Pages that the device can hold.
     pub frames: u64,
-    /// What serving costs.
+    /// How the cost of serving faults is modelled.
     pub service: Service,
-    /// What is brought along.
+    /// The prefetcher.
     pub prefetcher: &'static Prefetcher,
-    /// The same, from the first eviction on.
+    /// The prefetcher from the first eviction on.
     pub oversubscribed: &'static Prefetcher,
-    /// What leaves.
+    /// The eviction policy.
     pub evictor: &'static Evictor,
     /// The link.
     pub link: Link,
-    /// What changes remove.
+    /// What a change of the page table removes from TLBs.
     pub shootdown: Shootdown,
-    /// Whether new mappings do so too.
+    /// Whether new mappings cause shootdowns too.
     pub shootdown_on_map: bool,
     /// When pages are used where they are.
     pub zero_copy: ZeroCopy,

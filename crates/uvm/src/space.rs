@@ -267,9 +267,11 @@ impl Space {
         let Some((first, _)) = self.shape(page) else {
             return false;
         };
-        self.trees.get(&first).map_or(self.starts_untouched, |tree| {
-            (tree.device | tree.untouched).contains((page - tree.first) as u32)
-        })
+        self.trees
+            .get(&first)
+            .map_or(self.starts_untouched, |tree| {
+                (tree.device | tree.untouched).contains((page - tree.first) as u32)
+            })
     }
 
     /// Whether a page is mapped on the device.

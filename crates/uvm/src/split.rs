@@ -20,7 +20,7 @@ pub enum Split {
 pub struct Transfer {
     /// First page in its tree.
     pub first: u32,
-    /// Pages.
+    /// Number of pages.
     pub pages: u32,
     /// Whether one of them faulted.
     pub demand: bool,

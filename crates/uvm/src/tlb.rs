@@ -10,7 +10,7 @@ use crate::geometry::PageSize;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// What is removed.
+/// The entries that a shootdown removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
     /// Every entry.
@@ -19,7 +19,7 @@ pub enum Scope {
     Pages {
         /// First page.
         first: u64,
-        /// Pages.
+        /// Number of pages.
         count: u32,
     },
 }
@@ -57,7 +57,7 @@ pub struct Tlb {
     last: u32,
 }
 
-/// Where an entry is.
+/// Index of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found(u32);
 
@@ -143,7 +143,13 @@ impl Tlb {
 
     /// Notes a use of an entry; says whether somebody should be reported: it is the first write, or
     /// the last word about it is `interval` cycles old.
-    pub fn should_report_use(&mut self, found: Found, write: bool, now: u64, interval: u64) -> bool {
+    pub fn should_report_use(
+        &mut self,
+        found: Found,
+        write: bool,
+        now: u64,
+        interval: u64,
+    ) -> bool {
         let entry = &mut self.entries[found.0 as usize];
         let first_write = write && !entry.dirty;
         let old = now >= entry.reported.saturating_add(interval);

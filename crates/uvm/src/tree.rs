@@ -120,7 +120,7 @@ impl Tree {
         (self.device - self.staged) | self.incoming
     }
 
-    /// Blocks.
+    /// Number of blocks.
     #[must_use]
     pub fn leaves(&self) -> u32 {
         self.pages / BLOCK_PAGES

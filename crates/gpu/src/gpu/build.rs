@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::{Engine, KindId, LinkKind, PartitionId, Topology};
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
-use lockstep_uvm::{Settings, MicroTlb};
+use lockstep_uvm::{MicroTlb, Settings};
 
 use super::{Mode, Options};
 use crate::crossbar::network::{Network, NetworkParameters, Side};

@@ -21,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_config::GpuConfig;
 use lockstep_engine::{
-    Engine, EngineCounters, Options as EngineOptions, Outcome, PartitionId, Profile, Topology, Writer,
+    Engine, EngineCounters, Options as EngineOptions, Outcome, PartitionId, Profile, Topology,
+    Writer,
 };
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};

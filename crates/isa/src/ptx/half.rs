@@ -2,7 +2,7 @@
 //! Instructions".
 //!
 //! A single value is the low half of its register; computing the undefined high half as well
-//! costs nothing, so that both forms share their meaning.
+//! costs nothing, so that both forms share their semantics.
 
 use super::prelude::*;
 use crate::{

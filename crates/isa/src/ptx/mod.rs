@@ -1,7 +1,7 @@
-//! PTX spelling bound to shared meanings.
+//! PTX spelling bound to shared semantics.
 //!
 //! An [`Entry`] is a row: the spelling in a notation close to the manual's, what each operand
-//! is, the meaning, and what the SM sees. One file a family; [`FAMILIES`] lists them. Memory,
+//! is, the semantics, and what the SM sees. One file a family; [`FAMILIES`] lists them. Memory,
 //! control flow, barriers and matrices have no row: their operands decide too much, and the
 //! front end builds them.
 //!
@@ -37,7 +37,7 @@ pub struct Entry {
     pub spelling: &'static str,
     /// What the operands are, in the order in which they are written.
     pub operands: &'static [Slot],
-    /// What it does.
+    /// The function on 32 lanes that executes it.
     pub semantics: Semantics,
     /// What the SM sees.
     pub class: Class,
@@ -86,7 +86,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Bits.
+    /// Width in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -97,7 +97,7 @@ impl Type {
         }
     }
 
-    /// Rows of 32-bit words.
+    /// Number of 32-bit words, which is also the number of registers.
     #[must_use]
     pub const fn words(self) -> u16 {
         if self.bits() == 64 { 2 } else { 1 }
@@ -107,9 +107,9 @@ impl Type {
 /// What the SM sees of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Who executes it.
+    /// Execution unit.
     pub unit: Unit,
-    /// How long it takes.
+    /// Latency class.
     pub latency: Latency,
     /// What profilers count it as.
     pub mix: Mix,

@@ -80,7 +80,7 @@ registers! {
     "%cluster_nctarank" 32 true semantics!(all_lanes; |_| 1);
 }
 
-/// By name.
+/// The special register with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static SpecialRegister> {
     SPECIAL_REGISTERS

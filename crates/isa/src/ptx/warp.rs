@@ -1,7 +1,7 @@
 //! Instructions in which lanes see each other. PTX ISA, `shfl`, `vote`, `match`, `redux`,
 //! `activemask`, `elect`.
 //!
-//! The member mask of `.sync` forms is a source; the front end makes its lanes meet first.
+//! The member mask of `.sync` forms is a source; the front end reconverges its lanes first.
 
 use super::prelude::*;
 use crate::{

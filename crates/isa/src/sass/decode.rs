@@ -25,7 +25,7 @@ pub struct UnknownEncoding {
     pub architecture: Architecture,
     /// Where the word lies.
     pub address: u64,
-    /// What was found.
+    /// The instruction word.
     pub word: Word,
 }
 

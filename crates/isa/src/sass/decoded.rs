@@ -16,7 +16,7 @@ pub const TRUE_PREDICATE: u8 = 7;
 /// One instruction of one architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// What it does.
+    /// The opcode.
     pub opcode: Opcode,
     /// Opcode and operand form bits, 12 of them, as encoded.
     pub operation: u16,
@@ -58,7 +58,7 @@ impl Decoded {
 pub struct ModifierValue {
     /// Name of the field, empty for a word that the row always prints.
     pub field: &'static str,
-    /// What it says.
+    /// The modifier.
     pub modifier: Modifier,
 }
 
@@ -76,7 +76,7 @@ pub struct Guard {
 /// One operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
-    /// What it names.
+    /// The register, number or address it names.
     pub value: Value,
     /// Arithmetic minus in front.
     pub negate: bool,
@@ -188,18 +188,18 @@ pub enum ImmediateFormat {
 /// `c[bank][index+offset]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantAddress {
-    /// Which bank.
+    /// The constant bank.
     pub bank: ConstantBank,
     /// Added to the offset at run time.
     pub index: Index,
-    /// In bytes.
+    /// Offset in bytes.
     pub offset: i32,
 }
 
-/// Which constant bank.
+/// A constant bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConstantBank {
-    /// By number.
+    /// A bank by its number.
     Number(u8),
     /// By a descriptor in a uniform register pair: `cx[UR4]`.
     Bindless(u8),
@@ -227,7 +227,7 @@ pub struct MemoryAddress {
     pub uniform: Option<u8>,
     /// How the uniform base is read.
     pub uniform_modifier: Option<Modifier>,
-    /// In bytes.
+    /// Offset in bytes.
     pub offset: i64,
     /// Uniform register pair with the memory descriptor.
     pub descriptor: Option<u8>,

@@ -1,5 +1,5 @@
-//! From a lane's meaning to a warp's: helpers that read operands, loop over 32 lanes and write
-//! back. Binding tables name a helper and a meaning; the loop becomes vector code.
+//! From a lane's semantics to a warp's: helpers that read operands, loop over 32 lanes and write
+//! back. Binding tables name a helper and a lane function; the loop becomes vector code.
 //!
 //! A [`Semantics`] holds the same function compiled twice, for any host and for hosts with AVX2 and
 //! FMA. Which one runs is chosen once, when a program is linked; results are equal.
@@ -14,7 +14,7 @@ use crate::{
     warp_register::{LANES, Mask, WarpRegister},
 };
 
-/// What an instruction does to the rows of a warp.
+/// What an instruction does to the registers of a warp.
 #[derive(Clone, Copy, Debug)]
 pub struct Semantics {
     /// For any host.
@@ -55,7 +55,7 @@ pub fn host_has_avx2() -> bool {
     })
 }
 
-/// Builds a [`Semantics`]: `semantics!(binary(integer::add))` calls `binary(lanes, instruction,
+/// Builds [`Semantics`]: `semantics!(binary(integer::add))` calls `binary(lanes, instruction,
 /// integer::add)`. With two functions, `portable; wide`, the second serves hosts with FMA.
 #[macro_export]
 macro_rules! semantics {
@@ -101,7 +101,7 @@ macro_rules! semantics {
     }};
 }
 
-/// A row made lane by lane. A plain loop, because it must become part of its caller whole: a
+/// A warp register made lane by lane. A plain loop, because it must become part of its caller whole: a
 /// closure left behind would be compiled without the host's vectors.
 #[inline(always)]
 #[must_use]
@@ -354,7 +354,7 @@ pub fn double_ternary(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u6
     );
 }
 
-/// Lanes where `comparison` holds between two rows of ordered values.
+/// Lanes where `comparison` holds between two registers of ordered values.
 #[inline(always)]
 pub fn compare_lanes<T: PartialOrd + Copy>(
     comparison: Comparison,
@@ -387,7 +387,7 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    /// Runs a meaning on `sources` in rows 0 and 1, 2 and 3, …; gives rows 8 and 9.
+    /// Runs semantics on `sources` in registers 0 and 1, 2 and 3, …; gives registers 8 and 9.
     fn run(
         compute: Compute,
         modifiers: u64,

@@ -1,13 +1,13 @@
-//! Pure meanings, written once: PTX and SASS tables bind spelling and encoding to them.
+//! Pure semantics, written once: PTX and SASS tables bind spelling and encoding to them.
 //!
-//! A meaning is a function on plain words: `fn(u32, u32) -> u32` for one lane, or on the values
+//! Semantics are functions on plain words: `fn(u32, u32) -> u32` for one lane, or on the values
 //! of 32 lanes where lanes see each other ([`warp`], [`matrix`]). Floats travel as bits, so that
 //! no host rule about NaNs shows. Results are the same on every host: nothing here calls a
 //! mathematical library, and what the host rounds is only what IEEE 754 defines.
 //!
-//! [`lane_loops`] lifts a lane function to the rows of a warp.
+//! [`lane_loops`] lifts a lane function to the registers of a warp.
 //!
-//! Start reading at [`integer`] for the shape of a meaning, then [`lane_loops`].
+//! Start reading at [`integer`] for their shape, then [`lane_loops`].
 
 pub mod atomic;
 pub mod compare;

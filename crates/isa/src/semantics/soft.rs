@@ -98,7 +98,7 @@ pub enum Number {
 /// A finite value that is not zero; `sticky` says that a bit below the significand is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finite {
-    /// Sign.
+    /// Whether the sign bit is set.
     pub negative: bool,
     /// Power of two of the significand's lowest bit.
     pub exponent: i32,

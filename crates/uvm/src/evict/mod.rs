@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::space::Space;
 use crate::tree::Tree;
 
-/// What is to leave together.
+/// Pages of one tree that are evicted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Victim {
     /// First page of the tree.
@@ -22,12 +22,12 @@ pub struct Victim {
     pub pages: PageSet,
 }
 
-/// What an evictor chooses from.
+/// Candidates from which an eviction policy chooses, oldest first.
 #[derive(Debug)]
 pub struct EvictionCandidates<'a> {
     /// All managed memory.
     pub space: &'a Space,
-    /// Randomness.
+    /// Random number generator.
     pub random: &'a mut Random,
     /// Share of the list, from its old end, that is passed over, in percent.
     pub reserve: u32,
@@ -35,7 +35,7 @@ pub struct EvictionCandidates<'a> {
     pub force: bool,
 }
 
-/// An evictor.
+/// An eviction policy.
 #[derive(Clone, Copy)]
 pub struct Evictor {
     /// The name in configurations.

@@ -11,10 +11,10 @@
 //!
 //! Start reading at [`Gmmu::run`].
 
+mod eviction;
 mod faults;
 mod movement;
 mod program;
-mod eviction;
 mod service;
 mod walks;
 
@@ -36,14 +36,14 @@ use crate::walk::{PageWalk, WalkCache};
 
 pub use program::Advice;
 
-/// What SMs say to the GMMU.
+/// Requests of SMs to the GMMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Translate a page.
     Translate {
-        /// Who asks.
+        /// The SM that asks.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
         /// Whether it is to be written.
         write: bool,
@@ -56,9 +56,9 @@ pub enum Request {
     },
     /// More accesses of an SM wait for a page that is on the host.
     DuplicateFault {
-        /// SM.
+        /// The SM.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
         /// Whether one of them writes.
         write: bool,
@@ -67,44 +67,44 @@ pub enum Request {
     },
     /// A page is in use.
     Used {
-        /// Page.
+        /// Page number.
         page: u64,
         /// Whether it was written.
         write: bool,
     },
 }
 
-/// What the GMMU says.
+/// Messages of the GMMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Output {
     /// To an SM: the page is mapped.
     Translated {
-        /// Who asked.
+        /// The SM that asked.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
         /// What the entry covers.
         size: PageSize,
     },
     /// To an SM: the access was made over the link.
     Remote {
-        /// Who asked.
+        /// The SM that asked.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
     },
     /// To an SM: the page is on the host; ask again when reported.
     Nack {
-        /// Who asked.
+        /// The SM that asked.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
     },
     /// To an SM: ask again.
     Replay {
-        /// Who asked.
+        /// The SM that asked.
         sm: u32,
-        /// Page.
+        /// Page number.
         page: u64,
     },
     /// To every SM: forget translations.
@@ -113,14 +113,14 @@ pub enum Output {
     Unmapped {
         /// First page.
         first: u64,
-        /// Pages.
+        /// Number of pages.
         count: u32,
     },
     /// To device memory: forget what is cached of these pages; nothing of them is wanted.
     Dropped {
         /// First page.
         first: u64,
-        /// Pages.
+        /// Number of pages.
         count: u32,
     },
     /// To device memory: the link writes these pages, or reads them and they are gone.
@@ -134,7 +134,7 @@ pub enum Output {
     },
     /// To the program: a prefetch or an access of the host is complete.
     Done {
-        /// Its number.
+        /// The ticket of the request.
         ticket: u64,
     },
 }
@@ -168,11 +168,11 @@ struct Sharer {
     sm: u32,
     /// The warp that asked.
     warp: u32,
-    /// When it did.
+    /// The cycle at which it did.
     asked: u64,
 }
 
-/// What comes at its time.
+/// An event at a cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Event {
     /// The shared TLB had the translation.
@@ -214,7 +214,7 @@ struct State {
     sequence: u64,
     space: Space,
     memory: Memory,
-    /// Frames in use.
+    /// Page frames in use.
     used: u64,
     oversubscribed: bool,
     faults: BTreeMap<u64, FarFault>,
@@ -340,7 +340,7 @@ impl Gmmu {
         &self.state.space
     }
 
-    /// What was counted.
+    /// Its statistics.
     #[must_use]
     pub fn stats(&self) -> &GmmuStats {
         &self.state.stats

@@ -49,7 +49,10 @@ impl Gmmu {
         }
         state.to_device.pop();
         state.used += u64::from(pages);
-        state.stats.channel_wait.add(now - migration.planned.min(now));
+        state
+            .stats
+            .channel_wait
+            .add(now - migration.planned.min(now));
         if migration.fill {
             // What writing zeros takes is part of what serving the fault does.
             state.stats.zero_filled.add(u64::from(pages));

@@ -244,7 +244,11 @@ impl Gmmu {
         for (first, (faults, migrations)) in trees {
             let (mut moved, mut filled) = (PageSet::EMPTY, PageSet::EMPTY);
             for migration in &migrations {
-                *(if migration.fill { &mut filled } else { &mut moved }) |= migration.pages;
+                *(if migration.fill {
+                    &mut filled
+                } else {
+                    &mut moved
+                }) |= migration.pages;
             }
             let kib = |pages: PageSet| u64::from(pages.count()) * PAGE / 1024;
             let block = if moved.is_empty() && !filled.is_empty() {

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use lockstep_engine::{LinkId, Outbox, PartitionId};
 use lockstep_units::{Bytes, Time};
-use lockstep_uvm::{Lookup, Scope, MicroTlb};
+use lockstep_uvm::{Lookup, MicroTlb, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::memory::PAGE;

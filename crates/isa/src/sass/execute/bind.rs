@@ -15,7 +15,7 @@ use crate::{
 /// Where an instruction stands in its module.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Rows of the uniform registers; `R0` is the row after them.
+    /// Number of uniform registers; `R0` follows them.
     pub uniform_registers: u16,
     /// Index in the module's code of the first instruction of this section.
     pub section: u32,
@@ -33,13 +33,13 @@ pub const BARRIER_OUTCOME: u16 = 7;
 const UNIFORM_PREDICATES: u16 = 8;
 
 impl Frame {
-    /// Row that holds the count of `BAR.RED.POPC` for `B2R`: the last of the uniform rows.
+    /// Register that holds the count of `BAR.RED.POPC` for `B2R`: the last of the uniform ones.
     #[must_use]
     pub const fn barrier_count(&self) -> u16 {
         self.uniform_registers - 1
     }
 
-    /// Row of `R<index>`, or `None` for `RZ`.
+    /// Warp register of `R<index>`, or `None` for `RZ`.
     #[must_use]
     pub const fn register(&self, index: u8) -> Option<u16> {
         if index == ZERO_REGISTER {
@@ -49,7 +49,7 @@ impl Frame {
         }
     }
 
-    /// Row of `UR<index>`, or `None` for `URZ`.
+    /// Warp register of `UR<index>`, or `None` for `URZ`.
     #[must_use]
     pub const fn uniform(&self, index: u8) -> Option<u16> {
         if index >= UNIFORM_ZERO_REGISTER {
@@ -78,7 +78,7 @@ impl Frame {
 /// [`Operation::Unsupported`], so that it matters only when it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindError {
-    /// What is wrong.
+    /// A sentence that says what is wrong.
     pub what: String,
 }
 
@@ -106,7 +106,7 @@ pub struct Spelling<'a> {
     pub name: &'static str,
     /// `WIDE`, `U32`, in the order of the text.
     pub words: Vec<&'static str>,
-    /// Where it stands.
+    /// Position in the module.
     pub frame: &'a Frame,
 }
 

@@ -1,4 +1,4 @@
-//! Conversions and transcendental functions of SASS on the rows of a warp.
+//! Conversions and transcendental functions of SASS on the registers of a warp.
 
 use crate::{
     instruction::Instruction,

@@ -35,7 +35,7 @@ const ALL: (u32, u32) = (0, u32::MAX);
 const VOLTA: (u32, u32) = (0, 79);
 const AMPERE: (u32, u32) = (80, u32::MAX);
 
-/// Cycles until a row, a predicate as operand, a predicate as guard can be read. The first row that
+/// Cycles until a register, a predicate as operand, a predicate as guard can be read. The first row that
 /// fits counts.
 #[rustfmt::skip]
 const ROWS: &[Row] = &[

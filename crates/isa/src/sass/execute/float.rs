@@ -1,4 +1,4 @@
-//! Floating point of SASS on the rows of a warp: FP32, FP64 and pairs of FP16 or BF16.
+//! Floating point of SASS on the registers of a warp: FP32, FP64 and pairs of FP16 or BF16.
 
 use super::integer::store_comparison;
 use crate::{

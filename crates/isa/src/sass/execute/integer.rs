@@ -1,4 +1,4 @@
-//! Integer arithmetic of SASS on the rows of a warp.
+//! Integer arithmetic of SASS on the registers of a warp.
 
 use crate::{
     instruction::Instruction,

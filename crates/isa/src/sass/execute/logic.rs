@@ -1,4 +1,4 @@
-//! Logic, moves, selections and predicates of SASS on the rows of a warp.
+//! Logic, moves, selections and predicates of SASS on the registers of a warp.
 
 use crate::{
     instruction::Instruction,

@@ -1,9 +1,9 @@
 //! From decoded SASS to instructions that run.
 //!
 //! [`bind()`] turns one [`Decoded`](super::Decoded) into an [`Instruction`](crate::Instruction): the rows of [`table`]
-//! bind arithmetic to its meaning, [`memory`] and [`flow`] describe accesses and branches.
+//! bind arithmetic to its semantics, [`memory`] and [`flow`] describe accesses and branches.
 //!
-//! Rows of a warp: uniform registers first (one word a warp, kept in every lane, so that one
+//! Registers of a warp: uniform registers first (one word a warp, kept in every lane, so that one
 //! function serves both datapaths), then `R0`, `R1`, …. Predicates: `P0` to `P6` at 0 to 6, the
 //! outcome of a barrier's reduction at 7, `UP0` to `UP6` at 8 to 14.
 //!

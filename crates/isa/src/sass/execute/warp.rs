@@ -100,7 +100,7 @@ pub fn elect(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write(i.destination, 0, &WarpRegister::splat(chosen));
 }
 
-/// `S2R`, `CS2R`, `S2UR`: a special register. 64-bit ones fill two rows.
+/// `S2R`, `CS2R`, `S2UR`: a special register. 64-bit ones fill two registers.
 pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
     let index = (i.modifiers >> SPECIAL & 0xff) as u8;
     let who = lanes.identity;
@@ -140,7 +140,7 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
     }
 }
 
-/// `CS2R` without `.32`: two rows.
+/// `CS2R` without `.32`: two registers.
 pub const WIDE_SPECIAL: u64 = 1 << (Modifiers::FREE + 8);
 /// Special registers that [`special`] answers; a program that asks for another is refused.
 pub const SPECIAL_REGISTERS: &[u8] = &[
@@ -174,7 +174,7 @@ pub fn write_barrier(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `BMOV.32.CLEAR`: the barrier is emptied after it is read.
 pub const CLEAR: u64 = 1 << Modifiers::FREE;
 
-/// `LEPC`: the code address of this instruction plus an offset, in two rows. The binder puts the
+/// `LEPC`: the code address of this instruction plus an offset, in two registers. The binder puts the
 /// sum in `sources[0]`.
 pub fn code_address(lanes: &mut Lanes<'_>, i: &Instruction) {
     let values = lanes.pair(i.sources[0].operand);

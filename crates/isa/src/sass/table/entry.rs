@@ -75,7 +75,7 @@ pub enum Piece {
 /// A piece with what governs it.
 #[derive(Clone, Debug)]
 pub struct MemoryPiece {
-    /// What it is.
+    /// The piece itself.
     pub piece: Piece,
     /// Present only when all hold.
     pub conditions: Vec<Condition>,
@@ -186,7 +186,7 @@ pub enum Alias {
 /// One opcode in one operand form.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it does.
+    /// The opcode.
     pub opcode: Opcode,
     /// It applies only when all hold.
     pub conditions: Vec<Condition>,

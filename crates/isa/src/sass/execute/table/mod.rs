@@ -238,7 +238,7 @@ impl Row {
     }
 }
 
-/// Forms of a known opcode that have no meaning here yet.
+/// Forms of a known opcode that have no semantics here yet.
 fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
     let packed = ["U16x2", "S16x2"].iter().any(|word| spelling.has(word));
     if packed {
