@@ -104,6 +104,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_and_the_tree_agree() {
+        check().unwrap();
+    }
+
+    #[test]
     fn names_come_from_the_table_under_their_heading_only() {
         let page = "# A\n\n## Crates, bottom up\n\n| crate | what |\n|---|---|\n| `units` | exact |\n| `stats` | counts |\n\n## Other\n| `not` | one |\n";
         assert_eq!(names_of(page, "## Crates"), ["units", "stats"]);
