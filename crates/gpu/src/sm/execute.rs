@@ -241,11 +241,11 @@ impl SmState {
         // it makes the first while they make theirs.
         let stored = self.blocks.blocks[block].as_ref();
         let stored = stored.map_or(0, |block| block.stored);
-        let near = self.parameters.fence_gpu;
+        let near = self.parameters.lsu.fence_gpu;
         let until = match fence.scope {
             _ if !M::TIMED => 0,
             Scope::System => {
-                let beyond = self.parameters.fence_system.saturating_sub(near);
+                let beyond = self.parameters.lsu.fence_system.saturating_sub(near);
                 stored.max(now.cycle + near) + beyond
             }
             _ => stored.max(now.cycle) + near,

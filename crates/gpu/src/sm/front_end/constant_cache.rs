@@ -43,9 +43,9 @@ impl ConstantCache {
         Self {
             lines: Vec::new(),
             behind: BTreeSet::new(),
-            capacity: parameters.constant_lines,
-            miss_latency: parameters.constant_miss,
-            first_latency: parameters.constant_first,
+            capacity: parameters.front_end.constant_lines,
+            miss_latency: parameters.front_end.constant_miss,
+            first_latency: parameters.front_end.constant_first,
         }
     }
 

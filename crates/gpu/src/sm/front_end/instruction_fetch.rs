@@ -118,17 +118,17 @@ impl InstructionFetch {
             ..InstructionCache::default()
         };
         Self {
-            l0: vec![cache(parameters.l0_lines); parameters.sub_cores as usize],
-            l1: cache(parameters.l1i_lines.max(1)),
+            l0: vec![cache(parameters.front_end.l0_lines); parameters.sub_cores as usize],
+            l1: cache(parameters.front_end.l1i_lines.max(1)),
             spaces: Vec::new(),
             waiting: 0,
             misses: Vec::new(),
             brought: Vec::new(),
-            per_line: parameters.instructions_per_line,
-            latency: parameters.l1i_latency,
-            ahead: parameters.prefetch,
-            launch_code: parameters.launch_code,
-            launch_line: parameters.launch_line,
+            per_line: parameters.front_end.instructions_per_line,
+            latency: parameters.front_end.l1i_latency,
+            ahead: parameters.front_end.prefetch,
+            launch_code: parameters.front_end.launch_code,
+            launch_line: parameters.front_end.launch_line,
         }
     }
 

@@ -164,7 +164,9 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
     // A stall of one with the wish to yield keeps the warp away for the next cycle too.
     let stall = match (control.stall, control.yields) {
         // Products of 64 bits hold up their warp.
-        (stall, _) if is_wide_product(scheduling) => stall.max(p.wide_multiply_stall as u8),
+        (stall, _) if is_wide_product(scheduling) => {
+            stall.max(p.sub_core.wide_multiply_stall as u8)
+        }
         (0, _) => 1,
         (1, true) => 2,
         (stall, _) => stall,
@@ -238,30 +240,32 @@ fn kind(instruction: &Instruction) -> Kind {
 
 fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
     let scheduling = &instruction.scheduling;
-    let interval = p.interval[scheduling.unit as usize];
+    let interval = p.sub_core.interval[scheduling.unit as usize];
     let (pipe, interval) = match scheduling.unit {
         Unit::Alu => (Pipe::Alu, interval),
-        Unit::Fma if scheduling.mix == Mix::Integer => (Pipe::FmaHeavy, p.multiply_interval),
+        Unit::Fma if scheduling.mix == Mix::Integer => {
+            (Pipe::FmaHeavy, p.sub_core.multiply_interval)
+        }
         Unit::Fma => (Pipe::Fma, interval),
         Unit::Double => (Pipe::Double, interval),
         Unit::Half => (Pipe::Half, interval),
         Unit::Transcendental
             if scheduling.latency == Latency::Conversion && scheduling.mix == Mix::Integer =>
         {
-            (Pipe::Transcendental, p.population_interval)
+            (Pipe::Transcendental, p.sub_core.population_interval)
         }
         Unit::Transcendental => (Pipe::Transcendental, interval),
         Unit::Uniform => (Pipe::Uniform, interval),
         Unit::Tensor if scheduling.latency == Latency::MatrixDouble => {
             // An 8 x 8 x 4 product has one double, two rows, of A.
             let rows = u64::from(scheduling.source_registers[0]).max(2);
-            (Pipe::Tensor, p.tensor_double_interval * rows / 2)
+            (Pipe::Tensor, p.sub_core.tensor_double_interval * rows / 2)
         }
         Unit::Tensor => {
             // A 16 x 8 x 16 product of halves has four rows of A.
             let rows = u64::from(scheduling.source_registers[0]).max(1);
             if rows <= 2 {
-                (Pipe::Tensor, p.tensor_short_interval)
+                (Pipe::Tensor, p.sub_core.tensor_short_interval)
             } else {
                 (Pipe::Tensor, (interval * rows).div_ceil(4))
             }
@@ -278,8 +282,8 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
     let scheduling = &instruction.scheduling;
     if let Operation::Flow(flow) = &instruction.operation {
         let cycles = match flow {
-            Flow::CallIndirect { .. } | Flow::Return { .. } => p.indirect_latency,
-            _ => p.branch_latency,
+            Flow::CallIndirect { .. } | Flow::Return { .. } => p.sub_core.indirect_latency,
+            _ => p.sub_core.branch_latency,
         };
         return cycles.min(u64::from(u16::MAX)) as u16;
     }
@@ -288,20 +292,20 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
         Latency::MatrixLong if scheduling.source_registers[0] <= 2 => Latency::MatrixShort,
         class => class,
     };
-    let mut latency = p.latency[class as usize];
+    let mut latency = p.sub_core.latency[class as usize];
     if scheduling.latency == Latency::Conversion && scheduling.control.is_some() {
-        latency = p.latency[Latency::Transcendental as usize];
+        latency = p.sub_core.latency[Latency::Transcendental as usize];
     }
     let says_whether = matches!(
         instruction.predicate_destinations[0],
         PredicateRegister::Lanes(_)
     );
     if scheduling.latency == Latency::Shuffle && says_whether {
-        latency += p.shuffle_predicate;
+        latency += p.sub_core.shuffle_predicate;
     }
     let loads_constant = matches!(instruction.sources[3].operand, Operand::Constant { .. });
     if loads_constant && scheduling.unit == Unit::LoadStore {
-        latency = p.constant_latency;
+        latency = p.sub_core.constant_latency;
     }
     latency.min(u64::from(u16::MAX)) as u16
 }
@@ -309,10 +313,12 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
 fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
     let cycles = match &instruction.operation {
         Operation::Memory(operation) => match operation.action {
-            Action::Store | Action::Reduce(..) | Action::StoreMatrix { .. } => p.store_operands,
-            _ => p.load_operands,
+            Action::Store | Action::Reduce(..) | Action::StoreMatrix { .. } => {
+                p.sub_core.store_operands
+            }
+            _ => p.sub_core.load_operands,
         },
-        _ => p.load_operands,
+        _ => p.sub_core.load_operands,
     };
     cycles.min(u64::from(u16::MAX)) as u16
 }
@@ -346,8 +352,9 @@ fn constant(instruction: &Instruction, p: &SmParameters) -> u32 {
         }
     }
     match found {
-        Some((bank, offset)) if p.constant_lines > 0 => {
-            u32::from(bank) << BANK_SHIFT | (offset / p.constant_line).min((1 << BANK_SHIFT) - 1)
+        Some((bank, offset)) if p.front_end.constant_lines > 0 => {
+            u32::from(bank) << BANK_SHIFT
+                | (offset / p.front_end.constant_line).min((1 << BANK_SHIFT) - 1)
         }
         _ => NO_CONSTANT,
     }
@@ -357,7 +364,7 @@ fn constant(instruction: &Instruction, p: &SmParameters) -> u32 {
 /// left in the reuse cache are not read again.
 fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> [u8; 2] {
     let mut reads = [0u8; 2];
-    if p.register_banks == 0 || matches!(instruction.operation, Operation::Memory(_)) {
+    if p.sub_core.register_banks == 0 || matches!(instruction.operation, Operation::Memory(_)) {
         return reads;
     }
     let kept = |slot: usize, register: u16| {
@@ -377,7 +384,7 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
         }
         seen[slot] = first;
         for row in 0..u16::from(instruction.scheduling.source_registers[slot].max(1)) {
-            let bank = (first + row) % p.register_banks as u16;
+            let bank = (first + row) % p.sub_core.register_banks as u16;
             reads[usize::from(bank.min(1))] += 1;
         }
     }

@@ -13,6 +13,7 @@ pub mod constant_cache;
 pub mod hazards;
 pub mod instruction_fetch;
 pub mod issue_table;
+pub mod parameters;
 
 use serde::{Deserialize, Serialize};
 

@@ -165,17 +165,18 @@ impl L1Tex {
     #[must_use]
     pub fn new(parameters: &SmParameters) -> Self {
         Self {
-            tags: SectorCache::new(parameters.l1_sets, 0).with_candidates(parameters.l1_drawn),
+            tags: SectorCache::new(parameters.lsu.l1_sets, 0)
+                .with_candidates(parameters.lsu.l1_candidates),
             mshrs: MshrTable::default(),
-            write_combining: WriteCombiningBuffer::new(parameters.store_lines),
-            combining_window: parameters.store_window,
+            write_combining: WriteCombiningBuffer::new(parameters.lsu.store_lines),
+            combining_window: parameters.lsu.store_window,
             ingress: 0,
             egress: 0,
             opened: 0,
             translation_full: false,
-            most_sectors: parameters.l1_outstanding,
-            fine_per_64: 64 * FINE / parameters.ingress_bytes.max(1),
-            fine_per_miss: u64::from(parameters.l1_miss_interval) * FINE / 100,
+            most_sectors: parameters.lsu.l1_outstanding,
+            fine_per_64: 64 * FINE / parameters.lsu.ingress_bytes.max(1),
+            fine_per_miss: u64::from(parameters.lsu.l1_miss_interval) * FINE / 100,
         }
     }
 
@@ -203,7 +204,7 @@ impl L1Tex {
         let saved: Saved = reader.read()?;
         let fresh = Self::new(parameters);
         let malformed = |what| LoadError::Malformed { what };
-        if !saved.write_combining.fits(parameters.store_lines) {
+        if !saved.write_combining.fits(parameters.lsu.store_lines) {
             return Err(malformed("another write-combining buffer"));
         }
         let tags = SectorCache::from_saved(&saved.tags, fresh.tags, MOST_LINES);

@@ -21,6 +21,7 @@ pub mod line_set;
 pub mod mio_queue;
 pub mod mshr;
 pub mod outcome;
+pub mod parameters;
 pub mod port;
 pub mod shared_banks;
 pub mod transactions;
@@ -48,7 +49,7 @@ impl LoadStoreUnit {
     pub fn new(parameters: &SmParameters) -> Self {
         let sub_cores = parameters.sub_cores.max(1) as usize;
         Self {
-            mio: MioQueues::new(sub_cores, parameters.queue),
+            mio: MioQueues::new(sub_cores, parameters.lsu.queue),
             l1tex: L1Tex::new(parameters),
         }
     }

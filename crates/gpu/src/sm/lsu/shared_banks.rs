@@ -30,10 +30,10 @@ impl DataArrays {
     #[must_use]
     pub fn new(parameters: &SmParameters) -> Self {
         Self {
-            shared_banks: parameters.shared_banks,
-            l1_banks: ((1 << parameters.l1_bytes_shift) / BANK as u32).max(1),
-            load_tags: parameters.l1_load_tags,
-            cas_wavefronts: parameters.shared_cas_wavefronts,
+            shared_banks: parameters.lsu.shared_banks,
+            l1_banks: ((1 << parameters.lsu.l1_bytes_shift) / BANK as u32).max(1),
+            load_tags: parameters.lsu.l1_load_tags,
+            cas_wavefronts: parameters.lsu.shared_cas_wavefronts,
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod control_bit_checker;
 pub mod dispatch_ports;
 pub mod early_reads;
 pub mod issue_state;
+pub mod parameters;
 pub mod register_file;
 pub mod scheduler;
 pub mod scoreboard;
@@ -118,8 +119,9 @@ impl SubCore {
     /// Keeps the pipe and the register banks of an instruction busy.
     #[inline]
     pub fn occupy(&mut self, info: &IssueInfo, cycle: u64, parameters: &SmParameters) {
-        self.ports.dispatch(info, cycle, parameters.split_multiply);
-        let window = parameters.read_window;
+        self.ports
+            .dispatch(info, cycle, parameters.sub_core.split_multiply);
+        let window = parameters.sub_core.read_window;
         let over = self.register_file.read(info.reads, cycle, window);
         // Reads that do not fit in their window hold up what comes after.
         self.hold = cycle + 1 + over;

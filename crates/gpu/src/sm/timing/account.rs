@@ -74,7 +74,7 @@ impl Timing {
             let predicate = if info.free {
                 now.cycle
             } else {
-                now.cycle + self.parameters.predicate_latency
+                now.cycle + self.parameters.sub_core.predicate_latency
             };
             book_registers(scoreboard, launch, issued.pc, cost.ready, predicate);
         }
@@ -97,7 +97,7 @@ impl Timing {
     fn occupy(&mut self, sub_core: usize, info: &IssueInfo, cycle: u64) {
         let parameters: &SmParameters = &self.parameters;
         self.sub_cores[sub_core].occupy(info, cycle, parameters);
-        if info.pipe == Pipe::Double && parameters.shared_double {
+        if info.pipe == Pipe::Double && parameters.sub_core.shared_double {
             let free = cycle + u64::from(info.interval);
             for sub_core in &mut self.sub_cores {
                 sub_core.ports.set_free(Pipe::Double, free);
@@ -128,9 +128,9 @@ impl Timing {
             return (stall, Reason::Wait);
         }
         let latency = if left & active == 0 && target != pc {
-            self.parameters.switch_latency
+            self.parameters.sub_core.switch_latency
         } else if left & active != 0 && left & active != active {
-            self.parameters.divergence_latency
+            self.parameters.sub_core.divergence_latency
         } else {
             0
         };
@@ -152,7 +152,12 @@ impl Timing {
             let interval = u64::from(info.interval);
             let mio = &mut self.lsu.mio;
             let entry = if info.kind == Kind::Fence {
-                mio.drain(sub_core, now, self.parameters.fence_wavefronts, interval)
+                mio.drain(
+                    sub_core,
+                    now,
+                    self.parameters.lsu.fence_wavefronts,
+                    interval,
+                )
             } else {
                 mio.enter(sub_core, now, 1, interval)
             };

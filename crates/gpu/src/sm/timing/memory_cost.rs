@@ -47,7 +47,7 @@ impl Timing {
         let sectors = state.port.found.count as u64;
         let mut wavefronts = wavefronts(&done, lines.as_ref(), sectors, &self.parameters);
         if let (Traffic::Global { write: true }, Some(set)) = (done.traffic, &lines) {
-            let (whole, bytes) = (state.port.partial == 0, self.parameters.store_bytes);
+            let (whole, bytes) = (state.port.partial == 0, self.parameters.lsu.store_bytes);
             let l1tex = &self.lsu.l1tex;
             wavefronts = wavefronts.max(l1tex.store_wavefronts(set, whole, now.cycle, bytes));
         }
@@ -61,7 +61,7 @@ impl Timing {
         let operands = entry.taken + u64::from(info.operands);
         let ready = match done.traffic {
             Traffic::None => now.cycle + NOTHING_TOUCHED,
-            Traffic::Constant => last + self.parameters.constant_latency,
+            Traffic::Constant => last + self.parameters.sub_core.constant_latency,
             Traffic::Shared { atomic, .. } => {
                 last + shared_latency(&self.parameters, info, atomic, wavefronts)
             }
@@ -100,7 +100,7 @@ impl Timing {
     ) -> (u64, u32) {
         let done = state.port.done;
         let last = taken + wavefronts - 1;
-        let wide = u64::from(info.words.max(1) - 1) * self.parameters.wide_global;
+        let wide = u64::from(info.words.max(1) - 1) * self.parameters.lsu.wide_global;
         let scoreboard = &mut self.warps.scoreboards[usize::from(issued.slot)];
         let group = if info.copies && info.native {
             scoreboard.open_copies()
@@ -121,7 +121,7 @@ impl Timing {
             group,
             taken,
             wavefronts,
-            hit: last + self.parameters.l1_latency + wide,
+            hit: last + self.parameters.lsu.l1_latency + wide,
             fill: wide,
             partial: state.port.partial,
         };
@@ -158,7 +158,7 @@ impl Timing {
         if access.manner == Manner::Store
             && let Some(block) = state.blocks.blocks[issued.block].as_mut()
         {
-            block.stored = last + self.parameters.store_latency;
+            block.stored = last + self.parameters.lsu.store_latency;
         }
         if group != NO_GROUP {
             self.warps.scoreboards[usize::from(issued.slot)].copy(ready);
@@ -175,7 +175,7 @@ impl Timing {
         outbox: &mut Outbox<'_, Message>,
     ) -> u64 {
         let known = state.port.transactions.get(load.transaction);
-        let hit = at + self.parameters.l1_latency;
+        let hit = at + self.parameters.lsu.l1_latency;
         let access = Access {
             slot: known.warp,
             block: usize::from(state.warps[usize::from(known.warp)].block),
@@ -230,15 +230,15 @@ fn wavefronts(
         Traffic::Shared { wavefronts, .. } => u64::from(wavefronts),
         Traffic::Local { .. } => u64::from(done.wavefronts).max(1),
         Traffic::Global { write: false } if done.wavefronts > 0 => lines
-            .div_ceil(parameters.l1_load_tags)
+            .div_ceil(parameters.lsu.l1_load_tags)
             .max(u64::from(done.wavefronts))
             .max(strong),
         Traffic::Global { write } => {
-            let wavefronts = (lines + strong).div_ceil(parameters.l1_lines_per_cycle);
+            let wavefronts = (lines + strong).div_ceil(parameters.lsu.l1_lines_per_cycle);
             // Within a line, sectors take as long as the array takes to deliver them.
             let sectors = if write { 0 } else { sectors };
-            let bytes = sectors * SECTOR + (1 << parameters.l1_bytes_shift) - 1;
-            let delivered = bytes >> parameters.l1_bytes_shift;
+            let bytes = sectors * SECTOR + (1 << parameters.lsu.l1_bytes_shift) - 1;
+            let delivered = bytes >> parameters.lsu.l1_bytes_shift;
             wavefronts.max(delivered).max(1)
         }
         Traffic::Constant | Traffic::None => 1,
@@ -254,13 +254,13 @@ fn shared_latency(
 ) -> u64 {
     if let Some(atomic) = atomic {
         let adds = u64::from(atomic.swaps) + u64::from(atomic.wide);
-        let latency = parameters.shared_atomic_latency
-            + adds * parameters.shared_swap_adds
-            + u64::from(atomic.waiting) * parameters.shared_atomic_conflict;
+        let latency = parameters.lsu.shared_atomic_latency
+            + adds * parameters.lsu.shared_swap_adds
+            + u64::from(atomic.waiting) * parameters.lsu.shared_atomic_conflict;
         latency.saturating_sub(wavefronts - 1)
     } else if info.words >= 4 {
-        parameters.shared_latency + parameters.wide_shared
+        parameters.lsu.shared_latency + parameters.lsu.wide_shared
     } else {
-        parameters.shared_latency
+        parameters.lsu.shared_latency
     }
 }

@@ -73,7 +73,7 @@ impl Timing {
         let sub_cores = parameters.sub_cores.max(1) as usize;
         Self {
             front_end: FrontEnd::new(parameters),
-            sub_cores: vec![SubCore::new(parameters.scheduler.clone()); sub_cores],
+            sub_cores: vec![SubCore::new(parameters.sub_core.scheduler.clone()); sub_cores],
             warps: IssueState::new(parameters.warps as usize),
             first_sub_core: (0..64)
                 .step_by(sub_cores)
