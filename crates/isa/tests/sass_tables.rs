@@ -1,6 +1,6 @@
 //! The tables against a disassembler's text, and against arbitrary words.
 
-use lockstep_isa::sass::{Architecture, Decoded, Modifier, Opcode, Value, Word, decode};
+use lockstep_isa::sass::{Architecture, Decoded, Modifier, Value, Word, decode};
 use lockstep_isa::sass::{architecture::ARCHITECTURES, table::TABLE};
 use proptest::prelude::*;
 
@@ -53,10 +53,9 @@ fn every_row_prints_as_the_disassembler_does() {
 fn every_architecture_has_its_generation_of_opcodes() {
     let has = |sm, name| {
         let architecture = Architecture::from_sm(sm).expect("a known architecture");
-        let opcode = Opcode::from_name(name).expect("a known opcode");
         TABLE
             .operations(architecture)
-            .any(|(_, other)| other == opcode)
+            .any(|(_, opcode)| opcode.name() == name)
     };
     assert!(
         has(70, "HMMA") && !has(70, "UIADD3"),

@@ -345,11 +345,11 @@ fn name_imad(decoded: &mut Decoded) {
         _ => None,
     };
     let purpose = if a.value == zero || b.value == zero || (factor == Some(1) && c.value == zero) {
-        Modifier::Mov
+        Modifier::MOV
     } else if c.value == zero && factor.is_some_and(is_shift) {
-        Modifier::Shl
+        Modifier::SHL
     } else if factor == Some(1) {
-        Modifier::Iadd
+        Modifier::IADD
     } else {
         return;
     };

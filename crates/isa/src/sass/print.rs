@@ -33,13 +33,8 @@ impl Display for Decoded {
 
 fn is_half(opcode: Opcode) -> bool {
     matches!(
-        opcode,
-        Opcode::Hadd2
-            | Opcode::Hmul2
-            | Opcode::Hfma2
-            | Opcode::Hset2
-            | Opcode::Hsetp2
-            | Opcode::Hmnmx2
+        opcode.name(),
+        "HADD2" | "HMUL2" | "HFMA2" | "HSET2" | "HSETP2" | "HMNMX2"
     )
 }
 

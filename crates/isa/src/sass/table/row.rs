@@ -75,8 +75,7 @@ impl RowReader<'_> {
         let [head, modifiers, texts, attributes] = sections;
         let mut head = head.into_iter();
         let name = head.next().unwrap_or_default();
-        let opcode = Opcode::from_name(name)
-            .unwrap_or_else(|| self.fail(&format!("no opcode `{name}` in opcode.rs")));
+        let opcode = Opcode::new(name);
         // Opcode bits and architectures were read when the row was noted.
         let conditions: Vec<_> = head.skip(2).map(|text| self.condition(text)).collect();
 
@@ -253,17 +252,12 @@ impl RowReader<'_> {
     }
 
     /// `_` nothing, `-` no encoding, else words separated by dots.
-    pub(super) fn words(&self, text: &str) -> Option<SmallVec<[Modifier; 2]>> {
+    pub(super) fn words(&self, text: &'static str) -> Option<SmallVec<[Modifier; 2]>> {
         match text {
             "-" => None,
             "_" => Some(SmallVec::new()),
-            words => Some(words.split('.').map(|word| self.word(word)).collect()),
+            words => Some(words.split('.').map(Modifier::new).collect()),
         }
-    }
-
-    pub(super) fn word(&self, word: &str) -> Modifier {
-        Modifier::from_name(word)
-            .unwrap_or_else(|| self.fail(&format!("no modifier `{word}` in modifier.rs")))
     }
 
     pub(super) fn number(&self, text: &str) -> u32 {
