@@ -2,7 +2,7 @@
 //! Video Instructions".
 
 use super::prelude::*;
-use crate::semantics::video::{Each, Finish, apply};
+use crate::semantics::video::{Each, Finish, apply, set};
 
 entries! {
     "vadd2.u32.u32.u32" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
@@ -149,6 +149,22 @@ entries! {
         semantics!(video; (Each::Max, 4, true, Finish::Clamp));
     "vmax4.s32.s32.s32.add" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
         semantics!(video; (Each::Max, 4, true, Finish::Sum));
+    "vset2.u32.u32(.eq.ne.lt.le.gt.ge)" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (2, false, Finish::Cut));
+    "vset2.u32.u32(.eq.ne.lt.le.gt.ge).add" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (2, false, Finish::Sum));
+    "vset2.s32.s32(.eq.ne.lt.le.gt.ge)" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (2, true, Finish::Cut));
+    "vset2.s32.s32(.eq.ne.lt.le.gt.ge).add" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (2, true, Finish::Sum));
+    "vset4.u32.u32(.eq.ne.lt.le.gt.ge)" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (4, false, Finish::Cut));
+    "vset4.u32.u32(.eq.ne.lt.le.gt.ge).add" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (4, false, Finish::Sum));
+    "vset4.s32.s32(.eq.ne.lt.le.gt.ge)" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (4, true, Finish::Cut));
+    "vset4.s32.s32(.eq.ne.lt.le.gt.ge).add" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)]
+        semantics!(compare; (4, true, Finish::Sum));
 }
 
 #[inline(always)]
@@ -159,5 +175,13 @@ fn video(
 ) {
     ternary(l, i, |a, b, c| {
         apply(each, elements, signed, finish, a, b, c)
+    });
+}
+
+#[inline(always)]
+fn compare(l: &mut Lanes<'_>, i: &Instruction, (elements, signed, finish): (u32, bool, Finish)) {
+    let comparison = Modifiers(i.modifiers).comparison();
+    ternary(l, i, |a, b, c| {
+        set(comparison, elements, signed, finish, [a, b, c])
     });
 }

@@ -1,5 +1,7 @@
 //! Two halves or four bytes at once. PTX ISA, "SIMD Video Instructions".
 
+use super::compare::{Comparison, compare};
+
 /// What is done to each pair of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
@@ -41,14 +43,7 @@ pub fn apply(
     c: u32,
 ) -> u32 {
     let bits = 32 / elements;
-    let read = |word: u32, index: u32| -> i32 {
-        let field = word << (32 - bits - bits * index);
-        if signed {
-            field as i32 >> (32 - bits)
-        } else {
-            (field >> (32 - bits)) as i32
-        }
-    };
+    let read = |word: u32, index: u32| element(word, index, bits, signed);
     let (low, high) = if signed {
         (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     } else {
@@ -77,9 +72,62 @@ pub fn apply(
     if finish == Finish::Sum { sum } else { packed }
 }
 
+/// `vset2`, `vset4`: 1 for each pair of elements for which the comparison holds, else 0.
+#[inline(always)]
+#[must_use]
+pub fn set(
+    comparison: Comparison,
+    elements: u32,
+    signed: bool,
+    finish: Finish,
+    [a, b, c]: [u32; 3],
+) -> u32 {
+    let bits = 32 / elements;
+    let mut packed = 0u32;
+    let mut sum = c;
+    for index in 0..elements {
+        let [x, y] = [a, b].map(|word| element(word, index, bits, signed));
+        let holds = u32::from(compare(comparison, x, y));
+        packed |= holds << (bits * index);
+        sum = sum.wrapping_add(holds);
+    }
+    if finish == Finish::Sum { sum } else { packed }
+}
+
+/// One element of a word, extended.
+#[inline(always)]
+const fn element(word: u32, index: u32, bits: u32, signed: bool) -> i32 {
+    let field = word << (32 - bits - bits * index);
+    if signed {
+        field as i32 >> (32 - bits)
+    } else {
+        (field >> (32 - bits)) as i32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comparison_of_each_element_gives_ones_or_their_sum() {
+        let words = [0x01ff_7f00, 0x01fe_8000, 10];
+        let run = |comparison, signed, finish| set(comparison, 4, signed, finish, words);
+        assert_eq!(run(Comparison::Equal, false, Finish::Cut), 0x0100_0001);
+        assert_eq!(run(Comparison::Less, false, Finish::Cut), 0x0000_0100);
+        assert_eq!(run(Comparison::Less, true, Finish::Cut), 0);
+        assert_eq!(run(Comparison::GreaterEqual, false, Finish::Sum), 13);
+        assert_eq!(
+            set(
+                Comparison::NotEqual,
+                2,
+                true,
+                Finish::Cut,
+                [0x0001_0002, 0x0001_0003, 0]
+            ),
+            1
+        );
+    }
 
     #[test]
     fn worked_examples() {
