@@ -40,6 +40,10 @@ const PAGES: &[Page] = &[
         make: || configuration::page(NOTICE),
     },
     Page {
+        path: "docs/reference/counters.md",
+        make: counters,
+    },
+    Page {
         path: "docs/reference/workloads.md",
         make: workload_table,
     },
@@ -134,6 +138,18 @@ fn help(command: &[&str]) -> Result<String> {
     }
     let trimmed: Vec<&str> = output.out.lines().map(str::trim_end).collect();
     Ok(trimmed.join("\n"))
+}
+
+/// What `lockstep counters` prints.
+fn counters() -> Result<String> {
+    let output = process::capture(
+        &mut simulator::lockstep(&["counters"]),
+        Duration::from_secs(30),
+    )?;
+    if !output.success() {
+        bail!("`lockstep counters` failed: {}", output.tail(3));
+    }
+    Ok(format!("{NOTICE}{}", output.out))
 }
 
 /// Names under "Commands:" of a help text.

@@ -3,6 +3,7 @@
 
 use crate::table::{Align, Table};
 use lockstep_simulation::Results;
+use lockstep_telemetry::run_folder::CounterTotals;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -56,17 +57,17 @@ fn text(results: &Results) -> String {
         group(totals.calls),
         group(totals.kernels)
     );
-    if let Some(count) = totals.inst_executed {
+    if let Some(count) = totals.counters.get("inst_executed") {
         let _ = write!(line, ", {} warp instructions", group(count));
     }
-    if let Some(cycles) = totals.cycles {
+    if let Some(cycles) = totals.counters.get("cycles") {
         let _ = write!(line, ", {} cycles", group(cycles));
     }
     if summary.mode == "timing" {
         let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
     }
     let _ = writeln!(text, "{line}");
-    if let Some(line) = waits(&totals.stalled_cycles) {
+    if let Some(line) = waits(&totals.counters) {
         let _ = writeln!(text, "{line}");
     }
     if let Some(digest) = &summary.digest {
@@ -113,9 +114,9 @@ fn kernel_table(results: &Results) -> String {
         let mut cells = vec![readable(&row.kernel), shape(row.grid), shape(row.block)];
         if timing {
             cells.push(row.duration_ns.map_or_else(|| "-".into(), duration));
-            cells.push(count(row.cycles));
+            cells.push(count(row.counter("cycles")));
         }
-        cells.push(count(row.inst_executed));
+        cells.push(count(row.counter("inst_executed")));
         table.row(&cells);
     }
     let mut text = table.to_string();
@@ -136,10 +137,16 @@ fn kernel_table(results: &Results) -> String {
 }
 
 /// What warps did in their cycles, the most frequent first.
-fn waits(cycles: &BTreeMap<&'static str, u64>) -> Option<String> {
-    let all: u64 = cycles
-        .values()
-        .fold(0, |all, more| all.saturating_add(*more));
+fn waits(totals: &CounterTotals) -> Option<String> {
+    let cycles: Vec<(&str, u64)> = lockstep_counters::stalls()
+        .filter_map(|stall| {
+            let reason = stall.name.trim_start_matches("stalled_");
+            Some((reason, totals.get(stall.name)?))
+        })
+        .collect();
+    let all = cycles
+        .iter()
+        .fold(0u64, |all, (_, more)| all.saturating_add(*more));
     let mut shares: Vec<(&str, f64)> = cycles
         .iter()
         .map(|(reason, cycles)| (*reason, 100.0 * *cycles as f64 / all.max(1) as f64))
@@ -252,20 +259,23 @@ fn rounded(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_counters::LaunchCounters;
 
     #[test]
     fn what_warps_waited_for_comes_in_the_order_of_its_share() {
-        let cycles = [
-            ("wait", 200),
-            ("long_scoreboard", 700),
-            ("selected", 95),
-            ("sleeping", 5),
-        ];
+        let mut launch = LaunchCounters {
+            timed: true,
+            ..LaunchCounters::default()
+        };
+        // Selected, wait, long scoreboard, sleeping.
+        for (reason, cycles) in [(0, 95), (2, 200), (3, 700), (13, 5)] {
+            launch.values.stalls[reason] = cycles;
+        }
         assert_eq!(
-            waits(&BTreeMap::from(cycles)).as_deref(),
+            waits(&CounterTotals::of([&launch])).as_deref(),
             Some("cycles of warps: long scoreboard 70 %, wait 20 %, selected 10 %")
         );
-        assert_eq!(waits(&BTreeMap::new()), None);
+        assert_eq!(waits(&CounterTotals::default()), None);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Joins measurements and simulated runs: launches into kernels, kernels into programs, programs
 //! into sets.
 
-use crate::counters::{COUNTERS, Counter, EXACT, Rule};
+use crate::counters::{EXACT, as_profiled, compared};
 use crate::figures::{self, Repeated, SMALL_KERNEL_CYCLES, Summary};
 use crate::hardware::{Case, Hardware, Launch};
 use crate::sets::{Set, Sets};
 use crate::simulated::{Failure, ProgramRun, plain_name, short_name};
 use crate::stalls::{self, Stalls};
+use lockstep_counters::{Comparison, Metric};
 use std::collections::BTreeMap;
 
 /// A counter of a kernel, summed over its launches (a share: averaged).
@@ -202,9 +203,10 @@ impl Report {
     pub fn counter(
         &self,
         sets: &[Set],
-        counter: &Counter,
+        counter: &Metric,
         takes: impl Fn(&KernelComparison) -> bool,
     ) -> Option<Summary> {
+        let comparison = counter.comparison?;
         let (mut errors, mut times) = (vec![], vec![]);
         for program in self.timed(sets) {
             let pairs: Vec<(&Pair, f64)> = program
@@ -213,13 +215,13 @@ impl Report {
                 .filter(|kernel| takes(kernel))
                 .filter_map(|kernel| Some((kernel.counters.get(counter.name)?, kernel.footprint)))
                 .collect();
-            let weight = |pair: &Pair, footprint: f64| match counter.rule {
-                Rule::Relative => pair.hardware.median(),
-                Rule::Traffic(bytes) => pair
+            let weight = |pair: &Pair, footprint: f64| match comparison {
+                Comparison::Relative => pair.hardware.median(),
+                Comparison::Traffic(bytes) => pair
                     .hardware
                     .median()
                     .max(0.05 * footprint / f64::from(bytes)),
-                Rule::Share => 1.0,
+                Comparison::Share => 1.0,
             };
             let weights: Vec<f64> = pairs
                 .iter()
@@ -425,8 +427,7 @@ fn kernels(
                 })
                 .sum();
             KernelComparison {
-                counters: COUNTERS
-                    .iter()
+                counters: compared()
                     .filter_map(|counter| Some((counter.name, pair(counter, launches, footprint)?)))
                     .collect(),
                 launches: launches.len(),
@@ -441,30 +442,31 @@ fn kernels(
 }
 
 /// One counter of one kernel; nothing unless both sides know it for every launch.
-fn pair(counter: &Counter, launches: &[Both], footprint: f64) -> Option<Pair> {
+fn pair(counter: &Metric, launches: &[Both], footprint: f64) -> Option<Pair> {
     let mut measured = Vec::new();
     let mut simulated = 0.0;
+    let scale = counter.hardware_scale();
     for (launch, own) in launches {
         let values = launch.counters.get(counter.name)?.values();
         measured.push(Repeated::new(
-            values.iter().map(|value| value / counter.scale).collect(),
+            values.iter().map(|value| value / scale).collect(),
         )?);
-        simulated += own.get(counter.name)?;
+        simulated += as_profiled(own, counter.name)?;
     }
     let hardware = Repeated::sum(&measured)?;
-    Some(match counter.rule {
-        Rule::Relative => Pair {
+    Some(match counter.comparison? {
+        Comparison::Relative => Pair {
             error: figures::program_error([(simulated, &hardware)])
                 .unwrap_or(if simulated == 0.0 { 0.0 } else { f64::INFINITY }),
             simulated,
             hardware,
         },
-        Rule::Traffic(bytes) => Pair {
+        Comparison::Traffic(bytes) => Pair {
             error: figures::traffic_error(simulated, &hardware, footprint / f64::from(bytes)),
             simulated,
             hardware,
         },
-        Rule::Share => {
+        Comparison::Share => {
             let count = launches.len() as f64;
             let hardware = Repeated::new(
                 hardware

@@ -1,90 +1,45 @@
-//! The counters that are compared, each with its name in the tables and the rule for its error.
+//! The counters that are compared: those of the table of counters that say how.
 
-/// How the error of a counter is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// Relative to hardware, summed over the launches of a kernel.
-    Relative,
-    /// As traffic: relative to at least 5 % of the footprint. Holds the bytes of one unit.
-    Traffic(u32),
-    /// A share: not summed but averaged, weighted by cycles, and compared as a difference.
-    Share,
-}
-
-/// One counter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counter {
-    /// Its column, in `kernels.csv` and in the tables of hardware alike.
-    pub name: &'static str,
-    /// How its error is measured.
-    pub rule: Rule,
-    /// What hardware's value is divided by to give the simulator's unit.
-    pub scale: f64,
-    /// What it counts.
-    pub sentence: &'static str,
-}
-
-const fn counter(name: &'static str, rule: Rule, sentence: &'static str) -> Counter {
-    Counter {
-        name,
-        rule,
-        scale: 1.0,
-        sentence,
-    }
-}
+use lockstep_counters::{COUNTERS, Metric, of_launches};
+use std::collections::BTreeMap;
 
 /// In the order in which they are printed; the first is the one that the headline is about.
-pub const COUNTERS: &[Counter] = &[
-    counter("cycles", Rule::Relative, "elapsed cycles of the SM clock"),
-    counter(
-        "active_cycles",
-        Rule::Relative,
-        "cycles of SMs that had a warp, summed over SMs",
-    ),
-    counter("inst_executed", Rule::Relative, "warp instructions"),
-    counter(
-        "thread_inst_executed",
-        Rule::Relative,
-        "thread instructions",
-    ),
-    counter("warps_launched", Rule::Relative, "warps"),
-    counter(
-        "inst_issued",
-        Rule::Relative,
-        "warp instructions issued, repeated ones too",
-    ),
-    counter("l1_sectors", Rule::Traffic(32), "sectors asked of the L1"),
-    counter("l1_sector_hits", Rule::Traffic(32), "of them, found there"),
-    counter("l2_sectors", Rule::Traffic(32), "sectors asked of the L2"),
-    counter("l2_sector_hits", Rule::Traffic(32), "of them, found there"),
-    counter(
-        "l2_sectors_of_kernel",
-        Rule::Traffic(32),
-        "sectors that GPCs and the fabric between its halves asked of the L2",
-    ),
-    counter(
-        "l2_sectors_of_sms",
-        Rule::Traffic(32),
-        "sectors that SMs asked of the L2",
-    ),
-    counter("dram_bytes_read", Rule::Traffic(1), "bytes read from DRAM"),
-    counter(
-        "dram_bytes_written",
-        Rule::Traffic(1),
-        "bytes written to DRAM",
-    ),
-    Counter {
-        name: "achieved_occupancy",
-        rule: Rule::Share,
-        scale: 100.0,
-        sentence: "warps present, of the most that fit",
-    },
-];
+pub fn compared() -> impl Iterator<Item = &'static Metric> {
+    of_launches().filter(|metric| metric.comparison.is_some())
+}
 
 /// The counters that must agree exactly, for launches whose hardware counts repeat.
 pub const EXACT: &[&str] = &["inst_executed", "thread_inst_executed", "warps_launched"];
 
-/// The counter of this name.
-pub fn named(name: &str) -> Option<&'static Counter> {
-    COUNTERS.iter().find(|counter| counter.name == name)
+/// The counter of this name, if it is compared.
+pub fn named(name: &str) -> Option<&'static Metric> {
+    compared().find(|metric| metric.name == name)
+}
+
+/// What a simulated launch counted, as a profiler would: with the estimate of what it sees beside the
+/// kernel, where the table has one.
+pub fn as_profiled(counters: &BTreeMap<String, f64>, name: &str) -> Option<f64> {
+    let counted = counters.get(name)?;
+    let added = COUNTERS.iter().filter(|one| one.added_to == Some(name));
+    let added = added.filter_map(|one| counters.get(one.name));
+    Some(counted + added.sum::<f64>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_profiler_sees_beside_the_kernel_is_added_for_comparison_only() {
+        let counters = BTreeMap::from([
+            ("l2_sectors".to_owned(), 100.0),
+            ("l2_sectors_overhead".to_owned(), 7.0),
+            ("l1_sectors".to_owned(), 50.0),
+        ]);
+        assert_eq!(as_profiled(&counters, "l2_sectors"), Some(107.0));
+        assert_eq!(as_profiled(&counters, "l1_sectors"), Some(50.0));
+        assert_eq!(as_profiled(&counters, "dram_bytes_read"), None);
+        assert!(named("l2_sectors_overhead").is_none());
+        assert_eq!(compared().next().map(|one| one.name), Some("cycles"));
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::cause;
 use crate::compare::Report;
-use crate::counters::COUNTERS;
+use crate::counters::compared;
 use crate::plot::{escape, svg};
 use crate::sets::Set;
 use crate::text::{VOID, WORST, count, headline_text, is_void, percent, timed_sets};
@@ -175,10 +175,10 @@ fn counters(page: &mut String, report: &Report) {
         2,
     );
     let sets = timed_sets(report);
-    for counter in COUNTERS {
+    for counter in compared() {
         page.push_str("<tr>");
         left(page, counter.name);
-        left(page, counter.sentence);
+        left(page, counter.summary);
         match report.counter(&sets, counter, |_| true) {
             _ if is_void(report, counter.name) => {
                 let _ = write!(page, "<td class=\"l bad\" colspan=\"6\">{VOID}</td>");

@@ -2,10 +2,11 @@
 
 use crate::cause;
 use crate::compare::{Headline, Report};
-use crate::counters::{COUNTERS, Rule};
+use crate::counters::compared;
 use crate::figures::{SMALL_KERNEL_CYCLES, Summary};
 use crate::sets::Set;
 use crate::traffic::{self, Scope};
+use lockstep_counters::Comparison;
 use std::fmt::Write;
 
 /// How many of the worst kernels are named.
@@ -198,7 +199,7 @@ fn counters(page: &mut String, report: &Report) {
         "\n── counters, error over programs (traffic relative to at least 5 % of the footprint) ──"
     );
     let sets = timed_sets(report);
-    for counter in COUNTERS {
+    for counter in compared() {
         let text = match report.counter(&sets, counter, |_| true) {
             _ if is_void(report, counter.name) => VOID.into(),
             Some(summary) => line(&summary),
@@ -211,8 +212,8 @@ fn counters(page: &mut String, report: &Report) {
         "over kernels of {} net cycles and more alone:",
         count(SMALL_KERNEL_CYCLES)
     );
-    for counter in COUNTERS {
-        if matches!(counter.rule, Rule::Traffic(_))
+    for counter in compared() {
+        if matches!(counter.comparison, Some(Comparison::Traffic(_)))
             && let Some(summary) = report.counter(&sets, counter, |kernel| !kernel.is_small())
         {
             let _ = writeln!(page, "    {:<22} {}", counter.name, line(&summary));

@@ -9,10 +9,11 @@ use crate::boundary::{Boundary, NoBoundary, Partitions};
 use crate::cost::WorkerCount;
 use crate::epoch_barrier::MOST_FOLLOWERS;
 use crate::inbox::Order;
+use crate::outbox::LinkUse;
 use crate::pool::Pool;
 use crate::profile::{Profile, Stopwatch};
 use crate::shared::Shared;
-use crate::{EngineError, Options, Partition, PartitionId, Topology};
+use crate::{EngineError, LinkId, Options, Partition, PartitionId, Topology};
 
 /// Why a run came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,6 +218,33 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         let cell = unsafe { self.shared.cells.get(id) };
         cell.wake = cell.wake.min(now);
         &mut cell.partition
+    }
+
+    /// What a partition has sent over a kind of link.
+    pub fn link_use(&self, id: PartitionId, link: LinkId) -> LinkUse {
+        // SAFETY: no worker runs between calls of `run`, and whoever changes a cell borrows the
+        // engine mutably.
+        let cell = unsafe { self.shared.cells.look(id) };
+        cell.egress.links[link.index()]
+    }
+
+    /// Goes on counting what links carry where an engine of the same topology stopped.
+    ///
+    /// # Panics
+    /// If the other engine has fewer partitions or links.
+    pub fn count_links_on(&mut self, old: &Self) {
+        for index in 0..self.shared.cells.len() {
+            let id = PartitionId(index as u32);
+            // SAFETY: no worker runs between calls of `run`; this engine is borrowed mutably, and
+            // whoever changes a cell of the other borrows that one mutably.
+            let (cell, other) = unsafe { (self.shared.cells.get(id), old.shared.cells.look(id)) };
+            for (own, before) in cell.egress.links.iter_mut().zip(&other.egress.links) {
+                *own = LinkUse {
+                    busy_until: own.busy_until,
+                    ..*before
+                };
+            }
+        }
     }
 
     /// How many messages wait for a partition.

@@ -116,7 +116,7 @@ pub use error::{EngineError, LoadError, TopologyError};
 pub use harness::{Harness, Sent};
 pub use inbox::{Delivery, Inbox};
 pub use options::{Options, Perturbation, Schedule};
-pub use outbox::Outbox;
+pub use outbox::{LinkUse, Outbox};
 pub use partition::{Partition, PartitionId, Wake, Window};
 pub use profile::{Phase, Profile};
 pub use save::{Reader, Writer};

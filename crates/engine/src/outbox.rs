@@ -12,15 +12,31 @@ use crate::{LinkId, PartitionId, Topology, Window};
 pub(crate) struct Egress {
     /// How many messages it has sent: the tie-break among messages due at once.
     pub sequence: u64,
-    /// When each link has passed on what was sent over it.
-    pub busy_until: Box<[Time]>,
+    /// What was sent over each kind of link.
+    pub links: Box<[LinkUse]>,
+}
+
+/// What one partition has sent over one kind of link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkUse {
+    /// When the link has passed on what was sent over it.
+    pub(crate) busy_until: Time,
+    /// Messages.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long they kept the link busy.
+    pub busy: Duration,
+    /// How long they waited for others before they began to leave, summed over messages, in
+    /// femtoseconds.
+    pub waited: u128,
 }
 
 impl Egress {
     pub(crate) fn new(topology: &Topology) -> Self {
         Self {
             sequence: 0,
-            busy_until: vec![Time::ZERO; topology.links().len()].into(),
+            links: vec![LinkUse::default(); topology.links().len()].into(),
         }
     }
 }
@@ -67,11 +83,16 @@ impl<M> Outbox<'_, M> {
             self.sender,
             self.window.start
         );
-        let busy_until = &mut self.egress.busy_until[link.index()];
+        let used = &mut self.egress.links[link.index()];
+        used.messages += 1;
+        used.bytes += size.0;
         let departure = match kind.bandwidth {
             Some(bandwidth) => {
-                *busy_until = at.max(*busy_until) + bandwidth.time_for(size);
-                *busy_until
+                let (begin, busy) = (at.max(used.busy_until), bandwidth.time_for(size));
+                used.waited += u128::from(begin.since(at).0);
+                used.busy += busy;
+                used.busy_until = begin + busy;
+                used.busy_until
             }
             None => at,
         };
@@ -90,7 +111,7 @@ impl<M> Outbox<'_, M> {
     /// How long a message that is ready at `at` would wait before it starts to leave.
     #[inline]
     pub fn backlog(&self, link: LinkId, at: Time) -> Duration {
-        self.egress.busy_until[link.index()].since(at)
+        self.egress.links[link.index()].busy_until.since(at)
     }
 
     /// The partition that sends.

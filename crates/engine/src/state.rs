@@ -4,7 +4,7 @@ use crate::outbox::Egress;
 use crate::{Boundary, Engine, LoadError, Partition, PartitionId, Reader, Writer};
 
 /// Increased when the layout changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// Writes time, messages on their way and all partitions. The boundary saves itself.
@@ -53,7 +53,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             let mut load = |reader: &mut Reader<'_>| {
                 cell.wake = reader.read()?;
                 let egress: Egress = reader.read()?;
-                if egress.busy_until.len() != cell.egress.busy_until.len() {
+                if egress.links.len() != cell.egress.links.len() {
                     return Err(LoadError::Malformed {
                         what: "another number of links",
                     });

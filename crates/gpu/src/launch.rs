@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use lockstep_counters::Counters;
 use lockstep_isa::lanes::{ConstantBanks, Identity};
 use lockstep_isa::{Kernel, Module};
 use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Counters;
 use crate::memory::Contents;
 use crate::sm::front_end::issue_table::IssueTable;
 
@@ -281,6 +281,8 @@ pub struct KernelRecord {
     pub end_cycle: Cycle,
     /// What its blocks counted.
     pub counters: Counters,
+    /// By which slices knew its traffic while it ran.
+    pub tag: u8,
 }
 
 impl KernelRecord {

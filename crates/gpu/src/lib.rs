@@ -7,7 +7,6 @@
 //! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
 
 mod cache;
-mod counters;
 mod crossbar;
 mod dram;
 mod error;
@@ -26,7 +25,6 @@ mod probe;
 pub mod sm;
 mod statistics;
 
-pub use counters::Counters;
 pub use crossbar::INTERCONNECTS;
 pub use crossbar::network::NetworkStats;
 pub use dram::DRAM_BACK_ENDS;
@@ -35,6 +33,7 @@ pub use fault::{Fault, FaultKind, Place};
 pub use front::{DISPATCH_POLICIES, DispatchPolicy};
 pub use gpu::{Advance, Gpu, Mode, Options};
 pub use launch::{KernelRecord, Launch, LaunchId};
+pub use lockstep_counters::Counters;
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
 pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
 pub use memory::Contents;
@@ -42,4 +41,4 @@ pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch
 pub use sm::Printed;
 pub use sm::sub_core::scheduler::WARP_SCHEDULERS;
 pub use sm::sub_core::stall::REASON_NAMES;
-pub use statistics::{DispatchStats, SliceStats, SmStats};
+pub use statistics::{ComponentKind, DispatchStats, SliceStats, components};

@@ -1,10 +1,10 @@
 //! What the parts of a GPU say to each other.
 
+use lockstep_counters::Counters;
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
-use crate::counters::Counters;
 use crate::crossbar::Packet;
 use crate::memory::{LINE, SECTOR, SectorBytes};
 
@@ -19,6 +19,8 @@ pub enum Message {
         launch: u32,
         /// Linear index of the block in its grid.
         block: u64,
+        /// The launch, as slices know it.
+        tag: u8,
     },
     /// SM to work distributor: a block has ended.
     BlockDone(Box<BlockDone>),
@@ -38,6 +40,8 @@ pub enum Message {
         sectors: u8,
         /// Number that the SM knows it by.
         miss: u32,
+        /// Whose it is.
+        tag: u8,
     },
     /// Slice to SM: these sectors.
     ReadDone {
@@ -52,11 +56,15 @@ pub enum Message {
         sectors: u8,
         /// Those of them of which only some bytes were written.
         partial: u8,
+        /// Whose it is.
+        tag: u8,
     },
     /// Work distributor to slice: say when all writes of this launch are in.
     Drain {
         /// Launch.
         launch: u32,
+        /// The launch, as slices know it.
+        tag: u8,
     },
     /// Slice to work distributor: they are.
     Drained {
@@ -169,7 +177,7 @@ impl Message {
                 )
             }
             Self::ReadDone { miss } => format!("sectors of miss {miss}"),
-            Self::StartBlock { launch, block } => format!("block {block} of launch {launch}"),
+            Self::StartBlock { launch, block, .. } => format!("block {block} of launch {launch}"),
             Self::BlockDone(done) => format!("end of a block of launch {}", done.launch),
             Self::Packet(packet) => packet.message.words(),
             other => format!("{other:?}"),
@@ -264,6 +272,8 @@ pub struct StrongRequest {
     pub generation: u64,
     /// Loads: sectors of its line that its instruction asks for, a bit each.
     pub of_line: u8,
+    /// The launch that it belongs to, as slices know it.
+    pub tag: u8,
 }
 
 /// What a slice does with a sector.
@@ -293,4 +303,15 @@ pub struct LaneAccess {
     pub operand: u64,
     /// Compare and swap: the new value.
     pub second: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every message is copied several times on its way.
+    #[test]
+    fn a_message_is_as_small_as_its_address_allows() {
+        assert_eq!(size_of::<Message>(), 16);
+    }
 }

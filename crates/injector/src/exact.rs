@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use lockstep_telemetry::schema::Counter;
+use lockstep_telemetry::schema::Metric;
 
 use crate::cupti::layouts::{
     Block, RangeConfig, RangeDecode, RangeDisable, RangeEnable, RangeImageInfo,
@@ -39,7 +39,7 @@ impl Plan {
     pub fn new(
         cupti: &'static Cupti,
         chip: &str,
-        counters: &[&'static Counter],
+        counters: &[&'static Metric],
         tell: &mut dyn FnMut(String),
     ) -> Result<Self, CuptiError> {
         let host = HostObject::new(cupti, numbers::PROFILER_RANGE, chip, None)?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lockstep_telemetry::schema::Counter;
+use lockstep_telemetry::schema::Metric;
 
 use crate::cupti::{Cupti, CuptiError, numbers};
 use crate::exact::{ExactContext, Plan};
@@ -90,7 +90,7 @@ pub struct Place<'a> {
     /// Folder of the locks of GPUs.
     pub locks: &'a Path,
     /// Resolved names of the metadata file.
-    pub counters: &'a [&'static Counter],
+    pub counters: &'a [&'static Metric],
 }
 
 /// What a turn is taken for.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 
-use lockstep_telemetry::schema::GAUGES;
+use lockstep_telemetry::schema::DEVICE_GAUGES;
 use lockstep_telemetry::segment::{Record, RecordKind};
 
 use crate::dynamic::function_table;
@@ -62,8 +62,8 @@ impl Nvml {
                 "no power, temperature, clocks and memory: the management library does not start (error {result})"
             ));
         }
-        let wanted = (0..GAUGES.len())
-            .filter(|i| names.iter().any(|name| name == GAUGES[*i].name))
+        let wanted = (0..DEVICE_GAUGES.len())
+            .filter(|i| names.iter().any(|name| name == DEVICE_GAUGES[*i].name))
             .collect();
         Ok(Self {
             functions,
@@ -77,7 +77,7 @@ impl Nvml {
         let handle = self.handle(uuid)?;
         let mut record = Record::new(RecordKind::Gauges);
         for index in &self.wanted {
-            if let Some(value) = self.gauge(handle, GAUGES[*index].name) {
+            if let Some(value) = self.gauge(handle, DEVICE_GAUGES[*index].name) {
                 record.set(*index, value);
             }
         }

@@ -13,7 +13,7 @@
 
 use std::ffi::c_void;
 
-use lockstep_telemetry::schema::Counter;
+use lockstep_telemetry::schema::Metric;
 
 use crate::clock::{self, MatchedClock};
 use crate::cupti::layouts::{
@@ -86,7 +86,7 @@ impl Sampler {
         cupti: &'static Cupti,
         index: u32,
         chip: &str,
-        counters: &[&'static Counter],
+        counters: &[&'static Metric],
         interval: u64,
         tell: &mut dyn FnMut(String),
     ) -> Result<Self, CuptiError> {
@@ -340,7 +340,7 @@ fn choose(
     cupti: &'static Cupti,
     chip: &str,
     availability: &[u8],
-    counters: &[&'static Counter],
+    counters: &[&'static Metric],
     tell: &mut dyn FnMut(String),
 ) -> Result<Choice, CuptiError> {
     let mut wanted: Vec<(usize, &'static str)> = Vec::new();

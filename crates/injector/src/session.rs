@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use lockstep_telemetry::schema::{Counter, Mode, Timeline};
+use lockstep_telemetry::schema::{Metric, Mode, Timeline};
 use lockstep_telemetry::segment::{
     IdentityKind, NO_IDENTITY, Publisher, Record, RecordKind, RowKey, SegmentDirectory,
 };
@@ -85,7 +85,7 @@ pub struct Session {
     /// From the environment.
     pub settings: Settings,
     /// Resolved names of the metadata file.
-    pub counters: Vec<&'static Counter>,
+    pub counters: Vec<&'static Metric>,
     /// Opened at the start.
     pub cupti: Cupti,
     driver: Option<Driver>,
@@ -121,8 +121,8 @@ impl Session {
         let counters = settings.metadata.resolved_counters();
         let values = counters
             .len()
-            .max(lockstep_telemetry::schema::GAUGES.len())
-            .max(lockstep_telemetry::schema::counters::HOST_GAUGES.len());
+            .max(lockstep_telemetry::schema::DEVICE_GAUGES.len())
+            .max(lockstep_telemetry::schema::HOST_GAUGES.len());
         let mut publisher =
             Publisher::create(&directory, values, settings.metadata.segment.maximum.0)
                 .map_err(|error| text(&error))?;

@@ -3,6 +3,7 @@
 //! The hardware advances only inside these calls; between them it stands still at a boundary, so
 //! its memory can be read and written freely.
 
+use lockstep_counters::LaunchCounters;
 use lockstep_isa::Module;
 use lockstep_protocol::{CuResult, Extent, Rows};
 use lockstep_units::Time;
@@ -48,18 +49,10 @@ pub struct KernelResult {
     pub start: Time,
     /// When it was complete.
     pub end: Time,
-    /// Counters by name: those of the columns of `kernels.csv`, and those that columns are made of.
-    pub counters: Vec<(&'static str, u64)>,
-}
-
-impl KernelResult {
-    /// A counter, if the mode knows it.
-    pub fn counter(&self, name: &str) -> Option<u64> {
-        self.counters
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| *value)
-    }
+    /// The cycle of the SM clock in which it started, if the mode knows it.
+    pub start_cycle: Option<u64>,
+    /// What was counted.
+    pub counters: LaunchCounters,
 }
 
 /// Why the hardware stopped.

@@ -29,7 +29,7 @@ pub use arguments::{Argument, ElementType};
 pub use description::{Description, Execution, Mode, Schedule};
 pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
-pub use lockstep_gpu::{TOPICS, Watch};
+pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_runtime::FrontendChoice;
 pub use machine::{MachineError, topology};
 pub use program::{RunError, run_program};

@@ -7,6 +7,7 @@ use crate::freed;
 use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
+use lockstep_counters::LaunchCounters;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{
     Contents, Direction, EngineOptions, FaultKind, Gpu, GpuError, KernelRecord, Launch, LaunchId,
@@ -18,7 +19,7 @@ use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, KernelResul
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::{
-    FaultRow, HostWork, ManagedTrace, MigrationRow, STALL_COLUMNS, StatisticRow,
+    FaultRow, HostWork, ManagedTrace, MigrationRow, StatisticRow,
 };
 use lockstep_units::{Cycle, Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -797,43 +798,16 @@ fn code_of(kind: &FaultKind) -> CuResult {
     }
 }
 
-fn result(id: u64, record: &KernelRecord, timing: bool) -> KernelResult {
-    let counters = &record.counters;
-    let [fp32, fp64, integer, control, load_store, other] = counters.mix;
-    let mut all = vec![
-        ("inst_executed", counters.inst_executed),
-        ("thread_inst_executed", counters.thread_inst_executed),
-        ("warps_launched", counters.warps_launched),
-        ("mix_fp32", fp32),
-        ("mix_fp64", fp64),
-        ("mix_integer", integer),
-        ("mix_control", control),
-        ("mix_load_store", load_store),
-        ("mix_other", other),
-    ];
-    if timing {
-        all.extend([
-            ("inst_issued", counters.inst_issued),
-            ("cycles", record.cycles()),
-            ("active_cycles", counters.active_cycles),
-            ("warp_cycles", counters.warp_cycles),
-            ("l1_sectors", counters.global_sectors),
-            ("l1_sector_hits", counters.l1_sector_hits),
-            ("l2_sectors", counters.l2_sectors),
-            ("l2_sector_hits", counters.l2_sector_hits),
-            ("l2_sectors_of_kernel", counters.l2_sectors_of_kernel),
-            ("l2_sectors_of_sms", counters.l2_sectors_of_sms),
-            ("dram_bytes_read", counters.dram_bytes_read),
-            ("dram_bytes_written", counters.dram_bytes_written),
-            ("start_cycle", record.start_cycle.0),
-        ]);
-        all.extend(STALL_COLUMNS.into_iter().zip(counters.stalls));
-    }
+fn result(id: u64, record: &KernelRecord, timed: bool) -> KernelResult {
     KernelResult {
         id,
         start: record.start,
         end: record.end,
-        counters: all,
+        start_cycle: timed.then_some(record.start_cycle.0),
+        counters: LaunchCounters {
+            values: record.counters,
+            timed,
+        },
     }
 }
 
@@ -850,8 +824,9 @@ mod tests {
 
     #[test]
     fn columns_of_stalls_are_the_models_reasons_in_their_order() {
-        let columns = STALL_COLUMNS.map(|column| column.trim_start_matches("stalled_"));
-        assert_eq!(columns, lockstep_gpu::REASON_NAMES);
+        let columns =
+            lockstep_counters::stalls().map(|one| one.name.trim_start_matches("stalled_"));
+        assert!(columns.eq(lockstep_gpu::REASON_NAMES));
     }
 
     /// What the program writes into pinned memory counts as if a call had written it: a live run

@@ -1,16 +1,15 @@
 //! What came of a run, ready to be shown and written.
 
-use crate::description::{Description, Mode};
+use crate::description::Description;
 use crate::machine::Machine;
 use crate::server::Figures;
+use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
-use lockstep_runtime::device::KernelResult;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_telemetry::run_folder::{
-    Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
-    RunFolderError, STALL_COLUMNS, StatisticRow, Summary, Totals, UnsupportedRow,
+    CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
+    RunFolderError, StatisticRow, Summary, Totals, UnsupportedRow,
 };
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -146,87 +145,48 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     let Some(result) = &launch.result else {
         return row;
     };
-    row.inst_executed = result.counter("inst_executed");
-    row.inst_issued = result.counter("inst_issued");
-    row.thread_inst_executed = result.counter("thread_inst_executed");
-    row.warps_launched = result.counter("warps_launched");
-    row.mix = mix(result);
-    if description.mode_of(&launch.kernel, launch.id) == Mode::Functional {
+    let counted = &result.counters.values;
+    row.counters = Some(result.counters);
+    row.mix = mix(counted);
+    if !result.counters.timed {
         return row;
     }
     let nanoseconds = |femtoseconds: u64| femtoseconds as f64 / 1e6;
     row.start_ns = Some(nanoseconds(result.start.0));
     row.duration_ns = Some(nanoseconds(result.end.since(result.start).0));
-    row.cycles = result.counter("cycles");
-    row.active_cycles = result.counter("active_cycles");
-    row.l1_sectors = result.counter("l1_sectors");
-    row.l1_sector_hits = result.counter("l1_sector_hits");
-    row.l2_sectors = result.counter("l2_sectors");
-    row.l2_sector_hits = result.counter("l2_sector_hits");
-    row.l2_sectors_of_kernel = result.counter("l2_sectors_of_kernel");
-    row.l2_sectors_of_sms = result.counter("l2_sectors_of_sms");
-    row.dram_bytes_read = result.counter("dram_bytes_read");
-    row.dram_bytes_written = result.counter("dram_bytes_written");
-    row.start_cycle = result.counter("start_cycle");
-    row.stalls = Some(STALL_COLUMNS.map(|column| result.counter(column).unwrap_or(0)));
-    let warps = f64::from(description.config.sm.warps);
-    row.achieved_occupancy = match (result.counter("warp_cycles"), row.active_cycles) {
-        (Some(resident), Some(active)) if active > 0 => {
-            Some(resident as f64 / (active as f64 * warps))
-        }
-        _ => None,
-    };
+    row.start_cycle = result.start_cycle;
+    let most = counted.active_cycles as f64 * f64::from(description.config.sm.warps);
+    row.achieved_occupancy = (most > 0.0).then(|| counted.warp_cycles as f64 / most);
     row
 }
 
-fn mix(result: &KernelResult) -> Option<InstructionMix> {
-    let all = result.counter("inst_executed").filter(|all| *all > 0)?;
-    let share = |name| {
-        result
-            .counter(name)
-            .map_or(0.0, |count| 100.0 * count as f64 / all as f64)
-    };
-    let lanes = result.counter("thread_inst_executed").unwrap_or(0) as f64 / (all as f64 * 32.0);
+fn mix(counted: &Counters) -> Option<InstructionMix> {
+    let all = counted.inst_executed;
+    if all == 0 {
+        return None;
+    }
+    let share = |count: u64| 100.0 * count as f64 / all as f64;
+    let [fp32, fp64, integer, control, load_store, other] = counted.mix.map(share);
+    let lanes = counted.thread_inst_executed as f64 / (all as f64 * 32.0);
     Some(InstructionMix {
-        fp32: share("mix_fp32"),
-        fp64: share("mix_fp64"),
-        integer: share("mix_integer"),
-        control: share("mix_control"),
-        load_store: share("mix_load_store"),
-        other: share("mix_other"),
+        fp32,
+        fp64,
+        integer,
+        control,
+        load_store,
+        other,
         inactive: 100.0 * (1.0 - lanes),
     })
 }
 
 fn totals(runtime: &Runtime<Machine>, kernels: &[KernelRow]) -> Totals {
-    let sum = |field: fn(&KernelRow) -> Option<u64>| {
-        kernels
-            .iter()
-            .filter_map(field)
-            .reduce(|all, more| all.saturating_add(more))
-    };
     Totals {
         calls: runtime.calls(),
         kernels: kernels.len() as u64,
         simulated_ns: runtime.now().0 as f64 / 1e6,
         kernel_ns: kernels.iter().filter_map(|row| row.duration_ns).sum(),
-        cycles: sum(|row| row.cycles),
-        inst_executed: sum(|row| row.inst_executed),
-        thread_inst_executed: sum(|row| row.thread_inst_executed),
-        stalled_cycles: stalled_cycles(kernels),
+        counters: CounterTotals::of(kernels.iter().filter_map(|row| row.counters.as_ref())),
     }
-}
-
-fn stalled_cycles(kernels: &[KernelRow]) -> BTreeMap<&'static str, u64> {
-    let mut sums = BTreeMap::new();
-    for stalls in kernels.iter().filter_map(|row| row.stalls) {
-        for (column, cycles) in STALL_COLUMNS.into_iter().zip(stalls) {
-            let reason = column.trim_start_matches("stalled_");
-            let sum: &mut u64 = sums.entry(reason).or_default();
-            *sum = sum.saturating_add(cycles);
-        }
-    }
-    sums
 }
 
 fn host_speed(
@@ -242,6 +202,7 @@ fn host_speed(
             .filter(|_| simulating > 0.0)
             .map(|count| count as f64 / simulating)
     };
+    let cycles = totals.counters.get("cycles");
     let kernel_seconds: f64 = totals.kernel_ns / 1e9;
     let known = !launches.is_empty() && kernel_seconds > 0.0;
     HostSpeed {
@@ -250,13 +211,11 @@ fn host_speed(
         simulating_seconds: simulating,
         processor_seconds: figures.processor.map(|time| time.as_secs_f64()),
         first_answer_seconds: figures.first_answer.map(|time| time.as_secs_f64()),
-        inst_per_second: rate(totals.inst_executed),
+        inst_per_second: rate(totals.counters.get("inst_executed")),
         sm_cycles_per_second: rate(
-            totals
-                .cycles
-                .map(|cycles| cycles * u64::from(description.config.device.sms)),
+            cycles.map(|cycles| cycles * u64::from(description.config.device.sms)),
         ),
-        cycles_per_second: rate(totals.cycles),
+        cycles_per_second: rate(cycles),
         slow_down: known.then(|| simulating / kernel_seconds),
         peak_memory: peak_memory(),
         work: HostWork::default(),

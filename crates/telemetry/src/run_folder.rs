@@ -18,10 +18,10 @@ mod managed_tables;
 mod statistics;
 mod summary;
 
-pub use kernels::{InstructionMix, KERNEL_COLUMNS, KernelRow, STALL_COLUMNS};
+pub use kernels::{InstructionMix, KernelRow, kernel_columns};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use statistics::StatisticRow;
-pub use summary::{Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
+pub use summary::{CounterTotals, Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
 
 use std::io;
 use std::path::{Path, PathBuf};

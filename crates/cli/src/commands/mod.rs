@@ -1,6 +1,7 @@
 //! The commands, one file each; to add one, a file and a line here.
 
 mod correlate;
+mod counters;
 mod disasm;
 mod doctor;
 mod figures;
@@ -37,6 +38,8 @@ pub enum Command {
     Disasm(disasm::Disasm),
     /// List the GPUs that can be simulated, or show the file of one
     Gpus(gpus::Gpus),
+    /// List every counter and statistic, with its meaning and its names elsewhere
+    Counters(counters::Counters),
     /// Check what works on this machine and say what is missing
     Doctor(doctor::Doctor),
 }
@@ -55,6 +58,7 @@ impl Command {
             Self::Topology(command) => command.run(),
             Self::Disasm(command) => command.run(),
             Self::Gpus(command) => command.run(),
+            Self::Counters(command) => command.run(),
             Self::Doctor(command) => command.run(),
         }
     }

@@ -17,6 +17,7 @@ use timing::DramTiming;
 
 use crate::cache::mix;
 use crate::memory::{LINE, SECTOR};
+use crate::statistics::BankStats;
 
 /// How a channel is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +191,7 @@ impl DramParameters {
 }
 
 /// One bank.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Bank {
     /// The open row, plus one.
     row: u64,
@@ -198,6 +199,7 @@ struct Bank {
     activate: Time,
     /// When the open row can be read.
     column: Time,
+    stats: BankStats,
 }
 
 /// A DRAM channel.
@@ -249,6 +251,18 @@ impl Dram {
         }
     }
 
+    /// What each bank counted.
+    pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
+        self.banks.iter().map(|bank| &bank.stats)
+    }
+
+    /// Goes on counting where another channel stopped.
+    pub fn count_on(&mut self, old: &Self) {
+        for (bank, before) in self.banks.iter_mut().zip(&old.banks) {
+            bank.stats = before.stats.clone();
+        }
+    }
+
     /// When everything that has come is on the bus.
     #[must_use]
     pub fn busy_until(&self) -> Time {
@@ -274,11 +288,18 @@ impl Dram {
             return at + parameters.latency;
         }
         let (bank, row) = place(parameters, line);
-        let hit = self.banks[bank].row == row;
+        let known = &mut self.banks[bank];
+        let hit = known.row == row;
         if hit {
             self.row_hits += 1;
+            known.stats.row_hits.increment();
         } else {
             self.row_misses += 1;
+            known.stats.row_misses.increment();
+        }
+        match write {
+            true => known.stats.writes.increment(),
+            false => known.stats.reads.increment(),
         }
         let sector = match write {
             true => parameters.written_sector,
@@ -327,6 +348,7 @@ impl Dram {
             bank.activate = begin + parameters.row_cycle;
             bank.column = begin;
             bank.row = row;
+            bank.stats.activates.increment();
         }
         self.on_bus(parameters, arrived, at, begin, latency, transfer, turn)
     }
@@ -385,6 +407,7 @@ impl Dram {
             self.activations[3] = activate;
             bank.activate = activate + t.row_cycle;
             bank.row = row;
+            bank.stats.activates.increment();
             activate + t.row_to_column
         };
         let turnaround = if turn { t.turnaround } else { Duration::ZERO };

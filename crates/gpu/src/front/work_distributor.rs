@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use lockstep_counters::Counters;
 use lockstep_engine::{
     Inbox, LinkId, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer,
 };
@@ -19,8 +20,8 @@ use super::heap::Heap;
 use super::policy::DispatchPolicy;
 use super::rounds::Units;
 use super::slots::{BlockNeeds, FreestFirst, SmLimits, SmSlots};
-use crate::counters::Counters;
 use crate::fault::{Fault, FaultKind};
+use crate::l2::NO_LAUNCH;
 use crate::launch::{KernelRecord, LaunchId, LaunchTable};
 use crate::memory::Contents;
 use crate::message::{BlockDone, Message};
@@ -74,6 +75,8 @@ pub struct DispatchParameters {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Running {
     launch: u32,
+    /// By which slices know its traffic.
+    tag: u8,
     needs: BlockNeeds,
     blocks: u64,
     sent: u64,
@@ -329,7 +332,7 @@ impl Dispatcher {
                 format!("block of launch {launch} has ended on sm {sm}, {blocks} of {all}")
             });
         }
-        if done.counters.global_sectors + done.counters.strong_accesses > 0 {
+        if done.counters.l1_sectors + done.counters.strong_accesses > 0 {
             let word = sm / 64;
             if running.users.len() <= word {
                 running.users.resize(word + 1, 0);
@@ -346,6 +349,7 @@ impl Dispatcher {
                     let to = PartitionId(self.parameters.first_slice + slice);
                     let message = Message::Drain {
                         launch: running.launch,
+                        tag: running.tag,
                     };
                     outbox.send(link, to, now, Bytes(0), message);
                 }
@@ -409,6 +413,7 @@ impl Dispatcher {
                 start_cycle: clock.cycle_at_or_after(running.start),
                 end_cycle: clock.cycle_at_or_after(end),
                 counters: running.counters,
+                tag: running.tag,
             });
         }
     }
@@ -463,8 +468,10 @@ impl Dispatcher {
                 }
                 _ => Vec::new(),
             };
+            let tag = self.free_tag();
             self.state.running.push(Running {
                 launch,
+                tag,
                 needs,
                 blocks,
                 sent: 0,
@@ -480,6 +487,12 @@ impl Dispatcher {
         }
     }
 
+    /// The lowest tag that no running kernel has. Beyond the last, kernels share one.
+    fn free_tag(&self) -> u8 {
+        let is_free = |tag: &u8| self.state.running.iter().all(|running| running.tag != *tag);
+        (NO_LAUNCH + 1..u8::MAX).find(is_free).unwrap_or(u8::MAX)
+    }
+
     /// Sends blocks, the oldest kernel first, as many as `now` allows.
     fn send_blocks(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
         while self.state.next_send <= now {
@@ -490,6 +503,7 @@ impl Dispatcher {
             let message = Message::StartBlock {
                 launch: running.launch,
                 block: running.sent,
+                tag: running.tag,
             };
             running.sent += 1;
             if let DispatchPolicy::GpcRounds { next } = &mut self.policy

@@ -9,11 +9,13 @@
 //! Between calls the GPU stands still at the boundary of an epoch: contents hold everything that
 //! was written, and may be read and written from outside.
 
+mod book;
 mod build;
 mod dma_writes;
 mod managed;
 mod mode;
 mod save;
+mod statistics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,13 +29,13 @@ use lockstep_engine::{
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
 use lockstep_units::{Cycle, Cycles, Time};
-use serde::{Deserialize, Serialize};
 
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
 use crate::front::{BlockNeeds, Dispatcher, SmLimits};
+use crate::l2::Traffic;
 use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, LINE, SECTOR};
+use crate::memory::{Contents, LINE};
 use crate::message::Message;
 use crate::mmu::Pager;
 use crate::parameters::SmParameters;
@@ -98,25 +100,14 @@ pub struct Gpu {
     /// What the instructions of modules cost, as long as they are used.
     issue_tables: Vec<(Arc<Module>, Arc<IssueTable>)>,
     parameters: SmParameters,
-    /// What slices had counted when the last kernel ended.
-    counted: SliceCounts,
+    /// Traffic by tag of launches, as it was when the last kernel with that tag ended.
+    counted: Vec<Traffic>,
     /// Module and first instruction of the kernels that were launched: their code is here.
     brought: BTreeSet<(u64, u32)>,
     /// What the caches of slices held when timing was left, until it is taken up again.
     kept: Vec<Vec<u8>>,
     /// Changes of residence that were told.
     managed_changes: u64,
-}
-
-/// What slices counted, summed up.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct SliceCounts {
-    of_sms: u64,
-    fabric: u64,
-    contacts: u64,
-    hits: u64,
-    read: u64,
-    written: u64,
 }
 
 impl Gpu {
@@ -144,7 +135,7 @@ impl Gpu {
             failed: None,
             issue_tables: Vec::new(),
             parameters: SmParameters::new(config, timed)?,
-            counted: SliceCounts::default(),
+            counted: Vec::new(),
             brought: BTreeSet::new(),
             kept: Vec::new(),
             managed_changes: 0,
@@ -255,98 +246,6 @@ impl Gpu {
             .0
             .saturating_sub(set_aside);
         (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
-    }
-
-    /// What slices have counted so far.
-    fn slice_counts(&self) -> SliceCounts {
-        let mut sum = SliceCounts::default();
-        for id in self.places.slices() {
-            if let GpuPartition::Slice(slice) = self.engine.partition(id) {
-                let stats = slice.stats();
-                sum.of_sms += stats.read_sectors.get()
-                    + stats.written_sectors.get()
-                    + stats.strong_sectors.get();
-                sum.fabric += stats.fabric_sectors.get();
-                sum.contacts += stats.contacts.get();
-                sum.hits += stats.read_hits.get()
-                    + stats.written_sectors.get()
-                    + stats.strong_hits.get()
-                    + stats.fabric_hits.get();
-                sum.read += stats.dram_read.get();
-                sum.written += stats.dram_written.get();
-            }
-        }
-        sum
-    }
-
-    /// Books what slices counted since the last kernel ended to the kernels that end now. Kernels
-    /// that ran beside each other cannot be told apart: the first one has it all.
-    fn book(&mut self, records: &mut [KernelRecord]) {
-        if self.options.mode == Mode::Functional || records.is_empty() {
-            return;
-        }
-        let all = self.slice_counts();
-        let before = std::mem::replace(&mut self.counted, all);
-        let mut sectors = u64::from(self.config.launch.gpc_l2_sectors) * records.len() as u64;
-        sectors += u64::from(self.config.launch.flush_sectors) * (all.contacts - before.contacts);
-        let (mut read, mut others) = (0, 0);
-        for record in records.iter() {
-            let (asked, from_dram) = self.surroundings(record.launch);
-            sectors += asked;
-            read += from_dram;
-            others += self.asked_by_others(record);
-        }
-        let counters = &mut records[0].counters;
-        counters.l2_sectors_of_sms = all.of_sms - before.of_sms;
-        let fabric = all.fabric - before.fabric;
-        counters.l2_sectors_of_kernel = counters.l2_sectors_of_sms + fabric + sectors;
-        counters.l2_sectors = counters.l2_sectors_of_kernel + others;
-        // Whatever surrounds a launch is found in L2 as good as always.
-        counters.l2_sector_hits = all.hits - before.hits + sectors + others;
-        counters.dram_bytes_read = all.read - before.read + read;
-        counters.dram_bytes_written = all.written - before.written;
-    }
-
-    /// Sectors of L2 that others than the kernel look up while it runs.
-    fn asked_by_others(&self, record: &KernelRecord) -> u64 {
-        let launch = &self.config.launch;
-        let meanwhile = record.cycles().checked_div(launch.non_gpc_l2_interval.0);
-        u64::from(launch.non_gpc_l2_sectors) + meanwhile.unwrap_or(0)
-    }
-
-    /// Sectors of L2 and bytes of DRAM that are read for the code of a launch and for what else
-    /// starts it. Code stays where every GPC keeps it: only the first launch of a kernel asks for
-    /// it, and for what lies behind it. A module that has come just now is in L2.
-    fn surroundings(&mut self, launch: LaunchId) -> (u64, u64) {
-        let Some(context) = self.launches.get(launch.0) else {
-            return (0, 0);
-        };
-        let launch = &context.launch;
-        let parameters = &self.config.launch;
-        let (kernel, module) = (launch.code(), launch.module_id);
-        let is_new_module = self
-            .brought
-            .range((module, 0)..=(module, u32::MAX))
-            .next()
-            .is_none();
-        let (mut sectors, mut read) = (0, parameters.cold_dram_bytes.0);
-        if self.brought.insert((module, kernel.start)) {
-            let ahead = parameters.code_prefetch.0;
-            let own = kernel.len() as u64 * 16;
-            let behind =
-                (launch.module.code.len() as u64).saturating_sub(u64::from(kernel.end)) * 16;
-            // Every GPC reads it, and one half of L2 has it of the other.
-            let readers =
-                u64::from(self.config.device.gpcs) + u64::from(self.config.l2.partitions > 1);
-            sectors = (own + ahead).div_ceil(SECTOR) * readers;
-            read += if is_new_module {
-                ahead.saturating_sub(behind)
-            } else {
-                own + ahead
-            };
-        }
-        let cold = self.options.cold_caches;
-        (sectors, if cold { read } else { 0 })
     }
 
     fn check(&self, launch: &Launch) -> Result<(), GpuError> {
@@ -542,11 +441,9 @@ impl Gpu {
             let id = PartitionId(index as u32);
             let old = self.engine.partition(id);
             match (engine.partition_mut(id), old) {
-                (GpuPartition::Sm(new), GpuPartition::Sm(old)) => {
-                    new.set_stats(old.stats().clone())
-                }
+                (GpuPartition::Sm(new), GpuPartition::Sm(old)) => new.count_on(old),
                 (GpuPartition::Slice(new), GpuPartition::Slice(old)) => {
-                    new.set_stats(old.stats().clone());
+                    new.count_on(old);
                 }
                 (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => new.inherit(old),
                 (GpuPartition::Network(new), GpuPartition::Network(old)) => {
@@ -563,9 +460,11 @@ impl Gpu {
             new.inherit(old, now);
         }
         engine.run(now, |_| false);
+        engine.count_links_on(&self.engine);
         self.engine = engine;
         self.places = places;
         self.failed = None;
+        self.skip_traffic();
         Ok(())
     }
 
@@ -606,37 +505,6 @@ impl Gpu {
         {
             GpuPartition::Sm(sm) => sm,
             other => panic!("SM {number} is {other:?}"),
-        }
-    }
-
-    /// What every part counted; components are named below `prefix`, such as "gpu 0".
-    pub fn statistics(&self, prefix: &str, table: &mut Table) {
-        table.add(&format!("{prefix}/dispatcher"), self.dispatcher().stats());
-        for number in 0..self.places.sms {
-            table.add(&format!("{prefix}/sm/{number}"), self.sm(number).stats());
-        }
-        for number in 0..self.places.slices {
-            let id = PartitionId(self.places.first_slice + number);
-            if let GpuPartition::Slice(slice) = self.engine.partition(id) {
-                table.add(&format!("{prefix}/slice/{number}"), slice.stats());
-            }
-        }
-        for (number, name) in (0..).zip(["requests", "replies"]) {
-            let id = self
-                .places
-                .network
-                .map(|first| PartitionId(first.0 + number));
-            if let Some(GpuPartition::Network(network)) = id.map(|id| self.engine.partition(id)) {
-                table.add(&format!("{prefix}/network/{name}"), network.stats());
-            }
-        }
-        if let Some(pager) = self.pager().filter(|pager| pager.is_used()) {
-            table.add(&format!("{prefix}/gmmu"), pager.gmmu.stats());
-            for number in 0..self.places.sms {
-                if let Some(stats) = self.sm(number).tlb_stats() {
-                    table.add(&format!("{prefix}/tlb/{number}"), stats);
-                }
-            }
         }
     }
 

@@ -46,10 +46,10 @@ impl Gpu {
             let id = PartitionId(index as u32);
             match (engine.partition_mut(id), self.engine.partition(id)) {
                 (GpuPartition::Sm(new), GpuPartition::Sm(old)) => {
-                    new.set_stats(old.stats().clone());
+                    new.count_on(old);
                 }
                 (GpuPartition::Slice(new), GpuPartition::Slice(old)) => {
-                    new.set_stats(old.stats().clone());
+                    new.count_on(old);
                     let number = (id.0 - places.first_slice) as usize;
                     if mode == Mode::Timing
                         && let Some(bytes) = self.kept.get(number)
@@ -76,6 +76,7 @@ impl Gpu {
             new.inherit(old, now);
         }
         engine.run(now, |_| false);
+        engine.count_links_on(&self.engine);
         self.launches = launches;
         self.engine = engine;
         self.places = places;

@@ -9,6 +9,7 @@
 //! Start reading at [`L2Slice::run`], then [`sector_store`].
 
 mod atomic_unit;
+mod attribution;
 mod end_of_kernel_flush;
 mod parameters;
 mod partial_sector_tracker;
@@ -17,6 +18,7 @@ mod sector_store;
 mod slice;
 mod strong_loads;
 
+pub use attribution::{NO_LAUNCH, Traffic};
 pub use parameters::SliceParameters;
 pub use sector_store::WrittenLine;
 pub use slice::L2Slice;

@@ -22,7 +22,7 @@ use crate::cache::{Evicted, SectorCache};
 use crate::dram::{Dram, place};
 use crate::memory::SECTOR;
 use crate::probe::{Probe, Topic};
-use crate::statistics::SliceStats;
+use crate::statistics::{AccessStats, BankStats, SliceStats};
 
 /// Keys of copies for the other partition.
 const FAR_COPY: u64 = 1 << 62;
@@ -46,6 +46,31 @@ pub struct WrittenLine {
     pub partial: u8,
 }
 
+/// Kinds of accesses that are counted apart.
+#[derive(Clone, Copy, Debug)]
+pub enum AccessKind {
+    Load,
+    Store,
+    StrongLoad,
+    StrongStore,
+    Atomic,
+    Reduction,
+    Instruction,
+}
+
+impl AccessKind {
+    /// As statistics name them, in order.
+    pub const NAMES: [&str; 7] = [
+        "load",
+        "store",
+        "strong_load",
+        "strong_store",
+        "atomic",
+        "reduction",
+        "instruction",
+    ];
+}
+
 /// Tags of one slice and its channel.
 #[derive(Debug)]
 pub struct SectorStore {
@@ -58,6 +83,8 @@ pub struct SectorStore {
     pub write_port_free: Time,
     /// What the slice counts.
     pub stats: SliceStats,
+    /// What each kind of access found.
+    pub accesses: [AccessStats; AccessKind::NAMES.len()],
     /// Somebody who watches the channel.
     probe: Option<Box<Probe>>,
 }
@@ -72,9 +99,28 @@ impl SectorStore {
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             write_port_free: Time::ZERO,
             stats: SliceStats::default(),
+            accesses: Default::default(),
             probe,
             parameters,
         }
+    }
+
+    /// What each bank of the channel counted.
+    pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
+        self.dram.banks()
+    }
+
+    /// Goes on counting where another store stopped.
+    pub fn count_on(&mut self, old: &Self) {
+        self.stats = old.stats.clone();
+        self.accesses = old.accesses.clone();
+        self.dram.count_on(&old.dram);
+    }
+
+    /// Counts what an access found; `known` if its line was here.
+    #[inline]
+    pub fn found(&mut self, kind: AccessKind, sectors: u8, missing: u8, known: bool) {
+        self.accesses[kind as usize].look_up(sectors, missing, known);
     }
 
     /// Invalidates everything, written or not.
@@ -96,9 +142,16 @@ impl SectorStore {
 
     /// Finds sectors here, in the copies of the other partition, or in DRAM. Says when they can
     /// leave and how many were found at the first place looked at.
-    pub fn look_up(&mut self, line: u64, sectors: u8, far: bool, begin: Time) -> (Time, u32) {
+    pub fn look_up(
+        &mut self,
+        kind: AccessKind,
+        line: u64,
+        sectors: u8,
+        far: bool,
+        begin: Time,
+    ) -> (Time, u32) {
         if !far {
-            return self.look_up_home(line, sectors, begin, true);
+            return self.look_up_home(Some(kind), line, sectors, begin, true);
         }
         let mut missing = sectors;
         let mut at = begin + self.parameters.hit_latency;
@@ -111,13 +164,14 @@ impl SectorStore {
             }
         }
         let hits = (sectors & !missing).count_ones();
+        self.found(kind, sectors, missing, place.is_some());
         if missing != 0 {
             // Whole bursts cross to the other partition, as they come from DRAM.
             let present = place.map_or(0, |place| self.tags.line(place).present);
             missing = self.whole_bursts(missing) & !present;
             let crossing = u64::from(missing.count_ones());
             self.stats.fabric_sectors.add(crossing);
-            let (home, found) = self.look_up_home(line, missing, begin, false);
+            let (home, found) = self.look_up_home(None, line, missing, begin, false);
             self.stats.fabric_hits.add(u64::from(found));
             at = at.max(home + self.parameters.far_latency);
             // Looking up the home may have moved lines.
@@ -139,9 +193,17 @@ impl SectorStore {
 
     /// Finds sectors here or in DRAM. Who reads from this partition (`own`) is content with the
     /// bytes that are known of a sector that was written in part, if the slice keeps them for that.
-    pub fn look_up_home(&mut self, line: u64, sectors: u8, begin: Time, own: bool) -> (Time, u32) {
+    pub fn look_up_home(
+        &mut self,
+        kind: Option<AccessKind>,
+        line: u64,
+        sectors: u8,
+        begin: Time,
+        own: bool,
+    ) -> (Time, u32) {
         let hit = begin + self.parameters.hit_latency;
-        let place = match self.tags.find(line) {
+        let here = self.tags.find(line);
+        let place = match here {
             Some(place) => Some(place),
             None => self.tags.insert(line).map(|(place, old)| {
                 self.write_back(old, begin);
@@ -158,6 +220,10 @@ impl SectorStore {
         let known = *self.tags.line(place);
         let readable = if own { known.readable } else { 0 };
         let missing = sectors & (!known.present | known.partial & !readable);
+        let hits = (sectors & !missing).count_ones();
+        if let Some(kind) = kind {
+            self.found(kind, sectors, missing, here.is_some());
+        }
         let mut at = hit;
         if missing != sectors {
             at = at.max(Time(known.filled));
@@ -175,7 +241,7 @@ impl SectorStore {
             known.readable &= known.partial;
             known.filled = known.filled.max(at.0);
         }
-        (at, (sectors & !missing).count_ones())
+        (at, hits)
     }
 
     /// The link to the host reads all sectors of a line, and takes the line with it.
@@ -201,30 +267,48 @@ impl SectorStore {
     }
 
     /// Sectors are written; what is evicted for them is written back.
-    pub fn write(&mut self, line: u64, sectors: u8, partial: u8, begin: Time) {
-        let old = self.book_write(line, sectors, partial);
+    pub fn write(
+        &mut self,
+        kind: Option<AccessKind>,
+        line: u64,
+        sectors: u8,
+        partial: u8,
+        begin: Time,
+    ) {
+        let old = self.book_write(kind, line, sectors, partial);
         self.write_back(old, begin);
     }
 
     /// A copy engine has written lines. What has to leave for them does so in the copy's own time.
     pub fn dma_written(&mut self, lines: &[WrittenLine]) {
         for written in lines {
-            let _ = self.book_write(written.line, written.sectors, written.partial);
+            let _ = self.book_write(None, written.line, written.sectors, written.partial);
         }
     }
 
     /// Books that sectors were written; says which line had to leave for it.
-    fn book_write(&mut self, line: u64, sectors: u8, partial: u8) -> Option<Evicted> {
+    fn book_write(
+        &mut self,
+        kind: Option<AccessKind>,
+        line: u64,
+        sectors: u8,
+        partial: u8,
+    ) -> Option<Evicted> {
         if self.parameters.partitions > 1
             && let Some(copy) = self.tags.find(line | FAR_COPY)
         {
             self.tags.line_mut(copy).present &= !sectors;
         }
-        let (place, old) = match self.tags.find(line) {
+        let here = self.tags.find(line);
+        let (place, old) = match here {
             Some(place) => (place, None),
             None => self.tags.insert(line)?,
         };
         let known = self.tags.line_mut(place);
+        if let Some(kind) = kind {
+            let missing = sectors & !known.present;
+            self.accesses[kind as usize].look_up(sectors, missing, here.is_some());
+        }
         let whole = sectors & !partial;
         let fresh = partial & !known.present;
         known.partial = known.partial & !whole | fresh;

@@ -16,16 +16,16 @@ use lockstep_engine::{Inbox, LoadError, Outbox, PartitionId, Reader, Wake, Windo
 use lockstep_units::{Bytes, Duration, Time};
 
 use super::atomic_unit::{lane_time, most_alike, perform};
-use super::end_of_kernel_flush::EndOfKernelFlush;
+use super::attribution::{Attribution, NO_LAUNCH, Traffic};
 use super::parameters::SliceParameters;
 use super::replies::{Replies, Reply};
-use super::sector_store::{SectorStore, WrittenLine};
+use super::sector_store::{AccessKind, SectorStore, WrittenLine};
 use super::strong_loads::StrongLoads;
 use crate::gpc::{AtomicArbiter, GpcReadArbiter, GpcRequestCoalescer, tpc_of_sm};
 use crate::memory::{CODE_LINES, Contents, LINE, Log, PAGE, SECTOR};
 use crate::message::{DmaLines, Message, StrongAction, StrongRequest};
 use crate::probe::{Probe, Topic};
-use crate::statistics::SliceStats;
+use crate::statistics::{AccessStats, BankStats, SliceStats};
 
 /// All sectors of a line.
 const WHOLE_LINE: u8 = 0xf;
@@ -47,7 +47,8 @@ pub struct L2Slice {
     read_arbiter: GpcReadArbiter,
     atomic_arbiter: AtomicArbiter,
     coalescer: GpcRequestCoalescer,
-    flush: EndOfKernelFlush,
+    /// Whose traffic it is.
+    attribution: Attribution,
     strong_loads: StrongLoads,
     replies: Replies,
     sequence: u64,
@@ -79,7 +80,7 @@ impl L2Slice {
             read_arbiter: GpcReadArbiter::default(),
             atomic_arbiter: AtomicArbiter::default(),
             coalescer: GpcRequestCoalescer::default(),
-            flush: EndOfKernelFlush::default(),
+            attribution: Attribution::default(),
             strong_loads: StrongLoads::default(),
             replies: Replies::default(),
             sequence: 0,
@@ -93,9 +94,26 @@ impl L2Slice {
         &self.sectors.stats
     }
 
-    /// Goes on counting from there.
-    pub fn set_stats(&mut self, stats: SliceStats) {
-        self.sectors.stats = stats;
+    /// All traffic that was ever that of launches with a tag.
+    #[must_use]
+    pub fn traffic(&self, tag: u8) -> Traffic {
+        self.attribution.traffic(tag, &self.sectors.stats)
+    }
+
+    /// What each kind of access found, by name.
+    pub fn accesses(&self) -> impl Iterator<Item = (&'static str, &AccessStats)> {
+        AccessKind::NAMES.into_iter().zip(&self.sectors.accesses)
+    }
+
+    /// What each bank of its channel counted.
+    pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
+        self.sectors.banks()
+    }
+
+    /// Goes on counting where another slice stopped.
+    pub fn count_on(&mut self, old: &Self) {
+        self.sectors.count_on(&old.sectors);
+        self.attribution = old.attribution.clone();
     }
 
     /// Results of this epoch.
@@ -147,31 +165,47 @@ impl L2Slice {
         outbox: &mut Outbox<'_, Message>,
     ) {
         match message {
-            Message::Strong(request) => self.strong(request, sender, due, outbox),
+            Message::Strong(request) => {
+                self.serve(request.tag);
+                self.strong(request, sender, due, outbox);
+            }
             Message::Read {
                 line,
                 sectors,
                 miss,
-            } => self.read(line, sectors, miss, sender, due),
+                tag,
+            } => {
+                if line < CODE_LINES {
+                    self.serve(tag);
+                    self.attribution.flush.note(self.sm_of(sender));
+                }
+                self.read(line, sectors, miss, sender, due);
+            }
             Message::Write {
                 line,
                 sectors,
                 partial,
+                tag,
             } => {
-                self.flush.note(self.sm_of(sender));
+                self.serve(tag);
+                self.attribution.flush.note(self.sm_of(sender));
                 if self.is_far(sender) {
                     let count = u64::from(sectors.count_ones());
                     self.sectors.stats.fabric_sectors.add(count);
                     self.sectors.stats.fabric_hits.add(count);
                 }
-                self.write(line, sectors, partial, due);
+                self.write(Some(AccessKind::Store), line, sectors, partial, due);
             }
             Message::Invalidate { first, count } => self.invalidate_pages(first, count),
-            Message::Dma(lines) => self.dma(&lines, due),
-            Message::Drain { launch } => {
+            Message::Dma(lines) => {
+                self.serve(NO_LAUNCH);
+                self.dma(&lines, due);
+            }
+            Message::Drain { launch, tag } => {
                 let at = due.max(self.sectors.write_port_free);
-                let contacts = u64::from(self.flush.take());
-                self.sectors.stats.contacts.add(contacts);
+                self.serve(tag);
+                let flushes = u64::from(self.attribution.flush.take());
+                self.sectors.stats.end_of_kernel_flushes.add(flushes);
                 self.reply(sender, at, 0, Message::Drained { launch });
             }
             Message::InvalidateAll => {
@@ -180,6 +214,12 @@ impl L2Slice {
             }
             other => panic!("a slice was sent {other:?}"),
         }
+    }
+
+    /// What comes next belongs to a launch.
+    #[inline]
+    fn serve(&mut self, tag: u8) {
+        self.attribution.serve(tag, &self.sectors.stats);
     }
 
     /// Sends the answers whose time has come.
@@ -203,26 +243,27 @@ impl L2Slice {
 
     /// Reads sectors for an SM, or answers it along with another one of its GPC.
     fn read(&mut self, line: u64, sectors: u8, miss: u32, sender: PartitionId, due: Time) {
-        if line < CODE_LINES {
-            self.flush.note(self.sm_of(sender));
-        }
         let gpc = self.gpc_of(sender);
         let done = Message::ReadDone { miss };
         let count = sectors.count_ones();
         if let Some(at) = self.coalescer.find(line, sectors, gpc, due) {
             // The answer is copied where the GPC branches off.
             let stats = &mut self.sectors.stats;
-            stats.merged_sectors.add(u64::from(count));
+            stats.coalesced_sectors.add(u64::from(count));
             self.reply(sender, at, 0, done);
             return;
         }
         let begin = self.occupy_arbitrated(due, count, gpc);
         let found = if line >= CODE_LINES {
+            self.sectors
+                .found(AccessKind::Instruction, sectors, 0, true);
             begin + self.parameters.hit_latency
         } else {
             self.sectors.stats.read_sectors.add(u64::from(count));
             let far = self.is_far(sender);
-            let (at, hits) = self.sectors.look_up(line, sectors, far, begin);
+            let (at, hits) = self
+                .sectors
+                .look_up(AccessKind::Load, line, sectors, far, begin);
             self.sectors.stats.read_hits.add(u64::from(hits));
             at
         };
@@ -235,7 +276,7 @@ impl L2Slice {
     }
 
     /// Writes sectors, through the write port.
-    fn write(&mut self, line: u64, sectors: u8, partial: u8, due: Time) {
+    fn write(&mut self, kind: Option<AccessKind>, line: u64, sectors: u8, partial: u8, due: Time) {
         let count = u64::from(sectors.count_ones());
         let begin = due.max(self.free);
         let p = &self.parameters;
@@ -246,7 +287,7 @@ impl L2Slice {
         self.free = begin + p.request_time;
         self.sectors.write_port_free = begin.max(self.sectors.write_port_free) + busy;
         self.sectors.stats.written_sectors.add(count);
-        self.sectors.write(line, sectors, partial, begin);
+        self.sectors.write(kind, line, sectors, partial, begin);
     }
 
     /// Lines come from the host, or go there and are no longer here. A copy engine writes through
@@ -258,7 +299,7 @@ impl L2Slice {
                 let line = page * (PAGE / LINE) + u64::from(left.trailing_zeros());
                 left &= left - 1;
                 if moved.to_device {
-                    self.write(line, WHOLE_LINE, 0, due);
+                    self.write(None, line, WHOLE_LINE, 0, due);
                 } else {
                     let begin = self.occupy(due, WHOLE_LINE.count_ones());
                     self.sectors.read_out(line, WHOLE_LINE, begin);
@@ -411,13 +452,15 @@ impl L2Slice {
         due: Time,
     ) -> (Time, bool) {
         let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
-        self.flush.note(self.sm_of(sender));
+        self.attribution.flush.note(self.sm_of(sender));
         self.sectors.stats.strong_sectors.increment();
         match request.action {
             StrongAction::Load => {
                 let (begin, follows) = self.occupy_strong_load(due, request, sender);
                 let far = self.is_far(sender);
-                let (at, hits) = self.sectors.look_up(line, sector, far, begin);
+                let (at, hits) =
+                    self.sectors
+                        .look_up(AccessKind::StrongLoad, line, sector, far, begin);
                 self.sectors.stats.strong_hits.add(u64::from(hits));
                 (at + self.hop_latency_to(sender), follows)
             }
@@ -426,7 +469,8 @@ impl L2Slice {
                 let begin = self.occupy(due, 1);
                 self.sectors.stats.strong_hits.increment();
                 let partial = if request.mask == u32::MAX { 0 } else { sector };
-                self.sectors.write(line, sector, partial, begin);
+                let kind = Some(AccessKind::StrongStore);
+                self.sectors.write(kind, line, sector, partial, begin);
                 (begin + self.parameters.hit_latency, false)
             }
             StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
@@ -463,11 +507,16 @@ impl L2Slice {
         }
         let tpc = tpc_of_sm(sm);
         let begin = self.atomic_arbiter.begin(tpc, &p.gpcs, due, busy);
-        let (at, hits) = self.sectors.look_up_home(line, sector, begin, false);
+        let kind = match request.action {
+            StrongAction::Atomic(..) => AccessKind::Atomic,
+            _ => AccessKind::Reduction,
+        };
+        let store = &mut self.sectors;
+        let (at, hits) = store.look_up_home(Some(kind), line, sector, begin, false);
         let stats = &mut self.sectors.stats;
         stats.strong_sectors.add(rounds - 1);
         stats.strong_hits.add(rounds - 1 + u64::from(hits));
-        self.sectors.write(line, sector, 0, begin);
+        self.sectors.write(None, line, sector, 0, begin);
         let answered = Duration(latency.0.saturating_sub(self.parameters.hit_latency.0));
         at + busy + answered
     }
@@ -486,8 +535,8 @@ impl L2Slice {
         writer.write(&(self.free, write_port_free, self.sequence));
         writer.write(&self.read_arbiter);
         writer.write(&self.atomic_arbiter);
-        writer.write(&(&self.coalescer, &self.flush, &self.strong_loads));
-        writer.write(&self.sectors.stats);
+        writer.write(&(&self.coalescer, &self.attribution, &self.strong_loads));
+        writer.write(&(&self.sectors.stats, &self.sectors.accesses));
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
     }
@@ -505,8 +554,8 @@ impl L2Slice {
         (self.free, self.sectors.write_port_free, self.sequence) = reader.read()?;
         self.read_arbiter = reader.read()?;
         self.atomic_arbiter = reader.read()?;
-        (self.coalescer, self.flush, self.strong_loads) = reader.read()?;
-        self.sectors.stats = reader.read()?;
+        (self.coalescer, self.attribution, self.strong_loads) = reader.read()?;
+        (self.sectors.stats, self.sectors.accesses) = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;
         self.replies = replies.into_iter().collect();

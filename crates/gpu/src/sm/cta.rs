@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use lockstep_counters::Counters;
 use lockstep_engine::{LoadError, Reader, Writer};
 use serde::{Deserialize, Serialize};
 
 use super::barrier::{BARRIERS, Barrier};
-use crate::counters::Counters;
+use crate::l2::NO_LAUNCH;
 use crate::launch::{LaunchContext, LaunchTable};
 
 /// A launch, counted by the SM for itself: barriers hold on to it for a moment, and a count that all SMs
@@ -21,6 +22,8 @@ pub const GONE: u8 = u8::MAX;
 pub struct Block {
     /// Launch it is a block of.
     pub launch: u32,
+    /// The launch, as slices know it.
+    pub tag: u8,
     /// Linear index in the grid.
     pub index: u64,
     /// Slots of its warps, by their number in the block.
@@ -102,6 +105,13 @@ impl BlockTable {
     pub fn launch_of(&self, slot: u8) -> Option<&LaunchContext> {
         let context = self.contexts[usize::from(slot)].as_deref();
         context.map(|context| &**context)
+    }
+
+    /// The launch of the block in a slot, as slices know it.
+    #[must_use]
+    pub fn tag_of(&self, slot: u8) -> u8 {
+        let block = self.blocks[usize::from(slot)].as_ref();
+        block.map_or(NO_LAUNCH, |block| block.tag)
     }
 
     /// The launch, as another block here has it or else from the table.

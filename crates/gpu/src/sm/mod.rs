@@ -37,6 +37,7 @@ mod report;
 mod residency;
 mod site;
 pub mod state;
+mod statistics;
 pub mod sub_core;
 mod system;
 pub mod timing;
@@ -46,6 +47,7 @@ mod warp_slots;
 
 use std::sync::Arc;
 
+use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::Time;
 
@@ -55,7 +57,6 @@ use crate::memory::{Contents, Home, Log};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::probe::Probe;
-use crate::statistics::SmStats;
 use functional::Functional;
 use issue_model::IssueModel;
 use lsu::port::Port;
@@ -63,6 +64,7 @@ pub use lsu::port::Wiring;
 use lsu::shared_banks::DataArrays;
 pub use printer::Printed;
 use state::SmState;
+pub(crate) use statistics::SubCoreStats;
 use timing::Timing;
 use translation::Translation;
 pub use translation::TranslationWiring;
@@ -180,13 +182,8 @@ impl Sm {
 
     /// What it counted.
     #[must_use]
-    pub fn stats(&self) -> &SmStats {
+    pub fn stats(&self) -> &Counters {
         &self.state.stats
-    }
-
-    /// Goes on counting from there.
-    pub fn set_stats(&mut self, stats: SmStats) {
-        self.state.stats = stats;
     }
 
     /// The last cycle in which anything happened.

@@ -1,5 +1,6 @@
 //! Blocks come to an SM, their warps leave it, blocks end.
 
+use lockstep_counters::Counters;
 use lockstep_engine::Outbox;
 use lockstep_units::Bytes;
 
@@ -8,7 +9,6 @@ use super::issue_model::IssueModel;
 use super::now::Now;
 use super::ordering::{FenceWait, Waiter};
 use super::state::SmState;
-use crate::counters::Counters;
 use crate::message::{BlockDone, Message};
 use crate::probe::Topic;
 
@@ -19,6 +19,7 @@ impl SmState {
         model: &mut M,
         launch: u32,
         index: u64,
+        tag: u8,
         now: Now,
     ) {
         let context = self.blocks.own_context(launch, &self.launches);
@@ -33,10 +34,9 @@ impl SmState {
         {
             translation.start_launch();
         }
-        self.stats.blocks.increment();
-        self.stats.warps.add(warps.len() as u64);
         self.blocks.blocks[slot] = Some(Box::new(Block {
             launch,
+            tag,
             index,
             live: (u64::MAX >> (64 - warps.len())) as u32,
             shared: vec![0; context.launch.shared().next_multiple_of(16) as usize],
@@ -117,8 +117,7 @@ impl SmState {
     /// A block has ended, and everything that it sent has arrived.
     pub(super) fn end_block(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) {
         let (block, rooms) = self.blocks.remove(slot, now.cycle);
-        self.stats.active.add(block.counters.active_cycles);
-        self.stats.count(&block.counters);
+        self.stats.add(&block.counters);
         if let Some(probe) = &self.port.probe {
             probe.note(Topic::Sm, now.time, || {
                 let cycles = now.cycle - block.since;

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::{Cycle, Hertz, Time};
 
@@ -17,6 +18,7 @@ use super::lsu::port::Port;
 use super::now::Now;
 use super::ordering::{FenceWait, Ordering, Waiter};
 use super::printer::Printer;
+use super::statistics::PartStats;
 use super::warp::Warp;
 use super::warp_slots::WarpSlots;
 use crate::fault::Fault;
@@ -24,7 +26,6 @@ use crate::launch::LaunchTable;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::probe::Topic;
-use crate::statistics::SmStats;
 
 /// The state of an SM that does not depend on its mode.
 #[derive(Debug)]
@@ -52,7 +53,9 @@ pub struct SmState {
     /// Last cycle in which an instruction was issued or an answer came.
     pub progress: u64,
     /// What it counted.
-    pub stats: SmStats,
+    pub stats: Counters,
+    /// What its parts counted before they were made anew.
+    pub parts_before: PartStats,
 }
 
 impl SmState {
@@ -79,7 +82,8 @@ impl SmState {
             printer: Printer::default(),
             fault: None,
             progress: 0,
-            stats: SmStats::default(),
+            stats: Counters::default(),
+            parts_before: PartStats::default(),
             parameters,
         }
     }
@@ -151,8 +155,8 @@ impl SmState {
                 probe.note(Topic::Sm, now.time, words);
             }
             match delivery.message {
-                Message::StartBlock { launch, block } => {
-                    self.start_block(model, launch, block, now);
+                Message::StartBlock { launch, block, tag } => {
+                    self.start_block(model, launch, block, tag, now);
                 }
                 Message::Performed(request) => self.performed(model, request, now, outbox),
                 Message::ReadDone { miss } => {
@@ -250,7 +254,7 @@ impl SmState {
         self.port.save(writer);
         writer.write(&self.printer);
         writer.write(&self.progress);
-        writer.write(&self.stats);
+        writer.write(&(&self.stats, &self.parts_before));
     }
 
     /// Takes on what was saved. The launches of its blocks must be in the table.
@@ -275,7 +279,7 @@ impl SmState {
         self.port.load(reader)?;
         self.printer = reader.read()?;
         self.progress = reader.read()?;
-        self.stats = reader.read()?;
+        (self.stats, self.parts_before) = reader.read()?;
         self.fault = None;
         Ok(())
     }

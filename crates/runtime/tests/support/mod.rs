@@ -169,7 +169,7 @@ impl Device for Fake {
                     id: launch.id,
                     start,
                     end,
-                    counters: Vec::new(),
+                    ..KernelResult::default()
                 });
             }
         }

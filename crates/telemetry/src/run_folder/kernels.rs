@@ -1,5 +1,9 @@
 //! `kernels.csv`: a row a launch. What a mode does not know stays empty.
+//!
+//! Columns of counters and of gauges come from the table of counters (`lockstep_counters`); only what
+//! a launch is, and not what it did, is named here.
 
+use lockstep_counters::{COUNTERS, LAUNCH_GAUGES, LaunchCounters};
 use std::io;
 
 /// What is known of one launch.
@@ -23,35 +27,9 @@ pub struct KernelRow {
     pub start_ns: Option<f64>,
     /// How long it took, in nanoseconds of simulated time.
     pub duration_ns: Option<f64>,
-    /// ncu: `sm__cycles_elapsed.max`.
-    pub cycles: Option<u64>,
-    /// ncu: `sm__cycles_active.sum`.
-    pub active_cycles: Option<u64>,
-    /// ncu: `sm__inst_executed.sum`.
-    pub inst_executed: Option<u64>,
-    /// ncu: `smsp__inst_issued.sum`.
-    pub inst_issued: Option<u64>,
-    /// ncu: `smsp__thread_inst_executed.sum`.
-    pub thread_inst_executed: Option<u64>,
-    /// ncu: `sm__warps_launched.sum`.
-    pub warps_launched: Option<u64>,
-    /// ncu: `l1tex__t_sectors.sum`.
-    pub l1_sectors: Option<u64>,
-    /// ncu: `l1tex__t_sectors_lookup_hit.sum`.
-    pub l1_sector_hits: Option<u64>,
-    /// ncu: `lts__t_sectors.sum`.
-    pub l2_sectors: Option<u64>,
-    /// ncu: `lts__t_sectors_lookup_hit.sum`.
-    pub l2_sector_hits: Option<u64>,
-    /// ncu: `lts__t_sectors_srcnode_gpc.sum` and `lts__t_sectors_srcunit_ltcfabric.sum` together.
-    pub l2_sectors_of_kernel: Option<u64>,
-    /// ncu: `lts__t_sectors_srcunit_tex.sum`.
-    pub l2_sectors_of_sms: Option<u64>,
-    /// ncu: `dram__bytes_read.sum`.
-    pub dram_bytes_read: Option<u64>,
-    /// ncu: `dram__bytes_write.sum`.
-    pub dram_bytes_written: Option<u64>,
-    /// ncu: `sm__warps_active.avg.pct_of_peak_sustained_active`, from 0 to 1.
+    /// What was counted, once it has ended.
+    pub counters: Option<LaunchCounters>,
+    /// Warps present in active cycles, of the most that fit, from 0 to 1.
     pub achieved_occupancy: Option<f64>,
     /// The instruction mix.
     pub mix: Option<InstructionMix>,
@@ -59,32 +37,36 @@ pub struct KernelRow {
     pub registers: Option<u32>,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared_bytes: Option<u64>,
-    /// The cycle of the SM clock in which it began.
-    pub start_cycle: Option<u64>,
-    /// Cycles of warps by what they waited for, in the order of [`STALL_COLUMNS`].
-    pub stalls: Option<[u64; STALL_COLUMNS.len()]>,
     /// What was modelled: `timing` or `functional`.
     pub mode: String,
+    /// The cycle of the SM clock in which it began.
+    pub start_cycle: Option<u64>,
 }
 
-/// Columns of what warps did in the cycles in which they were resident; ncu counts the same as
-/// `smsp__warps_issue_stalled_REASON.sum`. What no warp of the model waits for has no column.
-pub const STALL_COLUMNS: [&str; 14] = [
-    "stalled_selected",
-    "stalled_not_selected",
-    "stalled_wait",
-    "stalled_long_scoreboard",
-    "stalled_short_scoreboard",
-    "stalled_math_pipe_throttle",
-    "stalled_lg_throttle",
-    "stalled_mio_throttle",
-    "stalled_barrier",
-    "stalled_membar",
-    "stalled_branch_resolving",
-    "stalled_no_instruction",
-    "stalled_imc_miss",
-    "stalled_sleeping",
-];
+impl KernelRow {
+    /// A counter by name, if it is known.
+    pub fn counter(&self, name: &str) -> Option<u64> {
+        self.counters.as_ref()?.get(name)
+    }
+
+    /// A gauge of the table by name, if it is known.
+    fn gauge(&self, name: &str) -> Option<f64> {
+        if name == "achieved_occupancy" {
+            return self.achieved_occupancy;
+        }
+        let mix = self.mix.as_ref()?;
+        Some(match name {
+            "fp32" => mix.fp32,
+            "fp64" => mix.fp64,
+            "integer" => mix.integer,
+            "control" => mix.control,
+            "load_store" => mix.load_store,
+            "other" => mix.other,
+            "inactive" => mix.inactive,
+            _ => return None,
+        })
+    }
+}
 
 /// Shares of the instructions executed, in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,8 +87,8 @@ pub struct InstructionMix {
     pub inactive: f64,
 }
 
-/// Columns in their order; [`STALL_COLUMNS`] come after them.
-pub const KERNEL_COLUMNS: &[&str] = &[
+/// Columns that say which launch it is and when it ran.
+const WHICH: [&str; 9] = [
     "launch",
     "kernel",
     "gpu",
@@ -116,37 +98,20 @@ pub const KERNEL_COLUMNS: &[&str] = &[
     "block",
     "start_ns",
     "duration_ns",
-    "cycles",
-    "active_cycles",
-    "inst_executed",
-    "inst_issued",
-    "thread_inst_executed",
-    "warps_launched",
-    "l1_sectors",
-    "l1_sector_hits",
-    "l2_sectors",
-    "l2_sector_hits",
-    "l2_sectors_of_kernel",
-    "l2_sectors_of_sms",
-    "dram_bytes_read",
-    "dram_bytes_written",
-    "achieved_occupancy",
-    "fp32",
-    "fp64",
-    "integer",
-    "control",
-    "load_store",
-    "other",
-    "inactive",
-    "registers",
-    "shared_bytes",
-    "mode",
-    "start_cycle",
 ];
+
+/// Columns that say what it was made of.
+const MADE_OF: [&str; 4] = ["registers", "shared_bytes", "mode", "start_cycle"];
+
+/// All columns in their order.
+pub fn kernel_columns() -> impl Iterator<Item = &'static str> {
+    let counted = COUNTERS.iter().chain(LAUNCH_GAUGES).map(|one| one.name);
+    WHICH.into_iter().chain(counted).chain(MADE_OF)
+}
 
 pub(super) fn to_csv<'row>(rows: impl IntoIterator<Item = &'row KernelRow>) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(KERNEL_COLUMNS.iter().chain(&STALL_COLUMNS))?;
+    writer.write_record(kernel_columns())?;
     for row in rows {
         writer.write_record(fields(row))?;
     }
@@ -156,7 +121,6 @@ pub(super) fn to_csv<'row>(rows: impl IntoIterator<Item = &'row KernelRow>) -> i
 fn fields(row: &KernelRow) -> Vec<String> {
     let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
     let decimal = |value: Option<f64>| value.map(|value| format!("{value:.3}")).unwrap_or_default();
-    let share = |part: fn(&InstructionMix) -> f64| decimal(row.mix.as_ref().map(part));
     let shape = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
     let mut fields = vec![
         row.launch.to_string(),
@@ -168,64 +132,64 @@ fn fields(row: &KernelRow) -> Vec<String> {
         shape(row.block),
         decimal(row.start_ns),
         decimal(row.duration_ns),
-        count(row.cycles),
-        count(row.active_cycles),
-        count(row.inst_executed),
-        count(row.inst_issued),
-        count(row.thread_inst_executed),
-        count(row.warps_launched),
-        count(row.l1_sectors),
-        count(row.l1_sector_hits),
-        count(row.l2_sectors),
-        count(row.l2_sector_hits),
-        count(row.l2_sectors_of_kernel),
-        count(row.l2_sectors_of_sms),
-        count(row.dram_bytes_read),
-        count(row.dram_bytes_written),
-        decimal(row.achieved_occupancy),
-        share(|mix| mix.fp32),
-        share(|mix| mix.fp64),
-        share(|mix| mix.integer),
-        share(|mix| mix.control),
-        share(|mix| mix.load_store),
-        share(|mix| mix.other),
-        share(|mix| mix.inactive),
+    ];
+    match &row.counters {
+        Some(counters) => fields.extend(counters.all().map(|(_, value)| count(value))),
+        None => fields.extend(COUNTERS.iter().map(|_| String::new())),
+    }
+    fields.extend(LAUNCH_GAUGES.iter().map(|one| decimal(row.gauge(one.name))));
+    fields.extend([
         count(row.registers.map(u64::from)),
         count(row.shared_bytes),
         row.mode.clone(),
         count(row.start_cycle),
-    ];
-    for index in 0..STALL_COLUMNS.len() {
-        fields.push(count(row.stalls.map(|stalls| stalls[index])));
-    }
+    ]);
     fields
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_counters::Counters;
 
     #[test]
     fn a_row_has_a_field_for_every_column_and_leaves_the_unknown_empty() {
-        let row = KernelRow {
+        let mut row = KernelRow {
             kernel: "add, twice".into(),
             grid: [160, 1, 1],
             block: [256, 2, 1],
             start_ns: Some(1.5),
-            inst_executed: Some(7),
             ..KernelRow::default()
         };
-        assert_eq!(
-            fields(&row).len(),
-            KERNEL_COLUMNS.len() + STALL_COLUMNS.len()
-        );
+        let columns = kernel_columns().count();
+        assert_eq!(fields(&row).len(), columns);
+        row.counters = Some(LaunchCounters {
+            values: Counters {
+                inst_executed: 7,
+                cycles: 9,
+                ..Counters::default()
+            },
+            timed: false,
+        });
+        assert_eq!(fields(&row).len(), columns);
         let text = String::from_utf8(to_csv([&row]).unwrap()).unwrap();
         let (head, line) = text.split_once('\n').unwrap();
         assert!(head.starts_with(
             "launch,kernel,gpu,context,stream,grid,block,start_ns,duration_ns,cycles,active_cycles,"
         ));
-        let known = "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7";
-        let unknown = KERNEL_COLUMNS.len() + STALL_COLUMNS.len() - 12;
-        assert_eq!(line.trim_end(), format!("{known}{}", ",".repeat(unknown)));
+        let known = "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,";
+        assert!(line.starts_with(known), "{line}");
+    }
+
+    #[test]
+    fn every_gauge_of_the_table_has_a_value() {
+        let row = KernelRow {
+            achieved_occupancy: Some(0.5),
+            mix: Some(InstructionMix::default()),
+            ..KernelRow::default()
+        };
+        for gauge in LAUNCH_GAUGES {
+            assert!(row.gauge(gauge.name).is_some(), "{}", gauge.name);
+        }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Everything under `host` is about the machine that simulated, and outside the digest.
 
-use serde::Serialize;
-use std::collections::BTreeMap;
+use lockstep_counters::{COUNTERS, LaunchCounters};
+use serde::{Serialize, Serializer};
 
 /// One run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -64,15 +64,46 @@ pub struct Totals {
     pub simulated_ns: f64,
     /// Sum over kernels of their durations, in nanoseconds.
     pub kernel_ns: f64,
-    /// Sum over kernels of their cycles; absent when the mode knows none.
-    pub cycles: Option<u64>,
-    /// Warp instructions executed.
-    pub inst_executed: Option<u64>,
-    /// Thread instructions executed.
-    pub thread_inst_executed: Option<u64>,
-    /// Cycles of warps by what they waited for, as Nsight Compute names it; empty when the mode
-    /// knows none.
-    pub stalled_cycles: BTreeMap<&'static str, u64>,
+    /// Sums over kernels of every counter that their mode knows, by name.
+    #[serde(flatten)]
+    pub counters: CounterTotals,
+}
+
+/// Sums of counters over launches, in the order of the table of counters. What no launch knows is
+/// absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CounterTotals(Vec<(&'static str, u64)>);
+
+impl CounterTotals {
+    /// Of launches that have ended.
+    pub fn of<'launch>(launches: impl IntoIterator<Item = &'launch LaunchCounters>) -> Self {
+        let mut sums: Vec<Option<u64>> = vec![None; COUNTERS.len()];
+        for launch in launches {
+            for (sum, (_, value)) in sums.iter_mut().zip(launch.all()) {
+                if let Some(value) = value {
+                    *sum = Some(sum.unwrap_or(0).saturating_add(value));
+                }
+            }
+        }
+        let known = COUNTERS.iter().zip(sums);
+        Self(
+            known
+                .filter_map(|(metric, sum)| Some((metric.name, sum?)))
+                .collect(),
+        )
+    }
+
+    /// The sum of one counter.
+    pub fn get(&self, name: &str) -> Option<u64> {
+        let found = self.0.iter().find(|(known, _)| *known == name);
+        found.map(|(_, sum)| *sum)
+    }
+}
+
+impl Serialize for CounterTotals {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
 }
 
 /// Speed and size of the simulation itself.
@@ -147,4 +178,29 @@ pub struct UnsupportedRow {
     pub name: String,
     /// `called`, `asked for` or `option`.
     pub manner: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_hold_what_some_launch_knows() {
+        let mut launch = LaunchCounters::default();
+        launch.values.inst_executed = 5;
+        launch.values.cycles = 100;
+        let timed = LaunchCounters {
+            timed: true,
+            ..launch
+        };
+        assert_eq!(CounterTotals::of([&launch]).get("cycles"), None);
+        let both = CounterTotals::of([&launch, &timed]);
+        assert_eq!(both.get("cycles"), Some(100));
+        assert_eq!(both.get("inst_executed"), Some(10));
+        let text = serde_json::to_string(&Totals {
+            counters: both,
+            ..Totals::default()
+        });
+        assert!(text.unwrap().contains("\"cycles\":100"));
+    }
 }

@@ -15,9 +15,8 @@ use thiserror::Error;
 
 use super::collector::{Collector, Gaps};
 use super::rows::{GaugeRow, SeriesRow, Sink};
-use crate::run_folder::STALL_COLUMNS;
-use crate::schema::counters::HOST_GAUGES;
-use crate::schema::{GAUGES, Metadata};
+use crate::schema::{DEVICE_GAUGES, HOST_GAUGES, Metadata};
+use lockstep_counters::measurable;
 
 /// A folder that cannot be written, and what happens to the samples.
 #[derive(Debug, Error)]
@@ -43,23 +42,10 @@ pub enum FolderError {
     },
 }
 
-/// Columns of `kernels.csv` that come from counters, in the order of a simulation's file;
-/// [`STALL_COLUMNS`] come after them.
-const KERNEL_COUNTERS: &[&str] = &[
-    "cycles",
-    "active_cycles",
-    "inst_executed",
-    "inst_issued",
-    "thread_inst_executed",
-    "warps_launched",
-    "l1_sectors",
-    "l1_sector_hits",
-    "l2_sectors",
-    "l2_sector_hits",
-    "dram_bytes_read",
-    "dram_bytes_written",
-    "thread_inst_executed_pred_on",
-];
+/// Columns of `kernels.csv` that come from counters, in the order of a simulation's file.
+fn kernel_counters() -> impl Iterator<Item = &'static str> {
+    measurable().map(|counter| counter.name)
+}
 
 /// What `summary.json` says.
 #[derive(Debug, Serialize)]
@@ -159,7 +145,7 @@ impl SampleFolder {
 
     fn headers(&mut self) -> io::Result<()> {
         if self.series.get_ref().metadata()?.len() == 0 {
-            let gauges: Vec<&str> = GAUGES
+            let gauges: Vec<&str> = DEVICE_GAUGES
                 .iter()
                 .chain(HOST_GAUGES)
                 .map(|gauge| gauge.name)
@@ -175,7 +161,7 @@ impl SampleFolder {
             writeln!(
                 self.kernels,
                 "launch,kernel,gpu,context,stream,grid,block,start_ns,duration_ns,{},process,source,exact",
-                [KERNEL_COUNTERS, &STALL_COLUMNS].concat().join(",")
+                kernel_counters().collect::<Vec<_>>().join(",")
             )?;
         }
         self.flush()
@@ -287,7 +273,7 @@ fn values(values: &[Option<u64>]) -> String {
 
 impl Sink for SampleFolder {
     fn series(&mut self, row: &SeriesRow) -> io::Result<()> {
-        let gauges = ",".repeat(GAUGES.len() + HOST_GAUGES.len() - 1);
+        let gauges = ",".repeat(DEVICE_GAUGES.len() + HOST_GAUGES.len() - 1);
         let key = &row.key;
         writeln!(
             self.series,
@@ -308,11 +294,9 @@ impl Sink for SampleFolder {
     }
 
     fn launch(&mut self, row: &LaunchRow) -> io::Result<()> {
-        let counters: Vec<Option<u64>> = KERNEL_COUNTERS
-            .iter()
-            .chain(&STALL_COLUMNS)
+        let counters: Vec<Option<u64>> = kernel_counters()
             .map(|name| {
-                let place = self.counters.iter().position(|counter| counter == name)?;
+                let place = self.counters.iter().position(|counter| *counter == name)?;
                 row.counters.get(place).copied().flatten()
             })
             .collect();
@@ -344,7 +328,7 @@ impl Sink for SampleFolder {
     fn gauges(&mut self, row: &GaugeRow) -> io::Result<()> {
         let counters = ",".repeat(self.counters.len());
         let (of_gpu, of_host) = if row.gpu.is_empty() {
-            (",".repeat(GAUGES.len() - 1), values(&row.gauges))
+            (",".repeat(DEVICE_GAUGES.len() - 1), values(&row.gauges))
         } else {
             (values(&row.gauges), ",".repeat(HOST_GAUGES.len() - 1))
         };

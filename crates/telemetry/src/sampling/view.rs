@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::collector::Collector;
-use crate::schema::GAUGES;
+use crate::schema::DEVICE_GAUGES;
 
 /// Most kernels shown; the rest is one line.
 const MOST_KERNELS: usize = 10;
@@ -19,7 +19,7 @@ pub fn live_view(collector: &Collector, seconds: f64, width: usize) -> Vec<Strin
     ));
     for (gpu, row) in collector.latest_gauges() {
         let mut line = gpu.to_string();
-        for (gauge, value) in GAUGES.iter().zip(&row.gauges) {
+        for (gauge, value) in DEVICE_GAUGES.iter().zip(&row.gauges) {
             let Some(value) = value else { continue };
             let _ = match gauge.name {
                 "power" => write!(line, "   {:.0} W", *value as f64 / 1e3),

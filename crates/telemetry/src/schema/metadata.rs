@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use lockstep_counters::{COUNTERS, DEVICE_GAUGES, Metric, measurable};
 use lockstep_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::counters::{COUNTERS, Counter, GAUGES, Gauge};
 use super::error::SchemaError;
 use super::nearest::nearest;
 
@@ -80,7 +80,10 @@ impl Default for GaugeSettings {
     fn default() -> Self {
         Self {
             interval: Duration::microseconds(100_000),
-            names: GAUGES.iter().map(|one| one.name.to_owned()).collect(),
+            names: DEVICE_GAUGES
+                .iter()
+                .map(|one| one.name.to_owned())
+                .collect(),
         }
     }
 }
@@ -209,7 +212,7 @@ impl Metadata {
     }
 
     /// The counters by registry entry, in the file's order.
-    pub fn resolved_counters(&self) -> Vec<&'static Counter> {
+    pub fn resolved_counters(&self) -> Vec<&'static Metric> {
         self.counters
             .iter()
             .filter_map(|name| find_counter("", name).ok())
@@ -248,44 +251,38 @@ fn nanoseconds(length: Duration) -> u64 {
     length.0 / 1_000_000
 }
 
-fn instead_of(counter: &Counter) -> String {
+fn instead_of(counter: &Metric) -> String {
     let near = format!("{}_pred_on", counter.name);
-    if COUNTERS
-        .iter()
-        .any(|one| one.name == near && one.can_be_sampled())
-    {
+    if measurable().any(|one| one.name == near && one.can_be_sampled()) {
         format!("set mode = \"exact\", or sample `{near}` instead")
     } else {
         "set mode = \"exact\", or leave it out".to_owned()
     }
 }
 
-fn find_counter(place: &str, name: &str) -> Result<&'static Counter, SchemaError> {
-    COUNTERS
-        .iter()
-        .find(|one| one.name == name || one.aliases.contains(&name))
+fn find_counter(place: &str, name: &str) -> Result<&'static Metric, SchemaError> {
+    measurable()
+        .find(|one| one.name == name || one.ncu.contains(&name))
         .ok_or_else(|| SchemaError::Unknown {
             place: place.to_owned(),
             kind: "counter",
             name: name.chars().take(96).collect(),
             nearest: quoted(nearest(
                 name,
-                COUNTERS
-                    .iter()
-                    .flat_map(|one| one.aliases.iter().copied().chain([one.name])),
+                measurable().flat_map(|one| one.ncu.iter().copied().chain([one.name])),
             )),
         })
 }
 
-fn find_gauge(place: &str, name: &str) -> Result<&'static Gauge, SchemaError> {
-    GAUGES
+fn find_gauge(place: &str, name: &str) -> Result<&'static Metric, SchemaError> {
+    DEVICE_GAUGES
         .iter()
         .find(|one| one.name == name)
         .ok_or_else(|| SchemaError::Unknown {
             place: place.to_owned(),
             kind: "gauge",
             name: name.chars().take(96).collect(),
-            nearest: quoted(nearest(name, GAUGES.iter().map(|one| one.name))),
+            nearest: quoted(nearest(name, DEVICE_GAUGES.iter().map(|one| one.name))),
         })
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameters::SmParameters;
 use crate::sm::now::PENDING;
+use crate::statistics::LineCacheStats;
 
 /// Where the bank begins in the number of a line of constants; parameters are in bank 0.
 pub const BANK_SHIFT: u32 = 24;
@@ -34,6 +35,8 @@ pub struct ConstantCache {
     capacity: usize,
     miss_latency: u64,
     first_latency: u64,
+    /// What it counted.
+    pub stats: LineCacheStats,
 }
 
 impl ConstantCache {
@@ -46,6 +49,7 @@ impl ConstantCache {
             capacity: parameters.front_end.constant_lines,
             miss_latency: parameters.front_end.constant_miss,
             first_latency: parameters.front_end.constant_first,
+            stats: LineCacheStats::default(),
         }
     }
 
@@ -61,6 +65,7 @@ impl ConstantCache {
         let mut all = self.lines.iter();
         let known = all.position(|line| line.number == number && line.launch == launch);
         if let Some(place) = known {
+            self.stats.hits.increment();
             let line = self.lines[place];
             if place > 0 {
                 self.lines.copy_within(..place, 1);
@@ -68,6 +73,7 @@ impl ConstantCache {
             }
             return line.from;
         }
+        self.stats.misses.increment();
         // Who waits for code gets its constants meanwhile.
         let from = if cycle == PENDING {
             0

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::memory::CODE_LINES;
 use crate::parameters::SmParameters;
 use crate::sm::now::PENDING;
+use crate::statistics::LineCacheStats;
 
 /// Not in the cache.
 const ABSENT: u64 = u64::MAX - 1;
@@ -40,6 +41,7 @@ struct InstructionCache {
     capacity: usize,
     /// The last line that the stream buffer has asked for, and the first.
     stream: (u32, u32),
+    stats: LineCacheStats,
 }
 
 impl InstructionCache {
@@ -180,6 +182,17 @@ impl InstructionFetch {
         });
     }
 
+    /// What the L0 cache of each sub-core counted.
+    pub fn l0_stats(&self) -> impl Iterator<Item = &LineCacheStats> {
+        self.l0.iter().map(|cache| &cache.stats)
+    }
+
+    /// What the L1 cache counted.
+    #[must_use]
+    pub fn l1_stats(&self) -> &LineCacheStats {
+        &self.l1.stats
+    }
+
     /// The line of an instruction in this SM's numbering; 0 is no line.
     #[inline]
     pub fn number(&self, module: u64, pc: u32) -> u32 {
@@ -202,6 +215,7 @@ impl InstructionFetch {
         let line = number - 1;
         let at = self.l0[sub_core].get(line);
         if at == ABSENT {
+            self.l0[sub_core].stats.misses.increment();
             let last = line.saturating_add(self.ahead);
             for (steps, wanted) in (line..=last).enumerate() {
                 self.bring(sub_core, wanted, cycle + steps as u64);
@@ -209,6 +223,7 @@ impl InstructionFetch {
             self.l0[sub_core].stream = (last, line);
             return self.l0[sub_core].get(line);
         }
+        self.l0[sub_core].stats.hits.increment();
         let (last, first) = self.l0[sub_core].stream;
         if (first..=last).contains(&line) && line + self.ahead > last {
             for wanted in last + 1..=line + self.ahead {
@@ -235,12 +250,18 @@ impl InstructionFetch {
             .iter()
             .find(|brought| line.wrapping_sub(brought.first) < brought.lines);
         if let Some(brought) = brought {
+            self.l1.stats.hits.increment();
             let there = brought.from + u64::from(line - brought.first) * self.launch_line;
             let at = there.max(cycle) + self.latency;
             self.l0[sub_core].put(line, at);
             return;
         }
-        let at = match self.l1.get(line) {
+        let known = self.l1.get(line);
+        match known {
+            ABSENT => self.l1.stats.misses.increment(),
+            _ => self.l1.stats.hits.increment(),
+        }
+        let at = match known {
             ABSENT => {
                 let address = space.address + u64::from(line - space.first);
                 self.l1.put(line, PENDING);

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use lockstep_counters::Counters;
 use lockstep_engine::{LoadError, Outbox, Reader, Writer};
 use lockstep_units::Hertz;
 use serde::{Deserialize, Serialize};
@@ -19,13 +20,15 @@ use super::port::Port;
 use super::transactions::{NOBODY, Transaction};
 use super::write_combining::WriteCombiningBuffer;
 use crate::cache::{self, SectorCache};
-use crate::counters::Counters;
+use crate::l2::NO_LAUNCH;
 use crate::memory::SECTOR;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::sm::front_end::instruction_fetch::CodeMiss;
 use crate::sm::now::PENDING;
+use crate::sm::statistics::L1_KINDS;
 use crate::sm::warp::Warp;
+use crate::statistics::{AccessStats, MshrStats};
 
 /// Parts of a cycle in which arriving bytes and leaving requests are counted.
 const FINE: u64 = 256;
@@ -38,6 +41,8 @@ const MOST_LINES: usize = 1 << 20;
 pub enum Manner {
     /// A load through L1.
     Load,
+    /// A load from local memory through L1.
+    LoadLocal,
     /// A load that bypasses L1.
     LoadBypass,
     /// A store to memory that others see.
@@ -80,6 +85,8 @@ pub struct Requester<'a, 'o> {
     pub warp: &'a mut Warp,
     /// What its block counts.
     pub counters: &'a mut Counters,
+    /// The launch of the block, as slices know it.
+    pub tag: u8,
     /// The SM's clock.
     pub clock: Hertz,
     /// Where messages leave.
@@ -130,6 +137,8 @@ pub enum Filled {
 pub struct L1Tex {
     tags: SectorCache,
     mshrs: MshrTable,
+    /// What each kind of access found.
+    accesses: [AccessStats; L1_KINDS.len()],
     write_combining: WriteCombiningBuffer,
     /// Cycles in which a store joins one before it to the same line.
     combining_window: u64,
@@ -154,6 +163,7 @@ pub struct L1Tex {
 struct Saved {
     tags: cache::Saved,
     mshrs: MshrTable,
+    accesses: [AccessStats; L1_KINDS.len()],
     write_combining: WriteCombiningBuffer,
     ingress: u64,
     egress: u64,
@@ -168,6 +178,7 @@ impl L1Tex {
             tags: SectorCache::new(parameters.lsu.l1_sets, 0)
                 .with_candidates(parameters.lsu.l1_candidates),
             mshrs: MshrTable::default(),
+            accesses: Default::default(),
             write_combining: WriteCombiningBuffer::new(parameters.lsu.store_lines),
             combining_window: parameters.lsu.store_window,
             ingress: 0,
@@ -185,6 +196,7 @@ impl L1Tex {
         writer.write(&Saved {
             tags: self.tags.saved(),
             mshrs: self.mshrs.clone(),
+            accesses: self.accesses.clone(),
             write_combining: self.write_combining.clone(),
             ingress: self.ingress,
             egress: self.egress,
@@ -210,8 +222,21 @@ impl L1Tex {
         let tags = SectorCache::from_saved(&saved.tags, fresh.tags, MOST_LINES);
         self.tags = tags.ok_or(malformed("another L1"))?;
         (self.mshrs, self.write_combining) = (saved.mshrs, saved.write_combining);
+        self.accesses = saved.accesses;
         (self.ingress, self.egress, self.opened) = (saved.ingress, saved.egress, saved.opened);
         Ok(())
+    }
+
+    /// What each kind of access found.
+    #[must_use]
+    pub fn accesses(&self) -> &[AccessStats; L1_KINDS.len()] {
+        &self.accesses
+    }
+
+    /// What the MSHRs counted.
+    #[must_use]
+    pub fn mshr_stats(&self) -> &MshrStats {
+        &self.mshrs.stats
     }
 
     /// Whether no further miss may begin.
@@ -308,7 +333,9 @@ impl L1Tex {
         requester: &mut Requester<'_, '_>,
     ) -> u64 {
         match access.manner {
-            Manner::Load | Manner::LoadBypass => return self.load_lines(set, access, requester),
+            Manner::Load | Manner::LoadLocal | Manner::LoadBypass => {
+                return self.load_lines(set, access, requester);
+            }
             Manner::Store => {}
             Manner::StoreLocal => {
                 requester.counters.l1_sector_hits += u64::from(self.write_local(set));
@@ -334,15 +361,16 @@ impl L1Tex {
             .min(count.div_ceil(requester.port.arrays.load_tags));
         for (index, (line, sectors)) in set.iter().enumerate() {
             let mut missing = sectors;
+            let mut waiting = 0;
             let mut chain = NO_MSHR;
             let mut place = None;
-            if access.manner == Manner::Load {
+            if access.manner != Manner::LoadBypass {
                 place = self.tags.find(line);
             }
             if let Some(place) = place {
                 let known = self.tags.line(place);
                 missing = sectors & !known.present;
-                let waiting = sectors & known.present & known.partial;
+                waiting = sectors & known.present & known.partial;
                 hits += (sectors & known.present & !known.partial).count_ones();
                 if known.partial != 0 {
                     chain = known.filled as u32;
@@ -353,6 +381,9 @@ impl L1Tex {
                     answers += self.mshrs.wait(chain, waiting, transaction);
                 }
             }
+            let stats = &mut self.accesses[access.manner as usize];
+            stats.look_up(sectors & !waiting, missing, place.is_some());
+            stats.hits_on_miss.add(u64::from(waiting.count_ones()));
             if missing == 0 {
                 continue;
             }
@@ -360,17 +391,18 @@ impl L1Tex {
             let mshr = self.mshrs.open(line, missing, Owner::Data, chain);
             self.mshrs.get_mut(mshr).targets.push(transaction);
             answers += 1;
-            if access.manner == Manner::Load {
+            if access.manner != Manner::LoadBypass {
                 self.allocate(line, place, missing, mshr);
             }
             let at = self.depart(access.taken + index as u64 * looked_up / count);
             let Requester {
                 port,
+                tag,
                 clock,
                 outbox,
                 ..
             } = requester;
-            port.send_read(line, missing, mshr, at, *clock, outbox);
+            port.send_read(line, missing, mshr, *tag, at, *clock, outbox);
         }
         requester.counters.l1_sector_hits += u64::from(hits);
         if answers > 0 {
@@ -400,6 +432,8 @@ impl L1Tex {
         for (index, (line, sectors)) in set.iter().enumerate() {
             let at = access.taken + index as u64;
             let new = if access.manner == Manner::Store {
+                // L1 writes through, and keeps nothing of it.
+                self.accesses[Manner::Store as usize].look_up(sectors, sectors, false);
                 let window = self.combining_window;
                 self.write_combining.send(line, sectors, at, window)
             } else {
@@ -410,13 +444,14 @@ impl L1Tex {
             }
             let Requester {
                 port,
+                tag,
                 clock,
                 outbox,
                 ..
             } = requester;
             // Sectors that are written in part are few: their lines are looked for.
             let partial = port.partial_sectors(line, access.partial) & new;
-            port.send_write(line, new, partial, at, *clock, outbox);
+            port.send_write(line, new, partial, *tag, at, *clock, outbox);
         }
     }
 
@@ -425,12 +460,13 @@ impl L1Tex {
     fn write_local(&mut self, set: &LineSet) -> u32 {
         let mut hits = 0;
         let tags = &mut self.tags;
+        let stats = &mut self.accesses[Manner::StoreLocal as usize];
         for (line, sectors) in set.iter() {
-            let place = tags
-                .find(line)
-                .or_else(|| tags.insert(line).map(|(place, _)| place));
+            let here = tags.find(line);
+            let place = here.or_else(|| tags.insert(line).map(|(place, _)| place));
             if let Some(place) = place {
                 let known = tags.line_mut(place);
+                stats.look_up(sectors, sectors & !known.present, here.is_some());
                 hits += (known.present & sectors).count_ones();
                 known.present |= sectors;
             }
@@ -449,7 +485,7 @@ impl L1Tex {
     ) {
         let (line, sectors) = (miss.address, 0xf);
         let mshr = self.mshrs.open(line, sectors, Owner::Code(miss), NO_MSHR);
-        port.send_read(line, sectors, mshr, cycle, clock, outbox);
+        port.send_read(line, sectors, mshr, NO_LAUNCH, cycle, clock, outbox);
     }
 
     /// Sectors came from L2. Says what they were, and whether there was no room for another miss
@@ -458,6 +494,7 @@ impl L1Tex {
         let was_full = self.is_full();
         if was_full {
             self.opened = cycle;
+            self.mshrs.stats.full.increment();
         }
         let mshr = self.mshrs.get_mut(number);
         let (line, sectors, owner) = (mshr.line, mshr.sectors, mshr.owner);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::sm::front_end::instruction_fetch::CodeMiss;
+use crate::statistics::MshrStats;
 
 /// No MSHR.
 pub const NO_MSHR: u32 = u32::MAX;
@@ -38,12 +39,18 @@ pub struct MshrTable {
     free: Vec<u32>,
     /// Sectors on their way.
     pub sectors: u32,
+    /// What it counted.
+    pub stats: MshrStats,
 }
 
 impl MshrTable {
     /// Opens one.
     pub fn open(&mut self, line: u64, sectors: u8, owner: Owner, next: u32) -> u32 {
         self.sectors += sectors.count_ones();
+        self.stats.allocations.increment();
+        self.stats.peak_sectors.see(u64::from(self.sectors));
+        let open = self.slots.len() - self.free.len() + 1;
+        self.stats.peak.see(open as u64);
         match self.free.pop() {
             Some(number) => {
                 let miss = &mut self.slots[number as usize];
@@ -79,6 +86,7 @@ impl MshrTable {
             let miss = &mut self.slots[number as usize];
             if miss.sectors & sectors != 0 {
                 miss.targets.push(transaction);
+                self.stats.merges.increment();
                 count += 1;
             }
             number = miss.next;

@@ -202,6 +202,7 @@ impl Port {
             transaction,
             generation: 0,
             of_line: 0,
+            tag: 0,
         };
         request
     }
@@ -304,6 +305,7 @@ impl Port {
         line: u64,
         sectors: u8,
         mshr: u32,
+        tag: u8,
         at: u64,
         clock: Hertz,
         outbox: &mut Outbox<'_, Message>,
@@ -312,6 +314,7 @@ impl Port {
             line,
             sectors,
             miss: mshr,
+            tag,
         };
         let size = Bytes(self.wiring.header);
         self.send_line(line, at, clock, size, message, outbox);
@@ -324,6 +327,7 @@ impl Port {
         line: u64,
         sectors: u8,
         partial: u8,
+        tag: u8,
         at: u64,
         clock: Hertz,
         outbox: &mut Outbox<'_, Message>,
@@ -332,6 +336,7 @@ impl Port {
             line,
             sectors,
             partial,
+            tag,
         };
         let bytes = u64::from(sectors.count_ones()) * SECTOR;
         let size = Bytes(self.wiring.header + bytes);

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use super::front_end::issue_table::{IssueInfo, Pipe};
 use super::now::PENDING;
+use super::statistics::SubCoreStats;
 use crate::parameters::SmParameters;
 use dispatch_ports::DispatchPorts;
 use issue_state::IssueState;
@@ -43,6 +44,8 @@ pub struct SubCore {
     asleep: u64,
     /// Nobody here may issue before: registers are being read.
     hold: u64,
+    /// What it counted.
+    pub(super) stats: SubCoreStats,
 }
 
 impl SubCore {
@@ -55,6 +58,7 @@ impl SubCore {
             register_file: RegisterFile::default(),
             asleep: 0,
             hold: 0,
+            stats: SubCoreStats::default(),
         }
     }
 
@@ -119,6 +123,7 @@ impl SubCore {
     /// Keeps the pipe and the register banks of an instruction busy.
     #[inline]
     pub fn occupy(&mut self, info: &IssueInfo, cycle: u64, parameters: &SmParameters) {
+        self.stats.issued[info.pipe as usize] += 1;
         self.ports
             .dispatch(info, cycle, parameters.sub_core.split_multiply);
         let window = parameters.sub_core.read_window;

@@ -194,13 +194,16 @@ impl Timing {
         };
         let slot = usize::from(issued.slot);
         let scoreboard = &self.warps.scoreboards[slot];
-        let stalls = &mut block.counters.stalls;
+        let sub_core = &mut self.sub_cores[issued.sub_core];
+        let (stalls, of_core) = (&mut block.counters.stalls, &mut sub_core.stats.stalls);
         stalls[Reason::Selected as usize] += 1;
+        of_core[Reason::Selected as usize] += 1;
         let mut at = scoreboard.issued + 1;
         let mut until = |end: u64, reason: usize| {
             let end = end.min(now);
             if end > at {
                 stalls[reason] += end - at;
+                of_core[reason] += end - at;
                 at = end;
             }
         };
@@ -211,7 +214,7 @@ impl Timing {
         until(scoreboard.next, usize::from(scoreboard.next_reason));
         until(self.warps.issue_at[slot], usize::from(scoreboard.reason));
         let pipe = usize::from(self.warps.pipes[slot]);
-        let busy = self.sub_cores[issued.sub_core].ports.free_at(pipe);
+        let busy = sub_core.ports.free_at(pipe);
         let throttle = match (pipe == Pipe::LoadStore as usize, global) {
             (true, true) => Reason::LgThrottle,
             (true, false) => Reason::MioThrottle,

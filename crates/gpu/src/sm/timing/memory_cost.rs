@@ -115,6 +115,7 @@ impl Timing {
                 Traffic::Local { write: true } => Manner::StoreLocal,
                 Traffic::Global { write: true } => Manner::Store,
                 _ if info.bypass => Manner::LoadBypass,
+                Traffic::Local { .. } => Manner::LoadLocal,
                 _ => Manner::Load,
             },
             transaction: done.transaction,
@@ -208,11 +209,13 @@ fn requester<'a, 'o>(
     access: &Access,
     outbox: &'a mut Outbox<'o, Message>,
 ) -> Option<Requester<'a, 'o>> {
+    let block = state.blocks.blocks[access.block].as_mut()?;
     Some(Requester {
         clock: state.parameters.clock,
         port: &mut state.port,
         warp: &mut state.warps[usize::from(access.slot)],
-        counters: &mut state.blocks.blocks[access.block].as_mut()?.counters,
+        tag: block.tag,
+        counters: &mut block.counters,
         outbox,
     })
 }

@@ -27,6 +27,7 @@ use super::lsu::LoadStoreUnit;
 use super::lsu::l1tex::Filled;
 use super::now::{Now, PENDING};
 use super::state::SmState;
+use super::statistics::PartStats;
 use super::sub_core::SubCore;
 use super::sub_core::issue_state::{self, IssueState};
 use super::translation::deferred::DeferredLoad;
@@ -235,6 +236,23 @@ impl Timing {
             next = next.min(at);
         }
         next
+    }
+
+    /// What its parts counted.
+    pub(super) fn part_stats(&self) -> PartStats {
+        let fetch = &self.front_end.fetch;
+        PartStats {
+            sub_cores: self
+                .sub_cores
+                .iter()
+                .zip(fetch.l0_stats())
+                .map(|(sub_core, instructions)| (sub_core.stats.clone(), instructions.clone()))
+                .collect(),
+            l1: self.lsu.l1tex.accesses().clone(),
+            mshrs: self.lsu.l1tex.mshr_stats().clone(),
+            instructions: fetch.l1_stats().clone(),
+            constants: self.front_end.constants.stats.clone(),
+        }
     }
 
     /// Writes everything.

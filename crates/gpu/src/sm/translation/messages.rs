@@ -95,8 +95,10 @@ impl SmState {
                     transaction,
                 } => {
                     let clock = self.clock();
+                    let warp = self.port.transactions.get(transaction).warp;
+                    let tag = self.blocks.tag_of(self.warps[usize::from(warp)].block);
                     self.port
-                        .send_write(line, sectors, partial, at, clock, outbox);
+                        .send_write(line, sectors, partial, tag, at, clock, outbox);
                     self.answered(model, transaction, at, now.cycle);
                 }
             }

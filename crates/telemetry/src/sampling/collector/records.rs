@@ -7,8 +7,7 @@ use lockstep_attribution::{DeviceSample, Key, LaunchRow, Mark};
 
 use super::{Collector, Source};
 use crate::sampling::rows::{GaugeRow, Sink};
-use crate::schema::GAUGES;
-use crate::schema::counters::HOST_GAUGES;
+use crate::schema::{DEVICE_GAUGES, HOST_GAUGES};
 use crate::segment::{Record, RecordKind};
 
 impl Collector {
@@ -103,7 +102,7 @@ impl Collector {
         let count = if of_host {
             HOST_GAUGES.len()
         } else {
-            GAUGES.len()
+            DEVICE_GAUGES.len()
         };
         let row = GaugeRow {
             time: record.end,

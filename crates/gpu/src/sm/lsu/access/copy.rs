@@ -60,7 +60,7 @@ pub(super) fn copy_to_shared(
         site.port.done.order_first = true;
         return Ok(());
     }
-    site.block.counters.global_sectors += found.count as u64;
+    site.block.counters.l1_sectors += found.count as u64;
     site.port.read_sectors(&found);
     for lane in lanes_of(execute) {
         let [base, uniform, offset] = [0, 2, 3].map(|part| site.port.values[part].0[lane]);

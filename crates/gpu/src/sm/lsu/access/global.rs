@@ -31,7 +31,7 @@ pub(super) fn global(
     }
     site.port.found.find(addresses, execute, bytes);
     let found = &site.port.found;
-    site.block.counters.global_sectors += found.count as u64;
+    site.block.counters.l1_sectors += found.count as u64;
     let strong = is_strong(operation);
     // A line has every bank once; of several lines, words may lie in the same bank.
     let mut wavefronts = 0;

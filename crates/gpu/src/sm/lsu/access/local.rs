@@ -137,9 +137,9 @@ pub(super) fn local(
         site.port.found =
             local_sectors(addresses, execute, bytes, site.slot, site.warp.identity.sm);
         site.port.partial = 0;
-        site.block.counters.global_sectors += site.port.found.count as u64;
+        site.block.counters.l1_sectors += site.port.found.count as u64;
     } else {
-        site.block.counters.global_sectors += 4;
+        site.block.counters.l1_sectors += 4;
     }
     site.port.done.traffic = Traffic::Local { write };
     Ok(())

@@ -76,6 +76,7 @@ pub(super) fn leave(
         sent += 1;
         site.block.counters.strong_accesses += 1;
         let mut request = site.port.request(action, found.sectors[index], transaction);
+        request.tag = site.block.tag;
         fill(&mut request, site.port, operation, lanes, addresses, index);
         if action == StrongAction::Load {
             request.of_line = of_line(&found.sectors[..found.count], leaving, index);
