@@ -1,0 +1,284 @@
+//! The machine as the runtime sees it.
+
+use super::{Machine, RETURNED, SHORT_SLICE, SLICE};
+use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::{FaultKind, GpuError, LaunchId, Topic};
+use lockstep_protocol::{CuResult, Extent, Rows, layout};
+use lockstep_runtime::Device;
+use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, Part};
+use lockstep_units::Time;
+
+impl Device for Machine {
+    fn note(&mut self, part: Part, at: Time, words: &dyn Fn() -> String) {
+        let Some(recorder) = &self.options.recorder else {
+            return;
+        };
+        let (topic, number) = match part {
+            Part::Copy(engine) => (Topic::Copy, engine),
+            Part::Host => (Topic::Host, 0),
+        };
+        if let Some(probe) = recorder.probe(&[topic], number) {
+            probe.note(topic, at, words);
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.gpu.now()
+    }
+
+    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        if self.held.is_empty() && self.can_begin(&launch) {
+            return self.begin(launch);
+        }
+        self.held.push_back(launch);
+        Ok(())
+    }
+
+    fn advance(&mut self, limit: Time) -> Advance {
+        loop {
+            if self.progress.is_stopped() {
+                return Advance::Stopped;
+            }
+            self.reload_if_due();
+            if let Err(fault) = self.begin_held() {
+                return Advance::Faulted(fault);
+            }
+            let idle = self.gpu.is_idle();
+            let next = if idle {
+                limit
+            } else {
+                let slice = match self.reload {
+                    None => SLICE,
+                    Some(_) => SHORT_SLICE,
+                };
+                limit.min(self.gpu.now() + slice)
+            };
+            if idle && limit == Time::NEVER {
+                return Advance::Reached(Vec::new());
+            }
+            let advanced = self.gpu.advance(next);
+            self.progress.reached(self.gpu.now().nanoseconds());
+            match advanced {
+                lockstep_gpu::Advance::Faulted(fault) => {
+                    return Advance::Faulted(Fault {
+                        code: code_of(&fault.kind),
+                        launch: self
+                            .launches
+                            .get(&LaunchId(fault.launch))
+                            .map(|(id, _)| *id),
+                        message: fault.to_string(),
+                    });
+                }
+                lockstep_gpu::Advance::Reached(records) => {
+                    let moved = self.gpu.has_managed_done();
+                    if !records.is_empty() || moved || self.gpu.now() >= limit {
+                        return Advance::Reached(self.results(records));
+                    }
+                }
+            }
+        }
+    }
+
+    fn abort(&mut self) {
+        self.launches.clear();
+        self.held.clear();
+        if let Err(error) = self.gpu.abort() {
+            tracing::error!("the GPU could not be made anew: {error}");
+        }
+    }
+
+    fn take_output(&mut self) -> Vec<u8> {
+        for printed in self.gpu.take_output() {
+            self.output.extend_from_slice(printed.text.as_bytes());
+        }
+        std::mem::take(&mut self.output)
+    }
+
+    fn map(&mut self, address: u64, bytes: u64) {
+        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
+            tracing::error!("an allocation that cannot be used: {error}");
+        }
+    }
+
+    fn unmap(&mut self, address: u64, bytes: u64) {
+        if layout::region_of(address) == Some(layout::Region::Managed) {
+            self.gpu.managed_unmap(address);
+        }
+        self.gpu.contents().unmap(address);
+        if bytes >= RETURNED {
+            self.gpu.released(address..address + bytes);
+        }
+        self.forget(address, bytes);
+    }
+
+    fn set_access(&mut self, address: u64, bytes: u64, allowed: bool) {
+        if allowed {
+            self.map(address, bytes);
+        } else {
+            self.gpu.contents().unmap(address);
+        }
+    }
+
+    fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
+        let end = source + bytes;
+        let mut page = vec![0; PAGE as usize];
+        let mut at = source;
+        while let Some(data) = self.next_data(at, end) {
+            let start = (data - data % PAGE).max(source);
+            let part = &mut page[..PAGE.min(end - start) as usize];
+            self.gpu.contents().read(start, part);
+            self.gpu
+                .contents()
+                .write(destination + (start - source), part);
+            at = start + PAGE;
+        }
+        self.clear(source, bytes);
+    }
+
+    fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.gpu.contents().read(address, bytes);
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        self.gpu.contents().write(address, bytes);
+    }
+
+    fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
+        self.gpu.contents().copy(destination, source, bytes);
+    }
+
+    fn dma_written(&mut self, rows: Rows, extent: Extent) {
+        if !layout::region_of(rows.address).is_some_and(layout::Region::is_device) {
+            return;
+        }
+        let slices = (0..extent.depth).rev();
+        self.gpu.dma_written(slices.flat_map(|slice| {
+            (0..extent.height).rev().map(move |row| {
+                let start = rows.address + slice * rows.slice_pitch + row * rows.row_pitch;
+                start..start + extent.width
+            })
+        }));
+    }
+
+    fn set_heap(&mut self, bytes: u64) {
+        let start = heap_start();
+        self.gpu.contents().unmap(start);
+        self.map(start, bytes);
+        self.gpu.set_heap(start..start + bytes);
+    }
+
+    fn touched(&mut self, address: u64, bytes: u64) {
+        self.gpu
+            .contents()
+            .note_host_write(address..address + bytes);
+    }
+
+    fn managed_is_paged(&self) -> bool {
+        self.options.mode == lockstep_gpu::Mode::Timing
+    }
+
+    fn managed_map(&mut self, address: u64, bytes: u64) {
+        self.managed.push((address, bytes));
+        self.gpu.managed_map(address, bytes);
+    }
+
+    fn managed_unmap(&mut self, address: u64) {
+        self.gpu.managed_unmap(address);
+    }
+
+    fn managed_prefetch(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        to_device: bool,
+        at: Time,
+    ) {
+        let asked = self
+            .gpu
+            .managed_prefetch(ticket, address, bytes, to_device, at);
+        refused(asked);
+    }
+
+    fn managed_host_access(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        at: Time,
+    ) {
+        let asked = self
+            .gpu
+            .managed_host_access(ticket, address, bytes, write, at);
+        refused(asked);
+    }
+
+    fn managed_flushes(&self) -> bool {
+        self.config.uvm.host_access == "sync-flush"
+    }
+
+    fn managed_flush(&mut self, ticket: u64, at: Time) {
+        refused(self.gpu.managed_flush(ticket, at));
+    }
+
+    fn managed_done(&mut self, ticket: u64) -> Option<Time> {
+        self.gpu.managed_done(ticket)
+    }
+
+    fn managed_populated(&mut self, address: u64, bytes: u64) {
+        self.gpu.managed_populated(address, bytes);
+    }
+
+    fn managed_resident(&self, address: u64) -> bool {
+        self.gpu.managed_resident(address)
+    }
+
+    fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
+        self.gpu.managed_resident_pages(address, bytes)
+    }
+
+    fn managed_changed(&mut self) -> bool {
+        self.gpu.managed_changed()
+    }
+
+    fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        let advice = match advice {
+            Advice::ReadMostly(yes) => lockstep_gpu::Advice::ReadMostly(yes),
+            Advice::PreferredHost => lockstep_gpu::Advice::PreferredHost,
+            Advice::PreferredDevice => lockstep_gpu::Advice::PreferredDevice,
+            Advice::PreferredNone => lockstep_gpu::Advice::PreferredNone,
+            Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
+        };
+        self.gpu.managed_advise(address, bytes, advice);
+    }
+}
+
+/// A request for managed memory that the engine refused: its time had passed, which is a mistake
+/// of ours.
+fn refused(asked: Result<(), GpuError>) {
+    if let Err(error) = asked {
+        tracing::error!("managed memory: {error}");
+    }
+}
+
+/// Where the heap of device code lies: at the end of the device's region, past all allocations.
+fn heap_start() -> u64 {
+    layout::Region::Device(0).range().end - lockstep_runtime::SYSTEM_SPACE
+}
+
+/// CUDA's code for what a kernel did.
+fn code_of(kind: &FaultKind) -> CuResult {
+    match kind {
+        FaultKind::IllegalAddress { .. } => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
+        FaultKind::Unsupported(_) => CuResult::ILLEGAL_INSTRUCTION,
+        FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
+        FaultKind::Assert(_) => CuResult::ASSERT,
+        FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
+            CuResult::LAUNCH_FAILED
+        }
+        FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
+    }
+}

@@ -1,0 +1,97 @@
+//! The memory of a machine beyond what the hardware does with it: what the host wrote by itself, and
+//! memory that was given back, which reads zero again.
+
+use super::Machine;
+use crate::freed;
+use lockstep_gpu::memory::PAGE;
+use lockstep_protocol::layout;
+
+impl Machine {
+    /// Lets the digest cover memory that the host writes by itself, pinned and managed.
+    pub(super) fn note_host_memory(&self) {
+        for range in self.gpu.contents().ranges().iter() {
+            let region = layout::region_of(range.start);
+            if !matches!(
+                region,
+                Some(layout::Region::Pinned | layout::Region::Managed)
+            ) {
+                continue;
+            }
+            let mut at = range.start;
+            while let Some(data) = self.next_data(at, range.end) {
+                at = self.next_hole(data).unwrap_or(range.end).min(range.end);
+                self.gpu.contents().note_host_write(data..at);
+            }
+        }
+    }
+
+    /// Notes what a range holds, then makes it read zero again.
+    pub(super) fn forget(&mut self, address: u64, bytes: u64) {
+        let end = address + bytes;
+        let mut parts = Vec::new();
+        let mut at = address;
+        while let Some(data) = self.next_data(at, end) {
+            // Asked once for all pages in a row, not for each.
+            let until = self.next_hole(data).unwrap_or(end).min(end);
+            at = (data - data % PAGE).max(address);
+            while at < until {
+                let to = (at - at % PAGE + PAGE).min(end);
+                parts.push(at..to);
+                at = to;
+            }
+        }
+        let threads = self.options.engine.threads;
+        let found = freed::digests(self.gpu.contents(), &parts, threads);
+        for (part, digest) in parts.into_iter().zip(found) {
+            let Some(digest) = digest else {
+                continue;
+            };
+            self.freed.number(part.start);
+            self.freed.digest(digest);
+            let bytes = part.end - part.start;
+            if bytes < PAGE {
+                let zeros = vec![0; bytes as usize];
+                self.gpu.contents().write(part.start, &zeros);
+            }
+        }
+        self.clear(address, bytes);
+    }
+
+    /// Makes whole pages of a range read zero again.
+    pub(super) fn clear(&mut self, address: u64, bytes: u64) {
+        let end = address + bytes;
+        let (first, last) = (address.next_multiple_of(PAGE), end - end % PAGE);
+        if first < last {
+            let flags =
+                rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+            let offset = first - layout::WINDOW_BASE;
+            if rustix::fs::fallocate(&self.memory, flags, offset, last - first).is_err() {
+                let zeros = vec![0; PAGE as usize];
+                for address in (first..last).step_by(PAGE as usize) {
+                    self.gpu.contents().write(address, &zeros);
+                }
+            }
+        }
+    }
+
+    /// The first address from `from` that may hold something, before `end`.
+    pub(super) fn next_data(&self, from: u64, end: u64) -> Option<u64> {
+        if from >= end {
+            return None;
+        }
+        let offset = rustix::fs::seek(
+            &self.memory,
+            rustix::fs::SeekFrom::Data(from - layout::WINDOW_BASE),
+        )
+        .ok()?;
+        let address = layout::WINDOW_BASE + offset;
+        (address < end).then_some(address)
+    }
+
+    /// The first address from `from` that the file has no page for.
+    pub(super) fn next_hole(&self, from: u64) -> Option<u64> {
+        let place = rustix::fs::SeekFrom::Hole(from - layout::WINDOW_BASE);
+        let offset = rustix::fs::seek(&self.memory, place).ok()?;
+        Some(layout::WINDOW_BASE + offset)
+    }
+}

@@ -1,0 +1,122 @@
+//! What a machine says of a run: digests, statistics, managed memory over time, the host's work.
+
+use super::Machine;
+use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::{Direction, Recorder};
+use lockstep_stats::{DigestTree, Hasher, Table};
+use lockstep_telemetry::run_folder::{
+    FaultRow, HostWork, ManagedTrace, MigrationRow, StatisticRow,
+};
+use lockstep_units::Cycle;
+
+impl Machine {
+    /// One number for everything that was simulated.
+    pub fn digest(&self) -> String {
+        self.digests().root().to_string()
+    }
+
+    /// One number for what memory held, when it was freed and now.
+    pub fn memory_digest(&self) -> String {
+        self.note_host_memory();
+        let mut hasher = Hasher::new("memory");
+        hasher.bytes(self.gpu.memory_digest().to_string().as_bytes());
+        hasher.bytes(self.freed.finish().to_string().as_bytes());
+        hasher.finish().to_string()
+    }
+
+    /// Digests of all parts.
+    pub fn digests(&self) -> DigestTree {
+        self.note_host_memory();
+        let mut tree = self.gpu.digest("gpu 0");
+        tree.insert("gpu 0/freed", self.freed.finish());
+        tree
+    }
+
+    /// What watched parts did; nothing if none was.
+    pub fn watched(&self) -> Option<String> {
+        self.options.recorder.as_ref().map(Recorder::text)
+    }
+
+    /// Every statistic of every part.
+    pub fn statistics(&self) -> Vec<StatisticRow> {
+        let mut table = Table::default();
+        self.gpu.statistics("gpu 0", &mut table);
+        let row = |row: &lockstep_stats::Row| StatisticRow {
+            component: row.component.clone(),
+            statistic: row.name.clone(),
+            value: row.value.to_string(),
+            unit: row.unit.into(),
+            description: row.help.into(),
+        };
+        table.rows().iter().map(row).collect()
+    }
+
+    /// What happened to managed memory, in simulated time; nothing without it.
+    pub fn managed_trace(&self) -> Option<ManagedTrace> {
+        self.gpu.managed_stats()?;
+        let clock = self.config.device.clock;
+        let nanoseconds = |cycle| clock.edge(Cycle(cycle)).nanoseconds();
+        let (faults, migrations) = self.gpu.managed_logs();
+        Some(ManagedTrace {
+            allocations: self.managed.clone(),
+            migrations: migrations
+                .iter()
+                .map(|record| MigrationRow {
+                    start: nanoseconds(record.start),
+                    end: nanoseconds(record.end),
+                    address: record.page * PAGE,
+                    bytes: u64::from(record.pages) * PAGE,
+                    to_device: record.direction == Direction::ToDevice,
+                    cause: record.cause.name(),
+                })
+                .collect(),
+            faults: faults
+                .iter()
+                .map(|record| FaultRow {
+                    start: nanoseconds(record.detected),
+                    end: nanoseconds(record.mapped),
+                    address: record.page * PAGE,
+                    sm: record.sm,
+                    write: record.write,
+                })
+                .collect(),
+        })
+    }
+
+    /// Whether the same calls give the same digest. So far, nothing here could prevent it.
+    pub fn is_reproducible(&self) -> bool {
+        true
+    }
+
+    /// Times that the state was saved and loaded.
+    pub fn reloads(&self) -> u64 {
+        self.reloads
+    }
+
+    /// Where the time of the worker threads went.
+    pub fn host_work(&self) -> HostWork {
+        let (figures, profile) = (self.gpu.engine_counters(), self.gpu.profile());
+        let epochs = figures.steps.max(1) as f64;
+        let (running, committing) = (&profile.running, &profile.committing);
+        HostWork {
+            epochs: figures.steps,
+            alone_epochs: figures.alone,
+            mean_threads: figures.workers as f64 / epochs,
+            mean_partitions: figures.runs as f64 / epochs,
+            messages: figures.messages,
+            engine_seconds: profile.total.as_secs_f64(),
+            alone_seconds: profile.alone(figures.alone).as_secs_f64(),
+            shared_seconds: running.wall.as_secs_f64(),
+            commit_seconds: committing.wall.as_secs_f64(),
+            serial_seconds: profile.serial(figures.alone).as_secs_f64(),
+            busy_thread_seconds: running.busy.as_secs_f64(),
+            imbalance_thread_seconds: running.imbalance().as_secs_f64(),
+            meeting_thread_seconds: running.synchronisation().as_secs_f64(),
+            commit_busy_thread_seconds: committing.busy.as_secs_f64(),
+            commit_waiting_thread_seconds: committing
+                .available
+                .saturating_sub(committing.busy)
+                .as_secs_f64(),
+        }
+    }
+}
