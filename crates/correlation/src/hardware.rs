@@ -100,22 +100,8 @@ impl Measurements {
                     .map(|value| value as u64)
                     .map_err(|_| format!("{}: `{}` is not a number", place(), &record[index]))
             };
-            let mut counters = BTreeMap::new();
-            for (index, name) in head.iter().enumerate() {
-                if index <= shared || record[index].is_empty() {
-                    continue;
-                }
-                let values: Result<Vec<f64>, _> =
-                    record[index].split(' ').map(str::parse).collect();
-                let repeated = values.ok().and_then(Repeated::new).ok_or_else(|| {
-                    format!(
-                        "{}: `{name}` = `{}`, expected numbers",
-                        place(),
-                        &record[index]
-                    )
-                })?;
-                counters.insert(name.to_owned(), repeated);
-            }
+            let counters = counters(&head, &record, shared + 1)
+                .map_err(|problem| format!("{}: {problem}", place()))?;
             let case = Case {
                 program: record[program].into(),
                 size: record[size].into(),
@@ -159,6 +145,25 @@ impl Measurements {
             .max()
             .unwrap_or(0)
     }
+}
+
+/// The counters of a row, from a column on: several values are repetitions, an empty cell is unknown.
+fn counters(
+    head: &csv::StringRecord,
+    row: &csv::StringRecord,
+    first: usize,
+) -> Result<BTreeMap<String, Repeated>, String> {
+    let mut counters = BTreeMap::new();
+    for (name, cell) in head.iter().zip(row).skip(first) {
+        if cell.is_empty() {
+            continue;
+        }
+        let values: Result<Vec<f64>, _> = cell.split(' ').map(str::parse).collect();
+        let repeated = values.ok().and_then(Repeated::new);
+        let repeated = repeated.ok_or_else(|| format!("`{name}` = `{cell}`, expected numbers"))?;
+        counters.insert(name.to_owned(), repeated);
+    }
+    Ok(counters)
 }
 
 /// Of the numbers in `(4, 2, 1)` or `4x2x1`.

@@ -1,7 +1,8 @@
 //! The scatter plot: simulated against measured cycles of every kernel, both axes logarithmic.
 
-use crate::compare::Report;
+use crate::compare::{KernelComparison, ProgramComparison, Report};
 use crate::sets::Set;
+use crate::text::count;
 use std::fmt::Write;
 
 const SIDE: f64 = 760.0;
@@ -17,8 +18,73 @@ fn colour(set: Set) -> &'static str {
     }
 }
 
+/// A kernel on the plot, in cycles a launch.
+struct Point<'report> {
+    program: &'report ProgramComparison,
+    kernel: &'report KernelComparison,
+    hardware: f64,
+    simulated: f64,
+}
+
+/// Powers of ten at both ends of the axes.
+struct Axes {
+    low: f64,
+    high: f64,
+}
+
+impl Axes {
+    fn of(points: &[Point<'_>]) -> Self {
+        let least = points
+            .iter()
+            .map(|point| point.hardware.min(point.simulated));
+        let most = points
+            .iter()
+            .map(|point| point.hardware.max(point.simulated));
+        Self {
+            low: least.fold(1e6, f64::min).log10().floor(),
+            high: most.fold(1e4, f64::max).log10().ceil(),
+        }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        (value.log10() - self.low) / (self.high - self.low) * (SIDE - 2.0 * MARGIN)
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        MARGIN + self.at(value)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        SIDE - MARGIN - self.at(value)
+    }
+
+    /// The values at both ends.
+    fn ends(&self) -> (f64, f64) {
+        (10f64.powf(self.low), 10f64.powf(self.high))
+    }
+}
+
 /// The plot as an SVG document.
 pub fn svg(report: &Report) -> String {
+    let points = points(report);
+    let axes = Axes::of(&points);
+    let mut page = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIDE} {SIDE}\" font-family=\"sans-serif\" font-size=\"13\">\n\
+         <title>{} cycles a launch, simulated against measured</title>\n\
+         <rect width=\"{SIDE}\" height=\"{SIDE}\" fill=\"white\"/>\n",
+        escape(&report.gpu)
+    );
+    draw_grid(&mut page, &axes);
+    draw_equality(&mut page, &axes);
+    for point in &points {
+        draw_point(&mut page, &axes, point);
+    }
+    draw_legend(&mut page, report, points.len());
+    page.push_str("</svg>\n");
+    page
+}
+
+fn points(report: &Report) -> Vec<Point<'_>> {
     let mut points = Vec::new();
     for program in report.timed(&Set::ALL) {
         for kernel in &program.kernels {
@@ -28,57 +94,47 @@ pub fn svg(report: &Report) -> String {
             {
                 // A launch, so that kernels of one and of many launches stand on one scale.
                 let launches = kernel.launches as f64;
-                points.push((
+                points.push(Point {
                     program,
                     kernel,
-                    pair.hardware.median() / launches,
-                    pair.simulated / launches,
-                ));
+                    hardware: pair.hardware.median() / launches,
+                    simulated: pair.simulated / launches,
+                });
             }
         }
     }
-    let least = points
-        .iter()
-        .map(|(_, _, h, s)| h.min(*s))
-        .fold(1e6, f64::min);
-    let most = points
-        .iter()
-        .map(|(_, _, h, s)| h.max(*s))
-        .fold(1e4, f64::max);
-    let (low, high) = (least.log10().floor(), most.log10().ceil());
-    let at = |value: f64| (value.log10() - low) / (high - low) * (SIDE - 2.0 * MARGIN);
-    let x = |value: f64| MARGIN + at(value);
-    let y = |value: f64| SIDE - MARGIN - at(value);
+    points
+}
 
-    let mut page = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIDE} {SIDE}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <title>{} cycles a launch, simulated against measured</title>\n\
-         <rect width=\"{SIDE}\" height=\"{SIDE}\" fill=\"white\"/>\n",
-        escape(&report.gpu)
-    );
-    let (begin, end) = (10f64.powf(low), 10f64.powf(high));
-    for exponent in low as i32..=high as i32 {
+/// A line at every power of ten.
+fn draw_grid(page: &mut String, axes: &Axes) {
+    let (begin, end) = axes.ends();
+    for exponent in axes.low as i32..=axes.high as i32 {
         let value = 10f64.powi(exponent);
         let _ = writeln!(
             page,
             "<path d=\"M{:.1} {:.1}V{:.1}M{:.1} {:.1}H{:.1}\" stroke=\"#ddd\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            x(value),
-            y(begin),
-            y(end),
-            x(begin),
-            y(value),
-            x(end),
-            x(value),
+            axes.x(value),
+            axes.y(begin),
+            axes.y(end),
+            axes.x(begin),
+            axes.y(value),
+            axes.x(end),
+            axes.x(value),
             SIDE - MARGIN + 20.0,
-            crate::text::count(value),
+            count(value),
             MARGIN - 8.0,
-            y(value) + 4.0,
-            crate::text::count(value)
+            axes.y(value) + 4.0,
+            count(value)
         );
     }
-    // Equality, and 10 % to both sides of it.
+}
+
+/// Equality, and 10 % to both sides of it.
+fn draw_equality(page: &mut String, axes: &Axes) {
+    let (begin, end) = axes.ends();
     for (factor, dash) in [
         (1.0, ""),
         (1.1, " stroke-dasharray=\"4 4\""),
@@ -88,55 +144,57 @@ pub fn svg(report: &Report) -> String {
         let _ = writeln!(
             page,
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#888\"{dash}/>",
-            x(from),
-            y(from * factor),
-            x(to),
-            y(to * factor)
+            axes.x(from),
+            axes.y(from * factor),
+            axes.x(to),
+            axes.y(to * factor)
         );
     }
-    for (program, kernel, hardware, simulated) in &points {
-        let label = format!(
-            "{}/{} {}: {} measured, {} simulated",
-            program.case.program,
-            program.case.size,
-            kernel.name,
-            crate::text::count(*hardware),
-            crate::text::count(*simulated)
-        );
-        let shape = match program.set {
-            Set::Calibration => format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\"",
-                x(*hardware),
-                y(*simulated)
-            ),
-            _ => format!(
+}
+
+fn draw_point(page: &mut String, axes: &Axes, point: &Point<'_>) {
+    let program = point.program;
+    let label = format!(
+        "{}/{} {}: {} measured, {} simulated",
+        program.case.program,
+        program.case.size,
+        point.kernel.name,
+        count(point.hardware),
+        count(point.simulated)
+    );
+    let (x, y) = (axes.x(point.hardware), axes.y(point.simulated));
+    let (shape, tag) = match program.set {
+        Set::Calibration => (
+            format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\""),
+            "circle",
+        ),
+        _ => (
+            format!(
                 "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"7\" height=\"7\"",
-                x(*hardware) - 3.5,
-                y(*simulated) - 3.5
+                x - 3.5,
+                y - 3.5
             ),
-        };
-        let _ = writeln!(
-            page,
-            "{shape} fill=\"{}\" fill-opacity=\"0.6\" stroke=\"white\" stroke-width=\"0.5\"><title>{}</title></{}>",
-            colour(program.set),
-            escape(&label),
-            if program.set == Set::Calibration {
-                "circle"
-            } else {
-                "rect"
-            }
-        );
-    }
+            "rect",
+        ),
+    };
+    let _ = writeln!(
+        page,
+        "{shape} fill=\"{}\" fill-opacity=\"0.6\" stroke=\"white\" stroke-width=\"0.5\"><title>{}</title></{tag}>",
+        colour(program.set),
+        escape(&label),
+    );
+}
+
+fn draw_legend(page: &mut String, report: &Report, kernels: usize) {
     let _ = writeln!(
         page,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">measured cycles a launch</text>\
          <text transform=\"translate(18 {:.1}) rotate(-90)\" text-anchor=\"middle\">simulated cycles a launch</text>\
-         <text x=\"{MARGIN}\" y=\"50\" font-size=\"16\">{}: {} kernels; lines: equal, and 10 % off</text>",
+         <text x=\"{MARGIN}\" y=\"50\" font-size=\"16\">{}: {kernels} kernels; lines: equal, and 10 % off</text>",
         SIDE / 2.0,
         SIDE - MARGIN + 52.0,
         SIDE / 2.0,
-        escape(&report.gpu),
-        points.len()
+        escape(&report.gpu)
     );
     for (index, set) in crate::text::timed_sets(report).into_iter().enumerate() {
         let _ = writeln!(
@@ -148,8 +206,6 @@ pub fn svg(report: &Report) -> String {
             set.name()
         );
     }
-    page.push_str("</svg>\n");
-    page
 }
 
 /// Text that may stand in a document.

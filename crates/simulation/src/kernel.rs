@@ -7,7 +7,8 @@ use crate::program::{RunError, system};
 use crate::results::Results;
 use crate::server::Figures;
 use lockstep_protocol::{
-    FunctionInfo, ImageKind, ImageRole, Launch, ModuleImage, Reply, Request, StreamName, window,
+    ContextHandle, FunctionInfo, ImageKind, ImageRole, Launch, ModuleImage, Reply, Request,
+    StreamName, window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 use lockstep_telemetry::run_folder::{Ending, RunFolder};
@@ -71,81 +72,9 @@ pub fn run_kernel(
     let memory = window::create()?;
     let mut runtime = machine::runtime(description, &memory)?;
     let began = Instant::now();
-    let context = match ask(&mut runtime, &Request::PrimaryContextRetain { device: 0 })? {
-        Reply::Context(context) => context,
-        other => return Err(unexpected(&other)),
-    };
-    let module = match ask(
-        &mut runtime,
-        &Request::ModuleLoad {
-            context,
-            images: vec![image],
-        },
-    )? {
-        Reply::Module(module) => module,
-        other => return Err(unexpected(&other)),
-    };
-    let names = match ask(&mut runtime, &Request::ModuleFunctionNames { module })? {
-        Reply::Names(names) => names,
-        other => return Err(unexpected(&other)),
-    };
-    let entry = choose_entry(kernel, &names)?;
-    let function = match ask(
-        &mut runtime,
-        &Request::ModuleFunction {
-            module,
-            name: entry.clone(),
-        },
-    )? {
-        Reply::Function(function) => function,
-        other => return Err(unexpected(&other)),
-    };
-    let mut buffers = Vec::new();
-    let mut parameters = vec![0; function.parameter_bytes()];
-    check_count(&function, kernel)?;
-    for (index, (argument, slot)) in kernel
-        .arguments
-        .iter()
-        .zip(&function.parameters)
-        .enumerate()
-    {
-        let bytes = match argument {
-            Argument::Scalar { bytes, .. } => {
-                buffers.push(None);
-                bytes.clone()
-            }
-            Argument::Buffer { kind, count, .. } => {
-                let bytes = count * kind.bytes();
-                let address = match ask(&mut runtime, &Request::Allocate { context, bytes })? {
-                    Reply::Address(address) => address,
-                    other => return Err(unexpected(&other)),
-                };
-                fill(&mut runtime, argument, address);
-                buffers.push(Some(address));
-                address.to_le_bytes().to_vec()
-            }
-        };
-        if bytes.len() != slot.size as usize {
-            return Err(RunError::Request(format!(
-                "argument {index} of `{entry}` has {} bytes, not {}",
-                slot.size,
-                bytes.len()
-            )));
-        }
-        let at = slot.offset as usize;
-        parameters[at..at + bytes.len()].copy_from_slice(&bytes);
-    }
-    if kernel.dynamic_shared > function.attributes.maximum_dynamic_shared as u32 {
-        let value = i32::try_from(kernel.dynamic_shared).unwrap_or(i32::MAX);
-        ask(
-            &mut runtime,
-            &Request::FunctionSetAttribute {
-                function: function.handle,
-                attribute: 8,
-                value,
-            },
-        )?;
-    }
+    let (context, function) = load_function(&mut runtime, kernel, image)?;
+    let (parameters, buffers) = place_arguments(&mut runtime, kernel, context, &function)?;
+    allow_shared_memory(&mut runtime, kernel, &function)?;
     let mut problems = Vec::new();
     for _ in 0..kernel.repeat.max(1) {
         let launch = Request::Launch(Box::new(Launch {
@@ -185,7 +114,7 @@ pub fn run_kernel(
     let name = kernel.file.display().to_string();
     let mut results = Results::collect(
         description,
-        &[name.clone(), entry],
+        &[name.clone(), function.name.clone()],
         &mut runtime,
         figures,
         wall,
@@ -194,6 +123,112 @@ pub fn run_kernel(
     let folder = RunFolder::create(description.out.as_deref(), &name)?;
     results.write(&folder)?;
     Ok((results, printed))
+}
+
+/// Loads the file and finds the kernel in it; says the context, too.
+fn load_function<D: Device>(
+    runtime: &mut Runtime<D>,
+    kernel: &KernelDescription,
+    image: ModuleImage,
+) -> Result<(ContextHandle, FunctionInfo), RunError> {
+    let context = match ask(runtime, &Request::PrimaryContextRetain { device: 0 })? {
+        Reply::Context(context) => context,
+        other => return Err(unexpected(&other)),
+    };
+    let module = match ask(
+        runtime,
+        &Request::ModuleLoad {
+            context,
+            images: vec![image],
+        },
+    )? {
+        Reply::Module(module) => module,
+        other => return Err(unexpected(&other)),
+    };
+    let names = match ask(runtime, &Request::ModuleFunctionNames { module })? {
+        Reply::Names(names) => names,
+        other => return Err(unexpected(&other)),
+    };
+    let entry = choose_entry(kernel, &names)?;
+    match ask(
+        runtime,
+        &Request::ModuleFunction {
+            module,
+            name: entry,
+        },
+    )? {
+        Reply::Function(function) => Ok((context, *function)),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The bytes of all parameters, and the addresses of those that are buffers.
+type Placed = (Vec<u8>, Vec<Option<u64>>);
+
+/// Allocates and fills buffers, and puts arguments where the kernel looks for them.
+fn place_arguments<D: Device>(
+    runtime: &mut Runtime<D>,
+    kernel: &KernelDescription,
+    context: ContextHandle,
+    function: &FunctionInfo,
+) -> Result<Placed, RunError> {
+    let mut buffers = Vec::new();
+    let mut parameters = vec![0; function.parameter_bytes()];
+    check_count(function, kernel)?;
+    for (index, (argument, slot)) in kernel
+        .arguments
+        .iter()
+        .zip(&function.parameters)
+        .enumerate()
+    {
+        let bytes = match argument {
+            Argument::Scalar { bytes, .. } => {
+                buffers.push(None);
+                bytes.clone()
+            }
+            Argument::Buffer { kind, count, .. } => {
+                let bytes = count * kind.bytes();
+                let address = match ask(runtime, &Request::Allocate { context, bytes })? {
+                    Reply::Address(address) => address,
+                    other => return Err(unexpected(&other)),
+                };
+                fill(runtime, argument, address);
+                buffers.push(Some(address));
+                address.to_le_bytes().to_vec()
+            }
+        };
+        if bytes.len() != slot.size as usize {
+            return Err(RunError::Request(format!(
+                "argument {index} of `{}` has {} bytes, not {}",
+                function.name,
+                slot.size,
+                bytes.len()
+            )));
+        }
+        let at = slot.offset as usize;
+        parameters[at..at + bytes.len()].copy_from_slice(&bytes);
+    }
+    Ok((parameters, buffers))
+}
+
+/// Lets the kernel have its dynamic shared memory.
+fn allow_shared_memory<D: Device>(
+    runtime: &mut Runtime<D>,
+    kernel: &KernelDescription,
+    function: &FunctionInfo,
+) -> Result<(), RunError> {
+    if kernel.dynamic_shared > function.attributes.maximum_dynamic_shared as u32 {
+        let value = i32::try_from(kernel.dynamic_shared).unwrap_or(i32::MAX);
+        ask(
+            runtime,
+            &Request::FunctionSetAttribute {
+                function: function.handle,
+                attribute: 8,
+                value,
+            },
+        )?;
+    }
+    Ok(())
 }
 
 /// Asks the runtime; a failure is a sentence.

@@ -124,21 +124,7 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         (Ok(_), ended) => ended.unwrap_or(Ended::Code(1)),
     };
 
-    let mut ending = Ending {
-        exit_code: ended.exit_code(),
-        signal: match ended {
-            Ended::Signal(signal) | Ended::Interrupted(signal) => Some(signal),
-            Ended::Code(_) => None,
-        },
-        problems,
-        complete: true,
-    };
-    ending.problems.extend(ended.problem(name));
-    if state.runtime.stopped() && matches!(ended, Ended::Code(_)) {
-        ending
-            .problems
-            .push("the run was stopped while kernels were still running".into());
-    }
+    let ending = ending(name, &ended, problems, state.runtime.stopped());
     let made_calls = state.figures.attached > 0;
     let mut results = Results::collect(
         description,
@@ -148,20 +134,41 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         began.elapsed(),
         ending,
     );
-    let obstacle = inspect(&path).ok().and_then(|kind| kind.obstacle());
-    match obstacle {
-        Some(obstacle) if results.kernels.is_empty() => {
-            results.notices.push(format!("{name}: {obstacle}"));
-        }
-        None if !made_calls => {
-            results
-                .notices
-                .push(format!("{name} made no CUDA call; nothing was simulated"));
-        }
-        _ => {}
-    }
+    results
+        .notices
+        .extend(notice(name, &path, made_calls, &results));
     results.write(&folder)?;
     Ok(results)
+}
+
+/// How a program ended, with what was wrong.
+fn ending(name: &str, ended: &Ended, problems: Vec<String>, stopped: bool) -> Ending {
+    let mut ending = Ending {
+        exit_code: ended.exit_code(),
+        signal: match ended {
+            Ended::Signal(signal) | Ended::Interrupted(signal) => Some(*signal),
+            Ended::Code(_) => None,
+        },
+        problems,
+        complete: true,
+    };
+    ending.problems.extend(ended.problem(name));
+    if stopped && matches!(ended, Ended::Code(_)) {
+        ending
+            .problems
+            .push("the run was stopped while kernels were still running".into());
+    }
+    ending
+}
+
+/// What a user should know whose program had nothing simulated.
+fn notice(name: &str, path: &Path, made_calls: bool, results: &Results) -> Option<String> {
+    let obstacle = inspect(path).ok().and_then(|kind| kind.obstacle());
+    match obstacle {
+        Some(obstacle) if results.kernels.is_empty() => Some(format!("{name}: {obstacle}")),
+        None if !made_calls => Some(format!("{name} made no CUDA call; nothing was simulated")),
+        _ => None,
+    }
 }
 
 /// A socket in a private directory, where the system keeps such things.
