@@ -188,7 +188,7 @@ fn differences(reference: &Results, other: &Results) -> Vec<String> {
         if expected != row {
             found.push(format!(
                 "{} {}: {} instead of {}",
-                row.component, row.statistic, row.value, expected.value
+                row.component, row.name, row.value, expected.value
             ));
             break;
         }

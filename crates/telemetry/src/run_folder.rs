@@ -20,9 +20,9 @@ mod summary;
 
 pub use kernels::{InstructionMix, KernelRow, kernel_columns};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
-pub use statistics::StatisticRow;
 pub use summary::{CounterTotals, Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
 
+use lockstep_stats::Row;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -111,7 +111,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_statistics(&self, rows: &[StatisticRow]) -> Result<(), RunFolderError> {
+    pub fn write_statistics(&self, rows: &[Row]) -> Result<(), RunFolderError> {
         let bytes = statistics::to_csv(rows).map_err(|error| at(&self.file("stats.csv"), error))?;
         self.replace("stats.csv", &bytes)
     }

@@ -3,10 +3,8 @@
 use super::Machine;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Direction, Recorder};
-use lockstep_stats::{DigestTree, Hasher, Table};
-use lockstep_telemetry::run_folder::{
-    FaultRow, HostWork, ManagedTrace, MigrationRow, StatisticRow,
-};
+use lockstep_stats::{DigestTree, Hasher, Row, Table};
+use lockstep_telemetry::run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_units::Cycle;
 
 impl Machine {
@@ -38,17 +36,10 @@ impl Machine {
     }
 
     /// Every statistic of every part.
-    pub fn statistics(&self) -> Vec<StatisticRow> {
-        let mut table = Table::default();
+    pub fn statistics(&self) -> Vec<Row> {
+        let mut table = Table::of_rows();
         self.gpu.statistics("gpu 0", &mut table);
-        let row = |row: &lockstep_stats::Row| StatisticRow {
-            component: row.component.clone(),
-            statistic: row.name.clone(),
-            value: row.value.to_string(),
-            unit: row.unit.into(),
-            description: row.help.into(),
-        };
-        table.rows().iter().map(row).collect()
+        table.into_rows()
     }
 
     /// What happened to managed memory, in simulated time; nothing without it.

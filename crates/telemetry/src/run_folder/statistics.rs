@@ -1,30 +1,36 @@
 //! `stats.csv`: every statistic of every component.
 
-use serde::Serialize;
+use lockstep_stats::Row;
 use std::io;
 
-/// One statistic of one component.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StatisticRow {
-    /// The component.
-    pub component: String,
-    /// The statistic.
-    pub statistic: String,
-    /// Its value.
-    pub value: String,
-    /// Its unit.
-    pub unit: String,
-    /// What it counts.
-    pub description: String,
-}
-
-pub(super) fn to_csv(rows: &[StatisticRow]) -> io::Result<Vec<u8>> {
+pub(super) fn to_csv(rows: &[Row]) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    if rows.is_empty() {
-        writer.write_record(["component", "statistic", "value", "unit", "description"])?;
-    }
+    writer.write_record(["component", "statistic", "value", "unit", "description"])?;
     for row in rows {
-        writer.serialize(row)?;
+        let value = row.value.to_string();
+        writer.write_record([&*row.component, &*row.name, &value, row.unit, row.help])?;
     }
     writer.into_inner().map_err(|error| error.into_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_was_counted_where_and_in_which_unit() {
+        let row = Row {
+            component: "gpu 0/sm/3".into(),
+            name: "inst_executed".into(),
+            unit: "warp instructions",
+            value: 7,
+            help: "Instructions, executed.",
+        };
+        let text = String::from_utf8(to_csv(&[row]).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "component,statistic,value,unit,description\n\
+             gpu 0/sm/3,inst_executed,7,warp instructions,\"Instructions, executed.\"\n"
+        );
+    }
 }
