@@ -99,6 +99,10 @@ counters! {
         .compared(Traffic(SECTOR))
         .ncu(&["l1tex__t_sectors_lookup_hit.sum"])
         .on_gpus(everywhere!("l1tex__t_sectors_lookup_hit.sum", None));
+    /// Wavefronts of the data stage of L1TEX: passes over its banks for global, local and shared memory.
+    l1_wavefronts = counter(Scope::Sm, "wavefronts")
+        .ncu(&["l1tex__data_pipe_lsu_wavefronts.sum"])
+        .on_gpus(everywhere!("l1tex__data_pipe_lsu_wavefronts.sum", None));
     /// Warp instructions that accessed shared memory.
     shared_accesses = counter(Scope::Sm, "warp instructions").untimed();
     /// Strong accesses (atomics, reductions, volatile, acquire and release) sent to L2, a sector each.

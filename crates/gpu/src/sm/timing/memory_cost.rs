@@ -51,6 +51,11 @@ impl Timing {
             let l1tex = &self.lsu.l1tex;
             wavefronts = wavefronts.max(l1tex.store_wavefronts(set, whole, now.cycle, bytes));
         }
+        if let Some(block) = state.blocks.blocks[issued.block].as_mut()
+            && !matches!(done.traffic, Traffic::Constant | Traffic::None)
+        {
+            block.counters.l1_wavefronts += wavefronts;
+        }
         let interval = u64::from(info.interval);
         let sub_core = issued.sub_core;
         let mio = &mut self.lsu.mio;
