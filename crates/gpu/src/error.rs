@@ -26,7 +26,7 @@ pub enum GpuError {
     Launch {
         /// Its name.
         kernel: String,
-        /// Why not.
+        /// The reason.
         because: String,
     },
     /// A change that only a GPU without kernels can make.

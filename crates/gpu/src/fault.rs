@@ -49,9 +49,9 @@ pub enum FaultKind {
     IllegalAddress {
         /// "global load", "shared store", …
         what: String,
-        /// Where.
+        /// The address.
         address: u64,
-        /// How much.
+        /// Bytes that were accessed.
         bytes: u32,
         /// The allocation closest to it.
         nearest: Option<Range<u64>>,
@@ -61,9 +61,9 @@ pub enum FaultKind {
     Misaligned {
         /// "global load", "shared store", …
         what: String,
-        /// Where.
+        /// The address.
         address: u64,
-        /// How much.
+        /// Bytes that were accessed.
         bytes: u32,
     },
     /// Code that cannot be executed here.

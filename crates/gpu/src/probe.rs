@@ -180,7 +180,7 @@ pub enum WatchError {
     Absent {
         /// Kind of part.
         name: &'static str,
-        /// Which.
+        /// Its number.
         number: u32,
         /// What there is.
         there: String,

@@ -40,7 +40,7 @@ pub struct Line {
 /// A line that had to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
-    /// Which.
+    /// The key of the line.
     pub key: u64,
     /// What was known of it.
     pub line: Line,

@@ -92,13 +92,13 @@ pub fn count_again(warp: &mut Warp, block: &mut Block) {
 
 /// Puts the address of the next instruction where the call wants it.
 fn link(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) {
-    let Some(row) = instruction.destination else {
+    let Some(first) = instruction.destination else {
         return;
     };
     let back = CODE_BASE + 16 * u64::from(site.warp.convergence.pc() + 1);
     let registers = &mut site.warp.registers;
-    registers[usize::from(row)].blend(&WarpRegister::splat(back as u32), execute);
-    registers[usize::from(row) + 1].blend(&WarpRegister::splat((back >> 32) as u32), execute);
+    registers[usize::from(first)].blend(&WarpRegister::splat(back as u32), execute);
+    registers[usize::from(first) + 1].blend(&WarpRegister::splat((back >> 32) as u32), execute);
 }
 
 /// The register that names code: two words only if it is a whole address.

@@ -21,7 +21,7 @@ pub enum Waiter {
 /// A fence that is not through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FenceWait {
-    /// Who waits.
+    /// The warp or block that waits.
     pub waiter: Waiter,
     /// Strong accesses up to this generation must be answered.
     pub generation: Option<u64>,

@@ -5,8 +5,8 @@ use crate::fault::FaultKind;
 /// What a lane did wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Lane.
+    /// The lane.
     pub lane: usize,
-    /// What.
+    /// What it did.
     pub kind: FaultKind,
 }

@@ -1,16 +1,16 @@
-//! Which rows and predicates instructions read and write, found once for a module.
+//! Which registers and predicates instructions read and write, found once for a module.
 
 use lockstep_isa::instruction::{BlockBarrierMode, SystemCallKind};
 use lockstep_isa::memory::{Action, MemoryOperation};
 use lockstep_isa::operand::{PredicateOperand, PredicateRegister};
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
-/// Rows or predicates from `first` on.
+/// Registers or predicates from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// First one.
     pub first: u16,
-    /// How many.
+    /// Number of registers or predicates.
     pub count: u16,
 }
 
@@ -41,9 +41,9 @@ pub struct Hazards {
 /// What one instruction reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Hazard<'a> {
-    /// Rows read.
+    /// Registers read.
     pub reads: &'a [Span],
-    /// Rows written.
+    /// Registers written.
     pub writes: &'a [Span],
     /// Predicates read.
     pub predicate_reads: &'a [Span],
@@ -117,8 +117,8 @@ impl Found {
         }
     }
 
-    fn write(&mut self, row: Option<u16>, count: u16) {
-        if let Some(first) = row
+    fn write(&mut self, register: Option<u16>, count: u16) {
+        if let Some(first) = register
             && count > 0
         {
             self.writes.push(Span { first, count });
@@ -141,15 +141,15 @@ impl Found {
                 self.predicate_writes.push(Span { first, count: 1 });
             }
         }
-        for (source, rows) in instruction
+        for (source, count) in instruction
             .sources
             .iter()
             .zip(instruction.scheduling.source_registers)
         {
-            self.read(source.operand, u16::from(rows));
+            self.read(source.operand, u16::from(count));
         }
-        let rows = u16::from(instruction.scheduling.destination_registers);
-        self.write(instruction.destination, rows);
+        let count = u16::from(instruction.scheduling.destination_registers);
+        self.write(instruction.destination, count);
         match &instruction.operation {
             Operation::Memory(operation) => self.memory(operation),
             Operation::System(call) => {
@@ -157,12 +157,12 @@ impl Found {
                     let wide = !matches!(call.kind, SystemCallKind::Sleep);
                     self.read(*operand, if wide { 2 } else { 1 });
                 }
-                let rows = if call.kind == SystemCallKind::Allocate {
+                let count = if call.kind == SystemCallKind::Allocate {
                     2
                 } else {
                     1
                 };
-                self.write(call.result, rows);
+                self.write(call.result, count);
             }
             Operation::Barrier(barrier) if barrier.mode == BlockBarrierMode::ReducePopulation => {
                 self.write(instruction.destination, 1);
@@ -182,8 +182,8 @@ impl Found {
         for value in operation.values {
             self.read(value, element);
         }
-        for row in operation.data {
-            self.write(row, element);
+        for register in operation.data {
+            self.write(register, element);
         }
     }
 }

@@ -257,17 +257,20 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
         Unit::Transcendental => (Pipe::Transcendental, interval),
         Unit::Uniform => (Pipe::Uniform, interval),
         Unit::Tensor if scheduling.latency == Latency::MatrixDouble => {
-            // An 8 x 8 x 4 product has one double, two rows, of A.
-            let rows = u64::from(scheduling.source_registers[0]).max(2);
-            (Pipe::Tensor, p.sub_core.tensor_double_interval * rows / 2)
+            // An 8 x 8 x 4 product has one double, two registers, of A.
+            let registers = u64::from(scheduling.source_registers[0]).max(2);
+            (
+                Pipe::Tensor,
+                p.sub_core.tensor_double_interval * registers / 2,
+            )
         }
         Unit::Tensor => {
-            // A 16 x 8 x 16 product of halves has four rows of A.
-            let rows = u64::from(scheduling.source_registers[0]).max(1);
-            if rows <= 2 {
+            // A 16 x 8 x 16 product of halves has four registers of A.
+            let registers = u64::from(scheduling.source_registers[0]).max(1);
+            if registers <= 2 {
                 (Pipe::Tensor, p.sub_core.tensor_short_interval)
             } else {
-                (Pipe::Tensor, (interval * rows).div_ceil(4))
+                (Pipe::Tensor, (interval * registers).div_ceil(4))
             }
         }
         Unit::Branch => (Pipe::Branch, interval),
@@ -288,7 +291,7 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
         return cycles.min(u64::from(u16::MAX)) as u16;
     }
     let class = match scheduling.latency {
-        // Products with two rows of A have the short chain.
+        // Products with two registers of A have the short chain.
         Latency::MatrixLong if scheduling.source_registers[0] <= 2 => Latency::MatrixShort,
         class => class,
     };
@@ -383,8 +386,8 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
             continue;
         }
         seen[slot] = first;
-        for row in 0..u16::from(instruction.scheduling.source_registers[slot].max(1)) {
-            let bank = (first + row) % p.sub_core.register_banks as u16;
+        for next in 0..u16::from(instruction.scheduling.source_registers[slot].max(1)) {
+            let bank = (first + next) % p.sub_core.register_banks as u16;
             reads[usize::from(bank.min(1))] += 1;
         }
     }

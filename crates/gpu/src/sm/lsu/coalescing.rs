@@ -9,7 +9,7 @@ use crate::memory::{SECTOR, spread};
 /// The distinct sectors of one access, in the order in which lanes name them.
 #[derive(Clone, Copy, Debug)]
 pub struct Coalesced {
-    /// How many.
+    /// Number of sectors.
     pub count: usize,
     /// Their numbers.
     pub sectors: [u64; LANES],

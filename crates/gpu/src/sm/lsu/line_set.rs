@@ -38,7 +38,7 @@ impl LineSet {
         set
     }
 
-    /// How many lines.
+    /// Number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count

@@ -23,7 +23,7 @@ const NOBODY: u32 = u32::MAX;
 /// What a register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum File {
-    /// A row of 32 words, uniform registers included.
+    /// A warp register, uniform registers included.
     Register,
     /// A predicate.
     Predicate,
@@ -45,7 +45,7 @@ pub enum Readiness {
 pub struct Dependence {
     /// What kind of register.
     pub file: File,
-    /// Which one.
+    /// Its number.
     pub register: u16,
     /// The instruction that wrote it.
     pub writer: u32,
@@ -80,18 +80,18 @@ const FRESH: Cell = Cell {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ControlBitChecker {
     time: u64,
-    rows: Vec<Cell>,
+    registers: Vec<Cell>,
     predicates: Vec<Cell>,
     raised: [u32; COUNTERS],
     done: [u32; COUNTERS],
 }
 
 impl ControlBitChecker {
-    /// Forgets everything: a fresh warp with so many rows and predicates.
-    pub fn reset(&mut self, rows: usize, predicates: usize) {
+    /// Forgets everything: a fresh warp with so many registers and predicates.
+    pub fn reset(&mut self, registers: usize, predicates: usize) {
         self.time = 0;
-        self.rows.clear();
-        self.rows.resize(rows, FRESH);
+        self.registers.clear();
+        self.registers.resize(registers, FRESH);
         self.predicates.clear();
         self.predicates.resize(predicates, FRESH);
         self.raised = [0; COUNTERS];
@@ -139,7 +139,7 @@ impl ControlBitChecker {
 
     fn file(&mut self, file: File) -> &mut Vec<Cell> {
         match file {
-            File::Register => &mut self.rows,
+            File::Register => &mut self.registers,
             File::Predicate => &mut self.predicates,
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         threshold: None,
     };
 
-    /// Reads one row, writes another.
+    /// Reads one register, writes another.
     fn instruction(from: u16, to: u16, control: Control) -> Instruction {
         let scheduling = SchedulingInfo {
             source_registers: [1, 0, 0, 0],

@@ -42,7 +42,7 @@ pub struct Scoreboard {
     pub long: u8,
     /// The warp may not issue before.
     pub next: u64,
-    /// Why.
+    /// The stall reason until then.
     pub next_reason: u8,
     /// The same as it was when the warp last issued.
     pub own: u64,

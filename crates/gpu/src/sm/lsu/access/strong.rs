@@ -16,7 +16,7 @@ use crate::sm::site::Site;
 
 /// Lanes that left for their slices.
 pub(super) struct Left {
-    /// Which lanes.
+    /// The lanes that left.
     pub lanes: Mask,
     /// What brings their values.
     pub transaction: u32,

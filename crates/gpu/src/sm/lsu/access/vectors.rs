@@ -1,6 +1,6 @@
 //! Lanes that name one place or places side by side: their bytes move at once rather than lane by lane.
 //!
-//! This is more than fewer loads and stores. A row that was stored word by word cannot be read as vectors
+//! This is more than fewer loads and stores. A register that was stored word by word cannot be read as vectors
 //! until all words have reached the host's cache, and the next instruction wants to do just that.
 
 use lockstep_isa::addresses::Layout;
@@ -21,12 +21,12 @@ pub(super) fn span(layout: Layout, bytes: u32) -> Option<usize> {
     }
 }
 
-/// Where a word of a lane goes: element by element, words of an element in rows one after the other.
+/// Where a word of a lane goes: element by element, words of an element in registers one after the other.
 #[inline(always)]
-fn row_of_word(operation: &MemoryOperation, word: usize) -> Option<usize> {
-    let rows = usize::from(operation.element.words());
-    let row = operation.data.get(word / rows).copied().flatten()?;
-    Some(usize::from(row) + word % rows)
+fn register_of_word(operation: &MemoryOperation, word: usize) -> Option<usize> {
+    let words = usize::from(operation.element.words());
+    let register = operation.data.get(word / words).copied().flatten()?;
+    Some(usize::from(register) + word % words)
 }
 
 /// Writes into registers what lanes together read: the bytes of [`span`]. False, and nothing is written, if
@@ -97,8 +97,8 @@ fn put(
     mask: Mask,
     value: impl FnOnce() -> WarpRegister,
 ) {
-    if let Some(row) = row_of_word(operation, word) {
-        registers[row].blend(&value(), mask);
+    if let Some(register) = register_of_word(operation, word) {
+        registers[register].blend(&value(), mask);
     }
 }
 
