@@ -33,14 +33,19 @@ class Wheel:
     members: tuple
     # Requirements without which it carries or links closed libraries itself.
     requires: str = ""
+    # Words of which its licence file must have one; then the file decides and not the metadata.
+    file_says: tuple = ()
 
+
+# Words that only the texts of open licences have.
+OPEN_TEXTS = ("Redistribution and use in source and binary forms", "Apache License")
 
 # Distribution -> what may be read of it.
 WHEELS = {
-    # NCCL is BSD, and so is the licence file of its wheels; but the metadata of those seen (2.18.1, 2.32.3) call them
-    # proprietary, and they are refused for as long as the two contradict each other. Its sources may be compiled.
-    "nvidia-nccl-cu12": Wheel("BSD-3-Clause", "bsd", ("nvidia/nccl/lib/libnccl.so*",)),
-    "nvidia-nccl-cu13": Wheel("BSD-3-Clause", "bsd", ("nvidia/nccl/lib/libnccl.so*",)),
+    # NCCL is BSD or Apache-2.0, as its wheels' licence files say; the field of their metadata that calls them
+    # proprietary is that of all wheels of its publisher. The file is the licence, so the file decides.
+    "nvidia-nccl-cu12": Wheel("BSD-3-Clause", "bsd", ("nvidia/nccl/lib/libnccl.so*",), file_says=OPEN_TEXTS),
+    "nvidia-nccl-cu13": Wheel("BSD-3-Clause", "bsd", ("nvidia/nccl/lib/libnccl.so*",), file_says=OPEN_TEXTS),
     # With cuBLAS as a requirement, PyTorch links NVIDIA's libraries and does not contain them.
     "torch": Wheel("BSD-3-Clause", "bsd", ("torch/lib/libtorch_cuda*.so",), "nvidia-cublas"),
     # Its kernels are its own and CUB's; one library for each CUDA version, of which one is enough.
@@ -66,8 +71,8 @@ def normal(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def checked(metadata):
-    """(distribution, entry of WHEELS) of a wheel's METADATA text; refuses what is not openly licensed."""
+def checked(metadata, licence_file=""):
+    """(distribution, entry of WHEELS) of a wheel's METADATA and licence texts; refuses what is not openly licensed."""
     head = email.parser.Parser().parsestr(metadata, headersonly=True)
     name = normal(head.get("Name", ""))
     if name not in WHEELS:
@@ -75,7 +80,11 @@ def checked(metadata):
     wheel = WHEELS[name]
     licences = [head.get("License-Expression", ""), head.get("License", ""), *head.get_all("Classifier", [])]
     closed = [text for text in licences if "proprietary" in text.lower()]
-    if closed or not any(re.search(rf"\b{wheel.says}\b", text, re.IGNORECASE) for text in licences):
+    if wheel.file_says:
+        words = " ".join(licence_file.split())
+        if not any(text in words for text in wheel.file_says):
+            raise Refused(f"`{name}` should be {wheel.licence}, and its licence file does not say so. It is not read")
+    elif closed or not any(re.search(rf"\b{wheel.says}\b", text, re.IGNORECASE) for text in licences):
         said = "; ".join(filter(None, closed or licences[:2])) or "nothing"
         raise Refused(f"`{name}` should be {wheel.licence}, and its metadata say: {said}. It is not read")
     required = [normal(text) for text in head.get_all("Requires-Dist", [])]
@@ -90,7 +99,9 @@ def of_wheel(path, scratch):
         about = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)]
         if not about:
             raise Refused(f"{path}: a wheel has a file METADATA, and this has none")
-        name, wheel = checked(archive.read(about[0]).decode(errors="replace"))
+        texts = [name for name in archive.namelist() if re.search(r"\.dist-info/(.*/)?LICEN[CS]E[^/]*$", name, re.I)]
+        licence_file = "\n".join(archive.read(name).decode(errors="replace") for name in texts)
+        name, wheel = checked(archive.read(about[0]).decode(errors="replace"), licence_file)
         chosen = [member for member in archive.namelist() if any(fnmatch.fnmatch(member, of) for of in wheel.members)]
         if not chosen:
             raise Refused(f"{path}: no file of {', '.join(wheel.members)} is in it")

@@ -21,8 +21,9 @@ class Corpus(unittest.TestCase):
         self.corpus = support.script("validation/corpus.py")
 
     def test_an_open_wheel_is_read(self):
-        for text in [metadata("bitsandbytes", "MIT"), metadata("nvidia_nccl_cu12", "BSD-3-Clause")]:
-            self.corpus.checked(text)
+        self.corpus.checked(metadata("bitsandbytes", "MIT"))
+        bsd = "Redistribution and use in source and\n binary forms, with or without modification"
+        self.corpus.checked(metadata("nvidia_nccl_cu12", "NVIDIA Proprietary Software"), bsd)
 
     def test_closed_libraries_are_refused(self):
         for name in ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-cufft", "unknown"]:
@@ -33,7 +34,12 @@ class Corpus(unittest.TestCase):
     def test_a_listed_wheel_that_calls_itself_proprietary_is_refused(self):
         for licence, more in [("NVIDIA Proprietary Software", ""), ("BSD", "Classifier: License :: Other/Proprietary License"), ("", "")]:
             with self.assertRaises(self.corpus.Refused):
-                self.corpus.checked(metadata("nvidia-nccl-cu12", licence, more))
+                self.corpus.checked(metadata("bitsandbytes", licence, more))
+
+    def test_a_wheel_whose_licence_file_decides_is_refused_without_it(self):
+        for file in ["", "NVIDIA Software License Agreement"]:
+            with self.assertRaises(self.corpus.Refused):
+                self.corpus.checked(metadata("nvidia-nccl-cu12", "BSD-3-Clause"), file)
 
     def test_a_wheel_that_may_contain_closed_libraries_is_refused(self):
         with self.assertRaises(self.corpus.Refused):
