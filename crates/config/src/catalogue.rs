@@ -107,6 +107,7 @@ pub const PARTS: &[PartKind] = &[
             "l2.first-partition-gpcs",
             "interconnect.tpc-hop-latency",
             "dispatch.first-sms",
+            "dispatch.first-sms-turns",
         ],
         entries: FLOORSWEEPINGS,
     },

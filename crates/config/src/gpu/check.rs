@@ -28,6 +28,7 @@ impl GpuConfig {
         self.check_host_machine()?;
         self.check_first_sms()?;
         self.uvm.check()?;
+        self.check_fetch()?;
         self.check_shared_memory()?;
         self.check_caches()?;
         self.check_device()
@@ -56,6 +57,23 @@ impl GpuConfig {
                 "it is named twice",
             )),
         }
+    }
+
+    /// A line that was asked for must not make room for those that are prefetched behind it.
+    fn check_fetch(&self) -> Result<(), ConfigError> {
+        let front_end = &self.sm.front_end;
+        let lines = front_end.l0.0 / front_end.line.0;
+        let ahead = u64::from(front_end.stream_buffer_lines);
+        if lines == 0 || lines > ahead {
+            return Ok(());
+        }
+        Err(ConfigError::impossible(
+            "sm.front-end.l0",
+            front_end.l0,
+            format!(
+                "its {lines} lines must be more than `sm.front-end.stream-buffer-lines` = {ahead}"
+            ),
+        ))
     }
 
     fn check_shared_memory(&self) -> Result<(), ConfigError> {

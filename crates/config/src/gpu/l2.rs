@@ -66,6 +66,27 @@ pub struct L2Config {
     /// The coalescing window: how long after a read requests of SMs of the same GPC for the same sectors
     /// are answered with it, in SM cycles; 0 for never.
     pub coalescing_window: Cycles,
+    /// SMs that one coalesced request and its answer serve.
+    #[serde(default = "four")]
+    pub coalescing_targets: u32,
+    /// Lines of neighbouring addresses that are in neighbouring sets; a power of two.
+    #[serde(default = "eight")]
+    pub set_neighbours: u32,
+    /// So much of what is written back waits at the channel before the cache waits for it.
+    #[serde(default = "write_back_queue")]
+    pub write_back_queue: Duration,
+}
+
+fn four() -> u32 {
+    4
+}
+
+fn eight() -> u32 {
+    8
+}
+
+fn write_back_queue() -> Duration {
+    Duration::nanoseconds(200)
 }
 
 impl L2Config {
@@ -76,6 +97,13 @@ impl L2Config {
             Limit::new("l2.partitions", self.partitions).from(1).to(64),
             Limit::new("l2.ways", self.ways).from(1).to(1024),
             Limit::new("l2.partial-sector-lines", self.partial_sector_lines).to(1024),
+            Limit::new("l2.coalescing-targets", self.coalescing_targets)
+                .from(1)
+                .to(255),
+            Limit::new("l2.set-neighbours", self.set_neighbours)
+                .from(1)
+                .to(64)
+                .power_of_two(),
             Limit::new("l2.line", self.line.0).power_of_two(),
             Limit::new("l2.sector", self.sector.0).power_of_two(),
         ]

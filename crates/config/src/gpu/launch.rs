@@ -23,6 +23,14 @@ pub struct DispatchConfig {
     /// passed over.
     #[serde(default)]
     pub first_sms: Vec<u32>,
+    /// Turns of GPCs between the first and the second turn of these SMs, and between all later ones, in
+    /// the policy `gpc-rounds`.
+    #[serde(default = "turns")]
+    pub first_sms_turns: Vec<u32>,
+}
+
+fn turns() -> Vec<u32> {
+    vec![5, 6]
 }
 
 /// What a kernel launch costs on the device.

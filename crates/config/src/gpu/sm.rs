@@ -25,6 +25,12 @@ pub struct SmConfig {
     pub unified_data_cache: Bytes,
     /// Sizes of shared memory that the division offers, ascending.
     pub shared_carveouts: Vec<Bytes>,
+    /// The largest carve-out that the driver takes to leave room for more blocks than fit.
+    #[serde(default = "carveout_headroom")]
+    pub carveout_headroom: Bytes,
+    /// Warps of a block from which it leaves no such room.
+    #[serde(default = "carveout_headroom_warps")]
+    pub carveout_headroom_warps: u32,
     /// Shared memory of a block without asking for more.
     pub shared_per_block: Bytes,
     /// Shared memory of a block that opted in.
@@ -119,6 +125,14 @@ pub struct LsuConfig {
 
 fn two() -> u32 {
     2
+}
+
+fn carveout_headroom() -> Bytes {
+    Bytes(132 << 10)
+}
+
+fn carveout_headroom_warps() -> u32 {
+    32
 }
 
 impl SmConfig {

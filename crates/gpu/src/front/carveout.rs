@@ -6,11 +6,6 @@
 
 use super::{BlockNeeds, SmLimits};
 
-/// Threads of a block from which no room is left for more.
-const LARGE: u32 = 32;
-/// The largest division that is taken although a smaller one would do.
-const MODERATE: u64 = 132 << 10;
-
 impl SmLimits {
     /// The smallest division that holds so much, or the largest.
     fn division(&self, wanted: u64) -> u64 {
@@ -34,9 +29,9 @@ impl SmLimits {
         }
         let enough = self.division(needs.shared * u64::from(needs.most.max(1)));
         // Where blocks could be more but for their threads or registers, there is room for more of them.
-        let few = needs.most > 1 && needs.most < self.blocks && needs.warps < LARGE;
+        let few = needs.most > 1 && needs.most < self.blocks && needs.warps < self.headroom_warps;
         let next = self.division(enough + 1);
-        if few && self.shared_reserved > 0 && next <= MODERATE {
+        if few && self.shared_reserved > 0 && next <= self.headroom {
             next
         } else {
             enough

@@ -13,17 +13,13 @@ use std::collections::BTreeSet;
 
 use crate::gpc::GpcMap;
 
-/// Turns of GPCs between the first and the second turn of the pairs that have turns of their own.
-const TURNS_AT_FIRST: u32 = 5;
-
-/// The same between all later ones.
-const TURNS: u32 = 6;
-
 /// SMs by whose turn they are in.
 #[derive(Clone, Debug)]
 pub struct Units {
     /// Those with turns of their own.
     first: Vec<u32>,
+    /// Turns of GPCs between their first and second turn, and between all later ones.
+    turns: [u32; 2],
     /// Those of each GPC.
     groups: Vec<Vec<u32>>,
     /// All of them, the one that receives a single block first.
@@ -31,9 +27,9 @@ pub struct Units {
 }
 
 impl Units {
-    /// SMs by their group, besides those named as first; `ranks` as [`ranks`](super::ranks) says.
+    /// SMs by their group, besides those named as first, which have `turns` of their own; `ranks` as [`ranks`](super::ranks) says.
     #[must_use]
-    pub fn new(first: &[u32], ranks: &[u32], gpcs: &GpcMap) -> Self {
+    pub fn new(first: &[u32], turns: &[u32], ranks: &[u32], gpcs: &GpcMap) -> Self {
         let mut groups = vec![Vec::new(); gpcs.gpcs() as usize];
         let mut own = Vec::new();
         for sm in 0..ranks.len() as u32 {
@@ -45,8 +41,10 @@ impl Units {
         }
         let mut ranked: Vec<u32> = (0..ranks.len() as u32).collect();
         ranked.sort_unstable_by_key(|sm| ranks[*sm as usize]);
+        let turn = |index: usize| turns.get(index).or(turns.last()).copied().unwrap_or(0);
         Self {
             first: own,
+            turns: [turn(0), turn(1)],
             groups,
             ranked,
         }
@@ -74,7 +72,7 @@ impl Units {
         for turn in 0..rounds * groups {
             if wait == 0 && own < rounds {
                 order.extend(&self.first);
-                wait = if own == 0 { TURNS_AT_FIRST } else { TURNS };
+                wait = self.turns[usize::from(own > 0)];
                 own += 1;
             }
             wait -= u32::from(wait > 0);
@@ -117,7 +115,7 @@ mod tests {
     fn units() -> Units {
         let first = [8, 9];
         let gpcs = GpcMap::new(2, &[0, 1, 0, 1, 0]);
-        Units::new(&first, &ranks(&first, 10), &gpcs)
+        Units::new(&first, &[5, 6], &ranks(&first, 10), &gpcs)
     }
 
     #[test]
@@ -172,7 +170,12 @@ mod tests {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
         let (first, pairs) = (&config.dispatch.first_sms, &config.device.gpc_of_tpc);
         let gpcs = GpcMap::new(config.device.gpcs, pairs);
-        let units = Units::new(first, &ranks(first, config.device.sms), &gpcs);
+        let units = Units::new(
+            first,
+            &config.dispatch.first_sms_turns,
+            &ranks(first, config.device.sms),
+            &gpcs,
+        );
         let text = include_str!("../../../../validation/hardware/h200/placement.csv");
         let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
         let mut others = Vec::new();

@@ -32,6 +32,10 @@ pub struct SmLimits {
     pub shared_reserved: u64,
     /// Shared memory that a block can have.
     pub shared_per_block: u64,
+    /// The largest carve-out that leaves room for more blocks than fit.
+    pub headroom: u64,
+    /// Warps of a block from which none leaves room.
+    pub headroom_warps: u32,
 }
 
 impl SmLimits {
@@ -51,6 +55,8 @@ impl SmLimits {
             shared_unit: sm.shared_allocation_unit.0,
             shared_reserved: sm.shared_reserved.0,
             shared_per_block: sm.shared_per_block_optin.0,
+            headroom: sm.carveout_headroom.0,
+            headroom_warps: sm.carveout_headroom_warps,
         }
     }
 }

@@ -14,10 +14,6 @@ use serde::{Deserialize, Serialize};
 /// Reads that are remembered.
 const READS: usize = 64;
 
-/// SMs that one request and its answer serve. Measured (`merging_clusters.cu`): five SMs of a GPC that
-/// read the same line at once ask for it twice, twelve three times.
-const SERVED: u8 = 4;
-
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GpcRequestCoalescer {
@@ -39,12 +35,19 @@ impl Default for GpcRequestCoalescer {
 }
 
 impl GpcRequestCoalescer {
-    /// When the answer to an earlier read leaves that serves this one too.
+    /// When the answer to an earlier read leaves that serves this one too; it serves so many `targets`.
     #[inline]
-    pub fn find(&mut self, line: u64, sectors: u8, gpc: u32, due: Time) -> Option<Time> {
+    pub fn find(
+        &mut self,
+        line: u64,
+        sectors: u8,
+        gpc: u32,
+        due: Time,
+        targets: u8,
+    ) -> Option<Time> {
         for (key, (has, at, until, served)) in self.keys.iter().zip(&mut self.reads) {
             let fits = *key == (line, gpc) && sectors & !*has == 0;
-            if fits && due < *until && *served < SERVED {
+            if fits && due < *until && *served < targets {
                 *served += 1;
                 return Some((*at).max(due));
             }
@@ -72,21 +75,29 @@ mod tests {
     fn a_read_serves_its_gpc_until_it_is_replaced() {
         let mut coalescer = GpcRequestCoalescer::default();
         coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(200)), Some(Time(200)));
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(300)), None, "too late");
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), Some(Time(100)));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(200), 4), Some(Time(200)));
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(300), 4), None, "too late");
         assert_eq!(
-            coalescer.find(7, 0b0011, 1, Time(50)),
+            coalescer.find(7, 0b0011, 1, Time(50), 4),
             None,
             "a sector more"
         );
-        assert_eq!(coalescer.find(7, 0b0010, 2, Time(50)), None, "another GPC");
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), Some(Time(100)));
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), None, "four have it");
+        assert_eq!(
+            coalescer.find(7, 0b0010, 2, Time(50), 4),
+            None,
+            "another GPC"
+        );
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), Some(Time(100)));
+        assert_eq!(
+            coalescer.find(7, 0b0010, 1, Time(50), 4),
+            None,
+            "four have it"
+        );
         coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
         for line in 0..READS as u64 {
             coalescer.insert(1000 + line, 0xf, 1, Time(100), Time(300));
         }
-        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50)), None, "no room");
+        assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), None, "no room");
     }
 }

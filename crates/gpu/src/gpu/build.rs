@@ -311,6 +311,9 @@ pub(super) fn build(
             Duration::ZERO
         },
         coalescing_window: cycles(l2.coalescing_window),
+        coalescing_targets: l2.coalescing_targets as u8,
+        set_neighbours: l2.set_neighbours,
+        write_back_queue: l2.write_back_queue,
         partial_lines: l2.partial_sector_lines,
         gpcs: gpcs.clone(),
         partition_of_gpc: halves_of_groups(config),
@@ -355,7 +358,7 @@ pub(super) fn build(
             - clock.duration(Cycles(300)),
         concurrent: config.dispatch.concurrent_kernels,
         policy,
-        units: Units::new(first, &sm_ranks, &gpcs),
+        units: Units::new(first, &config.dispatch.first_sms_turns, &sm_ranks, &gpcs),
         ranks: sm_ranks,
         empty: options.cold_caches.then_some(control),
         first_slice: places.first_slice,

@@ -32,6 +32,12 @@ pub struct SliceParameters {
     pub request_time: Duration,
     /// How long after a read its answer serves others of the same GPC.
     pub coalescing_window: Duration,
+    /// SMs that one request and its answer serve.
+    pub coalescing_targets: u8,
+    /// Lines of neighbouring addresses that are in neighbouring sets.
+    pub set_neighbours: u32,
+    /// So much of what is evicted waits at the channel before the cache waits for it.
+    pub write_back_queue: Duration,
     /// Which TPC is in which GPC.
     pub gpcs: GpcMap,
     /// The L2 partition that each GPC is at.

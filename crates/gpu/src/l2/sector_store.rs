@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_engine::{LoadError, Reader, Writer};
-use lockstep_units::{Duration, Time};
+use lockstep_units::Time;
 
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
@@ -26,14 +26,6 @@ use crate::statistics::{AccessStats, BankStats, SliceStats};
 
 /// Keys of copies for the other partition.
 const FAR_COPY: u64 = 1 << 62;
-
-/// Lines of neighbouring addresses that are in neighbouring sets. Measured on an H200 (`streams.cu`, 48
-/// MiB): a seventh of the lines miss, but only a third of the loads of four lines.
-const NEIGHBOURS: u32 = 8;
-
-/// So much of what is evicted waits at the channel before the cache waits for it. An estimate:
-/// whatever it is, streams of writes run at the rate of DRAM (`write_bandwidth`).
-const WRITE_QUEUE: Duration = Duration(200_000_000);
 
 /// A line that a copy engine has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +86,7 @@ impl SectorStore {
     pub fn new(number: u32, parameters: Arc<SliceParameters>, probe: Option<Box<Probe>>) -> Self {
         let (sets, ways) = parameters.geometry();
         Self {
-            tags: SectorCache::new(sets, ways).with_neighbours(NEIGHBOURS),
+            tags: SectorCache::new(sets, ways).with_neighbours(parameters.set_neighbours),
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             write_port_free: Time::ZERO,
@@ -327,7 +319,12 @@ impl SectorStore {
             && old.line.dirty != 0
         {
             self.dram(at, old.key, old.line.dirty, true);
-            let queued = Time(self.dram.busy_until().0.saturating_sub(WRITE_QUEUE.0));
+            let queued = Time(
+                self.dram
+                    .busy_until()
+                    .0
+                    .saturating_sub(self.parameters.write_back_queue.0),
+            );
             self.write_port_free = self.write_port_free.max(queued);
         }
     }
@@ -373,7 +370,7 @@ impl SectorStore {
         let malformed = |what| LoadError::Malformed { what };
         let (sets, ways) = self.parameters.geometry();
         let lines = sets as usize * ways as usize;
-        let empty = SectorCache::new(sets, 0).with_neighbours(NEIGHBOURS);
+        let empty = SectorCache::new(sets, 0).with_neighbours(self.parameters.set_neighbours);
         self.tags = SectorCache::from_saved(&reader.read()?, empty, lines)
             .ok_or(malformed("tags of another cache"))?;
         let partial: PartialSectorTracker = reader.read()?;

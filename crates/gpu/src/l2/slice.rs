@@ -246,7 +246,8 @@ impl L2Slice {
         let gpc = self.gpc_of(sender);
         let done = Message::ReadDone { miss };
         let count = sectors.count_ones();
-        if let Some(at) = self.coalescer.find(line, sectors, gpc, due) {
+        let targets = self.parameters.coalescing_targets;
+        if let Some(at) = self.coalescer.find(line, sectors, gpc, due, targets) {
             // The answer is copied where the GPC branches off.
             let stats = &mut self.sectors.stats;
             stats.coalesced_sectors.add(u64::from(count));
