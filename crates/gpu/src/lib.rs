@@ -37,6 +37,7 @@ pub use lockstep_counters::Counters;
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
 pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
 pub use memory::Contents;
+pub use parameters::SmParameters;
 pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch, WatchError};
 pub use sm::Printed;
 pub use sm::sub_core::scheduler::WARP_SCHEDULERS;
