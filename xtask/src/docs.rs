@@ -1,7 +1,8 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
 use crate::{
-    configuration, coverage, cuda, process, project, readme, simulator, status, validate, workloads,
+    configuration, coverage, cuda, glossary, links, process, project, readme, simulator, status,
+    validate, workloads,
 };
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -89,6 +90,8 @@ pub fn write() -> Result<()> {
 
 /// Fails if a page is not what `write` would write, or tells what is not so.
 pub fn check() -> Result<()> {
+    links::check()?;
+    glossary::check()?;
     status::load()?.check()?;
     let mut stale = Vec::new();
     for page in PAGES {

@@ -12,6 +12,8 @@ mod cuda;
 mod demo;
 mod docs;
 mod frontends;
+mod glossary;
+mod links;
 mod map;
 mod microbench;
 mod packages;

@@ -56,8 +56,8 @@ pub fn run(comparison: &Comparison) -> Result<ExitCode> {
         comparison.commit, comparison.pairs
     ));
     println!(
-        "{:<18} {:<11} {:>24} {:>24}  {}",
-        "program", "mode", "simulating", "whole process", "digest"
+        "{:<18} {:<11} {:>24} {:>24}  digest",
+        "program", "mode", "simulating", "whole process"
     );
     let mut all = Vec::new();
     for case in &cases {
