@@ -21,7 +21,7 @@ pub struct Tally {
 
 /// One check of one program.
 pub struct Check {
-    /// Which.
+    /// What is checked.
     pub what: String,
     /// How long it took.
     pub seconds: f64,
