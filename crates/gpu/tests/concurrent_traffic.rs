@@ -55,7 +55,7 @@ fn together(statistic: &str) -> (Vec<KernelRecord>, u64) {
         .collect();
     let mut table = Table::default();
     gpu.statistics("gpu", &mut table);
-    let rows = table.rows().iter();
+    let rows = table.rows().into_iter();
     let sum = rows
         .filter(|row| row.component.starts_with("gpu/slice/") && row.name == statistic)
         .map(|row| row.value)

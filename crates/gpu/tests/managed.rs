@@ -166,7 +166,7 @@ fn values_do_not_depend_on_where_pages_are() {
 fn slices(gpu: &Gpu, name: &str) -> u64 {
     let mut table = lockstep_stats::Table::default();
     gpu.statistics("gpu", &mut table);
-    let rows = table.rows().iter();
+    let rows = table.rows().into_iter();
     let own = rows.filter(|row| row.component.contains("/slice/") && row.name == name);
     own.map(|row| row.value.to_string().parse::<u64>().unwrap())
         .sum()

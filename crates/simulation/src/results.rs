@@ -6,7 +6,7 @@ use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
 use lockstep_runtime::{LaunchSummary, Runtime};
-use lockstep_stats::Row;
+use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
     CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
     RunFolderError, Summary, Totals, UnsupportedRow,
@@ -22,7 +22,7 @@ pub struct Results {
     /// Launches, in the order of calls.
     pub kernels: Vec<KernelRow>,
     /// Every statistic of every component.
-    pub statistics: Vec<Row>,
+    pub statistics: Table,
     /// What happened to managed memory, if there was any.
     pub managed: Option<ManagedTrace>,
     /// What watched parts did, if any was watched.

@@ -184,7 +184,8 @@ fn differences(reference: &Results, other: &Results) -> Vec<String> {
             break;
         }
     }
-    for (expected, row) in reference.statistics.iter().zip(&other.statistics) {
+    let (rows, others) = (reference.statistics.rows(), other.statistics.rows());
+    for (expected, row) in rows.iter().zip(&others) {
         if expected != row {
             found.push(format!(
                 "{} {}: {} instead of {}",

@@ -194,35 +194,32 @@ impl DigestTree {
 
     /// The digest of everything.
     pub fn root(&self) -> Digest {
-        let leaves: Vec<_> = self
+        let mut leaves: Vec<_> = self
             .leaves()
             .map(|(path, digest)| (split(path), digest))
             .collect();
+        leaves.sort_unstable();
         Self::node(&leaves, 0)
     }
 
-    /// The digest of a node whose leaves share `depth` parts of their paths.
-    fn node(leaves: &[(Vec<&str>, Digest)], depth: usize) -> Digest {
+    /// The digest of a node whose leaves, in their order, share `depth` parts of their paths.
+    fn node(mut leaves: &[(Vec<&str>, Digest)], depth: usize) -> Digest {
         let mut hasher = Hasher::new("tree");
-        let mut sorted: Vec<&(Vec<&str>, Digest)> = leaves.iter().collect();
-        sorted.sort();
-        let mut rest = &sorted[..];
-        while let Some((path, digest)) = rest.first() {
+        while let Some((path, digest)) = leaves.first() {
             let Some(part) = path.get(depth) else {
                 // A component that has components below it counts itself first.
                 hasher.text("");
                 hasher.digest(*digest);
-                rest = &rest[1..];
+                leaves = &leaves[1..];
                 continue;
             };
-            let same = rest
+            let same = leaves
                 .iter()
                 .take_while(|(path, _)| path.get(depth) == Some(part))
                 .count();
-            let children: Vec<_> = rest[..same].iter().map(|&leaf| leaf.clone()).collect();
             hasher.text(part);
-            hasher.digest(Self::node(&children, depth + 1));
-            rest = &rest[same..];
+            hasher.digest(Self::node(&leaves[..same], depth + 1));
+            leaves = &leaves[same..];
         }
         hasher.finish()
     }

@@ -24,7 +24,7 @@ pub use declare::{Description, Kind, Statistics, Value};
 pub use digest::{Difference, Digest, DigestError, DigestTree, Hasher};
 pub use histogram::Histogram;
 pub use scalar::{Counter, Gauge, Maximum};
-pub use table::{Row, Table};
+pub use table::{Row, Table, Values};
 
 /// What the macro's expansion needs, whatever its user depends on.
 #[doc(hidden)]

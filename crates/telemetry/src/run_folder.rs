@@ -22,7 +22,7 @@ pub use kernels::{InstructionMix, KernelRow, kernel_columns};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use summary::{CounterTotals, Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
 
-use lockstep_stats::Row;
+use lockstep_stats::Table;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -111,8 +111,8 @@ impl RunFolder {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_statistics(&self, rows: &[Row]) -> Result<(), RunFolderError> {
-        let bytes = statistics::to_csv(rows).map_err(|error| at(&self.file("stats.csv"), error))?;
+    pub fn write_statistics(&self, table: &Table) -> Result<(), RunFolderError> {
+        let bytes = statistics::to_csv(table);
         self.replace("stats.csv", &bytes)
     }
 

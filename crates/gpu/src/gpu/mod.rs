@@ -511,9 +511,9 @@ impl Gpu {
     /// The digest: statistics by component, kernel records, pages ever written, time.
     #[must_use]
     pub fn digest(&self, prefix: &str) -> DigestTree {
-        let mut table = Table::of_digests();
+        let mut table = Table::default();
         self.statistics(prefix, &mut table);
-        let mut tree = table.into_digests();
+        let mut tree = table.digests();
         for record in self.records.values() {
             let mut bytes = Vec::new();
             Writer::new(&mut bytes).write(record);

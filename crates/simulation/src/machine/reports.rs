@@ -3,7 +3,7 @@
 use super::Machine;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Direction, Recorder};
-use lockstep_stats::{DigestTree, Hasher, Row, Table};
+use lockstep_stats::{DigestTree, Hasher, Table};
 use lockstep_telemetry::run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_units::Cycle;
 
@@ -36,10 +36,10 @@ impl Machine {
     }
 
     /// Every statistic of every part.
-    pub fn statistics(&self) -> Vec<Row> {
-        let mut table = Table::of_rows();
+    pub fn statistics(&self) -> Table {
+        let mut table = Table::default();
         self.gpu.statistics("gpu 0", &mut table);
-        table.into_rows()
+        table
     }
 
     /// What happened to managed memory, in simulated time; nothing without it.
