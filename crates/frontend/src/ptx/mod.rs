@@ -1,6 +1,6 @@
 //! PTX: text in, modules out.
 //!
-//! The passes, in order: `token` and `parser` (with `statement`, `expression`) make a tree;
+//! The passes, in order: `token` and `parser` (with `statement`, `variable`, `expression`) make a tree;
 //! `lower` turns statements into instructions with the meanings of `isa::ptx`; `flow` cuts them
 //! into blocks; `recursion` saves what a call could overwrite; `converge` makes lanes that part meet again, with the help of `spread`; `flat`
 //! lays blocks out; `allocate` gives registers their rows; `emit` puts functions in their places.
@@ -25,6 +25,7 @@ mod spread;
 mod statement;
 mod syntax;
 mod token;
+mod variable;
 
 pub use error::{Error, Position};
 pub use image::Image;

@@ -3,7 +3,7 @@
 use object::{
     Endianness,
     elf::{self, FileHeader64},
-    read::elf::{FileHeader, SectionHeader as _, Sym as _},
+    read::elf::{FileHeader, SectionHeader as _, SectionTable, Sym as _},
 };
 
 use super::error::Error;
@@ -104,6 +104,10 @@ pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
     Ok(if old { flags & 0xff } else { flags >> 8 & 0xff })
 }
 
+fn broken(error: object::read::Error) -> Error {
+    Error::malformed("ELF file", error.to_string())
+}
+
 /// One entry of a relocation table: offset, type and symbol, and perhaps an addend.
 fn relocation(section: usize, entry: &[u8]) -> Relocation {
     let word = |index: usize| {
@@ -122,17 +126,16 @@ fn relocation(section: usize, entry: &[u8]) -> Relocation {
     }
 }
 
-impl Cubin {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// If it is not a whole ELF file of CUDA code.
-    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let broken = |error: object::read::Error| Error::malformed("ELF file", error.to_string());
-        let architecture = architecture(bytes)?;
-        let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
-        let endian = header.endian().map_err(broken)?;
-        let table = header.sections(endian, bytes).map_err(broken)?;
+/// A file with its table of sections.
+struct File<'a> {
+    bytes: &'a [u8],
+    endian: Endianness,
+    table: SectionTable<'a, FileHeader64<Endianness>>,
+}
+
+impl File<'_> {
+    fn sections(&self) -> Result<Vec<Section>, Error> {
+        let (bytes, endian, table) = (self.bytes, self.endian, &self.table);
         let mut sections = Vec::new();
         // Sections hardly overlap in a file that a compiler wrote; in another one they could make
         // a few bytes count many thousand times.
@@ -159,34 +162,44 @@ impl Cubin {
                 flags: section.sh_flags(endian),
             });
         }
-        let symbols_table = table
+        Ok(sections)
+    }
+
+    /// All symbols of a file with so many sections.
+    fn symbols(&self, sections: usize) -> Result<Vec<Symbol>, Error> {
+        let (bytes, endian) = (self.bytes, self.endian);
+        let table = self
+            .table
             .symbols(endian, bytes, elf::SHT_SYMTAB)
             .map_err(broken)?;
-        let count = sections.len();
         let mut symbols = Vec::new();
         // Symbols may share a name, but not all of them the whole file.
         let mut left = bytes.len().saturating_mul(LARGEST_OVERLAP);
-        for symbol in symbols_table.iter() {
-            let name = symbol
-                .name(endian, symbols_table.strings())
-                .map_err(broken)?;
+        for symbol in table.iter() {
+            let name = symbol.name(endian, table.strings()).map_err(broken)?;
             left = left.checked_sub(name.len()).ok_or_else(|| {
                 Error::malformed("ELF symbols", "names longer than the file".to_owned())
             })?;
             let section = usize::from(symbol.st_shndx(endian));
             symbols.push(Symbol {
                 name: String::from_utf8_lossy(name).into_owned(),
-                section: (section != 0 && section < count).then_some(section),
+                section: (section != 0 && section < sections).then_some(section),
                 value: symbol.st_value(endian),
                 size: symbol.st_size(endian),
                 kind: symbol.st_type(),
                 other: symbol.st_other(),
             });
         }
+        Ok(symbols)
+    }
+
+    /// All relocations of a file with so many sections and symbols.
+    fn relocations(&self, sections: usize, symbols: usize) -> Result<Vec<Relocation>, Error> {
+        let (bytes, endian) = (self.bytes, self.endian);
         let mut relocations = Vec::new();
-        for section in table.iter() {
+        for section in self.table.iter() {
             let target = section.sh_info(endian) as usize & 0x00ff_ffff;
-            if target == 0 || target >= count {
+            if target == 0 || target >= sections {
                 continue;
             }
             // Read by hand: ptxas leaves these tables at odd offsets.
@@ -203,15 +216,34 @@ impl Cubin {
                 _ => {}
             }
         }
-        if let Some(bad) = relocations
-            .iter()
-            .find(|relocation| relocation.symbol >= symbols.len())
-        {
+        if let Some(bad) = relocations.iter().find(|one| one.symbol >= symbols) {
             return Err(Error::malformed(
                 "relocation",
                 format!("symbol {} does not exist", bad.symbol),
             ));
         }
+        Ok(relocations)
+    }
+}
+
+impl Cubin {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it is not a whole ELF file of CUDA code.
+    pub fn read(bytes: &[u8]) -> Result<Self, Error> {
+        let architecture = architecture(bytes)?;
+        let header = FileHeader64::<Endianness>::parse(bytes).map_err(broken)?;
+        let endian = header.endian().map_err(broken)?;
+        let table = header.sections(endian, bytes).map_err(broken)?;
+        let file = File {
+            bytes,
+            endian,
+            table,
+        };
+        let sections = file.sections()?;
+        let symbols = file.symbols(sections.len())?;
+        let relocations = file.relocations(sections.len(), symbols.len())?;
         Ok(Self {
             architecture,
             sections,

@@ -1,15 +1,14 @@
 //! A cubin decoded, bound and linked.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use lockstep_isa::{
-    Instruction, Kernel, Module, Operand, Operation,
-    instruction::{CodeAddress, Flow, SchedulingInfo, SystemCall, SystemCallKind},
-    module::{Bank0Layout, CODE_BASE, ConstantBank, Global, GlobalKind, Parameter, SourceLine},
-    operand::Source,
+    Module, Operation,
+    instruction::Flow,
+    module::{CODE_BASE, ConstantBank, Global, GlobalKind},
     sass::{
         Architecture, Decoded, Value, Word, decode,
-        execute::{Frame, bind, bind::PREDICATES},
+        execute::{Frame, bind},
         word::WORD_BYTES,
     },
 };
@@ -17,37 +16,22 @@ use lockstep_isa::{
 use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
-    info, lines,
+    lines,
     relocation::{self, Action},
+    source_lines::name_lines,
+    system_functions::{SYSTEM_FUNCTIONS, missing_function, system_functions},
 };
 
 const OBJECT: u8 = 1;
 const FUNCTION: u8 = 2;
 const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
-/// Convergence barriers of a warp, `B0` to `B15`.
-const CONVERGENCE_BARRIERS: u16 = 16;
-/// Shared memory that Hopper's code leaves to the system at the start of a block's.
-const HOPPER_RESERVED_SHARED: u32 = 0x400;
-
-/// Device functions that the system provides: name, what it does, argument registers, result.
-const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind, &[u8], Option<u8>)] = &[
-    ("vprintf", SystemCallKind::Print, &[4, 6], Some(4)),
-    ("malloc", SystemCallKind::Allocate, &[4], Some(4)),
-    ("free", SystemCallKind::Free, &[4], None),
-    (
-        "__assertfail",
-        SystemCallKind::AssertFail,
-        &[4, 6, 8, 10, 12],
-        None,
-    ),
-];
 
 /// Machine code of one module, its variables not placed yet.
 #[derive(Debug, Clone)]
 pub struct Image {
-    cubin: Cubin,
-    architecture: Architecture,
+    pub(super) cubin: Cubin,
+    pub(super) architecture: Architecture,
     globals: Vec<Global>,
     /// Symbol that each global stands for.
     global_symbols: Vec<usize>,
@@ -353,118 +337,6 @@ impl Image {
             }
         }
     }
-
-    fn kernel(
-        &self,
-        symbol: &Symbol,
-        entry: u32,
-        uniform_registers: u16,
-        sections: &[Section],
-    ) -> Kernel {
-        let name = &symbol.name;
-        let hopper = self.architecture >= Architecture::Sm90;
-        let text = symbol.section.map(|section| &self.cubin.sections[section]);
-        let shared = self.cubin.section(&format!(".nv.shared.{name}"));
-        let shared = shared.map_or(0, |index| self.cubin.sections[index].size as u32);
-        let reserved = if hopper { HOPPER_RESERVED_SHARED } else { 0 };
-        let mut kernel = Kernel {
-            name: name.clone(),
-            entry,
-            predicates: PREDICATES,
-            convergence_barriers: CONVERGENCE_BARRIERS,
-            registers: text.map_or(0, |section| section.info >> 24),
-            barriers: text.map_or(0, |section| (section.flags >> 20 & 0x7f) as u32),
-            shared_bytes: if hopper {
-                shared.saturating_sub(reserved)
-            } else {
-                shared
-            },
-            shared_reserved: reserved,
-            parameter_base: if hopper { 0x210 } else { 0x160 },
-            bank0: bank0(self.architecture),
-            ..Kernel::default()
-        };
-        self.read_module_attributes(symbol, &mut kernel);
-        read_kernel_attributes(self.cubin.bytes(&format!(".nv.info.{name}")), &mut kernel);
-        kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
-        for section in sections {
-            let bank = section
-                .name
-                .strip_prefix(".nv.constant")
-                .and_then(|rest| rest.split_once('.'));
-            if let Some((bank, owner)) = bank
-                && owner == name
-                && let Ok(bank @ 1..=17) = bank.parse::<u8>()
-            {
-                kernel.constants.push(ConstantBank {
-                    bank,
-                    bytes: section.bytes.clone(),
-                    backing: None,
-                });
-            }
-        }
-        kernel.warp_registers = uniform_registers + (kernel.registers as u16).clamp(1, 255);
-        kernel
-    }
-
-    /// What the module says about one of its kernels.
-    fn read_module_attributes(&self, symbol: &Symbol, kernel: &mut Kernel) {
-        let named = |index: u32| {
-            self.cubin
-                .symbols
-                .get(index as usize)
-                .is_some_and(|other| other == symbol)
-        };
-        for attribute in info::attributes(self.cubin.bytes(".nv.info")) {
-            if !named(attribute.word(0)) {
-                continue;
-            }
-            let value = attribute.word(1);
-            match attribute.id {
-                info::REGISTER_COUNT => kernel.registers = value,
-                // Larger figures say that the stack cannot be bounded.
-                info::FRAME_SIZE | info::MIN_STACK_SIZE | info::MAX_STACK_SIZE
-                    if value < 1 << 24 =>
-                {
-                    kernel.local_bytes = kernel.local_bytes.max(value)
-                }
-                _ => {}
-            }
-        }
-        kernel.local_bytes = kernel.local_bytes.next_multiple_of(16);
-    }
-}
-
-/// Numbers of source lines: file, line, and the call that it was put in the place of.
-type KnownLines = BTreeMap<(Arc<str>, u32, Option<(Arc<str>, u32)>), u32>;
-
-/// Gives the instructions of a section, from `start` on, the lines that they come from.
-fn name_lines(rows: &[lines::Row], start: u32, known: &mut KnownLines, module: &mut Module) {
-    if rows.is_empty() {
-        return;
-    }
-    if module.lines.is_empty() {
-        module.lines.push(SourceLine::default());
-    }
-    for index in start as usize..module.code.len() {
-        let address = (index as u64 - u64::from(start)) * WORD_BYTES;
-        let Some(row) = lines::at(rows, address) else {
-            continue;
-        };
-        let number = *known
-            .entry((row.file.clone(), row.line, row.inlined_at.clone()))
-            .or_insert_with(|| {
-                let call = row.inlined_at.as_ref();
-                let inlined_at = call.map(|(file, line)| format!("{file}:{line}"));
-                module.lines.push(SourceLine {
-                    file: row.file.to_string(),
-                    line: row.line,
-                    inlined_at: inlined_at.unwrap_or_default(),
-                });
-                module.lines.len() as u32 - 1
-            });
-        module.code[index].scheduling.line = number;
-    }
 }
 
 /// The words of a text section with their addresses.
@@ -536,117 +408,4 @@ fn variable(cubin: &Cubin, symbol: &Symbol) -> Option<Global> {
         alignment: alignment.max(16),
         kind,
     })
-}
-
-fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
-    let mut parameters = BTreeMap::new();
-    for attribute in info::attributes(bytes) {
-        match attribute.id {
-            info::PARAMETER => {
-                let parameter = Parameter {
-                    offset: u32::from(attribute.half(3)),
-                    size: attribute.word(2) >> 18,
-                };
-                parameters.insert(attribute.half(2), parameter);
-            }
-            info::PARAMETER_WIDE => {
-                let parameter = Parameter {
-                    offset: u32::from(attribute.half(3)),
-                    size: u32::from(attribute.half(4)),
-                };
-                parameters.insert(attribute.half(2), parameter);
-            }
-            info::PARAMETER_BANK => {
-                kernel.parameter_base = u32::from(attribute.half(2));
-                kernel.parameter_bytes = u32::from(attribute.half(3));
-            }
-            info::PARAMETER_BYTES => {
-                kernel.parameter_bytes = kernel.parameter_bytes.max(u32::from(attribute.half(0)));
-            }
-            info::MAX_THREADS => {
-                let product = (0..3).fold(1u64, |product, axis| {
-                    product.saturating_mul(attribute.word(axis).max(1).into())
-                });
-                kernel.max_threads = product.min(1024) as u32;
-            }
-            info::REQUIRED_THREADS => {
-                kernel.required_threads = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)));
-            }
-            info::BARRIERS => kernel.barriers = u32::from(attribute.half(0)),
-            info::CLUSTER => {
-                kernel.cluster = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)))
-            }
-            _ => {}
-        }
-    }
-    kernel.parameters = parameters.into_values().collect();
-}
-
-/// Where the driver's words are, by architecture.
-fn bank0(architecture: Architecture) -> Bank0Layout {
-    let hopper = architecture >= Architecture::Sm90;
-    Bank0Layout {
-        block_size: Some(0x0),
-        grid_size: Some(0xc),
-        shared_window: (!hopper).then_some(0x18),
-        local_window: Some(0x20),
-        stack_pointer: Some(0x28),
-        dynamic_shared: Some(0x2c),
-        grid: Some(0x30),
-        environment: Some(if hopper { 0x40 } else { 0x88 }),
-        sms: Some(0x10c),
-        descriptor: Some(if hopper { 0x208 } else { 0x118 }),
-    }
-}
-
-/// Behind the module's code: each function of the system, and the way back through `R20`.
-fn system_functions(uniform_registers: u16, module: &mut Module) {
-    let row = |register: u8| uniform_registers + u16::from(register);
-    for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
-        module
-            .functions
-            .push((module.code.len() as u32, (*name).to_owned()));
-        let call = SystemCall {
-            kind: *kind,
-            arguments: arguments
-                .iter()
-                .map(|register| Operand::Register(row(*register)))
-                .collect(),
-            result: result.map(row),
-        };
-        let shape = SchedulingInfo {
-            pseudo: true,
-            ..SchedulingInfo::default()
-        };
-        module
-            .code
-            .push(Instruction::new(Operation::System(Box::new(call)), shape));
-        let back = Operation::Flow(Flow::Return {
-            address: CodeAddress::Absolute,
-        });
-        let mut back = Instruction::new(back, shape);
-        back.sources[0] = Source::from(Operand::Register(row(20)));
-        module.code.push(back);
-        module.listing.push(format!("{name} (system)"));
-        module.listing.push("return".to_owned());
-    }
-}
-
-/// Behind those: what runs in place of a function that is defined nowhere.
-fn missing_function(name: &str, module: &mut Module) {
-    let sentence = Error::Unresolved {
-        symbol: name.to_owned(),
-    }
-    .to_string();
-    module
-        .functions
-        .push((module.code.len() as u32, name.to_owned()));
-    module.code.push(Instruction::new(
-        Operation::Unsupported(sentence.into_boxed_str()),
-        SchedulingInfo {
-            pseudo: true,
-            ..SchedulingInfo::default()
-        },
-    ));
-    module.listing.push(format!("{name} (defined nowhere)"));
 }

@@ -14,9 +14,12 @@ pub mod error;
 pub mod fatbinary;
 pub mod image;
 pub mod info;
+mod kernel;
 pub mod lines;
 pub mod relocation;
 pub mod select;
+mod source_lines;
+mod system_functions;
 
 pub use cubin::Cubin;
 pub use disassemble::disassemble;

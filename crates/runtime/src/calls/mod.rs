@@ -20,6 +20,8 @@ use crate::{CallResult, Client, Runtime, fail};
 use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request};
 
 impl<D: Device> Runtime<D> {
+    // A request a line: the list is read as a table.
+    #[rustfmt::skip]
     pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
         use Request as R;
         self.spend(self.config.host.call);
@@ -31,11 +33,7 @@ impl<D: Device> Runtime<D> {
             R::ContextDestroy { context } => self.context_destroy(*context),
             R::ContextSynchronize { context } => self.context_synchronize(*context),
             R::LimitGet { context, limit } => self.limit_get(*context, *limit),
-            R::LimitSet {
-                context,
-                limit,
-                value,
-            } => self.limit_set(*context, *limit, *value),
+            R::LimitSet { context, limit, value } => self.limit_set(*context, *limit, *value),
             R::PeerAccessEnable { context, peer } => self.peer_enable(*context, *peer),
             R::PeerAccessDisable { context, peer } => self.peer_disable(*context, *peer),
             R::ModuleLoad { context, images } => self.module_load(*context, images),
@@ -43,123 +41,58 @@ impl<D: Device> Runtime<D> {
             R::ModuleFunction { module, name } => self.module_function(*module, name),
             R::ModuleFunctionNames { module } => self.module_function_names(*module),
             R::ModuleGlobal { module, name } => self.module_global(*module, name),
-            R::FunctionSetAttribute {
-                function,
-                attribute,
-                value,
-            } => self.function_set_attribute(*function, *attribute, *value),
-            R::FunctionCachePreference {
-                function,
-                preference,
-            } => self.function_cache_preference(*function, *preference),
-            R::OccupancyBlocks {
-                function,
-                block_threads,
-                dynamic_shared,
-                ..
-            } => self.occupancy_blocks(*function, *block_threads, *dynamic_shared),
+            R::FunctionSetAttribute { function, attribute, value } =>
+                self.function_set_attribute(*function, *attribute, *value),
+            R::FunctionCachePreference { function, preference } =>
+                self.function_cache_preference(*function, *preference),
+            R::OccupancyBlocks { function, block_threads, dynamic_shared, .. } =>
+                self.occupancy_blocks(*function, *block_threads, *dynamic_shared),
             R::OccupancyClusters { launch } => self.occupancy_clusters(launch),
-            R::Allocate { context, bytes } | R::AllocateAsync { context, bytes, .. } => {
-                self.allocate(*context, *bytes)
-            }
-            R::AllocateHost {
-                context,
-                bytes,
-                flags,
-            } => self.allocate_host(*context, *bytes, *flags),
-            R::AllocateManaged {
-                context,
-                bytes,
-                flags,
-            } => self.allocate_managed(*context, *bytes, *flags),
+            R::Allocate { context, bytes } | R::AllocateAsync { context, bytes, .. } =>
+                self.allocate(*context, *bytes),
+            R::AllocateHost { context, bytes, flags } => self.allocate_host(*context, *bytes, *flags),
+            R::AllocateManaged { context, bytes, flags } => self.allocate_managed(*context, *bytes, *flags),
             R::Free { context, address } => self.free(*context, *address),
-            R::FreeAsync {
-                context,
-                stream,
-                address,
-            } => self.free_async(client, *context, *stream, *address),
+            R::FreeAsync { context, stream, address } => self.free_async(client, *context, *stream, *address),
             R::MemoryInfo { context } => self.memory_info(*context),
             R::PointerInfo { address } => self.pointer_info(*address),
-            R::Prefetch {
-                context,
-                stream,
-                address,
-                bytes,
-                location,
-            } => self.prefetch(client, *context, *stream, *address, *bytes, *location),
-            R::Advise {
-                address,
-                bytes,
-                advice,
-                location,
-            } => self.advise(*address, *bytes, *advice, *location),
+            R::Prefetch { context, stream, address, bytes, location } =>
+                self.prefetch(client, *context, *stream, *address, *bytes, *location),
+            R::Advise { address, bytes, advice, location } => self.advise(*address, *bytes, *advice, *location),
             R::HostAccess { address, write } => self.host_access(client, *address, *write),
             R::HostAccessMeans { means } => self.host_access_means(client, *means),
             R::Copy(copy) => self.copy(client, copy),
             R::Fill(fill) => self.fill(client, fill),
             R::Launch(launch) => self.launch(client, launch),
             R::HostFunction { context, stream } => self.host_function(client, *context, *stream),
-            R::Value {
-                context,
-                stream,
-                work,
-            } => self.value(client, *context, *stream, *work),
+            R::Value { context, stream, work } => self.value(client, *context, *stream, *work),
             R::GraphCreate { context, nodes } => self.graph_create(*context, nodes),
             R::GraphDestroy { graph } => self.graph_destroy(*graph),
-            R::GraphLaunch {
-                context,
-                stream,
-                graph,
-            } => self.graph_launch(client, *context, *stream, *graph),
-            R::GraphContinue { launch, node, .. } => self.graph_continue(ProgramStep {
-                launch: *launch,
-                node: *node,
-            }),
-            R::AddressReserve {
-                context,
-                bytes,
-                alignment,
-            } => self.address_reserve(*context, *bytes, *alignment),
+            R::GraphLaunch { context, stream, graph } => self.graph_launch(client, *context, *stream, *graph),
+            R::GraphContinue { launch, node, .. } =>
+                self.graph_continue(ProgramStep { launch: *launch, node: *node }),
+            R::AddressReserve { context, bytes, alignment } =>
+                self.address_reserve(*context, *bytes, *alignment),
             R::AddressFree { address, bytes } => self.address_free(*address, *bytes),
             R::PhysicalCreate { context, bytes } => self.physical_create(*context, *bytes),
             R::PhysicalRelease { physical } => self.physical_release(*physical),
-            R::PhysicalMap {
-                address,
-                bytes,
-                physical,
-            } => self.physical_map(*address, *bytes, *physical),
+            R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
-            R::AccessSet {
-                address,
-                bytes,
-                allowed,
-            } => self.access_set(*address, *bytes, *allowed),
+            R::AccessSet { address, bytes, allowed } => self.access_set(*address, *bytes, *allowed),
             R::StreamCreate { context, flags, .. } => self.stream_create(*context, *flags),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
-            R::StreamSynchronize { context, stream } => {
-                self.stream_synchronize(client, *context, *stream)
-            }
+            R::StreamSynchronize { context, stream } => self.stream_synchronize(client, *context, *stream),
             R::StreamQuery { context, stream } => self.stream_query(client, *context, *stream),
-            R::StreamWaitEvent {
-                context,
-                stream,
-                event,
-            } => self.stream_wait_event(client, *context, *stream, *event),
+            R::StreamWaitEvent { context, stream, event } =>
+                self.stream_wait_event(client, *context, *stream, *event),
             R::EventCreate { context, flags } => self.event_create(*context, *flags),
             R::EventDestroy { event } => self.event_destroy(*event),
-            R::EventRecord {
-                context,
-                stream,
-                event,
-            } => self.event_record(client, *context, *stream, *event),
+            R::EventRecord { context, stream, event } => self.event_record(client, *context, *stream, *event),
             R::EventSynchronize { event } => self.event_synchronize(*event),
             R::EventQuery { event } => self.event_query(*event),
             R::EventElapsed { start, end } => self.event_elapsed(*start, *end),
             R::Profiler { .. } => Ok(Reply::Done),
-            R::Unsupported { name, manner } => {
-                self.note_unsupported(name, *manner);
-                Ok(Reply::Done)
-            }
+            R::Unsupported { name, manner } => { self.note_unsupported(name, *manner); Ok(Reply::Done) }
         }
     }
 

@@ -1,24 +1,23 @@
-//! Loads, stores, atomics, prefetches, copies to shared memory.
+//! Loads and stores, and what all accesses share: modifiers, strength, the operation.
 
 use lockstep_isa::{
     Operand as Value, Operation,
     instruction::{Latency, Mix, Unit},
     memory::{
-        Action, AddressOperand, AtomicOperation, AtomicType, CachePolicy, Element, MemoryOperation,
-        Order, Scope, Space, Strength,
+        Action, AddressOperand, CachePolicy, Element, MemoryOperation, Order, Scope, Space,
+        Strength,
     },
-    operand::PredicateOperand,
-    ptx::{Class, Type},
+    ptx::Class,
 };
 
-use super::{Lowering, Register, moves::type_of, names::Symbol};
+use super::{Lowering, Register, atomic::atomic_operation, moves::type_of};
 use crate::ptx::{
     error::Error,
     ir::{Code, Spread},
     syntax::{Instruction, Operand, Scalar, ScalarKind, VariableSpace},
 };
 
-const MEMORY: Class = Class {
+pub(super) const MEMORY: Class = Class {
     unit: Unit::LoadStore,
     latency: Latency::Memory,
     mix: Mix::LoadStore,
@@ -26,22 +25,22 @@ const MEMORY: Class = Class {
 
 /// The modifiers of an access, sorted.
 #[derive(Clone, Copy, Debug)]
-struct Modifiers {
-    space: Option<VariableSpace>,
-    order: Option<Order>,
-    scope: Option<Scope>,
-    cache: CachePolicy,
-    elements: u8,
-    scalar: Option<Scalar>,
+pub(super) struct Modifiers {
+    pub(super) space: Option<VariableSpace>,
+    pub(super) order: Option<Order>,
+    pub(super) scope: Option<Scope>,
+    pub(super) cache: CachePolicy,
+    pub(super) elements: u8,
+    pub(super) scalar: Option<Scalar>,
     /// Result of a call, argument of a function.
-    no_flush: bool,
+    pub(super) no_flush: bool,
 }
 
 /// Modifiers of matrix accesses, which have their own reader.
 const KNOWN_ELSEWHERE: &[&str] = &["sync", "aligned", "m8n8", "x1", "x2", "x4", "trans"];
 
 impl<'p, 'a> Lowering<'p, 'a> {
-    fn access_modifiers(&self, i: &Instruction<'_>) -> Result<Modifiers, Error> {
+    pub(super) fn access_modifiers(&self, i: &Instruction<'_>) -> Result<Modifiers, Error> {
         let mut found = Modifiers {
             space: None,
             order: None,
@@ -92,7 +91,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         Ok(found)
     }
 
-    fn strength(&self, modifiers: &Modifiers, default: Option<Order>) -> Strength {
+    pub(super) fn strength(&self, modifiers: &Modifiers, default: Option<Order>) -> Strength {
         let shared_by_others = !matches!(
             modifiers.space,
             Some(VariableSpace::Constant | VariableSpace::Local | VariableSpace::Parameter)
@@ -109,7 +108,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         }
     }
 
-    fn access(
+    pub(super) fn access(
         &self,
         action: Action,
         space: Space,
@@ -132,7 +131,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Turns a finished access into the operation of `code` and appends it.
-    fn push_access(&mut self, mut code: Code<'a>, operation: MemoryOperation) {
+    pub(super) fn push_access(&mut self, mut code: Code<'a>, operation: MemoryOperation) {
         code.communicates = matches!(operation.action, Action::Atomic(..) | Action::Reduce(..))
             || operation.strength != Strength::Weak;
         let constant = matches!(operation.space, Space::Constant { .. });
@@ -343,231 +342,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
         self.push_access(code, operation);
     }
 
-    pub(super) fn atomic(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        let modifiers = self.access_modifiers(i)?;
-        if i.modifiers.contains(&"async") {
-            return self.stop(i, "reduces asynchronously, which is not modelled");
-        }
-        let reduce = i.opcode == "red";
-        let Some(operation) = i.modifiers.iter().find_map(|word| atomic_operation(word)) else {
-            return self.wrong("an atomic needs an operation such as `.add`");
-        };
-        let Some(scalar) = modifiers.scalar else {
-            return self.wrong("an atomic needs a type such as `.u32`");
-        };
-        let name = i.modifiers.last().copied().unwrap_or("");
-        let Some(kind) = atomic_type(name, scalar, operation, &modifiers) else {
-            return self.wrong(format!("`.{name}` has no such atomic"));
-        };
-        if modifiers.elements != 1 {
-            return self.stop(i, "works on a vector at once, which is not modelled");
-        }
-        let operands = if reduce { 2..=3 } else { 3..=5 };
-        self.expect_operands(&i.operands, operands)?;
-        let (target, rest) = if reduce {
-            (None, &i.operands[..])
-        } else {
-            (Some(&i.operands[0]), &i.operands[1..])
-        };
-        let mut code = self.code(Operation::Nothing, MEMORY);
-        let address = self.address(&mut code, &rest[0])?;
-        let action = if reduce {
-            Action::Reduce(operation, kind)
-        } else {
-            Action::Atomic(operation, kind)
-        };
-        let element = match kind.bytes() {
-            8 => Element::B64,
-            2 => Element::U16,
-            _ => Element::B32,
-        };
-        let mut access = self.access(
-            action,
-            self.access_space(modifiers.space),
-            element,
-            address,
-            self.strength(&modifiers, Some(Order::Relaxed)),
-            modifiers.cache,
-        );
-        let compare = operation == AtomicOperation::CompareAndSwap;
-        if compare && rest.len() < 3 {
-            return self.wrong("compare and swap needs two values");
-        }
-        for index in 0..if compare { 2 } else { 1 } {
-            access.values[index] = self.value(&mut code, &rest[1 + index], type_of(scalar))?;
-        }
-        if let Some(target) = target
-            && *target != Operand::Sink
-        {
-            let register = self.register_operand(target)?;
-            if register.words() < element.words() {
-                return self.wrong("the register is too narrow for the old value");
-            }
-            access.data[0] = Some(code.write(register.place(), element.words()));
-        }
-        self.push_access(code, access);
-        Ok(())
-    }
-
-    /// `prefetch` and cache control: no value moves.
-    pub(super) fn prefetch(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        if i.modifiers.contains(&"tensormap") {
-            self.push(self.code(Operation::Nothing, MEMORY));
-            return Ok(());
-        }
-        let modifiers = self.access_modifiers(i)?;
-        let Some(first) = i.operands.first() else {
-            return self.wrong("an address must stand here");
-        };
-        let mut code = self.code(Operation::Nothing, MEMORY);
-        let address = self.address(&mut code, first)?;
-        let action = match i.opcode {
-            "prefetch" | "prefetchu" => Action::Prefetch,
-            _ => Action::CacheControl,
-        };
-        let operation = self.access(
-            action,
-            self.access_space(modifiers.space),
-            Element::U8,
-            address,
-            Strength::Weak,
-            CachePolicy::Default,
-        );
-        self.push_access(code, operation);
-        Ok(())
-    }
-
-    /// `cp.async` and the waiting for it. Copies are made at once, so that groups need no count.
-    pub(super) fn copy(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        let second = i.modifiers.get(1).copied().unwrap_or("");
-        if i.modifiers.first() != Some(&"async") || second == "bulk" || second == "mbarrier" {
-            return self.stop(i, "copies in bulk, which is not modelled");
-        }
-        if matches!(second, "commit_group" | "wait_group" | "wait_all") {
-            self.push(self.code(Operation::Nothing, MEMORY));
-            return Ok(());
-        }
-        self.expect_operands(&i.operands, 3..=5)?;
-        let element = match self.literal(&i.operands[2], Type::B32)? {
-            Some(4) => Element::B32,
-            Some(8) => Element::B64,
-            Some(16) => Element::B128,
-            _ => return self.wrong("a copy is of 4, 8 or 16 bytes"),
-        };
-        let mut code = self.code(Operation::Nothing, MEMORY);
-        let to = self.address(&mut code, &i.operands[0])?;
-        let from = self.address(&mut code, &i.operands[1])?;
-        let cache = if second == "cg" {
-            CachePolicy::L2Only
-        } else {
-            CachePolicy::Default
-        };
-        let mut operation = self.access(
-            Action::CopyToShared,
-            Space::Global,
-            element,
-            from,
-            Strength::Weak,
-            cache,
-        );
-        operation.values[0] = to.base;
-        operation.values[2] = Value::Immediate(to.offset as u64);
-        let hinted = i.modifiers.contains(&"L2::cache_hint");
-        let extra = &i.operands[3..i.operands.len() - usize::from(hinted)];
-        if let Some(extra) = extra.first() {
-            if self.is_flag(extra) {
-                // The source is ignored where the predicate holds.
-                let ignored = self.predicate(&mut code, extra)?;
-                code.instruction.predicates[0] = PredicateOperand {
-                    negate: !ignored.negate,
-                    ..ignored
-                };
-            } else {
-                operation.values[1] = self.value(&mut code, extra, Type::B32)?;
-            }
-        }
-        self.push_access(code, operation);
-        Ok(())
-    }
-
-    fn is_flag(&mut self, operand: &Operand<'a>) -> bool {
-        match operand {
-            Operand::Name(name) => matches!(self.lookup(name), Some(Symbol::Flag(_))),
-            Operand::Negated(_) => true,
-            _ => false,
-        }
-    }
-
     /// An instruction that parses but stops a run.
     pub(super) fn stop(&mut self, i: &Instruction<'a>, sentence: &str) -> Result<(), Error> {
         let message = format!("`{}` {sentence}", i.text);
         let code = self.code(Operation::Unsupported(message.into()), MEMORY);
         self.push(code);
-        Ok(())
-    }
-
-    /// `ldmatrix` and `stmatrix`.
-    pub(super) fn matrix_access(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        self.expect_operands(&i.operands, 2..=2)?;
-        let has = |word: &str| i.modifiers.contains(&word);
-        if !has("m8n8") || !has("b16") {
-            return self.stop(i, "moves matrices of this shape, which is not modelled");
-        }
-        let matrices = if has("x4") {
-            4
-        } else if has("x2") {
-            2
-        } else {
-            1
-        };
-        let transpose = has("trans");
-        let store = i.opcode == "stmatrix";
-        let (address, registers) = if store {
-            (&i.operands[0], &i.operands[1])
-        } else {
-            (&i.operands[1], &i.operands[0])
-        };
-        let registers = Self::elements(registers);
-        if registers.len() != matrices {
-            return self.wrong(format!("{matrices} registers expected"));
-        }
-        let mut code = self.code(Operation::Nothing, MEMORY);
-        let address = self.address(&mut code, address)?;
-        let matrices = matrices as u8;
-        let action = if store {
-            Action::StoreMatrix {
-                matrices,
-                transpose,
-            }
-        } else {
-            Action::LoadMatrix {
-                matrices,
-                transpose,
-            }
-        };
-        let space = match self.access_modifiers(i)?.space {
-            None => Space::Generic,
-            Some(_) => Space::Shared,
-        };
-        let mut operation = self.access(
-            action,
-            space,
-            Element::B32,
-            address,
-            Strength::Weak,
-            CachePolicy::Default,
-        );
-        operation.elements = matrices;
-        for (index, register) in registers.iter().enumerate() {
-            if store {
-                operation.values[index] = self.value(&mut code, register, Type::B32)?;
-            } else if *register != Operand::Sink {
-                let register = self.register_operand(register)?;
-                operation.data[index] = Some(code.write(register.place(), 1));
-            }
-        }
-        code.meets = Some(Value::Immediate(u64::from(u32::MAX)));
-        self.push_access(code, operation);
         Ok(())
     }
 }
@@ -582,50 +361,4 @@ fn element_of(scalar: Scalar) -> Element {
         (128, _) => Element::B128,
         _ => Element::B32,
     }
-}
-
-fn atomic_operation(word: &str) -> Option<AtomicOperation> {
-    Some(match word {
-        "add" => AtomicOperation::Add,
-        "min" => AtomicOperation::Min,
-        "max" => AtomicOperation::Max,
-        "inc" => AtomicOperation::Increment,
-        "dec" => AtomicOperation::Decrement,
-        "and" => AtomicOperation::And,
-        "or" => AtomicOperation::Or,
-        "xor" => AtomicOperation::Xor,
-        "exch" => AtomicOperation::Exchange,
-        "cas" => AtomicOperation::CompareAndSwap,
-        _ => return None,
-    })
-}
-
-/// The type that an atomic works on, if it has one for the operation.
-fn atomic_type(
-    name: &str,
-    scalar: Scalar,
-    operation: AtomicOperation,
-    modifiers: &Modifiers,
-) -> Option<AtomicType> {
-    let any_bits = matches!(
-        operation,
-        AtomicOperation::Exchange | AtomicOperation::CompareAndSwap
-    );
-    Some(match (name, scalar.bits) {
-        ("f16x2", _) => AtomicType::F16x2,
-        ("bf16x2", _) => AtomicType::Bf16x2,
-        ("f16", _) => AtomicType::F16,
-        ("bf16", _) => AtomicType::Bf16,
-        ("f32", _) => AtomicType::F32 {
-            // Documented: global memory flushes subnormals, shared memory does not.
-            flush: modifiers.space != Some(VariableSpace::Shared) && !modifiers.no_flush,
-        },
-        ("f64", _) => AtomicType::F64,
-        ("s32", _) => AtomicType::S32,
-        ("s64", _) => AtomicType::S64,
-        ("b16", _) if any_bits => AtomicType::B16,
-        (_, 32) => AtomicType::U32,
-        (_, 64) => AtomicType::U64,
-        _ => return None,
-    })
 }

@@ -4,13 +4,19 @@
 //! memory, control flow, calls and matrices are in the files beside this one.
 
 mod address;
+mod atomic;
 mod call;
 mod control;
+mod copy;
+mod function;
 mod matrix;
+mod matrix_access;
 mod memory;
 mod moves;
 mod names;
 mod operands;
+mod parameter;
+mod system;
 mod table;
 mod unsupported;
 mod wmma;

@@ -1,0 +1,99 @@
+//! Calls into the system: `vprintf`, `malloc`, `free`, `__assertfail`, `trap`, `nanosleep`.
+
+use lockstep_isa::{
+    Operation,
+    instruction::{Latency, Mix, SystemCall, SystemCallKind, Unit},
+    ptx::{Class, Type},
+};
+
+use super::{Lowering, names::Symbol};
+use crate::ptx::{
+    error::Error,
+    ir::{Place, Spread},
+    syntax::{Instruction, Operand},
+};
+
+const SYSTEM: Class = Class {
+    unit: Unit::Miscellaneous,
+    latency: Latency::Barrier,
+    mix: Mix::Other,
+};
+
+/// Functions that the system provides.
+const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind)] = &[
+    ("vprintf", SystemCallKind::Print),
+    ("malloc", SystemCallKind::Allocate),
+    ("free", SystemCallKind::Free),
+    ("__assertfail", SystemCallKind::AssertFail),
+];
+
+impl<'p, 'a> Lowering<'p, 'a> {
+    /// Functions that the system provides.
+    pub(super) fn call_system(
+        &mut self,
+        callee: &str,
+        results: &[Operand<'a>],
+        arguments: &[Operand<'a>],
+    ) -> Result<(), Error> {
+        let found = SYSTEM_FUNCTIONS.iter().find(|(name, _)| *name == callee);
+        let Some((_, kind)) = found else {
+            return self.wrong(format!(
+                "`{callee}` is declared but no module that was given defines it"
+            ));
+        };
+        let mut code = self.code(Operation::Nothing, SYSTEM);
+        let mut call = SystemCall {
+            kind: *kind,
+            arguments: Vec::new(),
+            result: None,
+        };
+        for argument in arguments {
+            let named = match argument {
+                Operand::Name(name) => self.lookup(name),
+                _ => None,
+            };
+            let value = match named {
+                Some(Symbol::Argument { register, size }) => {
+                    let place = Place::Virtual { register, word: 0 };
+                    code.read(place, size.div_ceil(4) as u16)
+                }
+                _ => self.value(&mut code, argument, Type::B64)?,
+            };
+            call.arguments.push(value);
+        }
+        if let Some(Operand::Name(name)) = results.first()
+            && let Some(Symbol::Argument { register, size }) = self.lookup(name)
+        {
+            let place = Place::Virtual { register, word: 0 };
+            call.result = Some(code.write(place, size.div_ceil(4) as u16));
+        }
+        code.instruction.operation = Operation::System(Box::new(call));
+        code.spread = Spread::Varies;
+        self.push(code);
+        Ok(())
+    }
+
+    /// `trap`, `brkpt`, `nanosleep`.
+    pub(super) fn system(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
+        let kind = match i.opcode {
+            "trap" => SystemCallKind::Trap,
+            "brkpt" => SystemCallKind::Breakpoint,
+            _ => SystemCallKind::Sleep,
+        };
+        let mut code = self.code(Operation::Nothing, SYSTEM);
+        let mut arguments = Vec::new();
+        for operand in &i.operands {
+            arguments.push(self.value(&mut code, operand, Type::B32)?);
+        }
+        if kind == SystemCallKind::Sleep && arguments.len() != 1 {
+            return self.wrong("`nanosleep` takes one operand");
+        }
+        code.instruction.operation = Operation::System(Box::new(SystemCall {
+            kind,
+            arguments,
+            result: None,
+        }));
+        self.push(code);
+        Ok(())
+    }
+}

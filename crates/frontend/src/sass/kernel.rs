@@ -1,0 +1,164 @@
+//! What a cubin says about a kernel: registers, barriers, shared memory, parameters, constants.
+
+use std::collections::BTreeMap;
+
+use lockstep_isa::{
+    Kernel,
+    module::{Bank0Layout, ConstantBank, Parameter},
+    sass::{Architecture, execute::bind::PREDICATES},
+};
+
+use super::{
+    cubin::{Section, Symbol},
+    image::Image,
+    info,
+};
+
+/// Convergence barriers of a warp, `B0` to `B15`.
+const CONVERGENCE_BARRIERS: u16 = 16;
+
+/// Shared memory that Hopper's code leaves to the system at the start of a block's.
+const HOPPER_RESERVED_SHARED: u32 = 0x400;
+
+impl Image {
+    pub(super) fn kernel(
+        &self,
+        symbol: &Symbol,
+        entry: u32,
+        uniform_registers: u16,
+        sections: &[Section],
+    ) -> Kernel {
+        let name = &symbol.name;
+        let hopper = self.architecture >= Architecture::Sm90;
+        let text = symbol.section.map(|section| &self.cubin.sections[section]);
+        let shared = self.cubin.section(&format!(".nv.shared.{name}"));
+        let shared = shared.map_or(0, |index| self.cubin.sections[index].size as u32);
+        let reserved = if hopper { HOPPER_RESERVED_SHARED } else { 0 };
+        let mut kernel = Kernel {
+            name: name.clone(),
+            entry,
+            predicates: PREDICATES,
+            convergence_barriers: CONVERGENCE_BARRIERS,
+            registers: text.map_or(0, |section| section.info >> 24),
+            barriers: text.map_or(0, |section| (section.flags >> 20 & 0x7f) as u32),
+            shared_bytes: if hopper {
+                shared.saturating_sub(reserved)
+            } else {
+                shared
+            },
+            shared_reserved: reserved,
+            parameter_base: if hopper { 0x210 } else { 0x160 },
+            bank0: bank0(self.architecture),
+            ..Kernel::default()
+        };
+        self.read_module_attributes(symbol, &mut kernel);
+        read_kernel_attributes(self.cubin.bytes(&format!(".nv.info.{name}")), &mut kernel);
+        kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
+        for section in sections {
+            let bank = section
+                .name
+                .strip_prefix(".nv.constant")
+                .and_then(|rest| rest.split_once('.'));
+            if let Some((bank, owner)) = bank
+                && owner == name
+                && let Ok(bank @ 1..=17) = bank.parse::<u8>()
+            {
+                kernel.constants.push(ConstantBank {
+                    bank,
+                    bytes: section.bytes.clone(),
+                    backing: None,
+                });
+            }
+        }
+        kernel.warp_registers = uniform_registers + (kernel.registers as u16).clamp(1, 255);
+        kernel
+    }
+
+    /// What the module says about one of its kernels.
+    fn read_module_attributes(&self, symbol: &Symbol, kernel: &mut Kernel) {
+        let named = |index: u32| {
+            self.cubin
+                .symbols
+                .get(index as usize)
+                .is_some_and(|other| other == symbol)
+        };
+        for attribute in info::attributes(self.cubin.bytes(".nv.info")) {
+            if !named(attribute.word(0)) {
+                continue;
+            }
+            let value = attribute.word(1);
+            match attribute.id {
+                info::REGISTER_COUNT => kernel.registers = value,
+                // Larger figures say that the stack cannot be bounded.
+                info::FRAME_SIZE | info::MIN_STACK_SIZE | info::MAX_STACK_SIZE
+                    if value < 1 << 24 =>
+                {
+                    kernel.local_bytes = kernel.local_bytes.max(value)
+                }
+                _ => {}
+            }
+        }
+        kernel.local_bytes = kernel.local_bytes.next_multiple_of(16);
+    }
+}
+
+fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
+    let mut parameters = BTreeMap::new();
+    for attribute in info::attributes(bytes) {
+        match attribute.id {
+            info::PARAMETER => {
+                let parameter = Parameter {
+                    offset: u32::from(attribute.half(3)),
+                    size: attribute.word(2) >> 18,
+                };
+                parameters.insert(attribute.half(2), parameter);
+            }
+            info::PARAMETER_WIDE => {
+                let parameter = Parameter {
+                    offset: u32::from(attribute.half(3)),
+                    size: u32::from(attribute.half(4)),
+                };
+                parameters.insert(attribute.half(2), parameter);
+            }
+            info::PARAMETER_BANK => {
+                kernel.parameter_base = u32::from(attribute.half(2));
+                kernel.parameter_bytes = u32::from(attribute.half(3));
+            }
+            info::PARAMETER_BYTES => {
+                kernel.parameter_bytes = kernel.parameter_bytes.max(u32::from(attribute.half(0)));
+            }
+            info::MAX_THREADS => {
+                let product = (0..3).fold(1u64, |product, axis| {
+                    product.saturating_mul(attribute.word(axis).max(1).into())
+                });
+                kernel.max_threads = product.min(1024) as u32;
+            }
+            info::REQUIRED_THREADS => {
+                kernel.required_threads = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)));
+            }
+            info::BARRIERS => kernel.barriers = u32::from(attribute.half(0)),
+            info::CLUSTER => {
+                kernel.cluster = Some([0, 1, 2].map(|axis| attribute.word(axis).max(1)))
+            }
+            _ => {}
+        }
+    }
+    kernel.parameters = parameters.into_values().collect();
+}
+
+/// Where the driver's words are, by architecture.
+fn bank0(architecture: Architecture) -> Bank0Layout {
+    let hopper = architecture >= Architecture::Sm90;
+    Bank0Layout {
+        block_size: Some(0x0),
+        grid_size: Some(0xc),
+        shared_window: (!hopper).then_some(0x18),
+        local_window: Some(0x20),
+        stack_pointer: Some(0x28),
+        dynamic_shared: Some(0x2c),
+        grid: Some(0x30),
+        environment: Some(if hopper { 0x40 } else { 0x88 }),
+        sms: Some(0x10c),
+        descriptor: Some(if hopper { 0x208 } else { 0x118 }),
+    }
+}

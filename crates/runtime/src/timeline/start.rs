@@ -1,0 +1,205 @@
+//! Starts the heads of streams, and changes memory when they are complete.
+
+use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
+use lockstep_protocol::ValueAction;
+use lockstep_units::{Duration, Time};
+
+use super::work::{holds, row_addresses};
+use super::{Effect, KernelWork, StreamKey, Takes, Timeline, Work};
+
+impl Timeline {
+    /// Starts the head of a stream if its time has come; true if anything changed.
+    pub(super) fn start_head(
+        &mut self,
+        key: StreamKey,
+        device: &mut dyn Device,
+    ) -> Result<bool, Fault> {
+        let Some(start) = self.head_start(key, device) else {
+            return Ok(false);
+        };
+        let stream = self.streams.get_mut(&key).expect("it has a head");
+        let head = stream.queue.front_mut().expect("it has a head");
+        match &mut head.work {
+            Work::Kernel(work) => {
+                stream.busy = true;
+                let launch = prepared(work, self.clock, device);
+                self.kernels.insert(launch.id, key);
+                device.launch(launch)?;
+            }
+            Work::Transfer { .. } => {
+                stream.busy = true;
+                self.start_transfer(key, device);
+            }
+            Work::Prefetch {
+                ticket,
+                address,
+                bytes,
+                to_device,
+            } => {
+                stream.busy = true;
+                stream.finished = start;
+                self.tickets.insert(*ticket, Some(key));
+                device.managed_prefetch(*ticket, *address, *bytes, *to_device, self.clock);
+            }
+            Work::Program(step) => {
+                stream.busy = true;
+                self.steps.insert((step.launch, step.node), key);
+            }
+            Work::Record { .. } if self.event > Duration::ZERO => {
+                stream.busy = true;
+                self.events
+                    .insert((start + self.event, self.events_begun), key);
+                self.events_begun += 1;
+            }
+            Work::Record { .. }
+            | Work::Wait { .. }
+            | Work::Instant(_)
+            | Work::Value(_)
+            | Work::Join(_) => {
+                let work = stream.end_head(start);
+                self.finish_at_once(work, start, device);
+            }
+        }
+        Ok(true)
+    }
+
+    /// When the head of a stream starts, if its time has come: the exact time, which may lie a
+    /// little before the boundary that the clock stands at.
+    fn head_start(&self, key: StreamKey, device: &dyn Device) -> Option<Time> {
+        let stream = self.streams.get(&key)?;
+        let head = stream.queue.front()?;
+        let ready = !stream.busy
+            && head.issued <= self.clock
+            && head
+                .after
+                .iter()
+                .all(|(other, position)| self.reached(*other, *position))
+            && match &head.work {
+                Work::Wait { stream, position } => self.reached(*stream, *position),
+                Work::Transfer { .. } => self.transfers.len() < self.engines,
+                Work::Value(value) => holds(value, device),
+                _ => true,
+            };
+        if !ready {
+            return None;
+        }
+        let others = head
+            .after
+            .iter()
+            .map(|(other, _)| self.finished(*other))
+            .max()
+            .unwrap_or(Time::ZERO);
+        let waited = match &head.work {
+            Work::Wait { stream, .. } => self.finished(*stream),
+            // It was seen now, whenever it came about.
+            Work::Value(_) => self.clock,
+            _ => Time::ZERO,
+        };
+        Some(head.issued.max(stream.finished).max(others).max(waited))
+    }
+
+    /// Gives the transfer at the head of a stream the first free copy engine.
+    fn start_transfer(&mut self, key: StreamKey, device: &mut dyn Device) {
+        let (clock, begun) = (self.clock, self.transfers_begun);
+        let head = self.streams.get(&key).and_then(|one| one.queue.front());
+        let Some(Work::Transfer { takes, effect }) = head.map(|head| &head.work) else {
+            return;
+        };
+        let end = match (*takes, &mut self.host) {
+            (Takes::Fixed(takes), _) => clock + takes,
+            (Takes::Host(bytes, direction), Some(host)) => {
+                let end = host.transfer(clock, bytes, direction);
+                device.note(Part::Host, clock, &|| {
+                    let way = direction.words();
+                    format!("{bytes} bytes leave {way}, the last arrives at {end}")
+                });
+                end
+            }
+            (Takes::Host(..), None) => clock,
+        };
+        let used = |engine: &u32| self.transfers.values().any(|(_, used)| used == engine);
+        let engine = (0..).find(|engine| !used(engine)).unwrap_or(0);
+        device.note(Part::Copy(engine), clock, &|| {
+            format!("transfer {begun} begins until {end}: {}", effect.words())
+        });
+        self.transfers.insert((end, begun), (key, engine));
+        self.transfers_begun += 1;
+    }
+
+    /// What takes no time has happened.
+    fn finish_at_once(&mut self, work: Option<Work>, start: Time, device: &mut dyn Device) {
+        match work {
+            Some(Work::Record { recording }) => {
+                self.recordings.insert(recording, start);
+            }
+            Some(Work::Instant(effect)) => self.apply(effect, device),
+            Some(Work::Value(value)) if value.action == ValueAction::Write => {
+                let bytes = value.value.to_le_bytes();
+                device.write(value.address, &bytes[..usize::from(value.bytes)]);
+            }
+            Some(Work::Join(streams)) => {
+                for stream in streams {
+                    self.remove(stream);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn kernel_ended(&mut self, result: KernelResult) {
+        if let Some(key) = self.kernels.remove(&result.id)
+            && let Some(stream) = self.streams.get_mut(&key)
+        {
+            stream.end_head(result.end);
+        }
+        self.results.push(result);
+    }
+
+    pub(super) fn apply(&mut self, effect: Effect, device: &mut dyn Device) {
+        match effect {
+            Effect::None => {}
+            Effect::Copy {
+                destination,
+                source,
+                extent,
+            } => {
+                for (to, from) in
+                    row_addresses(destination, extent).zip(row_addresses(source, extent))
+                {
+                    device.copy(to, from, extent.width);
+                }
+                device.dma_written(destination, extent);
+            }
+            Effect::Fill {
+                destination,
+                extent,
+                pattern,
+            } => {
+                let block = pattern.repeat((64 << 10) / pattern.len().max(1));
+                for mut address in row_addresses(destination, extent) {
+                    let mut bytes = extent.width;
+                    while bytes > 0 {
+                        let length = bytes.min(block.len() as u64);
+                        device.write(address, &block[..length as usize]);
+                        address += length;
+                        bytes -= length;
+                    }
+                }
+                device.dma_written(destination, extent);
+            }
+            Effect::Free { address } => self.released.push(address),
+        }
+    }
+}
+
+/// The launch of a kernel, with its constant banks as memory has them now.
+fn prepared(work: &KernelWork, clock: Time, device: &dyn Device) -> KernelLaunch {
+    let mut launch = work.launch.clone();
+    launch.at = clock;
+    for (bank, offset, address, bytes) in &work.constants {
+        let mut contents = vec![0; *bytes as usize];
+        device.read(*address, &mut contents);
+        launch.constants.push((*bank, *offset, contents));
+    }
+    launch
+}
