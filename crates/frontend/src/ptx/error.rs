@@ -23,9 +23,9 @@ pub enum Error {
     /// The text does not follow the grammar.
     #[error("PTX {position}: found {found}, expected {expected}")]
     Syntax {
-        /// Where.
+        /// Place in the text.
         position: Position,
-        /// What stands there.
+        /// The token that stands there.
         found: String,
         /// What could stand there.
         expected: String,
@@ -35,7 +35,7 @@ pub enum Error {
         "PTX {position}: no instruction is spelled `{spelling}` with {operands} operands (in `{text}`)"
     )]
     UnknownInstruction {
-        /// Where.
+        /// Place in the text.
         position: Position,
         /// Opcode and modifiers.
         spelling: String,
@@ -47,7 +47,7 @@ pub enum Error {
     /// A name that nothing declares.
     #[error("PTX {position}: `{name}` is not declared as {expected}")]
     UnknownName {
-        /// Where.
+        /// Place in the text.
         position: Position,
         /// The name.
         name: String,
@@ -57,7 +57,7 @@ pub enum Error {
     /// Grammar and names are right, the meaning is not.
     #[error("PTX {position}: {message} (in `{text}`)")]
     Meaning {
-        /// Where.
+        /// Place in the text.
         position: Position,
         /// What is wrong, and what would be right.
         message: String,
@@ -67,9 +67,9 @@ pub enum Error {
     /// The text is larger than we accept.
     #[error("PTX: {what} is {found}, the limit is {limit}")]
     TooLarge {
-        /// What.
+        /// The quantity that is limited.
         what: &'static str,
-        /// How large.
+        /// Its value.
         found: u64,
         /// How large it may be.
         limit: u64,
@@ -77,9 +77,9 @@ pub enum Error {
     /// The caller gave addresses for other variables.
     #[error("{given} addresses given for {wanted} module variables")]
     Addresses {
-        /// How many came.
+        /// Number of addresses that were given.
         given: usize,
-        /// How many are needed.
+        /// Number of variables that need one.
         wanted: usize,
     },
 }

@@ -10,14 +10,13 @@ use lockstep_isa::{
 use super::{
     allocate::{self, Allocation},
     calls::Calls,
-    converge,
     emit::{self, Placed},
     error::Error,
     flat::Flat,
     flow::Graph,
     ir::Body,
     lower::{self, Lowering},
-    parser, recursion,
+    parser, reconvergence, recursion,
     syntax::{Function, InitialValue, Linkage, Program, Variable, VariableSpace},
 };
 
@@ -315,7 +314,7 @@ pub(super) struct Compiled<'a> {
 fn compile(mut body: Body<'_>, is_kernel: bool) -> Compiled<'_> {
     let mut graph = Graph::new(&mut body);
     recursion::save_around_calls(&mut body, &mut graph);
-    let barriers = converge::insert(&body, &mut graph, is_kernel);
+    let barriers = reconvergence::insert(&body, &mut graph, is_kernel);
     let flat = Flat::new(graph);
     let allocation = allocate::allocate(&body, &flat);
     Compiled {

@@ -22,9 +22,9 @@ pub type LabelId = u32;
 pub enum Place {
     /// A word of a register.
     Virtual {
-        /// Which register.
+        /// The virtual register.
         register: RegisterId,
-        /// Which of its words.
+        /// One of its 32-bit words.
         word: u16,
     },
     /// A row that calls pass arguments through.
@@ -34,7 +34,7 @@ pub enum Place {
 /// One use of a register.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
-    /// Where the value is.
+    /// The place that is read.
     pub place: Place,
     /// Words from there on.
     pub rows: u16,
@@ -42,14 +42,14 @@ pub struct Use {
     pub write: bool,
 }
 
-/// How a value compares across the lanes of a warp.
+/// Whether a value is the same in all lanes of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Spread {
-    /// The same in all lanes if the operands are.
+pub enum Uniformity {
+    /// Uniform if the operands are.
     #[default]
     AsOperands,
-    /// May differ whatever the operands are.
-    Varies,
+    /// May differ between lanes whatever the operands are.
+    Divergent,
 }
 
 /// Where control may go besides the next instruction.
@@ -79,16 +79,16 @@ pub struct Code<'a> {
     pub flags: Vec<(FlagId, bool)>,
     /// Jumps and calls.
     pub target: Target,
-    /// Across lanes.
-    pub spread: Spread,
+    /// Whether its result may differ between lanes.
+    pub uniformity: Uniformity,
     /// All lanes of the warp jump the same way (`.uni`).
     pub uniform_jump: bool,
     /// Reads or writes memory in a way that other threads may answer.
     pub communicates: bool,
     /// A call that may come back to the function before it returns.
     pub reenters: bool,
-    /// Needs the lanes of the mask in this source to be together.
-    pub meets: Option<Operand>,
+    /// The lanes that must have reconverged here, as a mask in this source (`*.sync`).
+    pub converged_lanes: Option<Operand>,
     /// The statement, for messages; empty for instructions that passes add.
     pub text: &'a str,
     /// Index into the source lines.
@@ -111,9 +111,9 @@ pub enum Mark {
 /// A number that is added to an immediate, or to an address, at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fixup {
-    /// Where it is added.
+    /// The operand that it is added to.
     pub field: Field,
-    /// What is added.
+    /// The amount, known once registers are allocated.
     pub amount: Amount,
 }
 
@@ -152,11 +152,11 @@ impl Code<'_> {
             uses: Vec::new(),
             flags: Vec::new(),
             target: Target::None,
-            spread: Spread::AsOperands,
+            uniformity: Uniformity::AsOperands,
             uniform_jump: false,
             communicates: false,
             reenters: false,
-            meets: None,
+            converged_lanes: None,
             text: "",
             line: 0,
             fixups: Vec::new(),

@@ -1,16 +1,17 @@
 //! PTX: text in, modules out.
 //!
-//! The passes, in order: `token` and `parser` (with `statement`, `variable`, `expression`) make a tree;
-//! `lower` turns statements into instructions with the meanings of `isa::ptx`; `flow` cuts them
-//! into blocks; `recursion` saves what a call could overwrite; `converge` makes lanes that part meet again, with the help of `spread`; `flat`
-//! lays blocks out; `allocate` gives registers their rows; `emit` puts functions in their places.
+//! The passes, in order: `token` and `parser` (with `statement`, `variable`, `expression`) make a
+//! tree; `lower` turns statements into instructions with the meanings of `isa::ptx`; `flow` cuts
+//! them into basic blocks; `recursion` saves what a call could overwrite; `reconvergence` gives
+//! divergent branches their reconvergence points, with the help of `divergence`; `flat` lays blocks
+//! out; `allocate` allocates registers; `emit` puts functions in their places.
 //! [`Image::link`] is that list.
 //!
 //! Start reading at [`parse`].
 
 mod allocate;
 mod calls;
-mod converge;
+mod divergence;
 mod emit;
 mod error;
 mod expression;
@@ -20,8 +21,8 @@ mod image;
 mod ir;
 mod lower;
 mod parser;
+mod reconvergence;
 mod recursion;
-mod spread;
 mod statement;
 mod syntax;
 mod token;

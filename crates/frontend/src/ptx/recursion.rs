@@ -15,7 +15,7 @@ use lockstep_isa::{
 use super::{
     allocate::{self, Alive},
     flow::Graph,
-    ir::{Body, Code, FlagId, Mark, Place, RegisterId, Spread},
+    ir::{Body, Code, FlagId, Mark, Place, RegisterId, Uniformity},
     lower::STACK_ROW,
 };
 
@@ -173,7 +173,7 @@ fn load<'a>(offset: i64, place: Place) -> Code<'a> {
     let (mut code, mut operation) = access(offset, Action::Load);
     operation.data[0] = Some(code.write(place, 1));
     code.instruction.operation = Operation::Memory(Box::new(operation));
-    code.spread = Spread::Varies;
+    code.uniformity = Uniformity::Divergent;
     code
 }
 

@@ -53,7 +53,7 @@ pub enum VariableSpace {
 pub struct Scalar {
     /// 1 (predicate), 8, 16, 32, 64 or 128.
     pub bits: u32,
-    /// What the bits mean.
+    /// Signed, unsigned, floating-point or plain bits.
     pub kind: ScalarKind,
 }
 
@@ -123,9 +123,9 @@ impl Scalar {
 pub struct Variable<'a> {
     /// Name.
     pub name: &'a str,
-    /// Where it lives.
+    /// State space that it lives in.
     pub space: VariableSpace,
-    /// Who sees it.
+    /// Which other modules see it.
     pub linkage: Linkage,
     /// Type of an element.
     pub scalar: Scalar,
@@ -146,7 +146,7 @@ pub struct Variable<'a> {
 pub struct Initial<'a> {
     /// Byte offset in the variable.
     pub offset: u64,
-    /// What stands there.
+    /// The value at that offset.
     pub value: InitialValue<'a>,
 }
 
@@ -157,7 +157,7 @@ pub enum InitialValue<'a> {
     Bits(u64),
     /// An address: of a variable or a function, plus an offset; `generic(…)` or not.
     Address {
-        /// Whose.
+        /// Name of the variable or function.
         name: &'a str,
         /// Added to it.
         offset: i64,
@@ -189,7 +189,7 @@ pub struct Function<'a> {
     pub no_return: bool,
     /// Statements; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
-    /// Where it begins.
+    /// Place of its first word in the text.
     pub position: Position,
 }
 
@@ -223,7 +223,7 @@ pub struct Registers<'a> {
     pub elements: u32,
     /// Names; a number makes `name0` to `name(n-1)`.
     pub names: Vec<(&'a str, Option<u64>)>,
-    /// Where.
+    /// Place of the declaration in the text.
     pub position: Position,
 }
 
@@ -238,7 +238,7 @@ pub struct Instruction<'a> {
     pub modifiers: Vec<&'a str>,
     /// Operands.
     pub operands: Vec<Operand<'a>>,
-    /// Where it begins.
+    /// Place of its first word in the text.
     pub position: Position,
     /// As it is written.
     pub text: &'a str,

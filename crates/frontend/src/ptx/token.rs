@@ -85,7 +85,7 @@ impl<'a> Tokens<'a> {
         self.next
     }
 
-    /// Where it begins.
+    /// Place where the next token begins.
     pub fn position(&self) -> Position {
         self.position
     }

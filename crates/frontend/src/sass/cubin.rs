@@ -56,7 +56,7 @@ pub struct Symbol {
 pub struct Relocation {
     /// Section that is patched.
     pub section: usize,
-    /// Where in it.
+    /// Offset in that section.
     pub offset: u64,
     /// NVIDIA's type number.
     pub kind: u32,

@@ -8,9 +8,9 @@ pub enum Error {
     /// The container is broken.
     #[error("{what}: {found}; the file is cut short or is not what it claims to be")]
     Malformed {
-        /// Which structure.
+        /// Name of the structure.
         what: &'static str,
-        /// What stands there.
+        /// The bytes or number that stand there.
         found: String,
     },
     /// Good code for a GPU that is not simulated.
@@ -42,7 +42,7 @@ pub enum Error {
         address: u64,
         /// As the disassembler prints it.
         text: String,
-        /// What is wrong.
+        /// Reason why it cannot be bound.
         why: String,
     },
     /// A relocation whose meaning is unknown.
@@ -50,13 +50,13 @@ pub enum Error {
         "{section}+{offset:#x}: relocation type {kind} to `{symbol}` is unknown; relink the program with an older or newer toolkit"
     )]
     UnknownRelocation {
-        /// Where it applies.
+        /// Section that would be patched.
         section: String,
         /// Byte offset.
         offset: u64,
         /// Number of the type.
         kind: u32,
-        /// What it refers to.
+        /// Symbol that it refers to.
         symbol: String,
     },
     /// Something outside the module that is not there.
@@ -70,9 +70,9 @@ pub enum Error {
     /// The caller did not give an address for each variable.
     #[error("{given} addresses for {wanted} variables")]
     Addresses {
-        /// How many came.
+        /// Number of addresses that were given.
         given: usize,
-        /// How many were needed.
+        /// Number of variables that need one.
         wanted: usize,
     },
 }

@@ -16,7 +16,7 @@ const ENTRY_BYTES: usize = 64;
 /// Machine code shrinks to a tenth; zeros shrink more, but not beyond this.
 const LARGEST_GAIN: usize = 4096;
 
-/// What an image is.
+/// Kind of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// PTX text.
@@ -30,7 +30,7 @@ pub enum Kind {
 /// One image, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is.
+    /// PTX text or machine code.
     pub kind: Kind,
     /// Compute capability × 10 that it was compiled for.
     pub architecture: u32,

@@ -8,7 +8,7 @@
 pub struct Part {
     /// First bit in the place.
     pub low: u8,
-    /// How many bits.
+    /// Width of the field in bits.
     pub width: u8,
     /// First bit of the address.
     pub from: u8,
@@ -30,7 +30,7 @@ pub struct RelocationKind {
     pub number: u32,
     /// NVIDIA's name.
     pub name: &'static str,
-    /// What it does.
+    /// The patch that it asks for.
     pub action: Action,
 }
 

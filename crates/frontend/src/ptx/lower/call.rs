@@ -14,7 +14,7 @@ use super::{
 use crate::ptx::{
     error::Error,
     image::ModuleName,
-    ir::{Code, LabelId, Mark, Place, Spread, Target},
+    ir::{Code, LabelId, Mark, Place, Target, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -176,7 +176,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     ) -> Result<(), Error> {
         code.communicates = true;
         code.reenters = again;
-        code.spread = Spread::Varies;
+        code.uniformity = Uniformity::Divergent;
         code.instruction.destination = Some(code.write(Place::Fixed(0), RETURN_ROWS));
         let number = self.body.recursive_calls;
         if again {

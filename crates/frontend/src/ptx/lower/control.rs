@@ -13,7 +13,7 @@ use lockstep_isa::{
 use super::{Lowering, TABLE_BANK, names::Symbol};
 use crate::ptx::{
     error::Error,
-    ir::{Amount, Field, Fixup, Spread, Target},
+    ir::{Amount, Field, Fixup, Target, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -103,7 +103,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             self.expect_operands(&i.operands, 1..=1)?;
             let mut code = self.code(Operation::Flow(Flow::WarpSync), BARRIER);
             code.instruction.sources[0] = self.value(&mut code, &i.operands[0], Type::B32)?.into();
-            code.spread = Spread::Varies;
+            code.uniformity = Uniformity::Divergent;
             self.push(code);
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             }),
             BARRIER,
         );
-        code.spread = Spread::Varies;
+        code.uniformity = Uniformity::Divergent;
         match self.literal(&i.operands[target], Type::B32)? {
             Some(number) => self.body.barriers = self.body.barriers.max(number.min(15) as u32 + 1),
             None => self.body.any_barrier = true,

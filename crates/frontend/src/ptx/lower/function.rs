@@ -12,7 +12,7 @@ use lockstep_isa::{
 use super::{ARGUMENT_ROW, Lowering, RETURN_ROWS, STACK_ROW, call::CONTROL, names::Symbol};
 use crate::ptx::{
     error::Error,
-    ir::{Amount, Code, Field, Fixup, LabelId, Place, RegisterId, Spread, Target},
+    ir::{Amount, Code, Field, Fixup, LabelId, Place, RegisterId, Target, Uniformity},
     recursion,
     syntax::{Statement, VariableSpace},
 };
@@ -61,7 +61,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 Place::Virtual { register, word },
                 Place::Fixed(first + word),
             );
-            self.last().spread = Spread::Varies;
+            self.last().uniformity = Uniformity::Divergent;
         }
     }
 
@@ -148,7 +148,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let frame = self.new_register(64);
         let narrow = self.new_register(32);
         self.copy_word(narrow.place(), Place::Fixed(STACK_ROW));
-        self.last().spread = Spread::Varies;
+        self.last().uniformity = Uniformity::Divergent;
         self.extend(frame, narrow, false);
         let mut code = recursion::move_stack(0);
         code.fixups.push(Fixup {

@@ -10,7 +10,7 @@ use lockstep_isa::{
 use super::Lowering;
 use crate::ptx::{
     error::Error,
-    ir::{Place, RegisterId, Spread},
+    ir::{Place, RegisterId, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -129,8 +129,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
             word: 0,
         };
         code.instruction.destination = Some(code.write(place, shape.d_registers() as u16));
-        code.spread = Spread::Varies;
-        code.meets = Some(Value::Immediate(u64::from(u32::MAX)));
+        code.uniformity = Uniformity::Divergent;
+        code.converged_lanes = Some(Value::Immediate(u64::from(u32::MAX)));
         self.counted = false;
         self.push(code);
         d

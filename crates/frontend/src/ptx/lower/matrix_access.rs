@@ -73,7 +73,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 operation.data[index] = Some(code.write(register.place(), 1));
             }
         }
-        code.meets = Some(Value::Immediate(u64::from(u32::MAX)));
+        code.converged_lanes = Some(Value::Immediate(u64::from(u32::MAX)));
         self.push_access(code, operation);
         Ok(())
     }

@@ -13,7 +13,7 @@ use lockstep_isa::{
 use super::{Lowering, Register, atomic::atomic_operation, moves::type_of};
 use crate::ptx::{
     error::Error,
-    ir::{Code, Spread},
+    ir::{Code, Uniformity},
     syntax::{Instruction, Operand, Scalar, ScalarKind, VariableSpace},
 };
 
@@ -136,7 +136,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             || operation.strength != Strength::Weak;
         let constant = matches!(operation.space, Space::Constant { .. });
         if !constant {
-            code.spread = Spread::Varies;
+            code.uniformity = Uniformity::Divergent;
         }
         code.instruction.operation = Operation::Memory(Box::new(operation));
         self.push(code);

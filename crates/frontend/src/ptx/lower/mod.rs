@@ -33,7 +33,7 @@ use lockstep_isa::{
 use super::{
     error::Error,
     image::{Layout, Symbols},
-    ir::{Amount, Body, Code, Field, Fixup, FlagId, LabelId, Place, RegisterId, Spread},
+    ir::{Amount, Body, Code, Field, Fixup, FlagId, LabelId, Place, RegisterId, Uniformity},
     syntax::{Function, Instruction, Scalar, ScalarKind, Statement, VariableSpace},
 };
 use names::{Scope, Symbol};
@@ -370,7 +370,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let sentence = unsupported::sentence(i).unwrap_or("is not supported");
         let message = format!("`{}` {sentence}", i.text);
         let mut code = self.code(Operation::Unsupported(message.into()), class::MOVE);
-        code.spread = Spread::Varies;
+        code.uniformity = Uniformity::Divergent;
         self.push(code);
         Ok(())
     }

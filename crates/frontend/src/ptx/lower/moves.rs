@@ -13,7 +13,7 @@ use lockstep_isa::{
 use super::{Lowering, Register};
 use crate::ptx::{
     error::Error,
-    ir::{Code, Place, Spread},
+    ir::{Code, Place, Uniformity},
     syntax::{Instruction, Operand, Scalar},
 };
 
@@ -67,7 +67,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let rows = if special.bits == 64 { 2 } else { 1 };
         code.instruction.destination = Some(code.write(to.place(), rows));
         if !special.uniform {
-            code.spread = Spread::Varies;
+            code.uniformity = Uniformity::Divergent;
         }
         code
     }

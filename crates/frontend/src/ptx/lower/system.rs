@@ -9,7 +9,7 @@ use lockstep_isa::{
 use super::{Lowering, names::Symbol};
 use crate::ptx::{
     error::Error,
-    ir::{Place, Spread},
+    ir::{Place, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -68,7 +68,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             call.result = Some(code.write(place, size.div_ceil(4) as u16));
         }
         code.instruction.operation = Operation::System(Box::new(call));
-        code.spread = Spread::Varies;
+        code.uniformity = Uniformity::Divergent;
         self.push(code);
         Ok(())
     }

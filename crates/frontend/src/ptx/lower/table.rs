@@ -11,7 +11,7 @@ use lockstep_isa::{
 use super::{Lowering, Register};
 use crate::ptx::{
     error::Error,
-    ir::{Code, Spread},
+    ir::{Code, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -71,7 +71,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let mut code = self.compute(entry.semantics, entry.class);
         code.instruction.modifiers = bits;
         if lanes_meet {
-            code.spread = Spread::Varies;
+            code.uniformity = Uniformity::Divergent;
         }
         let extended = self.bind(&mut code, entry, i)?;
         if lanes_meet && i.modifiers.contains(&"sync") {
@@ -82,7 +82,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 .iter()
                 .rev()
                 .map(|source| source.operand);
-            code.meets = last.into_iter().find(|operand| *operand != Value::None);
+            code.converged_lanes = last.into_iter().find(|operand| *operand != Value::None);
         }
         self.push(code);
         if let Some((narrow, register)) = extended {

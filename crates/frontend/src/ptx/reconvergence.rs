@@ -1,24 +1,26 @@
-//! Where lanes that part meet again.
+//! Reconvergence: where the lanes of a divergent branch go on as one again.
 //!
-//! A branch that may part the lanes gets a convergence barrier: set before the branch, or before
-//! the outermost loop that leads from the branch back to itself, and waited for at its immediate
-//! post-dominator. Splits join there and go on as one.
+//! A branch that may diverge gets a convergence barrier: set before the branch, or before the
+//! outermost loop that leads from the branch back to itself, and waited for at its immediate
+//! post-dominator, the reconvergence point.
 //!
 //! A loop that ends when another thread lets it (a lock, a flag) must not keep the lanes that
 //! leave it waiting for those that stay: the lane that has the lock could never release it.
-//! Branches whose lanes would wait across such a loop get no barrier; the loop gives way at its
-//! end, and so does the place where the lanes would have met, where those that come along join.
+//! Branches whose lanes would wait across such a loop get no barrier; the loop yields at its end,
+//! and so does the point where the lanes would have reconverged, where those that arrive together
+//! join.
 //!
 //! The same holds for branches around a call of the function itself.
 //!
-//! `*.sync` instructions are preceded by a meeting of their lanes where these may be apart.
+//! `*.sync` instructions are preceded by a synchronisation of their lanes where these may have
+//! diverged.
 
 use lockstep_isa::{Operand, instruction::Flow};
 
 use super::{
+    divergence::Divergence,
     flow::{Block, Graph, Loops, Tree},
-    ir::{Body, Code, Spread as LaneSpread, Target},
-    spread::Spread,
+    ir::{Body, Code, Target, Uniformity},
 };
 
 /// Where a barrier is set.
@@ -26,7 +28,7 @@ use super::{
 enum Start {
     /// Before the last instruction of this block.
     Branch(usize),
-    /// On the way into this loop.
+    /// On the edges into this loop.
     Loop(usize),
 }
 
@@ -35,25 +37,25 @@ enum Start {
 struct Region {
     start: Start,
     /// Block at whose beginning the lanes wait.
-    meet: usize,
+    reconvergence_point: usize,
 }
 
 /// Inserts barriers, gives their number.
 pub fn insert(body: &Body<'_>, graph: &mut Graph<'_>, is_kernel: bool) -> u16 {
     let after = graph.post_dominators();
     let everything = vec![true; graph.blocks.len()];
-    let lanes = Spread::follow(body, graph, &after, &everything, |code| {
-        code.spread == LaneSpread::Varies
+    let lanes = Divergence::follow(body, graph, &after, &everything, |code| {
+        code.uniformity == Uniformity::Divergent
     });
     let loops = graph.loops();
     let spins = spinning(body, graph, &after, &loops);
     let plan = plan(graph, &after, &loops, &spins, &lanes);
-    let mut apart = may_be_apart(graph, &after, &lanes, &plan);
+    let mut diverged = may_have_diverged(graph, &after, &lanes, &plan);
     if !is_kernel {
         // Nobody knows which lanes a caller brings.
-        apart.fill(true);
+        diverged.fill(true);
     }
-    add_meetings(graph, &apart);
+    add_synchronisations(graph, &diverged);
     add_yields(graph, &loops, &spins, &plan.soft);
     add_barriers(graph, &loops, &plan.regions);
     plan.regions.len() as u16
@@ -73,7 +75,7 @@ fn spinning(body: &Body<'_>, graph: &Graph<'_>, after: &Tree, loops: &Loops) -> 
             for block in &found.blocks {
                 within[*block] = true;
             }
-            let answers = Spread::follow(body, graph, after, &within, |code| code.communicates);
+            let answers = Divergence::follow(body, graph, after, &within, |code| code.communicates);
             found.blocks.iter().any(|block| {
                 let mut next = graph.blocks[*block].successors();
                 answers.branches[*block] && next.any(|next| !found.contains(next))
@@ -84,13 +86,19 @@ fn spinning(body: &Body<'_>, graph: &Graph<'_>, after: &Tree, loops: &Loops) -> 
 
 struct Plan {
     regions: Vec<Region>,
-    /// Branches without a barrier although their lanes part.
+    /// Divergent branches without a barrier.
     free: Vec<usize>,
-    /// Blocks where lanes of such branches would have met.
+    /// Blocks where lanes of such branches would have reconverged.
     soft: Vec<usize>,
 }
 
-fn plan(graph: &Graph<'_>, after: &Tree, loops: &Loops, spins: &[bool], lanes: &Spread) -> Plan {
+fn plan(
+    graph: &Graph<'_>,
+    after: &Tree,
+    loops: &Loops,
+    spins: &[bool],
+    lanes: &Divergence,
+) -> Plan {
     let before = graph.dominators();
     let mut plan = Plan {
         regions: Vec::new(),
@@ -103,22 +111,22 @@ fn plan(graph: &Graph<'_>, after: &Tree, loops: &Loops, spins: &[bool], lanes: &
     // Outer branches first, so that inner ones with the same end find their barrier.
     branches.sort_by_cached_key(|block| (before.depth(*block), *block));
     for block in branches {
-        let Some(meet) = after.above(block) else {
+        let Some(reconvergence_point) = after.above(block) else {
             plan.free.push(block);
             continue;
         };
         let sides = graph.blocks[block]
             .successors()
-            .filter(|next| after.covers(meet, *next));
+            .filter(|next| after.covers(reconvergence_point, *next));
         if sides.count() < 2 {
-            // All but one way end: nobody is missing at the meeting.
+            // All other paths end: no lane is missing at the reconvergence point.
             plan.free.push(block);
             continue;
         }
-        let region = graph.reachable(graph.blocks[block].successors(), Some(meet));
+        let region = graph.reachable(graph.blocks[block].successors(), Some(reconvergence_point));
         let crosses = |found: usize| {
             spins[found]
-                && !loops.all[found].contains(meet)
+                && !loops.all[found].contains(reconvergence_point)
                 && loops.all[found].blocks.iter().any(|member| region[*member])
         };
         // A barrier belongs to a function, not to one of its frames: lanes that wait for it while
@@ -127,25 +135,35 @@ fn plan(graph: &Graph<'_>, after: &Tree, loops: &Loops, spins: &[bool], lanes: &
             .any(|b| region[b] && graph.blocks[b].code.iter().any(|code| code.reenters));
         if reenters || (0..loops.all.len()).any(crosses) {
             plan.free.push(block);
-            if !plan.soft.contains(&meet) {
-                plan.soft.push(meet);
+            if !plan.soft.contains(&reconvergence_point) {
+                plan.soft.push(reconvergence_point);
             }
             continue;
         }
-        if only_ends(&graph.blocks[meet]) {
+        if only_ends(&graph.blocks[reconvergence_point]) {
             plan.free.push(block);
             continue;
         }
         let outermost = loops
             .around(block)
-            .filter(|around| !loops.all[*around].contains(meet))
+            .filter(|around| !loops.all[*around].contains(reconvergence_point))
             .last();
         let start = match outermost {
             Some(found) => Start::Loop(found),
             None => Start::Branch(block),
         };
-        if !covered(&plan.regions, &before, loops, block, start, meet) {
-            plan.regions.push(Region { start, meet });
+        if !covered(
+            &plan.regions,
+            &before,
+            loops,
+            block,
+            start,
+            reconvergence_point,
+        ) {
+            plan.regions.push(Region {
+                start,
+                reconvergence_point,
+            });
         }
     }
     plan
@@ -163,10 +181,10 @@ fn covered(
     loops: &Loops,
     block: usize,
     start: Start,
-    meet: usize,
+    reconvergence_point: usize,
 ) -> bool {
     regions.iter().any(|region| {
-        if region.meet != meet {
+        if region.reconvergence_point != reconvergence_point {
             return false;
         }
         if region.start == start {
@@ -182,14 +200,19 @@ fn covered(
         before.covers(other, block)
             && loops
                 .around(block)
-                .filter(|around| loops.all[*around].contains(meet))
+                .filter(|around| loops.all[*around].contains(reconvergence_point))
                 .all(|around| loops.all[around].contains(other))
     })
 }
 
-/// Blocks where the lanes of a warp may be apart: after a branch up to its meeting, and after a
+/// Blocks where the lanes of a warp may have diverged: from a branch to its reconvergence point, and after a
 /// call, from which lanes may come back one by one.
-fn may_be_apart(graph: &Graph<'_>, after: &Tree, lanes: &Spread, plan: &Plan) -> Vec<bool> {
+fn may_have_diverged(
+    graph: &Graph<'_>,
+    after: &Tree,
+    lanes: &Divergence,
+    plan: &Plan,
+) -> Vec<bool> {
     let calls = |code: &Code<'_>| {
         matches!(
             code.flow(),
@@ -197,7 +220,7 @@ fn may_be_apart(graph: &Graph<'_>, after: &Tree, lanes: &Spread, plan: &Plan) ->
         )
     };
     let called = (0..graph.blocks.len()).filter(|b| graph.blocks[*b].code.iter().any(calls));
-    let mut apart = graph.reachable(called, None);
+    let mut diverged = graph.reachable(called, None);
     for (index, block) in graph.blocks.iter().enumerate() {
         if lanes.branches[index] {
             let stop = if plan.free.contains(&index) {
@@ -206,21 +229,21 @@ fn may_be_apart(graph: &Graph<'_>, after: &Tree, lanes: &Spread, plan: &Plan) ->
                 after.above(index)
             };
             let region = graph.reachable(block.successors(), stop);
-            for (apart, reached) in apart.iter_mut().zip(region) {
-                *apart |= reached;
+            for (diverged, reached) in diverged.iter_mut().zip(region) {
+                *diverged |= reached;
             }
         }
     }
-    apart
+    diverged
 }
 
-fn add_meetings(graph: &mut Graph<'_>, apart: &[bool]) {
-    for (block, apart) in graph.blocks.iter_mut().zip(apart) {
-        if !*apart || block.code.iter().all(|code| code.meets.is_none()) {
+fn add_synchronisations(graph: &mut Graph<'_>, diverged: &[bool]) {
+    for (block, diverged) in graph.blocks.iter_mut().zip(diverged) {
+        if !*diverged || block.code.iter().all(|code| code.converged_lanes.is_none()) {
             continue;
         }
         for code in std::mem::take(&mut block.code) {
-            if let Some(mask) = code.meets {
+            if let Some(mask) = code.converged_lanes {
                 let mut sync = Code::free(Flow::WarpSync);
                 sync.instruction.sources[0] = match mask {
                     Operand::Register(local) => {
@@ -280,7 +303,9 @@ fn add_barriers(graph: &mut Graph<'_>, loops: &Loops, regions: &[Region]) {
         let wait = Code::free(Flow::ConvergeWait {
             barrier: *index as u16,
         });
-        graph.blocks[regions[*index].meet].code.insert(0, wait);
+        graph.blocks[regions[*index].reconvergence_point]
+            .code
+            .insert(0, wait);
     }
     for index in order {
         let set = Code::free(Flow::ConvergeSet {
@@ -293,7 +318,7 @@ fn add_barriers(graph: &mut Graph<'_>, loops: &Loops, regions: &[Region]) {
     }
 }
 
-/// Puts an instruction on every way into a loop, in a block of its own for each header.
+/// Puts an instruction on every edge into a loop, in a block of its own for each header.
 fn set_on_entry<'a>(graph: &mut Graph<'a>, found: &super::flow::Loop, set: Code<'a>) {
     for header in &found.headers {
         let entry = graph.blocks.len();

@@ -1,4 +1,5 @@
-//! What may differ between the lanes of a warp, and what depends on other threads.
+//! Divergence analysis: what may differ between the lanes of a warp, and what depends on other
+//! threads.
 //!
 //! One analysis serves both questions: starting from instructions that are marked, it follows
 //! values into registers and predicates, and through branches into everything that is written
@@ -12,16 +13,16 @@ use super::{
 };
 
 /// The result: marked registers, predicates and branches.
-pub struct Spread {
+pub struct Divergence {
     registers: Vec<bool>,
     flags: Vec<bool>,
-    /// Blocks whose last instruction may send lanes different ways.
+    /// Blocks whose last instruction is a divergent branch.
     pub branches: Vec<bool>,
-    /// Blocks where only some of the lanes may be, because of such a branch.
-    pub parted: Vec<bool>,
+    /// Blocks that only some of the lanes may reach, because of such a branch.
+    pub divergent: Vec<bool>,
 }
 
-impl Spread {
+impl Divergence {
     /// Follows the marks of `seed` through the blocks of `within`.
     pub fn follow(
         body: &Body<'_>,
@@ -30,11 +31,11 @@ impl Spread {
         within: &[bool],
         seed: impl Fn(&Code<'_>) -> bool,
     ) -> Self {
-        let mut spread = Self {
+        let mut divergence = Self {
             registers: vec![false; body.registers.len()],
             flags: vec![false; body.flags as usize],
             branches: vec![false; graph.blocks.len()],
-            parted: vec![false; graph.blocks.len()],
+            divergent: vec![false; graph.blocks.len()],
         };
         let mut changed = true;
         while changed {
@@ -44,26 +45,26 @@ impl Spread {
                     continue;
                 }
                 for code in &block.code {
-                    changed |= spread.step(code, spread.parted[index] || seed(code));
+                    changed |= divergence.step(code, divergence.divergent[index] || seed(code));
                 }
                 if let Some(last) = block.code.last()
-                    && !spread.branches[index]
-                    && spread.parts(last)
+                    && !divergence.branches[index]
+                    && divergence.diverges(last)
                 {
-                    spread.branches[index] = true;
+                    divergence.branches[index] = true;
                     changed = true;
                     let region = graph.reachable(block.successors(), after.above(index));
-                    for (parted, reached) in spread.parted.iter_mut().zip(region) {
-                        *parted |= reached;
+                    for (divergent, reached) in divergence.divergent.iter_mut().zip(region) {
+                        *divergent |= reached;
                     }
                 }
             }
         }
-        spread
+        divergence
     }
 
     /// Whether a branch depends on something marked.
-    fn parts(&self, code: &Code<'_>) -> bool {
+    fn diverges(&self, code: &Code<'_>) -> bool {
         let branch = matches!(
             code.flow(),
             Some(Flow::Branch { .. } | Flow::BranchIndirect { .. })
