@@ -18,7 +18,7 @@ pub struct DeviceSample {
 /// The part of one key in one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// Whose.
+    /// The kernel, and where it ran.
     pub key: Key,
     /// No other key had a part.
     pub exact: bool,

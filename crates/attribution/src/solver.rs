@@ -55,7 +55,7 @@ pub(crate) struct Group {
     pub short: bool,
 }
 
-/// What is known.
+/// The measurements, and what is known of the groups.
 pub(crate) struct Problem<'a> {
     /// Begin and end of each interval.
     pub intervals: Vec<(u64, u64)>,
@@ -73,7 +73,7 @@ pub(crate) struct Problem<'a> {
     pub numbers: Vec<usize>,
 }
 
-/// What one group did.
+/// The work of one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     /// The first interval in which it may have run.
@@ -82,7 +82,7 @@ pub(crate) struct Work {
     pub warps: Vec<f64>,
 }
 
-/// What was found.
+/// Work and rates that explain the measurements.
 pub(crate) struct Solution {
     /// By group.
     pub work: Vec<Work>,

@@ -32,7 +32,7 @@ impl MetricNames {
         self.pointers.as_ptr()
     }
 
-    /// How many.
+    /// Number of names.
     pub fn count(&self) -> usize {
         self.names.len()
     }

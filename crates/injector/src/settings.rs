@@ -19,11 +19,11 @@ pub const LOG: &str = "LOCKSTEP_SAMPLE_LOG";
 /// The settings of one process.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What to count.
+    /// Counters, interval and mode.
     pub metadata: Metadata,
-    /// Where to publish.
+    /// Folder of the segments.
     pub segments: PathBuf,
-    /// Where the locks are.
+    /// Folder of the locks of GPUs.
     pub locks: PathBuf,
 }
 

@@ -7,7 +7,7 @@ use std::ffi::c_char;
 pub struct Entry {
     /// Ours if we have it, else the stub.
     address: usize,
-    /// What answers 801.
+    /// Address of the stub that answers 801 (not supported).
     stub: usize,
     name: *const c_char,
 }
@@ -16,7 +16,7 @@ pub struct Entry {
 unsafe impl Sync for Entry {}
 
 impl Entry {
-    /// Where calls go.
+    /// Address that calls go to.
     pub fn address(&self) -> usize {
         self.address
     }

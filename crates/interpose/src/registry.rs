@@ -33,7 +33,7 @@ pub struct Function {
 enum Source {
     /// In the program, which keeps it: copied only when it is loaded.
     Program(usize),
-    /// Here.
+    /// Images that were copied here.
     Copied(Vec<ModuleImage>),
 }
 

@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_void};
 /// A pointer to untyped memory of the program or of the window.
 pub type Address = usize;
 
-/// Where a result goes.
+/// A pointer that a result is written through.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Out<T>(*mut T);

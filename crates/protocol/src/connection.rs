@@ -25,7 +25,7 @@ pub const PROTOCOL_VERSION: u32 = 3;
 
 const MAGIC: [u8; 4] = *b"LKST";
 
-/// Who attaches.
+/// First message of a client: its process, thread and name.
 ///
 /// A process lives, with all that it has at the simulator, as long as any of its connections
 /// is open; its first one stays open until the process ends.
@@ -56,7 +56,7 @@ pub struct Welcome {
 /// Why a connection could not be made or ended early.
 #[derive(Debug, Error)]
 pub enum ConnectionError {
-    /// Nobody listens.
+    /// There is no simulator at the socket.
     #[error("cannot reach the simulator at {path}: {error}")]
     Unreachable {
         /// The socket.

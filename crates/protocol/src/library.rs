@@ -35,7 +35,7 @@ pub enum LibraryError {
          {LIBRARY_DIRECTORY_VARIABLE} to the directory that holds {CORE_LIBRARY}"
     )]
     Missing {
-        /// Where it should be.
+        /// Path that was looked at.
         missing: String,
     },
     /// The loader splits lists of libraries at these.

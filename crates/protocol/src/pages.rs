@@ -12,7 +12,7 @@ pub struct PageRanges {
 }
 
 impl PageRanges {
-    /// No pages.
+    /// An empty set of pages.
     pub const fn new() -> Self {
         Self {
             ends: BTreeMap::new(),

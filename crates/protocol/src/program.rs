@@ -30,7 +30,7 @@ pub enum ProgramKind {
     OtherMachine,
     /// A script; its interpreter.
     Script(String),
-    /// None of these.
+    /// A file of another kind.
     Unknown,
 }
 

@@ -217,14 +217,14 @@ pub enum Request {
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// Where to.
+        /// Destination: a device or the host.
         location: MemoryLocation,
     },
     /// The program touched a managed page that had left the host → `Pages`.
     HostAccess {
-        /// What it touched.
+        /// Address that was touched.
         address: u64,
-        /// Whether it writes.
+        /// True for a write.
         write: bool,
     },
     /// What stops such accesses in this process → `Done`. Said once, when the first page leaves.
@@ -354,7 +354,7 @@ pub enum Request {
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// Whether they may.
+        /// True if kernels may access the range.
         allowed: bool,
     },
 
@@ -440,7 +440,7 @@ pub enum Request {
     // The run.
     /// Begin or end a region of interest → `Done`.
     Profiler {
-        /// Whether it begins.
+        /// True to start profiling, false to stop.
         start: bool,
     },
     /// Note for the list at the end of the run: a call that we lack → `Done`. Sent once a

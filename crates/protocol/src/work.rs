@@ -16,11 +16,11 @@ pub struct Copy {
     pub context: ContextHandle,
     /// The stream.
     pub stream: StreamName,
-    /// Where to.
+    /// Destination.
     pub destination: Place,
-    /// Where from.
+    /// Source.
     pub source: Place,
-    /// How much.
+    /// Width, height and depth that are copied.
     pub extent: Extent,
     /// Whether the program waits for the copy.
     pub blocking: bool,
@@ -92,7 +92,7 @@ pub struct Fill {
     pub context: ContextHandle,
     /// The stream.
     pub stream: StreamName,
-    /// Where to.
+    /// Destination.
     pub destination: Rows,
     /// How much; `width` is in bytes and a multiple of `pattern_bytes`.
     pub extent: Extent,
@@ -135,7 +135,7 @@ pub struct Launch {
 /// One node of a graph. Nodes come in an order in which each follows what it depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphNode {
-    /// What it does.
+    /// Its work.
     pub work: GraphWork,
     /// Indices of the nodes that must be complete before, all smaller than its own.
     pub after: Vec<u32>,
@@ -172,7 +172,7 @@ pub struct ValueWork {
     pub value: u64,
     /// 4 or 8.
     pub bytes: u8,
-    /// What is done.
+    /// Wait for a comparison, or write.
     pub action: ValueAction,
 }
 

@@ -12,7 +12,7 @@
 use lockstep_config::HostMachineConfig;
 use lockstep_units::{Bytes, Cycles, Duration, Time};
 
-/// Which way data move.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the host to the GPU.
@@ -22,7 +22,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// In words.
+    /// The direction in words.
     pub fn words(self) -> &'static str {
         match self {
             Self::ToDevice => "for the device",

@@ -9,7 +9,7 @@ use lockstep_config::gpu::SmConfig;
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 
-/// What a block needs.
+/// Resources of one block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockShape {
     /// Threads.

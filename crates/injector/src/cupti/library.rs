@@ -86,7 +86,7 @@ function_table! {
 /// A call that CUPTI refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CuptiError {
-    /// What was attempted.
+    /// The step that failed, as a verb.
     pub doing: &'static str,
     /// CUPTI's number for the reason.
     pub number: i32,

@@ -296,13 +296,13 @@ pub struct Parameters3 {
     pub source_array: Address,
     /// Where in it: elements of an array, else bytes, rows and slices.
     pub source_position: [usize; 3],
-    /// Where from, if it is not.
+    /// Source, if it is no array.
     pub source: Pitched,
     /// Where to, if it is an array.
     pub destination_array: Address,
-    /// Where in it.
+    /// Offset in the destination.
     pub destination_position: [usize; 3],
-    /// Where to, if it is not.
+    /// Destination, if it is no array.
     pub destination: Pitched,
     /// How much: elements of a row if an array takes part, else bytes.
     pub extent: Extent3,

@@ -155,9 +155,9 @@ pub struct AllocationParameters {
     pool: [u64; 11],
     access: Address,
     access_count: usize,
-    /// How much.
+    /// Size in bytes.
     pub bytes: usize,
-    /// Where it came to be.
+    /// Address that it was given.
     pub address: Address,
 }
 

@@ -130,7 +130,7 @@ pub enum Arguments {
     Extra(In<Address>),
     /// A block that is longer than any kernel needs, as the oldest calls fill it.
     Block(In<u8>),
-    /// None.
+    /// No parameters.
     Nothing,
 }
 

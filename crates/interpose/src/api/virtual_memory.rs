@@ -28,7 +28,7 @@ pub struct Properties {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Access {
-    /// Who.
+    /// Device or host that gets access.
     pub location: Location,
     /// 0 nothing, 1 read, 3 read and write.
     pub flags: u32,

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `cudaStreamCaptureStatus`.
 pub const NONE: i32 = 0;
-/// It captures.
+/// State of a stream that captures.
 pub const ACTIVE: i32 = 1;
 /// It did until something went wrong.
 pub const INVALIDATED: i32 = 2;

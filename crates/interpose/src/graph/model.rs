@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What a node does.
+/// Work of a node.
 #[derive(Clone)]
 pub enum NodeWork {
     /// A kernel.
@@ -24,7 +24,7 @@ pub enum NodeWork {
     Host(HostNode),
     /// Another graph, by its number.
     Child(u64),
-    /// Nothing.
+    /// It only joins dependencies.
     Empty,
     /// Wait for an event.
     Wait(Address),
@@ -62,7 +62,7 @@ impl NodeWork {
 pub struct KernelNode {
     /// What the program named it by.
     pub handle: Address,
-    /// What it is.
+    /// The kernel.
     pub function: Arc<Function>,
     /// Blocks.
     pub grid: Dim3,
@@ -87,11 +87,11 @@ pub struct PackedArguments {
 /// A copy node.
 #[derive(Clone, Copy)]
 pub struct CopyNode {
-    /// Where to.
+    /// Destination.
     pub to: Side,
-    /// Where from.
+    /// Source.
     pub from: Side,
-    /// How much.
+    /// Width, height and depth that are copied.
     pub extent: Extent,
     /// As the program said it.
     pub parameters: Parameters3,
@@ -101,7 +101,7 @@ pub struct CopyNode {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FillNode {
-    /// Where.
+    /// First byte to fill.
     pub address: Address,
     /// From row to row.
     pub pitch: usize,
@@ -132,7 +132,7 @@ unsafe impl Send for HostNode {}
 /// A node.
 #[derive(Clone)]
 pub struct Node {
-    /// What it does.
+    /// Its work.
     pub work: NodeWork,
     /// Nodes of the same graph that come before, in the order in which they were said.
     pub after: Vec<u64>,

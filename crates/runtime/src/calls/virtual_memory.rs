@@ -28,7 +28,7 @@ struct Physical {
     bytes: u64,
     /// Addresses of its own, where the bytes are when they are nowhere else.
     backing: u64,
-    /// Where the bytes are.
+    /// Address at which the bytes are now.
     home: u64,
     mapped: bool,
     accessible: bool,
@@ -36,7 +36,7 @@ struct Physical {
 }
 
 impl VirtualMemory {
-    /// Nothing reserved.
+    /// Without reservations.
     pub fn new() -> Self {
         let range = Region::Reserved.range();
         Self {

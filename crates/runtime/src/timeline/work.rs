@@ -26,7 +26,7 @@ pub enum Work {
     },
     /// Wait until a point of another stream is reached.
     Wait {
-        /// The other stream.
+        /// The stream that is waited for.
         stream: StreamKey,
         /// The point.
         position: Position,
@@ -43,7 +43,7 @@ pub enum Work {
         ticket: u64,
         /// First byte.
         address: u64,
-        /// How much.
+        /// Number of bytes.
         bytes: u64,
         /// To the device, or back to the host.
         to_device: bool,
@@ -55,7 +55,7 @@ pub enum Work {
 /// How long a transfer takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
-    /// So long.
+    /// A fixed time.
     Fixed(Duration),
     /// As long as the host as a machine takes for so many bytes.
     Host(u64, Direction),
@@ -77,18 +77,18 @@ pub enum Effect {
     None,
     /// Rows to copy.
     Copy {
-        /// Where to.
+        /// Destination.
         destination: Rows,
-        /// Where from.
+        /// Source.
         source: Rows,
-        /// How much.
+        /// Width, height and depth that are copied.
         extent: Extent,
     },
     /// Rows to fill with a pattern.
     Fill {
-        /// Where to.
+        /// Destination.
         destination: Rows,
-        /// How much.
+        /// Width, height and depth that are filled.
         extent: Extent,
         /// The pattern, of 1, 2 or 4 bytes.
         pattern: Vec<u8>,
