@@ -44,6 +44,7 @@ impl Watcher {
                 }
                 bar.finish_and_clear();
             });
+        // A run goes on without the line that shows how far it is.
         Self(thread.ok().map(|thread| (sender, thread)))
     }
 
@@ -51,6 +52,7 @@ impl Watcher {
     pub fn finish(self) {
         if let Some((sender, thread)) = self.0 {
             drop(sender);
+            // It only drew.
             let _ = thread.join();
         }
     }

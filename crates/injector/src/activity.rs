@@ -9,6 +9,7 @@ use std::sync::Mutex;
 
 use crate::cupti::layouts::KernelActivity;
 use crate::cupti::{CuptiError, numbers};
+use crate::guard::guarded;
 use crate::session::{self, Session};
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -65,7 +66,7 @@ unsafe extern "C" fn completed(
     _size: usize,
     valid: usize,
 ) {
-    let _ = std::panic::catch_unwind(|| {
+    guarded("reading records of kernels", || {
         if let Some(session) = session::current() {
             read(session, buffer, valid);
             let mut dropped = 0;
@@ -73,7 +74,7 @@ unsafe extern "C" fn completed(
             let result =
                 unsafe { (session.cupti.tracing.activity_dropped)(context, stream, &mut dropped) };
             if result == numbers::SUCCESS && dropped > 0 {
-                session.tell(&format!("{dropped} kernel records were dropped by CUPTI"));
+                session.lose(&format!("{dropped} kernel records were dropped by CUPTI"));
             }
         }
     });

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lockstep_telemetry::schema::Mode;
 
@@ -12,6 +11,7 @@ use crate::cupti::layouts::{
 };
 use crate::cupti::{CuptiError, numbers};
 use crate::graphs::GraphKernel;
+use crate::guard::guarded;
 use crate::lanes::{Changing, Outcome, Place, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
@@ -80,7 +80,7 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
 }
 
 unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: *const c_void) {
-    let _ = catch_unwind(AssertUnwindSafe(|| {
+    guarded("hearing of a call", || {
         let Some(session) = session::current() else {
             return;
         };
@@ -123,7 +123,7 @@ unsafe extern "C" fn called(_user: *mut c_void, domain: u32, number: u32, data: 
             }
             _ => {}
         }
-    }));
+    });
 }
 
 /// A launch begins or ends.

@@ -22,7 +22,7 @@ use crate::{clock, worker};
 /// What the daemon does.
 #[derive(Clone, Debug)]
 pub struct DaemonOptions {
-    /// What to count.
+    /// Counters, interval and mode.
     pub metadata: Metadata,
     /// Give the counters up while DCGM runs.
     pub yields_to_dcgm: bool,
@@ -107,7 +107,13 @@ impl Daemon {
     /// Samples until the time is up.
     pub fn run(self) {
         let session = self.session;
-        let mut nvml = Nvml::open(&self.options.metadata.gauges.names).ok();
+        let mut nvml = match Nvml::open(&self.options.metadata.gauges.names) {
+            Ok(nvml) => Some(nvml),
+            Err(sentence) => {
+                session.tell(&sentence);
+                None
+            }
+        };
         let begun = clock::now();
         let (mut look_due, mut gauges_due) = (0, 0);
         let reader = Arc::new(AtomicU8::new(LISTENING));
@@ -162,6 +168,7 @@ impl Daemon {
         if let Ok(directory) =
             SegmentDirectory::open(&self.options.segments, &self.options.metadata.segment.group)
         {
+            // What cannot be removed now is looked at again.
             let _ = directory.reap(clock::now(), KEPT);
         }
     }

@@ -16,6 +16,7 @@ mod driver;
 mod dynamic;
 mod exact;
 mod graphs;
+mod guard;
 mod hardware;
 mod host;
 mod host_object;
@@ -65,7 +66,7 @@ fn begin() -> Result<(), String> {
         }
     });
     if let Err(error) = started {
-        session.tell(&format!("counters are not sampled: {error}"));
+        session.lose(&format!("counters are not sampled: {error}"));
         session.finish();
         return Ok(());
     }

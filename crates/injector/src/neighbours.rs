@@ -25,6 +25,7 @@ impl Neighbours {
 
     /// Whether another living process runs kernels on one of `gpus`.
     pub fn share(&mut self, gpus: &[String]) -> bool {
+        // A folder that cannot be listed shows no neighbours: marks are fewer, counts the same.
         let paths = self.directory.segments().unwrap_or_default();
         self.readers.retain(|path, _| paths.contains(path));
         for path in paths {

@@ -117,6 +117,7 @@ impl Session {
         let directory =
             SegmentDirectory::open(&settings.segments, group).map_err(|error| text(&error))?;
         SegmentDirectory::open(&settings.locks, group).map_err(|error| text(&error))?;
+        // What cannot be removed now is left for the next process that looks.
         let _ = directory.reap(clock::now(), KEPT);
         let counters = settings.metadata.resolved_counters();
         let values = counters
@@ -141,7 +142,7 @@ impl Session {
             Ok(cupti) => cupti,
             Err(sentence) => {
                 // The reader shows it; the segment is finished when the publisher goes.
-                publisher.name(IdentityKind::Notice, NO_IDENTITY, 0, &sentence);
+                publisher.name(IdentityKind::Loss, NO_IDENTITY, 0, &sentence);
                 return Err(sentence);
             }
         };
@@ -172,6 +173,13 @@ impl Session {
     pub fn tell(&self, sentence: &str) {
         if report::tell(sentence) {
             lock(&self.publisher).name(IdentityKind::Notice, NO_IDENTITY, 0, sentence);
+        }
+    }
+
+    /// Tells a sentence about something that was asked for and is lost: the reader ends with it.
+    pub fn lose(&self, sentence: &str) {
+        if report::tell(sentence) {
+            lock(&self.publisher).name(IdentityKind::Loss, NO_IDENTITY, 0, sentence);
         }
     }
 
@@ -327,7 +335,7 @@ impl Session {
 
     /// Starts sampling GPU `index` unless somebody does, or it was refused.
     pub fn claim(&self, index: u32) {
-        let mut sentences = Vec::new();
+        let (mut sentences, mut losses) = (Vec::new(), Vec::new());
         {
             let mut devices = lock(&self.devices);
             let Some(device) = devices.get_mut(&index) else {
@@ -342,7 +350,7 @@ impl Session {
                         Ok(sampler) => device.sampler = Some((sampler, ownership)),
                         Err(error) => {
                             device.refused = true;
-                            sentences.push(format!("no counters of {}: {error}", device.uuid));
+                            losses.push(format!("no counters of {}: {error}", device.uuid));
                         }
                     }
                 }
@@ -355,6 +363,9 @@ impl Session {
         }
         for sentence in sentences {
             self.tell(&sentence);
+        }
+        for sentence in losses {
+            self.lose(&sentence);
         }
     }
 

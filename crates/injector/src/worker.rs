@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lockstep_telemetry::schema::Mode;
 
+use crate::guard::guarded;
 use crate::neighbours::Neighbours;
 use crate::session::{self, Session, lock};
 use crate::{activity, clock, host, nvml::Nvml};
@@ -87,7 +88,7 @@ fn work(session: &'static Session) {
         if session.wait(Duration::from_nanos(pause)) {
             break;
         }
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        guarded("reading samples", || {
             session.publish_progress();
             let now = clock::now();
             if follows && now >= neighbours_due {
@@ -121,7 +122,7 @@ fn work(session: &'static Session) {
                 }
                 claim_due = now + CLAIM_INTERVAL;
             }
-        }));
+        });
     }
     session.publish_progress();
     read_gauges(session, nvml.as_mut());
@@ -129,7 +130,7 @@ fn work(session: &'static Session) {
 
 /// Publishes what the hardware sampled since the last call.
 pub fn drain_samples(session: &Session) {
-    let mut sentences = Vec::new();
+    let mut losses = Vec::new();
     session.with_devices(|devices| {
         for device in devices.values_mut() {
             let identity = device.identity;
@@ -138,20 +139,20 @@ pub fn drain_samples(session: &Session) {
             };
             match sampler.drain(&mut |interval| session.publish_interval(identity, &interval)) {
                 Ok(false) => {}
-                Ok(true) => sentences.push(format!(
+                Ok(true) => losses.push(format!(
                     "samples of {} were lost: the hardware's buffer overflowed; use a longer interval",
                     device.uuid
                 )),
                 Err(error) => {
-                    sentences.push(format!("sampling of {} ends: {error}", device.uuid));
+                    losses.push(format!("sampling of {} ends: {error}", device.uuid));
                     device.sampler = None;
                     device.refused = true;
                 }
             }
         }
     });
-    for sentence in sentences {
-        session.tell(&sentence);
+    for sentence in losses {
+        session.lose(&sentence);
     }
 }
 
@@ -177,7 +178,7 @@ pub fn read_gauges(session: &Session, nvml: Option<&mut Nvml>) {
 
 /// The process ends: publish everything that is known, then say so.
 extern "C" fn ended() {
-    let _ = std::panic::catch_unwind(|| {
+    guarded("ending", || {
         static ENDED: AtomicBool = AtomicBool::new(false);
         let Some(session) = session::current() else {
             return;
@@ -188,6 +189,7 @@ extern "C" fn ended() {
         session.stop();
         let thread = lock(&THREAD).take();
         if let Some(thread) = thread {
+            // What it panicked about was told by itself.
             let _ = thread.join();
         }
         match session.settings.metadata.mode {

@@ -124,6 +124,40 @@ fn a_run_folder_has_what_the_program_did() {
     );
 }
 
+/// The program ends well, and what was asked for is not there.
+#[test]
+fn counters_that_cannot_be_read_are_an_error_of_the_command() {
+    let mut bench = Bench::new();
+    bench.set("FAKE_GPU_FAIL", "cuptiPmSamplingEnable=35");
+    let folder = out(&bench);
+    let output = run(
+        &bench,
+        &[
+            "sample",
+            "--interval",
+            "1 ms",
+            "--out",
+            folder.to_str().unwrap(),
+            "--",
+            &program(),
+            "context 0",
+            "launch 0 7 k 100 128 10 1000000 5",
+            "sync",
+        ],
+    );
+    let said = text(&output.stderr);
+    assert_eq!(text(&output.stdout), "program done\n");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)"),
+        "{said}"
+    );
+    let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["exit_code"], 0, "the program's own");
+    assert!(!summary["losses"].as_array().unwrap().is_empty());
+}
+
 /// Two kernels of one stream that alternate within every interval, in one proportion: nothing in the
 /// samples tells them apart.
 #[test]

@@ -132,6 +132,7 @@ fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
         // SAFETY: the handler only stores a flag.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
         thread::current().first.set(true);
+        // Another thread may have been first, with the same welcome.
         let _ = PROCESS.set(adopt(welcome));
     }
     Ok(connection)

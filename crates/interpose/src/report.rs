@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit status of a program whose simulator is gone (BSD's "internal software error").
+/// Exit status of a program whose simulator is gone or fails it (BSD's "internal software error").
 const SIMULATOR_GONE: i32 = 70;
 
 /// Writes `lockstep: <sentence>`.
@@ -25,6 +25,14 @@ pub fn once(said: &AtomicBool, text: &str) {
 
 /// Held by the thread that ends the program: others may notice at the same time, and one says why.
 static ENDING: Mutex<()> = Mutex::new(());
+
+/// Ends the program because it cannot be simulated any further.
+pub fn fatal(reason: &str) -> ! {
+    let _held = ENDING.lock();
+    sentence(reason);
+    // SAFETY: `_exit` has no preconditions. Handlers of the program's exit would call CUDA.
+    unsafe { libc::_exit(SIMULATOR_GONE) }
+}
 
 /// Ends the program because its simulator is gone.
 pub fn simulator_gone(reason: &str) -> ! {

@@ -27,6 +27,7 @@ pub fn start(path: &Path) {
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        // Without the thread, calls still notice.
         let _ = std::thread::Builder::new()
             .name("lockstep-watch".into())
             .stack_size(STACK)

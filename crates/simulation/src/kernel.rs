@@ -93,7 +93,7 @@ pub fn run_kernel(
         ask(&mut runtime, &launch)?;
     }
     let synchronized = runtime.handle(CLIENT, &Request::ContextSynchronize { context });
-    print_output(&synchronized.output);
+    print_output(&synchronized.output)?;
     if let Err(failure) = synchronized.result
         && runtime.faults().is_empty()
     {
@@ -234,7 +234,7 @@ fn allow_shared_memory<D: Device>(
 /// Asks the runtime; a failure is a sentence.
 fn ask<D: Device>(runtime: &mut Runtime<D>, request: &Request) -> Result<Reply, RunError> {
     let response = runtime.handle(CLIENT, request);
-    print_output(&response.output);
+    print_output(&response.output)?;
     response
         .result
         .map_err(|failure| RunError::Request(format!("{}: {}", failure.code, failure.message)))
@@ -245,9 +245,11 @@ fn unexpected(reply: &Reply) -> RunError {
 }
 
 /// What kernels printed goes where a program's own output would go.
-fn print_output(output: &[u8]) {
+fn print_output(output: &[u8]) -> Result<(), RunError> {
     use std::io::Write;
-    let _ = std::io::stdout().write_all(output);
+    std::io::stdout()
+        .write_all(output)
+        .map_err(system("what the kernel printed, to standard output"))
 }
 
 fn read_image(kernel: &KernelDescription) -> Result<ModuleImage, RunError> {

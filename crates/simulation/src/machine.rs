@@ -2,6 +2,7 @@
 //! progress, fresh memory after a free, saving and loading, the digest.
 
 mod device;
+mod failure;
 mod launches;
 mod memory;
 mod reload;
@@ -75,6 +76,8 @@ pub struct Machine {
     reloads: u64,
     /// Managed memory that there ever was.
     managed: Vec<(u64, u64)>,
+    /// What the simulated GPU could not do.
+    failure: Option<String>,
 }
 
 /// A runtime over a fresh GPU whose memory is in the file.
@@ -197,6 +200,7 @@ impl Machine {
             }),
             reloads: 0,
             managed: Vec::new(),
+            failure: None,
         })
     }
 }
@@ -215,6 +219,20 @@ mod tests {
 
     /// What the program writes into pinned memory counts as if a call had written it: a live run
     /// has the first, its replay the second.
+    #[test]
+    fn nothing_runs_on_a_gpu_that_failed() {
+        let memory = window::create().unwrap();
+        let pinned = layout::Region::Pinned.range().start;
+        let mut machine = machine(&memory, pinned);
+        assert!(machine.check().is_ok());
+        // Memory that is there already cannot be allocated.
+        machine.map(pinned, 0x10000);
+        let failure = machine.failure().unwrap().to_owned();
+        assert!(failure.contains("cannot be used"), "{failure}");
+        let fault = machine.check().unwrap_err();
+        assert_eq!((fault.message, fault.launch), (failure, None));
+    }
+
     #[test]
     fn who_wrote_a_page_does_not_show() {
         let pages: [(u64, Vec<u8>); 3] = [

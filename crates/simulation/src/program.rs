@@ -163,6 +163,7 @@ fn ending(name: &str, ended: &Ended, problems: Vec<String>, stopped: bool) -> En
 
 /// What a user should know whose program had nothing simulated.
 fn notice(name: &str, path: &Path, made_calls: bool, results: &Results) -> Option<String> {
+    // A file that cannot be read for this has run, so it is no reason to fail.
     let obstacle = inspect(path).ok().and_then(|kind| kind.obstacle());
     match obstacle {
         Some(obstacle) if results.kernels.is_empty() => Some(format!("{name}: {obstacle}")),

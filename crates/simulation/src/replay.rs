@@ -34,6 +34,7 @@ pub fn replay(description: &Description, record: &Path) -> Result<Results, RunEr
                 request,
                 ..
             } => {
+                // A call that failed in the program fails here as well.
                 runtime.handle(
                     Client {
                         connection,

@@ -51,8 +51,17 @@ impl Results {
             .map(|launch| row(launch, description))
             .collect();
         ending.complete = launches.iter().all(|launch| launch.result.is_some());
-        for fault in runtime.faults() {
-            ending.problems.push(fault.message.clone());
+        let faults = runtime.faults().iter().map(|fault| fault.message.clone());
+        let mut problems: Vec<String> = faults.collect();
+        problems.extend(runtime.device_mut().failure().map(str::to_owned));
+        let configuration = serde_json::to_value(&description.config).unwrap_or_else(|error| {
+            problems.push(format!("summary.json lacks the configuration: {error}"));
+            serde_json::Value::Null
+        });
+        for problem in problems {
+            if !ending.problems.contains(&problem) {
+                ending.problems.push(problem);
+            }
         }
         if ending.exit_code == 0 && !ending.problems.is_empty() {
             ending.exit_code = 1;
@@ -85,7 +94,7 @@ impl Results {
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: runtime.warnings().to_vec(),
             host,
-            configuration: serde_json::to_value(&description.config).unwrap_or_default(),
+            configuration,
         };
         Self {
             summary,

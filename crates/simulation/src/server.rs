@@ -85,6 +85,9 @@ struct Streams {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// How long to wait before a program that could not attach is let in again.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
+
 impl<D: Device + Send + 'static> Server<D> {
     /// Serves whoever connects to `listener`, handing out `window`.
     ///
@@ -166,6 +169,8 @@ impl<D: Device + Send + 'static> Server<D> {
     }
 
     fn close(&mut self) {
+        // The reading end lives as long as the thread; a thread that has ended needs no waking. A
+        // panic of a thread has ended the process, and a socket that is gone needs no closing.
         let _ = rustix::io::write(&self.wake, &[0]);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -205,14 +210,31 @@ fn accept<D: Device + Send + 'static>(
             PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(listener.socket().as_fd(), PollFlags::IN),
         ];
-        if poll(&mut files, None).is_err() {
-            continue;
+        match poll(&mut files, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => {
+                lock(state).problems.push(format!(
+                    "programs could not attach any more: waiting for them: {error}"
+                ));
+                return;
+            }
         }
         if !files[0].revents().is_empty() {
             return;
         }
-        let Ok(stream) = listener.accept() else {
-            continue;
+        let stream = match listener.accept() {
+            Ok(stream) => stream,
+            Err(error) => {
+                let problem = format!("a program could not attach: {error}");
+                let problems = &mut lock(state).problems;
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+                // It waits in the queue; what was lacking may be there again in a moment.
+                std::thread::sleep(ACCEPT_AGAIN);
+                continue;
+            }
         };
         let (Ok(copy), Ok(window)) = (stream.try_clone(), window.try_clone()) else {
             lock(state)
@@ -341,10 +363,16 @@ impl<D: Device> State<D> {
         }
         let written = written.and_then(|()| record.call(client, self.runtime.now(), request));
         if let Err(error) = written {
-            self.problems
-                .push(format!("calls.record: {error}; the record ends here"));
-            self.record = None;
+            self.record_ends(&error);
         }
+    }
+
+    /// The record could not be written: the run goes on, and ends with an error.
+    fn record_ends(&mut self, error: &dyn std::fmt::Display) {
+        self.problems.push(format!(
+            "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
+        ));
+        self.record = None;
     }
 
     fn left(&mut self, client: Client, hello: &Hello) {
@@ -365,7 +393,9 @@ impl<D: Device> State<D> {
                     }
                 });
             }
-            let _ = written.and_then(|()| record.gone(client.process));
+            if let Err(error) = written.and_then(|()| record.gone(client.process)) {
+                self.record_ends(&error);
+            }
         }
         self.processes.remove(&hello.process);
         self.runtime.detach(client.process);

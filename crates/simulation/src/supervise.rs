@@ -237,6 +237,7 @@ impl Program {
             let signal = self.take_signal();
             self.send(signal);
             if !self.wait_for_end_or_signal(Some(&GRACE))? {
+                // It may have ended just now; then there is nothing to kill.
                 let _ = self.child.kill();
             }
             self.child.wait()?;
@@ -268,12 +269,14 @@ impl Program {
 
     fn take_signal(&mut self) -> i32 {
         let mut bytes = [0; 16];
+        // Which signal it was is stored apart; the byte only woke us.
         let _ = self.signals.read(&mut bytes);
         i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(libc::SIGTERM)
     }
 
     fn send(&self, signal: i32) {
         if let Some(signal) = rustix::process::Signal::from_named_raw(signal) {
+            // A program that has ended just now takes no signal.
             let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
         }
     }
@@ -285,6 +288,7 @@ impl Drop for Program {
             signal_hook::low_level::unregister(registration);
         }
         if let Ok(None) = self.child.try_wait() {
+            // Nobody is left to hear of an end that fails.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

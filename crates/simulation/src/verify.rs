@@ -141,11 +141,10 @@ pub fn verify(
     let mut first = description.clone();
     first.recording = Recording::Full;
     let reference = run_program(&first, command)?;
-    let record = reference
-        .folder
-        .as_ref()
-        .map(|folder| folder.join("calls.record"))
-        .unwrap_or_default();
+    let Some(folder) = &reference.folder else {
+        return Err(RunError::Request("the run left no folder to replay".into()));
+    };
+    let record = folder.join("calls.record");
     let mut outcomes = Vec::new();
     for variant in variants {
         let mut description = description.clone();

@@ -10,7 +10,7 @@ use std::process::Command;
 #[derive(Args)]
 pub struct Doctor {}
 
-/// What a check found.
+/// Result of a check.
 enum Finding {
     /// It works.
     Good(String),

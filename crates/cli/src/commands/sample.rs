@@ -159,7 +159,7 @@ impl SampleArguments {
     }
 }
 
-/// Draws over its own lines at most four times a second.
+/// Draws over its own lines at most four times a second; a terminal that is gone sees nothing.
 #[derive(Default)]
 struct View {
     lines: usize,
@@ -184,6 +184,8 @@ impl View {
     }
 }
 
+/// Says what went wrong. The same sentences are in `summary.json`, so a terminal that is gone loses
+/// nothing.
 fn report(outcome: &Outcome) {
     let mut error = std::io::stderr().lock();
     for notice in &outcome.summary.notices {
@@ -195,11 +197,7 @@ fn report(outcome: &Outcome) {
             "lockstep: no CUDA program published anything: the program made no CUDA context"
         );
     }
-    if outcome.summary.lost > 0 {
-        let _ = writeln!(
-            error,
-            "lockstep: {} records were lost",
-            outcome.summary.lost
-        );
+    for loss in &outcome.summary.losses {
+        let _ = writeln!(error, "lockstep: {loss}");
     }
 }

@@ -67,7 +67,9 @@ impl Verify {
             .iter()
             .filter(|outcome| !outcome.differences.is_empty())
             .count();
-        let digest = reference.summary.digest.clone().unwrap_or_default();
+        let Some(digest) = reference.summary.digest.clone() else {
+            anyhow::bail!("the first run has no digest, so nothing can be compared with it");
+        };
         if different > 0 {
             println!(
                 "\n{different} of {} ways gave another answer than {}",
@@ -100,6 +102,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         // Whoever cannot be ended here ends by itself soon after this process.
+        // It kept the host busy and nothing else.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -214,6 +214,7 @@ fn create_mipmapped(
             Ok(number) => numbers.push(number),
             Err(error) => {
                 for number in numbers {
+                    // What is told is why the array could not be made.
                     let _ = destroy(opaque::encode(Kind::Array, number));
                 }
                 return Err(error);

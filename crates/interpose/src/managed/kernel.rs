@@ -100,11 +100,12 @@ fn open(file: &OwnedFd, address: u64, bytes: u64) {
             let mut words = [page, PAGE, 0, 0];
             if request(file, IOCTL_CONTINUE, &mut words).is_err() {
                 let mut words = [page, PAGE, 0, 0];
+                // A page that is there already needs nothing: whoever waits for it is woken below.
                 let _ = request(file, IOCTL_ZEROPAGE, &mut words);
             }
         }
     }
-    // Those who wait for a page that was open already.
+    // Those who wait for a page that was open already. Memory that is gone has nobody.
     let mut words = [address, bytes];
     let _ = request(file, IOCTL_WAKE, &mut words);
 }

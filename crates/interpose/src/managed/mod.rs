@@ -22,7 +22,6 @@ use crate::report;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::pages::{PAGE, PageRanges};
 use lockstep_protocol::{ClientConnection, HostAccessMeans, Reply, Request};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 
 /// Chooses the means, for tests: `kernel`, `protection` or `none`.
@@ -32,7 +31,6 @@ const VARIABLE: &str = "LOCKSTEP_HOST_FAULTS";
 static CLOSED: Mutex<PageRanges> = Mutex::new(PageRanges::new());
 /// What stops accesses, once something must.
 static MEANS: OnceLock<Means> = OnceLock::new();
-static SAID: AtomicBool = AtomicBool::new(false);
 
 /// What stops accesses.
 enum Means {
@@ -58,11 +56,11 @@ pub fn close(ranges: &[(u64, u64)]) {
             Means::Nothing => Ok(()),
         };
         if let Err(error) = closed {
-            lock(&CLOSED).remove(*address, *bytes);
-            report::once(
-                &SAID,
-                &format!("managed memory cannot be watched any more: {error}"),
-            );
+            // Going on would give times as if the page had never left.
+            report::fatal(&format!(
+                "managed memory at {address:#x} cannot be watched any more: {error}; raise \
+                 vm.max_map_count, or run with {VARIABLE}=none"
+            ));
         }
     }
 }
@@ -72,38 +70,68 @@ pub fn is_watched(address: usize) -> bool {
     MEANS.get().is_some() && region_of(address as u64) == Some(Region::Managed)
 }
 
-/// Chooses the best means that this machine permits, and tells the simulator.
+/// Chooses the best means that this machine permits, or the one that was asked for, and tells the
+/// simulator.
 fn start() -> Means {
     let wanted = std::env::var(VARIABLE).unwrap_or_default();
-    let connect = || {
-        let path = process::socket_path()?;
-        let (connection, _, _) = ClientConnection::connect(&path, &process::hello(false)).ok()?;
-        Some(connection)
-    };
-    let mut means = Means::Nothing;
-    if matches!(wanted.as_str(), "" | "kernel")
-        && let Some(connection) = connect()
-        && let Ok(faults) = kernel::start(connection)
-    {
-        means = Means::Kernel(faults);
-    }
-    if matches!(means, Means::Nothing)
-        && wanted != "none"
-        && let Some(connection) = connect()
-        && protection::start(connection).is_ok()
-    {
-        means = Means::Protection;
-    }
+    let means = choose(&wanted).unwrap_or_else(|error| report::fatal(&error));
     let named = match means {
         Means::Kernel(_) => HostAccessMeans::Kernel,
         Means::Protection => HostAccessMeans::Protection,
         Means::Nothing => HostAccessMeans::None,
     };
     // A connection of its own: the thread's is in use, an answer to it brought us here.
-    if let Some(mut connection) = connect() {
-        let _ = connection.call(&Request::HostAccessMeans { means: named });
+    let told = connect().and_then(|mut connection| {
+        connection
+            .call(&Request::HostAccessMeans { means: named })
+            .map_err(|error| error.to_string())
+    });
+    if let Err(error) = told {
+        report::simulator_gone(&error);
     }
     means
+}
+
+/// The means that are wanted; an error if the user named one that is not to be had.
+fn choose(wanted: &str) -> Result<Means, String> {
+    if !["", "kernel", "protection", "none"].contains(&wanted) {
+        return Err(format!(
+            "{VARIABLE}={wanted}: no means is called that; write kernel, protection or none"
+        ));
+    }
+    let refused = |error: String| {
+        format!(
+            "{VARIABLE}={wanted}: {error}; leave the variable out to take what this machine permits"
+        )
+    };
+    if matches!(wanted, "" | "kernel") {
+        let started =
+            connect().and_then(|one| kernel::start(one).map_err(|error| error.to_string()));
+        match started {
+            Ok(faults) => return Ok(Means::Kernel(faults)),
+            Err(error) if wanted == "kernel" => return Err(refused(error)),
+            Err(_) => {}
+        }
+    }
+    if matches!(wanted, "" | "protection") {
+        let started =
+            connect().and_then(|one| protection::start(one).map_err(|error| error.to_string()));
+        match started {
+            Ok(()) => return Ok(Means::Protection),
+            Err(error) if wanted == "protection" => return Err(refused(error)),
+            Err(_) => {}
+        }
+    }
+    // The simulator warns of that, and `lockstep doctor` says why.
+    Ok(Means::Nothing)
+}
+
+/// A connection that only serves accesses.
+fn connect() -> Result<ClientConnection, String> {
+    let path = process::socket_path().ok_or("no simulator is named")?;
+    let (connection, _, _) = ClientConnection::connect(&path, &process::hello(false))
+        .map_err(|error| error.to_string())?;
+    Ok(connection)
 }
 
 /// Asks the simulator to move the page of an access back; answers the pages that are open now.

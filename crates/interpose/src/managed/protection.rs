@@ -36,6 +36,7 @@ pub fn start(connection: ClientConnection) -> io::Result<()> {
     // SAFETY: descriptors that were just made and that nobody else has.
     let [reading, writing] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
     spawn(move || serve(&reading, connection))?;
+    // Set once: `start` is called once.
     let _ = REQUESTS.set(writing);
     // SAFETY: a zeroed action is valid, and `handle` suits the flags.
     unsafe {

@@ -27,6 +27,7 @@ impl Device for Machine {
     }
 
     fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+        self.check()?;
         if self.held.is_empty() && self.can_begin(&launch) {
             return self.begin(launch);
         }
@@ -40,7 +41,7 @@ impl Device for Machine {
                 return Advance::Stopped;
             }
             self.reload_if_due();
-            if let Err(fault) = self.begin_held() {
+            if let Err(fault) = self.check().and_then(|()| self.begin_held()) {
                 return Advance::Faulted(fault);
             }
             let idle = self.gpu.is_idle();
@@ -83,7 +84,9 @@ impl Device for Machine {
         self.launches.clear();
         self.held.clear();
         if let Err(error) = self.gpu.abort() {
-            tracing::error!("the GPU could not be made anew: {error}");
+            self.fail(format!(
+                "the GPU could not be made anew after a fault: {error}"
+            ));
         }
     }
 
@@ -96,7 +99,9 @@ impl Device for Machine {
 
     fn map(&mut self, address: u64, bytes: u64) {
         if let Err(error) = self.gpu.contents().map(address..address + bytes) {
-            tracing::error!("an allocation that cannot be used: {error}");
+            self.fail(format!(
+                "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
+            ));
         }
     }
 
@@ -197,7 +202,7 @@ impl Device for Machine {
         let asked = self
             .gpu
             .managed_prefetch(ticket, address, bytes, to_device, at);
-        refused(asked);
+        self.check_managed(asked);
     }
 
     fn managed_host_access(
@@ -211,7 +216,7 @@ impl Device for Machine {
         let asked = self
             .gpu
             .managed_host_access(ticket, address, bytes, write, at);
-        refused(asked);
+        self.check_managed(asked);
     }
 
     fn managed_flushes(&self) -> bool {
@@ -219,7 +224,8 @@ impl Device for Machine {
     }
 
     fn managed_flush(&mut self, ticket: u64, at: Time) {
-        refused(self.gpu.managed_flush(ticket, at));
+        let asked = self.gpu.managed_flush(ticket, at);
+        self.check_managed(asked);
     }
 
     fn managed_done(&mut self, ticket: u64) -> Option<Time> {
@@ -251,14 +257,6 @@ impl Device for Machine {
             Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
         };
         self.gpu.managed_advise(address, bytes, advice);
-    }
-}
-
-/// A request for managed memory that the engine refused: its time had passed, which is a mistake
-/// of ours.
-fn refused(asked: Result<(), GpuError>) {
-    if let Err(error) = asked {
-        tracing::error!("managed memory: {error}");
     }
 }
 

@@ -3,7 +3,7 @@
 mod records;
 mod rows;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +42,21 @@ struct Source {
     ended: bool,
 }
 
+impl Source {
+    fn new(reader: SegmentReader) -> Self {
+        Self {
+            reader,
+            node: "".into(),
+            texts: Vec::new(),
+            places: Vec::new(),
+            held: Vec::new(),
+            sampled_until: BTreeMap::new(),
+            outstanding: VecDeque::new(),
+            ended: false,
+        }
+    }
+}
+
 /// Reads every process that publishes in one folder.
 pub struct Collector {
     directory: SegmentDirectory,
@@ -51,6 +66,8 @@ pub struct Collector {
     totals: BTreeMap<Key, Totals>,
     latest_gauges: BTreeMap<Arc<str>, GaugeRow>,
     notices: Vec<String>,
+    /// What was lost of the run, each told once.
+    losses: BTreeSet<String>,
     records: u64,
     lost: u64,
     processes: BTreeMap<u32, Arc<str>>,
@@ -93,6 +110,7 @@ impl Collector {
             totals: BTreeMap::new(),
             latest_gauges: BTreeMap::new(),
             notices: Vec::new(),
+            losses: BTreeSet::new(),
             records: 0,
             lost: 0,
             processes: BTreeMap::new(),
@@ -143,6 +161,29 @@ impl Collector {
             )
         });
         told.chain(missing).collect()
+    }
+
+    /// What was asked for and is lost, in sentences; nothing if everything was read and counted.
+    pub fn losses(&self) -> Vec<String> {
+        let mut losses: Vec<String> = self.losses.iter().cloned().collect();
+        if self.lost > 0 {
+            losses.push(format!(
+                "{} records were lost before they could be read; take a longer interval, or a larger segment.maximum",
+                self.lost
+            ));
+        }
+        let launched = self.totals.values().any(|total| total.launches > 0);
+        let counted = self
+            .totals
+            .values()
+            .any(|total| total.counters.iter().any(Option::is_some));
+        if launched && !counted && !self.counters.is_empty() {
+            losses.push(
+                "kernels ran and none of their counters could be read; the sentences above say why"
+                    .to_owned(),
+            );
+        }
+        losses
     }
 
     /// What is missing from the series of each GPU.
@@ -197,7 +238,7 @@ impl Collector {
     /// `now` is nanoseconds since 1970. Segments whose process is gone are removed once everything
     /// in them is stored.
     pub fn poll(&mut self, now: u64, sink: &mut dyn Sink) -> io::Result<()> {
-        self.discover();
+        self.discover()?;
         let paths: Vec<PathBuf> = self.sources.keys().cloned().collect();
         for path in paths {
             self.read(&path, sink)?;
@@ -232,32 +273,39 @@ impl Collector {
             .map(|(path, _)| path.clone())
             .collect();
         for path in over {
-            if let Some(source) = self.sources.remove(&path) {
-                let _ = source.reader.remove();
+            if let Some(source) = self.sources.remove(&path)
+                && let Err(error) = source.reader.remove()
+                && !error.is_missing()
+            {
+                self.losses.insert(format!(
+                    "{error}; its samples are stored, and would be stored again: remove it by hand"
+                ));
             }
         }
         Ok(())
     }
 
-    fn discover(&mut self) {
-        for path in self.directory.segments().unwrap_or_default() {
+    /// Opens segments that are new. They have their names only once they are whole, so one that
+    /// cannot be opened is a process whose samples are lost.
+    fn discover(&mut self) -> io::Result<()> {
+        for path in self.directory.segments().map_err(io::Error::other)? {
             if self.sources.contains_key(&path) {
                 continue;
             }
-            if let Ok(reader) = SegmentReader::open(&path) {
-                let source = Source {
-                    reader,
-                    node: "".into(),
-                    texts: Vec::new(),
-                    places: Vec::new(),
-                    held: Vec::new(),
-                    sampled_until: BTreeMap::new(),
-                    outstanding: VecDeque::new(),
-                    ended: false,
-                };
-                self.sources.insert(path, source);
+            match SegmentReader::open(&path) {
+                Ok(reader) => {
+                    self.sources.insert(path, Source::new(reader));
+                }
+                // Its process discarded it, or another reader was done with it.
+                Err(error) if error.is_missing() => {}
+                Err(error) => {
+                    self.losses.insert(format!(
+                        "{error}; samples of its process are lost: use the injector of this version, or remove the file"
+                    ));
+                }
             }
         }
+        Ok(())
     }
 
     /// Reads one process to its end, as far as it has one.
@@ -305,6 +353,9 @@ impl Collector {
                     source
                         .places
                         .push(self.counters.iter().position(|name| *name == identity.text));
+                }
+                IdentityKind::Loss => {
+                    self.losses.insert(text.to_string());
                 }
                 // Several processes may have the same to say.
                 IdentityKind::Notice

@@ -74,6 +74,8 @@ pub struct Summary {
     pub gaps: BTreeMap<String, Gaps>,
     /// What could not be done, in the injectors' words.
     pub notices: Vec<String>,
+    /// What was asked for and is lost; the exit code is not 0 if there is any.
+    pub losses: Vec<String>,
 }
 
 /// One line of the totals.
@@ -247,6 +249,7 @@ impl SampleFolder {
                 .map(|(gpu, gaps)| (gpu.to_string(), *gaps))
                 .collect(),
             notices: collector.notices(),
+            losses: collector.losses(),
         };
         let text = serde_json::to_string_pretty(&summary)?;
         fs::write(self.path.join("summary.json"), text + "\n")?;

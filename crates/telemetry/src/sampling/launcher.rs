@@ -155,6 +155,7 @@ impl Launcher {
 
     /// Removes the run's folder. Segments that are still used keep it.
     pub fn clean(&self) {
+        // What stays is a file of a few lines in shared memory, and no result.
         let _ = std::fs::remove_file(&self.metadata);
         let _ = std::fs::remove_dir(&self.segments);
     }
@@ -175,6 +176,7 @@ impl SamplerProcess {
         let said = io::BufReader::new(output).read_line(&mut line);
         let ready = said.is_ok() && line.trim() == "ready";
         if !ready {
+            // It may have ended already.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -184,12 +186,14 @@ impl SamplerProcess {
     /// Asks for its last samples.
     pub fn end(&mut self) {
         if let Some(mut input) = self.child.stdin.take() {
+            // One that has ended does not listen; the end of the pipe tells one that does.
             let _ = input.write_all(b"end\n");
         }
     }
 
     /// Waits until it is gone; it was asked to end and everything of it was read.
     pub fn wait(&mut self) {
+        // Whether it ended well is in its segment, which was read.
         let _ = self.child.wait();
     }
 }

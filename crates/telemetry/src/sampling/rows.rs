@@ -12,7 +12,7 @@ pub struct SeriesRow {
     pub time: u64,
     /// Name of the node.
     pub node: Arc<str>,
-    /// Whose.
+    /// The kernel, and where it ran.
     pub key: Key,
     /// Counted by hardware for this key alone; otherwise this key's estimated part.
     pub exact: bool,

@@ -78,9 +78,10 @@ pub struct Session {
 
 /// How a run ended.
 pub struct Outcome {
-    /// What was stored.
+    /// The summary that was stored.
     pub summary: Summary,
-    /// Exit code of the program; 128 and the signal's number if one ended it.
+    /// Exit code of the program; 128 and the signal's number if one ended it. 1 if the program
+    /// ended well but something that was asked for is lost.
     pub code: i32,
 }
 
@@ -200,10 +201,13 @@ impl Session {
         if let Some(launcher) = &self.launcher {
             launcher.clean();
         }
-        Ok(Outcome {
-            summary,
-            code: code.unwrap_or(0),
-        })
+        let code = code.unwrap_or(0);
+        let code = if summary.losses.is_empty() {
+            code
+        } else {
+            code.max(1)
+        };
+        Ok(Outcome { summary, code })
     }
 }
 

@@ -129,10 +129,15 @@ impl SegmentDirectory {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(SegmentError::system(&self.path, "list the folder", error)),
         };
-        let mut found: Vec<PathBuf> = list
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|ending| ending == ENDING))
-            .collect();
+        let mut found = Vec::new();
+        for entry in list {
+            let entry = entry
+                .map_err(|error| SegmentError::system(&self.path, "list the folder", error))?;
+            let path = entry.path();
+            if path.extension().is_some_and(|ending| ending == ENDING) {
+                found.push(path);
+            }
+        }
         found.sort();
         Ok(found)
     }
@@ -179,6 +184,7 @@ impl SegmentDirectory {
                     <= now
             });
             if half_made && old {
+                // Whoever looks next tries again; until then it only takes room.
                 let _ = fs::remove_file(&path);
             }
         }
@@ -198,6 +204,7 @@ fn group_number(name: &str) -> Result<u32, SegmentError> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
+    // Without the file no group is known by a name, which the error says.
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     groups
         .lines()

@@ -13,7 +13,7 @@ pub enum SegmentError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What was attempted.
+        /// The step that failed, as a verb.
         doing: &'static str,
         /// What the system said.
         source: io::Error,
@@ -34,7 +34,7 @@ pub enum SegmentError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What was found.
+        /// The reason, with what was found.
         because: String,
     },
 }
@@ -50,6 +50,11 @@ impl SegmentError {
             doing,
             source: source.into(),
         }
+    }
+
+    /// Whether the file or folder is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
     /// Whether the cause is a file system without room.

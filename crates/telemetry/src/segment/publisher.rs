@@ -66,6 +66,7 @@ impl Publisher {
             Ok(publisher)
         });
         if publisher.is_err() {
+            // The error that is told is why it could not be made.
             let _ = fs::remove_file(&hidden);
         }
         publisher.map(|mut publisher| {
@@ -78,6 +79,7 @@ impl Publisher {
         let header = Region::append(&file, 0, HEADER_BYTES, 0)
             .map_err(|error| SegmentError::system(path, "reserve room for a segment", error))?;
         // Held until this process ends or starts another program: how readers know that it lives.
+        // A file system without locks leaves them the process's number and heartbeat.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let process = std::process::id();
         let relaxed = Ordering::Relaxed;
@@ -385,7 +387,7 @@ impl Publisher {
         ))
     }
 
-    /// Removes the segment's file: nobody needs its records.
+    /// Removes the segment's file: nobody needs its records, and one that stays is reaped later.
     pub fn discard(self) {
         let _ = fs::remove_file(&self.path);
     }

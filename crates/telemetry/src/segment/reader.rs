@@ -15,7 +15,7 @@ use super::record::{Identity, Record, u32_at, u64_at};
 /// Whether a segment's process still publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// It does.
+    /// It is alive.
     Running,
     /// It said that it was done.
     Finished,
@@ -203,6 +203,7 @@ impl SegmentReader {
         // became another program; a forked child may hold it on, hence the second question.
         let unlocked = flock(&self.file, FlockOperation::NonBlockingLockShared).is_ok();
         if unlocked {
+            // Closing the file would unlock it as well.
             let _ = flock(&self.file, FlockOperation::Unlock);
             return Liveness::Killed;
         }
@@ -380,6 +381,7 @@ impl SegmentReader {
     /// Says that records before `index` are stored, so that their room may be used again.
     pub fn acknowledge(&self, index: u64) {
         if self.writable {
+            // Then the publisher keeps them, and counts what no longer fits as lost.
             let _ = self
                 .file
                 .write_all_at(&index.to_le_bytes(), header::ACKNOWLEDGED as u64);

@@ -37,7 +37,7 @@ pub const NO_IDENTITY: u32 = u32::MAX;
 /// One record of the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it tells.
+    /// Launch, sample, mark or gauges.
     pub kind: RecordKind,
     /// Counted by hardware for exactly this launch, not divided up afterwards.
     pub exact: bool,
@@ -171,6 +171,8 @@ pub enum IdentityKind {
     Notice = 7,
     /// More about a device, its parent: the text is the name of its chip.
     Chip = 8,
+    /// A sentence for the user about something that was asked for and is lost.
+    Loss = 9,
 }
 
 impl IdentityKind {
@@ -184,6 +186,7 @@ impl IdentityKind {
             6 => Self::Counter,
             7 => Self::Notice,
             8 => Self::Chip,
+            9 => Self::Loss,
             _ => return None,
         })
     }
@@ -192,7 +195,7 @@ impl IdentityKind {
 /// One entry of the name table. Its place in the table is the number that records carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What it names.
+    /// Kind of thing that it names.
     pub kind: IdentityKind,
     /// Identity that it belongs to, or [`NO_IDENTITY`].
     pub parent: u32,

@@ -77,7 +77,7 @@ pub struct Programs<'options> {
     pub out: PathBuf,
     /// Seconds that one may take.
     pub limit: u64,
-    /// How many at a time.
+    /// Programs that run at the same time.
     pub jobs: usize,
     /// Whether run folders that are there are taken.
     pub reuse: bool,
@@ -161,9 +161,18 @@ impl Programs<'_> {
         if !binary.exists() {
             return Some(Failure::NotBuilt);
         }
-        // What an earlier run left would be taken for this one's.
-        let _ = std::fs::remove_dir_all(folder);
+        let Some(arguments) = workload.arguments(&case.size) else {
+            return Some(Failure::Crashed(format!(
+                "workloads.toml has no arguments for its size `{}`, which hardware was measured at",
+                case.size
+            )));
+        };
         let crashed = |error: std::io::Error| Some(Failure::Crashed(error.to_string()));
+        // What an earlier run left would be taken for this one's.
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return crashed(error),
+            _ => {}
+        }
         let complaints = said.with_extension("err");
         let (out, err) = match (File::create(said), File::create(&complaints)) {
             (Ok(out), Ok(err)) => (out, err),
@@ -188,7 +197,7 @@ impl Programs<'_> {
             .arg(folder)
             .arg("--")
             .arg(binary)
-            .args(workload.arguments(&case.size).unwrap_or_default())
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err)
@@ -218,6 +227,7 @@ fn wait(mut child: Child, limit: Duration) -> Option<ExitStatus> {
                 // It may have ended just now; then there is nothing to kill.
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
+            // It hung, whatever its end says.
             let _ = child.wait();
             return None;
         }
@@ -235,6 +245,7 @@ fn judge(
     let Some(status) = status else {
         return Some(Failure::Hung(limit));
     };
+    // Without its output there is no verdict, which is a failure of its own.
     let out = std::fs::read_to_string(said).unwrap_or_default();
     let verdict = out
         .lines()
