@@ -10,9 +10,9 @@ use crate::cupti::layouts::{
     ResourceData,
 };
 use crate::cupti::{CuptiError, numbers};
+use crate::exact_gate::{Changing, Outcome, Place, Purpose};
 use crate::graphs::GraphKernel;
 use crate::guard::guarded;
-use crate::lanes::{Changing, Outcome, Place, Purpose};
 use crate::progress::Progress;
 use crate::session::{self, Launch, Session};
 use crate::{activity, clock};

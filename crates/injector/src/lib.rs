@@ -15,12 +15,13 @@ pub mod daemon;
 mod driver;
 mod dynamic;
 mod exact;
+mod exact_gate;
 mod graphs;
 mod guard;
 mod hardware;
 mod host;
 mod host_object;
-mod lanes;
+
 mod neighbours;
 pub mod nvml;
 mod ownership;

@@ -16,8 +16,8 @@ use lockstep_telemetry::segment::{
 
 use crate::cupti::{Cupti, CuptiError};
 use crate::driver::Driver;
+use crate::exact_gate::{Gates, Outcome};
 use crate::graphs::Graphs;
-use crate::lanes::{Gates, Outcome};
 use crate::ownership::Ownership;
 use crate::progress::{Made, Progress};
 use crate::sampler::{Interval, Sampler};

@@ -399,14 +399,15 @@ impl SegmentReader {
             .copied()
             .filter(|one| one.kind == layout::REGION_ROWS)
             .collect();
+        // A table may claim more than the file has.
+        let file_bytes = self.file.metadata().map_or(0, |found| found.len());
         let mut rows = Vec::new();
         for (place, table) in tables.iter().enumerate() {
             let end = tables
                 .get(place + 1)
                 .map_or(count, |next| next.first.min(count));
-            let held = end
-                .saturating_sub(table.first)
-                .min(table.length / row_bytes as u64);
+            let room = table.length.min(file_bytes.saturating_sub(table.offset));
+            let held = end.saturating_sub(table.first).min(room / row_bytes as u64);
             for index in 0..held {
                 let offset = table.offset + index * row_bytes as u64;
                 rows.extend(self.stable_row(offset, row_bytes));
@@ -420,9 +421,12 @@ impl SegmentReader {
         for _ in 0..TRIES {
             self.file.read_exact_at(&mut bytes, offset).ok()?;
             let before = u64_at(&bytes, row::SEQUENCE)?;
+            if before == 0 {
+                return None; // Counted and not written yet: there is nothing to wait for.
+            }
             let mut after = [0; 8];
             self.file.read_exact_at(&mut after, offset).ok()?;
-            if before % 2 == 0 && before > 0 && u64::from_le_bytes(after) == before {
+            if before % 2 == 0 && u64::from_le_bytes(after) == before {
                 return Some(Row {
                     device: u32_at(&bytes, row::DEVICE)?,
                     context: u32_at(&bytes, row::DEVICE + 4)?,

@@ -24,11 +24,11 @@ use crate::turns::{Profilers, Turns};
 pub struct Gate {
     turns: Turns,
     /// Used by whoever has the turn.
-    lanes: Mutex<Lanes>,
+    state: Mutex<ProfilerState>,
 }
 
 #[derive(Default)]
-struct Lanes {
+struct ProfilerState {
     /// The right to count, once it was asked for.
     hardware: Option<Hardware>,
     /// What is counted, once it is known.
@@ -134,9 +134,9 @@ impl Gates {
         let gate = self.gate(place.device);
         let profilers = gate.turns.begin();
         let mut outcome = Outcome::default();
-        let mut lanes = lock(&gate.lanes);
+        let mut state = lock(&gate.state);
         if profilers == Profilers::LeftAlone {
-            if lanes.of(context).is_none() {
+            if state.of(context).is_none() {
                 outcome.sentences.push(
                     "some launches have no exact counts: they were made while a graph was captured"
                         .to_owned(),
@@ -147,8 +147,8 @@ impl Gates {
         if self.closed.load(Ordering::Acquire) {
             return outcome;
         }
-        lanes.switch_to(place, &mut outcome);
-        if let Some(profiler) = lanes.of(context) {
+        state.switch_to(place, &mut outcome);
+        if let Some(profiler) = state.of(context) {
             // A graph brings several ranges: what came before it is read first.
             if purpose == Purpose::Graph || profiler.is_full() {
                 outcome.add(profiler.collect(true, Vec::new()));
@@ -167,9 +167,9 @@ impl Gates {
     ) -> Outcome {
         let gate = self.gate(device);
         let mut outcome = Outcome::default();
-        let mut lanes = lock(&gate.lanes);
+        let mut state = lock(&gate.state);
         let left_alone = gate.turns.captures();
-        match lanes.of(context) {
+        match state.of(context) {
             Some(profiler) if purpose == Purpose::Graph && !left_alone => {
                 outcome.add(profiler.collect(true, launches));
             }
@@ -179,9 +179,9 @@ impl Gates {
             _ => outcome.launches = launches,
         }
         if !left_alone {
-            lanes.give_to_others(&mut outcome);
+            state.give_to_others(&mut outcome);
         }
-        drop(lanes);
+        drop(state);
         gate.turns.end();
         outcome
     }
@@ -191,7 +191,7 @@ impl Gates {
         let mut outcome = Outcome::default();
         for gate in self.all() {
             if gate.turns.begin_at_once() {
-                lock(&gate.lanes).give_to_others(&mut outcome);
+                lock(&gate.state).give_to_others(&mut outcome);
                 gate.turns.end();
             }
         }
@@ -211,10 +211,10 @@ impl Gates {
         let mut outcome = Outcome::default();
         for gate in self.all() {
             gate.turns.captures_gone(context);
-            let mut lanes = lock(&gate.lanes);
+            let mut state = lock(&gate.state);
             // Another context may get the same handle.
-            lanes.refused.retain(|refused| *refused != context as usize);
-            if let Some((_, mut profiler)) = lanes
+            state.refused.retain(|refused| *refused != context as usize);
+            if let Some((_, mut profiler)) = state
                 .active
                 .take_if(|(active, _)| *active == context as usize)
             {
@@ -235,7 +235,7 @@ impl Gates {
                 );
                 continue;
             }
-            if let Some((_, mut profiler)) = lock(&gate.lanes).active.take() {
+            if let Some((_, mut profiler)) = lock(&gate.state).active.take() {
                 outcome.add(profiler.collect(false, Vec::new()));
                 std::mem::forget(profiler);
             }
@@ -257,7 +257,7 @@ impl Drop for Changing {
     }
 }
 
-impl Lanes {
+impl ProfilerState {
     /// The profiler of `context`, if it is the one that counts.
     fn of(&mut self, context: *mut c_void) -> Option<&mut ExactContext> {
         let (active, profiler) = self.active.as_mut()?;
