@@ -305,9 +305,11 @@ mod tests {
 
     #[test]
     fn values_stand_at_the_place_of_their_name_and_add_up() {
-        let mut sum = Counters::default();
-        sum.cycles = 1;
-        sum.dram_bytes_read_overhead = 2;
+        let mut sum = Counters {
+            cycles: 1,
+            dram_bytes_read_overhead: 2,
+            ..Counters::default()
+        };
         sum.mix[1] = 3;
         sum.stalls[13] = 4;
         let all = sum;
