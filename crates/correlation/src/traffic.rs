@@ -2,7 +2,7 @@
 //!
 //! A program's error is Σ |sim − hw| over its kernel names, divided by Σ max(hw, 5 % of the
 //! footprint). What L2 is asked is what the kernel asks of it: GPCs, and the fabric between its
-//! halves. The host and others ask, too, an amount that differs between machines and grows with
+//! partitions. The host and others ask, too, an amount that differs between machines and grows with
 //! time (`l2_sectors` has it all).
 
 use crate::compare::{KernelComparison, ProgramComparison, Report};
