@@ -6,7 +6,7 @@ use lockstep_stats::{Description, Statistics, statistics};
 use lockstep_uvm::{GmmuStats, TlbStats};
 
 use crate::crossbar::network::NetworkStats;
-use crate::sm::SubCoreStats;
+use crate::sm::statistics::SubCoreStats;
 
 statistics! {
     /// What one L2 slice counts.

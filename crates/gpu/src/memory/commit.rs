@@ -4,8 +4,10 @@
 //! first, then the SM logs, where a byte that several SMs wrote takes the value of the largest
 //! (cycle, SM). Sectors of one SM alone, which are nearly all, are applied as they are.
 
+use super::contents::Contents;
+use super::geometry::{SECTOR, SectorBytes};
+use super::log::{Entry, Log};
 use super::table::SectorTable;
-use super::{Contents, Entry, Log, SECTOR, SectorBytes};
 
 /// Where a sector was met first.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,9 @@ use std::sync::{PoisonError, RwLock};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use thiserror::Error;
 
-use super::{PAGE, Pages, RangeError, Ranges, SECTOR, SectorBytes};
+use super::geometry::{SECTOR, SectorBytes};
+use super::pages::{PAGE, Pages};
+use super::ranges::{RangeError, Ranges};
 
 /// Why contents could not be made.
 #[derive(Debug, Error)]

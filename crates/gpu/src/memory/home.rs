@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LINE;
+use super::geometry::LINE;
 
 /// Regions that follow each other and lie on different groups. Measured on an H200: random counters
 /// in 4 KiB keep 8 slices busy, in 16 KiB 24, in 64 KiB 42, in 256 KiB 55 (`reductions.cu`).

@@ -5,8 +5,8 @@
 //! wins, so the last cycle of each byte is all that the commit needs.
 
 use super::contents::merge;
+use super::geometry::{SECTOR, SectorBytes};
 use super::table::{SectorTable, spread};
-use super::{SECTOR, SectorBytes};
 
 /// Parts that a log is divided into by address, so that workers can commit them side by side.
 pub const BUCKETS: usize = 16;

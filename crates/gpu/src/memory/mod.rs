@@ -8,6 +8,7 @@
 
 pub mod commit;
 mod contents;
+mod geometry;
 mod home;
 mod log;
 mod pages;
@@ -15,20 +16,9 @@ mod ranges;
 pub mod table;
 
 pub use contents::{Contents, ContentsError, reads_zero};
+pub use geometry::{CODE_LINES, LINE, SECTOR, SectorBytes};
 pub use home::Home;
 pub use log::{BUCKETS, Entry, Log, bucket_of};
 pub use pages::{PAGE, Pages};
 pub use ranges::{RangeError, Ranges};
 pub use table::spread;
-
-/// Bytes of a sector: the grain of coherence, of logs and of traffic.
-pub const SECTOR: u64 = 32;
-
-/// Bytes of a line: the grain at which addresses are spread over slices.
-pub const LINE: u64 = 128;
-
-/// Line numbers of code as L2 sees them lie above those of memory; it always has them.
-pub const CODE_LINES: u64 = 1 << 52;
-
-/// The bytes of one sector.
-pub type SectorBytes = [u8; SECTOR as usize];

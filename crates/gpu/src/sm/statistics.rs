@@ -3,11 +3,10 @@
 //! Each part adds to plain numbers of its own; they are put together when somebody asks.
 
 use lockstep_counters::{STALL_STATISTICS, STALLS};
-use lockstep_stats::{Description, Kind, Statistics, Table, Value};
+use lockstep_stats::{Description, Kind, Statistics, Value};
 use serde::{Deserialize, Serialize};
 
 use super::front_end::issue_table::PIPES;
-use super::{Mode, Sm};
 use crate::statistics::{AccessStats, LineCacheStats, MshrStats};
 
 /// Kinds of accesses of L1TEX, as statistics name them.
@@ -124,7 +123,7 @@ pub struct PartStats {
 }
 
 impl PartStats {
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         if self.sub_cores.len() < other.sub_cores.len() {
             self.sub_cores
                 .resize(other.sub_cores.len(), Default::default());
@@ -139,41 +138,5 @@ impl PartStats {
         self.mshrs.merge(&other.mshrs);
         self.instructions.merge(&other.instructions);
         self.constants.merge(&other.constants);
-    }
-}
-
-impl Sm {
-    /// Goes on counting where another SM stopped.
-    pub fn count_on(&mut self, old: &Self) {
-        self.state.stats = old.state.stats;
-        self.state.parts_before = old.part_stats();
-    }
-
-    /// What its parts counted, in all.
-    fn part_stats(&self) -> PartStats {
-        let mut all = self.state.parts_before.clone();
-        if let Mode::Timing(timing) = &self.mode {
-            all.merge(&timing.part_stats());
-        }
-        all
-    }
-
-    /// Everything that it and its parts counted; components are named below `path`.
-    pub fn statistics(&self, path: &str, table: &mut Table) {
-        table.add(path, &self.state.stats);
-        let parts = self.part_stats();
-        for (number, (core, instructions)) in parts.sub_cores.iter().enumerate() {
-            table.add(&format!("{path}/sub_core/{number}"), core);
-            table.add(&format!("{path}/sub_core/{number}/l0i"), instructions);
-        }
-        if parts.sub_cores.is_empty() {
-            return;
-        }
-        table.add(&format!("{path}/l1i"), &parts.instructions);
-        table.add(&format!("{path}/constant_cache"), &parts.constants);
-        for (kind, stats) in L1_KINDS.into_iter().zip(&parts.l1) {
-            table.add(&format!("{path}/l1/{kind}"), stats);
-        }
-        table.add(&format!("{path}/mshr"), &parts.mshrs);
     }
 }
