@@ -10,11 +10,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::parameters::SmParameters;
+use crate::sm::front_end::issue_table::BANK_SHIFT;
 use crate::sm::now::PENDING;
 use crate::statistics::LineCacheStats;
-
-/// Where the bank begins in the number of a line of constants; parameters are in bank 0.
-pub const BANK_SHIFT: u32 = 24;
 
 /// A line of constants that is here.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

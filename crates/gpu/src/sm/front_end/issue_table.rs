@@ -9,7 +9,6 @@ use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
 use crate::parameters::SmParameters;
-use crate::sm::front_end::constant_cache::BANK_SHIFT;
 use crate::sm::front_end::hazards::{Hazard, Hazards};
 
 /// What takes instructions at its own rate. A sub-core has one of each.
@@ -115,6 +114,9 @@ pub struct IssueInfo {
     /// The line of constants that must be there, or [`NO_CONSTANT`].
     pub constant: u32,
 }
+
+/// Where the bank begins in the number of a line of constants; parameters are in bank 0.
+pub const BANK_SHIFT: u32 = 24;
 
 /// No constant is read.
 pub const NO_CONSTANT: u32 = u32::MAX;
