@@ -2,7 +2,7 @@
 
 use super::{Machine, RETURNED, SHORT_SLICE, SLICE};
 use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{FaultKind, GpuError, LaunchId, Topic};
+use lockstep_gpu::{FaultKind, LaunchId, Topic};
 use lockstep_protocol::{CuResult, Extent, Rows, layout};
 use lockstep_runtime::Device;
 use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, Part};

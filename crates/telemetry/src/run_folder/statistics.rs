@@ -75,7 +75,7 @@ impl Around {
 /// Writes one field, in quotes if it must be.
 fn field(text: &mut Vec<u8>, value: &str) {
     let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    if !value.as_bytes().iter().any(|byte| special(byte)) {
+    if !value.as_bytes().iter().any(special) {
         text.extend_from_slice(value.as_bytes());
         return;
     }
