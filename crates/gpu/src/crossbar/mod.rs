@@ -1,15 +1,18 @@
-//! How packets travel between SMs and L2 slices.
+//! The interconnect between SMs and L2 slices: how packets travel.
 //!
 //! Kinds by name, see [`INTERCONNECTS`]. `crossbar` and `simple` are links of the engine: what waits
-//! does so at the sender's port (and, at an SM, at its way in). `mesh` and `switched` are networks
-//! of routers with flits, queues and a clock of their own: one partition carries requests, another
-//! one replies. Half of the latency of an interconnect lies before its network and half behind it;
-//! these halves are the lookahead, and the hops come on top.
+//! does so at the sender's egress port (and, at an SM, at its ingress). `mesh` and `switched` are
+//! networks of routers with flits, queues, back-pressure and a clock of their own: one partition
+//! carries requests, another one replies. Half of the latency of an interconnect lies before its
+//! network and half behind it; these are the lookahead, and the hops come on top.
+//!
+//! Left out: queues of limited length in `crossbar` and `simple`, so there is no back-pressure in them.
 //!
 //! Start reading at [`Egress::send`], then at [`network`].
 
 pub mod network;
 mod router;
+pub mod shape;
 
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::{LinkId, Outbox, PartitionId};
@@ -22,7 +25,7 @@ use crate::probe::{Probe, Topic};
 /// How packets travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ports with bandwidth at SMs and slices, ways of different length.
+    /// Ports with bandwidth at SMs and slices, distances that differ.
     Crossbar,
     /// A latency and a bandwidth.
     Simple,

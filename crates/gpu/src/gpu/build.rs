@@ -8,7 +8,8 @@ use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Cycles, Duration, Hertz};
 use lockstep_uvm::{MicroTlb, Settings};
 
 use super::{Mode, Options};
-use crate::crossbar::network::{Network, NetworkParameters, Side};
+use crate::crossbar::network::Network;
+use crate::crossbar::shape::{NetworkParameters, Side};
 use crate::crossbar::{Egress, Kind};
 use crate::dram::DramParameters;
 use crate::error::GpuError;
