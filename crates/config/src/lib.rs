@@ -16,6 +16,7 @@ mod import;
 mod layers;
 mod limits;
 mod listing;
+pub mod occupancy;
 mod tree;
 pub mod uvm;
 

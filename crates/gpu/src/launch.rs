@@ -1,12 +1,13 @@
-//! A grid on its way through the GPU.
+//! A grid on its way through the GPU: a launch with what the hardware adds to it.
+//!
+//! Start reading at [`LaunchContext`].
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use lockstep_counters::Counters;
+use lockstep_isa::Launch;
 use lockstep_isa::lanes::{ConstantBanks, Identity};
-use lockstep_isa::{Kernel, Module};
 use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
@@ -16,120 +17,6 @@ use crate::sm::front_end::issue_table::IssueTable;
 /// The number of a launch: counted up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LaunchId(pub u32);
-
-/// A kernel and what it is launched with.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// The code.
-    pub module: Arc<Module>,
-    /// What [`Gpu::load`](crate::Gpu::load) asks for to find the module again.
-    pub module_id: u64,
-    /// Which kernel of the module.
-    pub kernel: usize,
-    /// Blocks of the grid.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Bytes of shared memory on top of what the kernel declares.
-    pub dynamic_shared: u32,
-    /// Shared memory that the kernel wants an SM to set aside, if it says so.
-    pub carveout: Option<u64>,
-    /// Bytes of stack that a thread gets if the kernel calls functions.
-    pub stack: u32,
-    /// The arguments as they lie from the parameter base.
-    pub arguments: Vec<u8>,
-    /// Launches of one queue run one after the other.
-    pub queue: u32,
-    /// `%envreg0` to `%envreg3`.
-    pub environment: [u32; 4],
-    /// Bytes of constant banks that differ from the module's: bank, offset, bytes.
-    pub constants: Vec<(u8, u32, Vec<u8>)>,
-    /// When it may begin; now if that has passed.
-    pub at: Time,
-}
-
-impl Launch {
-    /// A launch of the first kernel with this name, on queue 0. `None` if there is none.
-    #[must_use]
-    pub fn new(
-        module: &Arc<Module>,
-        kernel: &str,
-        grid: [u32; 3],
-        block: [u32; 3],
-    ) -> Option<Self> {
-        let kernel = module.kernels.iter().position(|k| k.name == kernel)?;
-        Some(Self {
-            module: module.clone(),
-            module_id: 0,
-            kernel,
-            grid,
-            block,
-            dynamic_shared: 0,
-            carveout: None,
-            stack: DEFAULT_STACK,
-            arguments: Vec::new(),
-            queue: 0,
-            environment: [0; 4],
-            constants: Vec::new(),
-            at: Time::ZERO,
-        })
-    }
-
-    /// The kernel.
-    #[must_use]
-    pub fn kernel(&self) -> &Kernel {
-        &self.module.kernels[self.kernel]
-    }
-
-    /// Instructions of the kernel itself, without functions that it calls.
-    #[must_use]
-    pub fn code(&self) -> Range<u32> {
-        let entry = self.kernel().entry;
-        let functions = &self.module.functions;
-        let after = functions.partition_point(|(start, _)| *start <= entry);
-        let end = functions.get(after).map(|(start, _)| *start);
-        entry..end.unwrap_or(self.module.code.len() as u32).max(entry)
-    }
-
-    /// Threads of a block.
-    #[must_use]
-    pub fn threads(&self) -> u32 {
-        self.block.iter().product()
-    }
-
-    /// Warps of a block.
-    #[must_use]
-    pub fn warps(&self) -> u32 {
-        self.threads().div_ceil(32)
-    }
-
-    /// Blocks of the grid.
-    #[must_use]
-    pub fn blocks(&self) -> u64 {
-        self.grid.iter().map(|size| u64::from(*size)).product()
-    }
-
-    /// Local memory of a thread, stack included.
-    #[must_use]
-    pub fn local_bytes(&self) -> u32 {
-        let kernel = self.kernel();
-        let stack = if kernel.calls { self.stack } else { 0 };
-        kernel
-            .local_bytes
-            .saturating_add(stack)
-            .next_multiple_of(16)
-    }
-
-    /// Shared memory of a block: the system's part, static and dynamic.
-    #[must_use]
-    pub fn shared(&self) -> u32 {
-        let kernel = self.kernel();
-        (kernel.shared_reserved + kernel.shared_bytes).next_multiple_of(16) + self.dynamic_shared
-    }
-}
-
-/// Bytes of stack of a thread where nobody asked for more or less, as CUDA has it.
-pub const DEFAULT_STACK: u32 = 1 << 10;
 
 /// A launch as SMs see it.
 ///
@@ -142,7 +29,7 @@ pub struct LaunchContext {
     pub id: LaunchId,
     /// What was launched.
     pub launch: Launch,
-    /// Constant banks; the dispatcher fills them when the kernel starts, because kernels and
+    /// Constant banks; the work distributor fills them when the kernel starts, because kernels and
     /// copies before it may write what they are taken from.
     pub constants: OnceLock<ConstantBanks>,
     /// What its instructions cost; empty in functional mode without checks.
@@ -192,7 +79,7 @@ impl LaunchContext {
     /// The constant banks.
     ///
     /// # Panics
-    /// If no block can have been started: the dispatcher fills them before.
+    /// If no block can have been started: the work distributor fills them before.
     #[must_use]
     #[inline(always)]
     pub fn banks(&self) -> &ConstantBanks {
@@ -205,14 +92,14 @@ impl LaunchContext {
     #[must_use]
     pub fn identity(&self, sms: u32) -> Identity {
         Identity {
-            block_size: self.launch.block,
-            grid_size: self.launch.grid,
+            block_size: self.launch.config.block,
+            grid_size: self.launch.config.grid,
             sms,
             grid: u64::from(self.id.0) + 1,
-            dynamic_shared: self.launch.dynamic_shared,
+            dynamic_shared: self.launch.config.dynamic_shared,
             total_shared: self.launch.shared(),
             local_bytes: self.launch.local_bytes(),
-            environment: self.launch.environment,
+            environment: self.launch.environment(),
             ..Identity::default()
         }
     }
@@ -236,7 +123,7 @@ impl LaunchTable {
         table.insert(context.id.0, context);
     }
 
-    /// Forgets a launch.
+    /// Removes a launch.
     pub fn remove(&self, id: u32) {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         table.remove(&id);
@@ -249,7 +136,7 @@ impl LaunchTable {
         table.values().cloned().collect()
     }
 
-    /// Forgets all launches.
+    /// Removes all launches.
     pub fn clear(&self) {
         self.0
             .write()
@@ -270,7 +157,7 @@ pub struct KernelRecord {
     /// Threads of a block.
     pub block: [u32; 3],
     /// The queue it came from.
-    pub queue: u32,
+    pub queue: u64,
     /// When it reached the head of its queue.
     pub start: Time,
     /// When it was complete.

@@ -1,4 +1,9 @@
 //! What the parts of a GPU say to each other.
+//!
+//! A load goes as [`Message::Read`] or [`Message::Strong`] from its SM to the home slice and comes back
+//! as [`Message::ReadDone`] or [`Message::Performed`]; over a network, both travel as packets.
+//!
+//! Start reading at [`Message`].
 
 use lockstep_counters::Counters;
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
@@ -245,7 +250,7 @@ pub struct BlockDone {
 pub struct HeapRequest {
     /// Warp slot in the SM.
     pub warp: u8,
-    /// Row of the answer, if it is an allocation.
+    /// Register of the answer, if it is an allocation.
     pub result: Option<u16>,
     /// True to allocate, false to free.
     pub allocate: bool,

@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::crossbar::network::Network;
 use crate::fault::Fault;
-use crate::front::Dispatcher;
+use crate::front::WorkDistributor;
 use crate::l2::L2Slice;
 use crate::memory::commit::{CommitScratch, commit_bucket};
 use crate::memory::{BUCKETS, Contents, Log};
 use crate::message::Message;
-use crate::mmu::Pager;
+use crate::mmu::Mmu;
 use crate::sm::Sm;
 
 /// A part of a GPU.
 #[derive(Debug)]
 pub enum GpuPartition {
-    /// The dispatcher.
-    Dispatcher(Box<Dispatcher>),
+    /// The work distributor.
+    WorkDistributor(Box<WorkDistributor>),
     /// A streaming multiprocessor.
     Sm(Box<Sm>),
     /// An L2 slice with its memory.
     Slice(Box<L2Slice>),
     /// The GMMU and the host runtime behind it.
-    Pager(Box<Pager>),
+    Mmu(Box<Mmu>),
     /// A network between SMs and slices.
     Network(Box<Network>),
 }
@@ -38,8 +38,8 @@ impl GpuPartition {
     pub fn fault_report(&self) -> Option<&Fault> {
         let fault = match self {
             Self::Sm(sm) => sm.fault(),
-            Self::Dispatcher(dispatcher) => dispatcher.fault(),
-            Self::Slice(_) | Self::Pager(_) | Self::Network(_) => None,
+            Self::WorkDistributor(distributor) => distributor.fault(),
+            Self::Slice(_) | Self::Mmu(_) | Self::Network(_) => None,
         };
         fault.map(|(_, fault)| &**fault)
     }
@@ -48,7 +48,7 @@ impl GpuPartition {
         match self {
             Self::Sm(sm) => Some(sm.log()),
             Self::Slice(slice) => Some(slice.log()),
-            Self::Dispatcher(_) | Self::Pager(_) | Self::Network(_) => None,
+            Self::WorkDistributor(_) | Self::Mmu(_) | Self::Network(_) => None,
         }
     }
 }
@@ -65,8 +65,8 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.run(window, inbox, outbox),
             Self::Slice(slice) => slice.run(window, inbox, outbox),
-            Self::Dispatcher(dispatcher) => dispatcher.run(window, inbox, outbox),
-            Self::Pager(pager) => pager.run(window, inbox, outbox),
+            Self::WorkDistributor(distributor) => distributor.run(window, inbox, outbox),
+            Self::Mmu(mmu) => mmu.run(window, inbox, outbox),
             Self::Network(network) => network.run(window, inbox, outbox),
         }
     }
@@ -83,15 +83,15 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.clear_log(),
             Self::Slice(slice) => slice.clear_log(),
-            Self::Dispatcher(_) | Self::Pager(_) | Self::Network(_) => {}
+            Self::WorkDistributor(_) | Self::Mmu(_) | Self::Network(_) => {}
         }
     }
 
     fn fault(&self) -> Option<Time> {
         match self {
             Self::Sm(sm) => sm.fault().map(|(at, _)| *at),
-            Self::Dispatcher(dispatcher) => dispatcher.fault().map(|(at, _)| *at),
-            Self::Slice(_) | Self::Pager(_) | Self::Network(_) => None,
+            Self::WorkDistributor(distributor) => distributor.fault().map(|(at, _)| *at),
+            Self::Slice(_) | Self::Mmu(_) | Self::Network(_) => None,
         }
     }
 
@@ -99,8 +99,8 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.save(writer),
             Self::Slice(slice) => slice.save(writer),
-            Self::Dispatcher(dispatcher) => dispatcher.save(writer),
-            Self::Pager(pager) => pager.save(writer),
+            Self::WorkDistributor(distributor) => distributor.save(writer),
+            Self::Mmu(mmu) => mmu.save(writer),
             Self::Network(network) => network.save(writer),
         }
     }
@@ -109,8 +109,8 @@ impl Partition for GpuPartition {
         match self {
             Self::Sm(sm) => sm.load(reader),
             Self::Slice(slice) => slice.load(reader),
-            Self::Dispatcher(dispatcher) => dispatcher.load(reader),
-            Self::Pager(pager) => pager.load(reader),
+            Self::WorkDistributor(distributor) => distributor.load(reader),
+            Self::Mmu(mmu) => mmu.load(reader),
             Self::Network(network) => network.load(reader),
         }
     }
@@ -122,7 +122,7 @@ impl Partition for GpuPartition {
 pub struct GpuBoundary {
     contents: Arc<Contents>,
     scratch: Vec<Mutex<CommitScratch>>,
-    dispatcher: PartitionId,
+    distributor: PartitionId,
     /// How long a kernel may run.
     watchdog: Option<Duration>,
 }
@@ -132,13 +132,13 @@ impl GpuBoundary {
     #[must_use]
     pub fn new(
         contents: Arc<Contents>,
-        dispatcher: PartitionId,
+        distributor: PartitionId,
         watchdog: Option<Duration>,
     ) -> Self {
         Self {
             contents,
             scratch: (0..BUCKETS).map(|_| Mutex::default()).collect(),
-            dispatcher,
+            distributor,
             watchdog,
         }
     }
@@ -172,10 +172,10 @@ impl Boundary<GpuPartition> for GpuBoundary {
         let Some(watchdog) = self.watchdog else {
             return Control::Continue;
         };
-        let GpuPartition::Dispatcher(dispatcher) = partitions.get(self.dispatcher) else {
+        let GpuPartition::WorkDistributor(distributor) = partitions.get(self.distributor) else {
             return Control::Continue;
         };
-        match dispatcher.oldest_start() {
+        match distributor.oldest_start() {
             Some(start) if window.end.since(start) > watchdog => Control::Stop,
             _ => Control::Continue,
         }

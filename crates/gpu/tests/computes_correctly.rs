@@ -354,7 +354,7 @@ fn launches_of_one_queue_follow_each_other_and_queues_overlap() {
         for step in 1..=3 {
             for queue in 0..2 {
                 let mut one = launch(&module, 1, 32, &[4096 * queue, step]);
-                one.queue = queue;
+                one.queue = queue.into();
                 ids.push(gpu.launch(one).unwrap());
             }
         }

@@ -174,7 +174,7 @@ fn impossible_launches_are_refused() {
     let module = Assembler::new().finish();
     let refused = |gpu: &mut Gpu, grid, block, shared| {
         let mut one = launch(&module, grid, block, &[]);
-        one.dynamic_shared = shared;
+        one.config.dynamic_shared = shared;
         gpu.launch(one).unwrap_err().to_string()
     };
     assert!(refused(&mut gpu, 0, 32, 0).contains("must not be empty"));

@@ -39,6 +39,7 @@ pub use handle::{
     StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
+pub use lockstep_units::LaunchConfig;
 pub use request::{
     HostAccessMeans, ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner,
 };

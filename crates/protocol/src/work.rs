@@ -1,6 +1,7 @@
 //! Work that a stream carries: copies, fills and launches.
 
 use crate::{ContextHandle, EventHandle, FunctionHandle, StreamName};
+use lockstep_units::LaunchConfig;
 use serde::{Deserialize, Serialize};
 
 /// A copy of up to three dimensions.
@@ -113,12 +114,8 @@ pub struct Launch {
     pub stream: StreamName,
     /// The kernel.
     pub function: FunctionHandle,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
-    pub dynamic_shared: u32,
+    /// Grid, block and dynamic shared memory.
+    pub config: LaunchConfig,
     /// The packed parameter block.
     #[serde(with = "serde_bytes")]
     pub parameters: Vec<u8>,

@@ -4,41 +4,9 @@
 //! its memory can be read and written freely.
 
 use lockstep_counters::LaunchCounters;
-use lockstep_isa::Module;
+use lockstep_isa::Launch;
 use lockstep_protocol::{CuResult, Extent, Rows};
 use lockstep_units::Time;
-use std::sync::Arc;
-
-/// One kernel launch, as the hardware sees it.
-#[derive(Clone, Debug)]
-pub struct KernelLaunch {
-    /// The number of the launch, from 0, in the order of calls.
-    pub id: u64,
-    /// The code.
-    pub module: Arc<Module>,
-    /// Which kernel of the module.
-    pub kernel: usize,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
-    pub dynamic_shared: u32,
-    /// Bytes of stack that a thread gets if the kernel calls functions.
-    pub stack: u32,
-    /// The packed arguments.
-    pub arguments: Vec<u8>,
-    /// Constant banks whose contents differ from the module's (bank, offset, bytes).
-    pub constants: Vec<(u8, u32, Vec<u8>)>,
-    /// Work space for grid-wide barriers, if the launch is cooperative.
-    pub cooperative: Option<u64>,
-    /// Shared memory that the SM should set aside in all, in bytes; none if the hardware chooses.
-    pub carveout: Option<u64>,
-    /// The stream, by a number of its own: launches of one queue run one after the other.
-    pub queue: u64,
-    /// When it may begin, not before now.
-    pub at: Time,
-}
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -109,11 +77,12 @@ pub trait Device {
     /// The boundary at which it stands.
     fn now(&self) -> Time;
 
-    /// Hands over a launch. It begins at the first boundary not before its time.
+    /// Hands over the launch with a number, counted from 0 in the order of calls. It begins at the
+    /// first boundary not before its time.
     ///
     /// # Errors
     /// The hardware cannot take it at all.
-    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault>;
+    fn launch(&mut self, id: u64, launch: Launch) -> Result<(), Fault>;
 
     /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
     /// With no kernel running it jumps.

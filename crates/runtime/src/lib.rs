@@ -16,7 +16,6 @@ mod heap;
 pub mod host;
 mod memory;
 mod module;
-pub mod occupancy;
 mod ranges;
 mod record;
 mod runtime;

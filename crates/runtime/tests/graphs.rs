@@ -4,8 +4,8 @@ mod support;
 
 use lockstep_protocol::{
     ContextHandle, CuResult, FunctionHandle, GraphHandle, GraphNode, GraphWork, ImageKind,
-    ImageRole, Launch, ModuleImage, PhysicalHandle, Reply, Request, StreamName, ValueAction,
-    ValueWork,
+    ImageRole, Launch, LaunchConfig, ModuleImage, PhysicalHandle, Reply, Request, StreamName,
+    ValueAction, ValueWork,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 use support::{CONTEXT, Fake, runtime};
@@ -57,9 +57,7 @@ impl Bench {
                 context: ContextHandle(0),
                 stream: StreamName::Legacy,
                 function: self.spin,
-                grid: [1; 3],
-                block: [32, 1, 1],
-                dynamic_shared: 0,
+                config: LaunchConfig::new([1; 3], [32, 1, 1]),
                 parameters: nanoseconds.to_le_bytes().to_vec(),
                 cooperative: false,
                 cluster: None,
@@ -151,7 +149,7 @@ fn graphs_that_make_no_sense_are_refused() {
     assert_eq!(bench.launch(GraphHandle(99)), Err(CuResult::INVALID_HANDLE));
     let mut broken = bench.spin(1, &[]);
     if let GraphWork::Kernel(launch) = &mut broken.work {
-        launch.block = [5000, 1, 1];
+        launch.config.block = [5000, 1, 1];
     }
     let nodes = vec![bench.spin(1_000, &[]), broken];
     let graph = bench.create(nodes).unwrap();

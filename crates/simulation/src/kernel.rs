@@ -7,8 +7,8 @@ use crate::program::{RunError, system};
 use crate::results::Results;
 use crate::server::Figures;
 use lockstep_protocol::{
-    ContextHandle, FunctionInfo, ImageKind, ImageRole, Launch, ModuleImage, Reply, Request,
-    StreamName, window,
+    ContextHandle, FunctionInfo, ImageKind, ImageRole, Launch, LaunchConfig, ModuleImage, Reply,
+    Request, StreamName, window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 use lockstep_telemetry::run_folder::{Ending, RunFolder};
@@ -81,9 +81,11 @@ pub fn run_kernel(
             context,
             stream: StreamName::Legacy,
             function: function.handle,
-            grid: kernel.grid,
-            block: kernel.block,
-            dynamic_shared: kernel.dynamic_shared,
+            config: LaunchConfig {
+                grid: kernel.grid,
+                block: kernel.block,
+                dynamic_shared: kernel.dynamic_shared,
+            },
             parameters: parameters.clone(),
             cooperative: false,
             cluster: None,

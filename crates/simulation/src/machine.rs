@@ -14,11 +14,11 @@ use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use lockstep_gpu::{
-    Contents, EngineOptions, Gpu, GpuError, LaunchId, Options, Perturbation, Recorder, WatchError,
+    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, Perturbation, Recorder,
+    WatchError,
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{layout, window};
-use lockstep_runtime::device::KernelLaunch;
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::Hasher;
 use lockstep_units::{Duration, Time};
@@ -66,7 +66,7 @@ pub struct Machine {
     /// The runtime's number of each launch on the device, and whether it takes its time.
     launches: BTreeMap<LaunchId, (u64, Mode)>,
     /// Launches that wait until those of the other mode have ended, in their order.
-    held: VecDeque<KernelLaunch>,
+    held: VecDeque<(u64, Launch)>,
     /// Modules by the number that saved state knows them by.
     modules: Vec<Arc<Module>>,
     output: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Bytes, cycles, frequencies, times and addresses: parsed, printed, never mixed.
+//! Bytes, cycles, frequencies, times, addresses and launch configurations: parsed, printed, never mixed.
 //!
 //! A unit is a type, never a suffix of a name. Each type reads the text that configuration files
 //! carry ("512 KiB", "30 cycles", "1.41 GHz") and prints text that reads back to the same value.
@@ -17,6 +17,7 @@ mod bytes;
 mod clock;
 mod cycles;
 mod hertz;
+mod launch;
 mod quantity;
 mod text;
 mod time;
@@ -27,5 +28,6 @@ pub use bytes::Bytes;
 pub use clock::Clock;
 pub use cycles::{Cycle, Cycles};
 pub use hertz::Hertz;
+pub use launch::{LaunchConfig, WARP};
 pub use text::ParseError;
 pub use time::{Duration, Time};

@@ -8,11 +8,6 @@
 
 use super::{BlockAllocation, BlockShape, SmLimits};
 
-/// Warps of a block from which no room is left for more.
-const LARGE: u32 = 32;
-/// The largest carve-out that is taken although a smaller one would do.
-const MODERATE: u64 = 132 << 10;
-
 impl SmLimits {
     /// The smallest carve-out that holds so much, or the largest.
     pub(super) fn division(&self, wanted: u64) -> u64 {
@@ -42,9 +37,9 @@ impl SmLimits {
         }
         let enough = self.division(block.shared * u64::from(most.max(1)));
         // Where blocks could be more but for their threads or registers, there is room for more of them.
-        let few = most > 1 && most < self.blocks && block.warps < LARGE;
+        let few = most > 1 && most < self.blocks && block.warps < self.headroom_warps;
         let next = self.division(enough + 1);
-        if few && self.shared_reserved > 0 && next <= MODERATE {
+        if few && self.shared_reserved > 0 && next <= self.headroom {
             next
         } else {
             enough

@@ -32,6 +32,10 @@ pub struct SmLimits {
     pub shared: u64,
     /// What can be set aside for it, smallest first.
     carveouts: Vec<u64>,
+    /// The largest carve-out that leaves room for more blocks than fit.
+    headroom: u64,
+    /// Warps of a block from which none leaves room.
+    headroom_warps: u32,
     /// Shared memory is given to a block in multiples of this.
     shared_unit: u64,
     /// Shared memory that the system keeps in each block.
@@ -94,12 +98,14 @@ impl SmLimits {
             warps: sm.warps,
             blocks: sm.blocks,
             registers: sm.registers,
-            register_unit: sm.register_unit.max(1),
+            register_unit: sm.register_allocation_unit.max(1),
             sub_cores: sm.sub_cores.max(1),
             registers_per_thread: sm.registers_per_thread,
             shared: sm.shared_carveouts.last().map_or(0, |size| size.0),
             carveouts: sm.shared_carveouts.iter().map(|size| size.0).collect(),
-            shared_unit: sm.shared_unit.0.max(1),
+            headroom: sm.carveout_headroom.0,
+            headroom_warps: sm.carveout_headroom_warps,
+            shared_unit: sm.shared_allocation_unit.0.max(1),
             shared_reserved: sm.shared_reserved.0,
             shared_per_block: sm.shared_per_block_optin.0,
         }

@@ -1,4 +1,8 @@
 //! The heap that device code allocates from.
+//!
+//! Modelled: where allocations lie, in one order for all SMs. Left out: the driver's own layout of it.
+//!
+//! Start reading at [`Heap::allocate`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;

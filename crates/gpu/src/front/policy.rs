@@ -1,4 +1,6 @@
 //! Which SM receives the next block.
+//!
+//! Start reading at [`DispatchPolicy::pick`].
 
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +85,7 @@ impl DispatchPolicy {
 }
 
 /// The place of each SM among SMs that are equally free: first the named ones, then one of every
-/// pair, then the others; the number itself if none is named.
+/// TPC, then the others; the number itself if none is named.
 #[must_use]
 pub fn ranks(first: &[u32], sms: u32) -> Vec<u32> {
     if first.is_empty() {
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn named_sms_come_first_and_pairs_last() {
+    fn named_sms_come_first_and_second_ones_of_tpcs_last() {
         assert_eq!(ranks(&[], 4), [0, 1, 2, 3]);
         // The order is 4, 0, 2, 1, 3, 5.
         assert_eq!(ranks(&[4], 6), [1, 3, 2, 4, 0, 5]);

@@ -2,12 +2,14 @@
 //!
 //! Measured on an H200 (`placement.cu`): each GPC in turn receives a block for every SM it has, one
 //! after the other, and the next launch goes on with the next GPC. What is left after as many such
-//! rounds as there are blocks for goes to one SM of every pair before it goes to the others, but is
-//! numbered GPC by GPC, too. Some pairs are in no GPC's turn: they have turns of their own, come
+//! rounds as there are blocks for goes to one SM of every TPC before it goes to the others, but is
+//! numbered GPC by GPC, too. Some TPCs are in no GPC's turn: they have turns of their own, come
 //! first, and come round sooner.
 //!
-//! That is how blocks that are neighbours share the ways of a GPC, and why the longest of a grid's
+//! That is how blocks that are neighbours share the ports of a GPC, and why the longest of a grid's
 //! blocks may all fall to one GPC.
+//!
+//! Start reading at [`Units::plan`].
 
 use std::collections::BTreeSet;
 
@@ -21,22 +23,23 @@ pub struct Units {
     /// Turns of GPCs between their first and second turn, and between all later ones.
     turns: [u32; 2],
     /// Those of each GPC.
-    groups: Vec<Vec<u32>>,
+    gpcs: Vec<Vec<u32>>,
     /// All of them, the one that receives a single block first.
     ranked: Vec<u32>,
 }
 
 impl Units {
-    /// SMs by their group, besides those named as first, which have `turns` of their own; `ranks` as [`ranks`](super::ranks) says.
+    /// SMs by their GPC, besides those named as first, which have `turns` of their own; `ranks` as
+    /// [`ranks`](super::policy::ranks) says.
     #[must_use]
-    pub fn new(first: &[u32], turns: &[u32], ranks: &[u32], gpcs: &GpcMap) -> Self {
-        let mut groups = vec![Vec::new(); gpcs.gpcs() as usize];
+    pub fn new(first: &[u32], turns: &[u32], ranks: &[u32], map: &GpcMap) -> Self {
+        let mut gpcs = vec![Vec::new(); map.gpcs() as usize];
         let mut own = Vec::new();
         for sm in 0..ranks.len() as u32 {
             if first.contains(&sm) {
                 own.push(sm);
             } else {
-                groups[gpcs.gpc_of_sm(sm) as usize].push(sm);
+                gpcs[map.gpc_of_sm(sm) as usize].push(sm);
             }
         }
         let mut ranked: Vec<u32> = (0..ranks.len() as u32).collect();
@@ -45,7 +48,7 @@ impl Units {
         Self {
             first: own,
             turns: [turn(0), turn(1)],
-            groups,
+            gpcs,
             ranked,
         }
     }
@@ -66,17 +69,17 @@ impl Units {
 
     /// Rounds in which every SM receives a block.
     fn rounds(&self, rounds: u32, next: u32) -> Vec<u32> {
-        let groups = self.groups.len() as u32;
+        let gpcs = self.gpcs.len() as u32;
         let mut order = Vec::new();
         let (mut own, mut wait) = (0, 0);
-        for turn in 0..rounds * groups {
+        for turn in 0..rounds * gpcs {
             if wait == 0 && own < rounds {
                 order.extend(&self.first);
                 wait = self.turns[usize::from(own > 0)];
                 own += 1;
             }
             wait -= u32::from(wait > 0);
-            order.extend(&self.groups[((next + turn) % groups) as usize]);
+            order.extend(&self.gpcs[((next + turn) % gpcs) as usize]);
         }
         for _ in own..rounds {
             order.extend(&self.first);
@@ -88,9 +91,9 @@ impl Units {
     fn remainder(&self, left: usize, next: &mut u32, order: &mut Vec<u32>) {
         let chosen: BTreeSet<u32> = self.ranked[..left].iter().copied().collect();
         order.extend(self.first.iter().filter(|sm| chosen.contains(sm)));
-        let groups = self.groups.len() as u32;
-        for group in (0..groups).map(|turn| (*next + turn) % groups) {
-            let sms = &self.groups[group as usize];
+        let gpcs = self.gpcs.len() as u32;
+        for gpc in (0..gpcs).map(|turn| (*next + turn) % gpcs) {
+            let sms = &self.gpcs[gpc as usize];
             order.extend(sms.iter().filter(|sm| chosen.contains(sm)));
         }
         if let Some(last) = order.last() {
@@ -100,18 +103,18 @@ impl Units {
 
     /// An SM has received the last block so far: the next launch begins with the GPC after its own.
     pub fn passed(&self, sm: u32, next: &mut u32) {
-        if let Some(group) = self.groups.iter().position(|sms| sms.contains(&sm)) {
-            *next = (group as u32 + 1) % self.groups.len() as u32;
+        if let Some(gpc) = self.gpcs.iter().position(|sms| sms.contains(&sm)) {
+            *next = (gpc as u32 + 1) % self.gpcs.len() as u32;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ranks;
+    use super::super::policy::ranks;
     use super::*;
 
-    /// Two GPCs of two pairs, and a pair of its own: SMs 8 and 9.
+    /// Two GPCs of two TPCs, and a TPC of its own: SMs 8 and 9.
     fn units() -> Units {
         let first = [8, 9];
         let gpcs = GpcMap::new(2, &[0, 1, 0, 1, 0]);
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_spread_over_pairs_and_numbered_by_gpc() {
+    fn what_is_left_is_spread_over_tpcs_and_numbered_by_gpc() {
         let mut next = 1;
         assert_eq!(units().plan(6, 4, &mut next), [8, 9, 2, 6, 0, 4]);
         assert_eq!(next, 1);
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_with_turns_of_their_own_come_round_sooner() {
+    fn tpcs_with_turns_of_their_own_come_round_sooner() {
         let mut next = 0;
         let order = units().plan(40, 4, &mut next);
         let own: Vec<usize> = (0..40).filter(|at| order[*at] == 8).collect();
@@ -164,18 +167,14 @@ mod tests {
         assert_eq!(units().plan(0, 3, &mut next), [0; 0]);
     }
 
-    /// What an H200 does, besides the order in which the pairs with turns of their own come.
+    /// What an H200 does, besides the order in which the TPCs with turns of their own come.
     #[test]
     fn blocks_go_where_an_h200_sends_them() {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        let (first, pairs) = (&config.dispatch.first_sms, &config.device.gpc_of_tpc);
-        let gpcs = GpcMap::new(config.device.gpcs, pairs);
-        let units = Units::new(
-            first,
-            &config.dispatch.first_sms_turns,
-            &ranks(first, config.device.sms),
-            &gpcs,
-        );
+        let (first, tpcs) = (&config.dispatch.first_sms, &config.device.gpc_of_tpc);
+        let gpcs = GpcMap::new(config.device.gpcs, tpcs);
+        let turns = &config.dispatch.first_sms_turns;
+        let units = Units::new(first, turns, &ranks(first, config.device.sms), &gpcs);
         let text = include_str!("../../../../validation/hardware/h200/placement.csv");
         let lines = text.lines().filter(|line| !line.starts_with('#')).skip(1);
         let mut others = Vec::new();
@@ -188,7 +187,7 @@ mod tests {
                 others.push(blocks);
             }
         }
-        // Up to eight blocks that are left go to pairs with turns of their own before the last turn of a GPC.
+        // Up to eight blocks that are left go to TPCs with turns of their own before the last turn of a GPC.
         assert_eq!(others, ["265", "400"]);
     }
 }

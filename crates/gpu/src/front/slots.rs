@@ -1,67 +1,17 @@
 //! What each SM has left for blocks.
+//!
+//! How many blocks an SM holds at most is occupancy (`lockstep_config::occupancy`); here is kept
+//! what is in use, launch by launch.
+//!
+//! Start reading at [`SmSlots::fits`].
 
 use std::collections::BTreeSet;
 
-use lockstep_config::GpuConfig;
+use lockstep_config::occupancy::{BlockShape, SmLimits};
+use lockstep_isa::Launch;
 use serde::{Deserialize, Serialize};
 
-use crate::launch::Launch;
-
-/// What one SM can hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SmLimits {
-    /// Warp slots.
-    pub warps: u32,
-    /// Block slots.
-    pub blocks: u32,
-    /// Registers.
-    pub registers: u32,
-    /// Registers are given to a warp in multiples of this.
-    pub register_unit: u32,
-    /// Sub-cores that registers are divided between.
-    pub sub_cores: u32,
-    /// Most registers of a thread.
-    pub registers_per_thread: u32,
-    /// Bytes of shared memory.
-    pub shared: u64,
-    /// What can be set aside for it, smallest first.
-    pub divisions: Vec<u64>,
-    /// Shared memory is given to a block in multiples of this.
-    pub shared_unit: u64,
-    /// Shared memory that the system keeps in each block.
-    pub shared_reserved: u64,
-    /// Shared memory that a block can have.
-    pub shared_per_block: u64,
-    /// The largest carve-out that leaves room for more blocks than fit.
-    pub headroom: u64,
-    /// Warps of a block from which none leaves room.
-    pub headroom_warps: u32,
-}
-
-impl SmLimits {
-    /// From a GPU file.
-    #[must_use]
-    pub fn new(config: &GpuConfig) -> Self {
-        let sm = &config.sm;
-        Self {
-            warps: sm.warps,
-            blocks: sm.blocks,
-            registers: sm.registers,
-            register_unit: sm.register_allocation_unit,
-            sub_cores: sm.sub_cores,
-            registers_per_thread: sm.registers_per_thread,
-            shared: sm.shared_carveouts.last().map_or(0, |size| size.0),
-            divisions: sm.shared_carveouts.iter().map(|size| size.0).collect(),
-            shared_unit: sm.shared_allocation_unit.0,
-            shared_reserved: sm.shared_reserved.0,
-            shared_per_block: sm.shared_per_block_optin.0,
-            headroom: sm.carveout_headroom.0,
-            headroom_warps: sm.carveout_headroom_warps,
-        }
-    }
-}
-
-/// What one block takes.
+/// What one block of a launch takes, and how many of them an SM takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockNeeds {
     /// Warp slots.
@@ -70,48 +20,41 @@ pub struct BlockNeeds {
     pub registers: u32,
     /// Bytes of shared memory.
     pub shared: u64,
-    /// Blocks of the kernel that an SM holds at most: whole warps of whole sub-cores.
+    /// Occupancy: blocks of the kernel that an SM holds at most.
     pub most: u32,
     /// The same as far as shared memory is concerned.
-    pub most_blocks: u32,
+    pub most_by_shared: u32,
+}
+
+/// The blocks of a launch, as occupancy sees them.
+pub fn block_shape(launch: &Launch) -> BlockShape {
+    BlockShape {
+        threads: launch.config.threads(),
+        registers: launch.kernel().registers,
+        shared: u64::from(launch.own_shared()),
+    }
 }
 
 impl BlockNeeds {
     /// Of a launch.
     #[must_use]
     pub fn new(launch: &Launch, limits: &SmLimits) -> Self {
-        let kernel = launch.kernel();
-        let warps = launch.warps().max(1);
-        let of_warp = (kernel.registers * 32).next_multiple_of(limits.register_unit.max(1));
-        // Where the code's addresses include the system's part, it is in `shared` already.
-        let program = u64::from(launch.shared() - kernel.shared_reserved);
-        let shared = (program + limits.shared_reserved).next_multiple_of(limits.shared_unit.max(1));
-        let by_registers = if kernel.registers == 0 {
-            limits.blocks
-        } else {
-            limits.registers / limits.sub_cores / of_warp * limits.sub_cores / warps
-        };
-        let within = |set_aside: u64| match set_aside.checked_div(shared) {
-            Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
-            None => limits.blocks,
-        };
-        let mut needs = Self {
-            warps,
-            registers: of_warp.saturating_mul(warps),
-            shared,
-            most: (limits.warps / warps)
-                .min(limits.blocks)
-                .min(by_registers)
-                .min(within(limits.shared)),
-            most_blocks: within(limits.shared),
-        };
-        // A division that the kernel prefers bounds its blocks, but one always fits.
+        let shape = block_shape(launch);
+        let block = limits.allocation(shape);
+        let occupancy = limits.most(shape);
+        let mut by_shared = occupancy.by_shared;
+        // A carve-out that the kernel prefers bounds its blocks, but one always fits.
         if launch.carveout.is_some() {
-            let set_aside = limits.carve_out(&needs, program, launch.carveout);
-            needs.most_blocks = needs.most_blocks.min(within(set_aside));
-            needs.most = needs.most.min(within(set_aside));
+            let set_aside = limits.carve_out(shape, launch.carveout);
+            by_shared = by_shared.min(limits.occupancy(shape, set_aside).by_shared);
         }
-        needs
+        Self {
+            warps: block.warps,
+            registers: block.registers,
+            shared: block.shared,
+            most: occupancy.blocks().min(by_shared),
+            most_by_shared: by_shared,
+        }
     }
 }
 
@@ -163,7 +106,7 @@ impl SmSlots {
             && self.registers + needs.registers <= limits.registers
             && self.shared + needs.shared <= limits.shared
             && self.of(launch).rooms < needs.most
-            && self.of(launch).blocks < needs.most_blocks
+            && self.of(launch).blocks < needs.most_by_shared
     }
 
     /// A block is sent.
@@ -182,7 +125,7 @@ impl SmSlots {
         self.warps -= needs.warps * rooms;
         self.registers -= needs.registers * rooms;
         self.of_mut(launch).rooms -= rooms;
-        self.forget(launch);
+        self.drop_if_ended(launch);
     }
 
     /// A block has ended, and what it sent has arrived.
@@ -190,10 +133,10 @@ impl SmSlots {
         self.blocks -= 1;
         self.shared -= needs.shared;
         self.of_mut(launch).blocks -= 1;
-        self.forget(launch);
+        self.drop_if_ended(launch);
     }
 
-    fn forget(&mut self, launch: u32) {
+    fn drop_if_ended(&mut self, launch: u32) {
         let held = self.of(launch);
         if held.blocks == 0 && held.rooms == 0 {
             self.launches.retain(|held| held.launch != launch);

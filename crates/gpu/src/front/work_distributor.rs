@@ -1,111 +1,37 @@
-//! The dispatcher: launches wait here, blocks leave for SMs, kernels end.
+//! The work distributor (CTA scheduler): launches wait here, blocks leave for SMs, kernels end.
 //!
 //! A table of what each SM has free decides where the next block goes; SMs report blocks that
 //! have ended. The device heap lives here too: one place, so that allocations have one order.
+//! Configuration, statistics and traces call it the dispatcher.
 //!
-//! Start reading at [`Dispatcher::run`].
+//! Start reading at [`WorkDistributor::run`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_counters::Counters;
-use lockstep_engine::{
-    Inbox, LinkId, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer,
-};
-use lockstep_units::{Bytes, Duration, Hertz, Time};
+use lockstep_engine::{Inbox, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer};
+use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use super::heap::Heap;
+use super::parameters::DistributorParameters;
 use super::policy::DispatchPolicy;
-use super::rounds::Units;
-use super::slots::{BlockNeeds, FreestFirst, SmLimits, SmSlots};
+use super::running::RunningKernel;
+use super::slots::{BlockNeeds, FreestFirst, SmSlots};
 use crate::fault::{Fault, FaultKind};
 use crate::l2::NO_LAUNCH;
 use crate::launch::{KernelRecord, LaunchId, LaunchTable};
 use crate::memory::Contents;
-use crate::message::{BlockDone, Message};
+use crate::message::{BlockDone, HeapRequest, Message};
 use crate::probe::{Probe, Topic};
 use crate::statistics::DispatchStats;
 
-/// What a dispatcher is made with.
-#[derive(Clone, Debug)]
-pub struct DispatchParameters {
-    /// SM clock.
-    pub clock: Hertz,
-    /// SMs.
-    pub sms: u32,
-    /// Number of the first SM's partition.
-    pub first_sm: u32,
-    /// Dispatcher to SM.
-    pub start: LinkId,
-    /// What an SM can hold.
-    pub limits: SmLimits,
-    /// Between two blocks.
-    pub interval: Duration,
-    /// From the head of the queue to the first block.
-    pub launch: Duration,
-    /// How much of that passes before the kernel before it ends, if it is there in time.
-    pub overlap: Duration,
-    /// From the end of the last block to the end of the kernel.
-    pub finish: Duration,
-    /// How much later it is for each SM on which blocks used memory.
-    pub finish_sm: Duration,
-    /// Dispatcher to slice, if the end of a kernel waits for its writes.
-    pub drain: Option<LinkId>,
-    /// From the last write to the end of the kernel.
-    pub drain_tail: Duration,
-    /// Kernels at a time.
-    pub concurrent: u32,
-    /// Which SM receives the next block.
-    pub policy: DispatchPolicy,
-    /// The place of each SM among those that are as free as it is.
-    pub ranks: Vec<u32>,
-    /// Whose turn each SM is in.
-    pub units: Units,
-    /// Dispatcher to slice, if kernels are to find empty caches.
-    pub empty: Option<LinkId>,
-    /// Number of the first slice's partition.
-    pub first_slice: u32,
-    /// Slices.
-    pub slices: u32,
-}
-
-/// A kernel that has started.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Running {
-    launch: u32,
-    /// By which slices know its traffic.
-    tag: u8,
-    needs: BlockNeeds,
-    blocks: u64,
-    sent: u64,
-    done: u64,
-    /// The SMs of its first blocks, where they are planned.
-    plan: Vec<u32>,
-    start: Time,
-    /// No block leaves before.
-    first: Time,
-    /// When the kernel is complete, once its last block has ended.
-    end: Option<Time>,
-    /// Slices that have not said yet that its writes are in.
-    draining: u32,
-    /// SMs on which its blocks used memory, as bits.
-    users: Vec<u64>,
-    counters: Counters,
-}
-
-impl Running {
-    /// Whether it has a block that may leave at this time.
-    fn has_block(&self, at: Time) -> bool {
-        self.sent < self.blocks && self.first <= at
-    }
-}
-
-/// The dispatcher.
+/// The work distributor.
 #[derive(Debug)]
-pub struct Dispatcher {
-    parameters: Arc<DispatchParameters>,
+pub struct WorkDistributor {
+    parameters: Arc<DistributorParameters>,
     contents: Arc<Contents>,
     launches: LaunchTable,
     state: State,
@@ -123,7 +49,7 @@ pub struct Dispatcher {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
     waiting: VecDeque<u32>,
-    running: Vec<Running>,
+    running: Vec<RunningKernel>,
     slots: Vec<SmSlots>,
     /// When the next block may leave.
     next_send: Time,
@@ -131,15 +57,15 @@ struct State {
     /// Kernels that ended since they were last taken.
     records: Vec<KernelRecord>,
     /// When the last kernel of each queue ended.
-    ended: BTreeMap<u32, Time>,
+    ended: BTreeMap<u64, Time>,
     stats: DispatchStats,
 }
 
-impl Dispatcher {
-    /// A dispatcher with nothing to do.
+impl WorkDistributor {
+    /// A work distributor with nothing to do.
     #[must_use]
     pub fn new(
-        parameters: Arc<DispatchParameters>,
+        parameters: Arc<DistributorParameters>,
         contents: Arc<Contents>,
         launches: LaunchTable,
         probe: Option<Box<Probe>>,
@@ -216,7 +142,7 @@ impl Dispatcher {
         self.state.heap = other.state.heap.emptied();
     }
 
-    /// Takes the place of a dispatcher that has nothing to do.
+    /// Takes the place of one that has nothing to do.
     pub fn succeed(&mut self, other: &Self) {
         self.state.stats = other.state.stats.clone();
         self.state.heap = other.state.heap.clone();
@@ -271,29 +197,38 @@ impl Dispatcher {
             Message::Launch(launch) => self.state.waiting.push_back(launch),
             Message::BlockDone(done) => self.block_done(sender, *done, now, outbox),
             Message::Drained { launch } => self.drained(launch, now),
-            Message::Heap(mut request) => {
-                let stats = &mut self.state.stats;
-                for (_, value) in &mut request.lanes {
-                    if request.allocate {
-                        let size = *value;
-                        *value = self.state.heap.allocate(size).unwrap_or(0);
-                        if *value == 0 {
-                            stats.heap_failures.increment();
-                        } else {
-                            stats.heap_allocated.add(size);
-                        }
-                    } else if *value != 0 && !self.state.heap.free(*value) {
-                        let pointer = *value;
-                        self.fail(FaultKind::InvalidFree { pointer }, sender, now);
-                        return;
-                    }
-                }
-                let size = Bytes(8 * request.lanes.len() as u64);
-                let link = self.parameters.start;
-                outbox.send(link, sender, now, size, Message::HeapDone(request));
-            }
-            other => panic!("the dispatcher was sent {other:?}"),
+            Message::Heap(request) => self.heap(request, sender, now, outbox),
+            other => panic!("the work distributor was sent {other:?}"),
         }
+    }
+
+    /// Allocates from the device heap or frees, lane by lane.
+    fn heap(
+        &mut self,
+        mut request: Box<HeapRequest>,
+        sender: PartitionId,
+        now: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let stats = &mut self.state.stats;
+        for (_, value) in &mut request.lanes {
+            if request.allocate {
+                let size = *value;
+                *value = self.state.heap.allocate(size).unwrap_or(0);
+                if *value == 0 {
+                    stats.heap_failures.increment();
+                } else {
+                    stats.heap_allocated.add(size);
+                }
+            } else if *value != 0 && !self.state.heap.free(*value) {
+                let pointer = *value;
+                self.fail(FaultKind::InvalidFree { pointer }, sender, now);
+                return;
+            }
+        }
+        let size = Bytes(8 * request.lanes.len() as u64);
+        let link = self.parameters.start;
+        outbox.send(link, sender, now, size, Message::HeapDone(request));
     }
 
     fn fail(&mut self, kind: FaultKind, sender: PartitionId, now: Time) {
@@ -324,23 +259,15 @@ impl Dispatcher {
             .iter_mut()
             .find(|running| running.launch == done.launch)
             .expect("blocks belong to running kernels");
-        running.done += 1;
-        running.counters.add(&done.counters);
+        running.block_done(sm, &done);
         if let Some(probe) = &self.probe {
             let (blocks, all, launch) = (running.done, running.blocks, running.launch);
             probe.note(Topic::Dispatcher, now, || {
                 format!("block of launch {launch} has ended on sm {sm}, {blocks} of {all}")
             });
         }
-        if done.counters.l1_sectors + done.counters.strong_accesses > 0 {
-            let word = sm / 64;
-            if running.users.len() <= word {
-                running.users.resize(word + 1, 0);
-            }
-            running.users[word] |= 1 << (sm % 64);
-        }
         if running.done == running.blocks {
-            let users: u32 = running.users.iter().map(|word| word.count_ones()).sum();
+            let users = running.memory_users();
             let finish = self.parameters.finish + self.parameters.finish_sm * u64::from(users);
             running.end = Some(now + finish);
             if let Some(link) = self.parameters.drain.filter(|_| users > 0) {
@@ -405,8 +332,8 @@ impl Dispatcher {
             self.state.records.push(KernelRecord {
                 launch: LaunchId(running.launch),
                 kernel: context.launch.kernel().name.clone(),
-                grid: context.launch.grid,
-                block: context.launch.block,
+                grid: context.launch.config.grid,
+                block: context.launch.config.block,
                 queue: context.launch.queue,
                 start: running.start,
                 end,
@@ -421,7 +348,7 @@ impl Dispatcher {
     /// Starts the kernels at the heads of their queues.
     fn start_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
         let mut index = 0;
-        let mut blocked: Vec<u32> = Vec::new();
+        let mut blocked: Vec<u64> = Vec::new();
         while index < self.state.waiting.len() {
             if self.state.running.len() >= self.parameters.concurrent as usize {
                 return;
@@ -443,14 +370,14 @@ impl Dispatcher {
                 continue;
             }
             self.state.waiting.remove(index);
-            if let Some(link) = self.parameters.empty {
+            if let Some(link) = self.parameters.invalidate {
                 for slice in 0..self.parameters.slices {
                     let to = PartitionId(self.parameters.first_slice + slice);
                     outbox.send(link, to, now, Bytes(0), Message::InvalidateAll);
                 }
             }
             context.fill_constants(&self.contents, self.parameters.sms);
-            let blocks = context.launch.blocks();
+            let blocks = context.launch.config.blocks();
             self.note(now, || {
                 let name = &context.launch.kernel().name;
                 format!("launch {launch} starts: {name}, {blocks} blocks")
@@ -469,7 +396,7 @@ impl Dispatcher {
                 _ => Vec::new(),
             };
             let tag = self.free_tag();
-            self.state.running.push(Running {
+            self.state.running.push(RunningKernel {
                 launch,
                 tag,
                 needs,
@@ -568,7 +495,7 @@ impl Dispatcher {
         false
     }
 
-    /// When something of the dispatcher's own is to happen. A block that fits nowhere waits for
+    /// When something of its own is to happen. A block that fits nowhere waits for
     /// a message.
     fn next_action(&mut self) -> Time {
         let mut next = Time::NEVER;

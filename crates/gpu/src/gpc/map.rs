@@ -1,4 +1,7 @@
-//! Which TPC is in which GPC.
+//! Which TPC is in which GPC, and how far away.
+
+use lockstep_config::GpuConfig;
+use lockstep_units::Cycles;
 
 /// SMs of a TPC, which share a port to the slices.
 const SMS_PER_TPC: u32 = 2;
@@ -17,6 +20,12 @@ impl GpcMap {
         let gpcs = gpcs.max(1);
         let of_tpcs = of_tpcs.iter().map(|gpc| gpc % gpcs).collect();
         Self { gpcs, of_tpcs }
+    }
+
+    /// From a GPU file.
+    #[must_use]
+    pub fn of(config: &GpuConfig) -> Self {
+        Self::new(config.device.gpcs, &gpcs_of_tpcs(config))
     }
 
     /// How many GPCs there are.
@@ -41,6 +50,50 @@ impl GpcMap {
             None => tpc % self.gpcs,
         }
     }
+}
+
+/// The GPC of each TPC: as the GPU file names it, else in rounds over the GPCs, each as long as it
+/// has TPCs left.
+fn gpcs_of_tpcs(config: &GpuConfig) -> Vec<u32> {
+    let gpcs = config.device.gpcs.max(1);
+    let tpcs = config.device.sms.div_ceil(SMS_PER_TPC) as usize;
+    let sizes = &config.device.gpc_tpcs;
+    let sizes = &sizes[..sizes.len().min(gpcs as usize)];
+    let largest = sizes.iter().copied().max().unwrap_or(0);
+    let rounds = (0..largest).flat_map(|round| {
+        (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
+    });
+    let mut of_tpcs: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(tpcs).collect();
+    for (gpc, known) in of_tpcs.iter_mut().zip(&config.device.gpc_of_tpc) {
+        *gpc = *known;
+    }
+    of_tpcs
+}
+
+/// Hop latency of each TPC on top of that of most, by its place in its GPC.
+#[must_use]
+pub fn tpc_hop_latencies(config: &GpuConfig) -> Vec<Cycles> {
+    let gpcs = gpcs_of_tpcs(config);
+    let place = |tpc: usize| {
+        let before = &gpcs[..tpc];
+        before.iter().filter(|gpc| **gpc == gpcs[tpc]).count()
+    };
+    let by_place = &config.interconnect.tpc_hop_latency;
+    (0..gpcs.len())
+        .map(|tpc| by_place.get(place(tpc)).copied().unwrap_or(Cycles(0)))
+        .collect()
+}
+
+/// The L2 partition that each GPC is at.
+#[must_use]
+pub fn partitions_of_gpcs(config: &GpuConfig) -> Vec<u32> {
+    let (gpcs, partitions) = (config.device.gpcs.max(1), config.l2.partitions);
+    let first = &config.l2.first_partition_gpcs;
+    let partition = |gpc: u32| match first.is_empty() || partitions != 2 {
+        true => gpc * partitions / gpcs,
+        false => u32::from(!first.contains(&gpc)),
+    };
+    (0..gpcs).map(partition).collect()
 }
 
 /// The TPC of an SM.

@@ -13,6 +13,6 @@ mod read_arbiter;
 mod request_coalescer;
 
 pub use atomic_arbiter::AtomicArbiter;
-pub use map::{GpcMap, tpc_of_sm};
+pub use map::{GpcMap, partitions_of_gpcs, tpc_hop_latencies, tpc_of_sm};
 pub use read_arbiter::GpcReadArbiter;
 pub use request_coalescer::GpcRequestCoalescer;

@@ -5,9 +5,9 @@
 
 use std::ops::Range;
 
-use super::{Gpu, Mode, build};
+use super::{Gpu, Mode};
 use crate::l2::WrittenLine;
-use crate::memory::{LINE, SECTOR};
+use crate::memory::{Home, LINE, SECTOR};
 use crate::partition::GpuPartition;
 
 /// After so many times its lines, nothing of what was in a cache before can be left.
@@ -32,7 +32,7 @@ impl Gpu {
             room -= (row.end - 1) / LINE + 1 - first;
             kept.push(row.start.max(first * LINE)..row.end);
         }
-        let home = build::home(&self.config);
+        let home = Home::of(&self.config);
         let mut slices: Vec<Vec<WrittenLine>> = vec![Vec::new(); self.places.slices as usize];
         for row in kept.into_iter().rev() {
             for line in row.start / LINE..=(row.end - 1) / LINE {

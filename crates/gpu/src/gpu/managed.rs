@@ -10,35 +10,35 @@ use lockstep_uvm::{Advice, FaultRecord, GmmuStats, MigrationRecord};
 use super::Gpu;
 use crate::error::GpuError;
 use crate::message::{ManagedAction, ManagedRequest, Message};
-use crate::mmu::Pager;
+use crate::mmu::Mmu;
 use crate::partition::GpuPartition;
 
 impl Gpu {
-    pub(super) fn pager(&self) -> Option<&Pager> {
-        match self.engine.partition(self.places.pager?) {
-            GpuPartition::Pager(pager) => Some(pager),
+    pub(super) fn mmu(&self) -> Option<&Mmu> {
+        match self.engine.partition(self.places.mmu?) {
+            GpuPartition::Mmu(mmu) => Some(mmu),
             other => panic!("the GMMU is {other:?}"),
         }
     }
 
-    fn pager_mut(&mut self) -> Option<&mut Pager> {
-        match self.engine.partition_mut(self.places.pager?) {
-            GpuPartition::Pager(pager) => Some(pager),
+    fn mmu_mut(&mut self) -> Option<&mut Mmu> {
+        match self.engine.partition_mut(self.places.mmu?) {
+            GpuPartition::Mmu(mmu) => Some(mmu),
             other => panic!("the GMMU is {other:?}"),
         }
     }
 
     /// Makes mapped addresses managed: their pages are on the host.
     pub fn managed_map(&mut self, address: u64, bytes: u64) {
-        if let Some(pager) = self.pager_mut() {
-            pager.map(address, bytes);
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.map(address, bytes);
         }
     }
 
     /// Forgets a managed allocation; nothing is written back, and no kernel may use it any more.
     pub fn managed_unmap(&mut self, address: u64) {
-        if let Some(pager) = self.pager_mut() {
-            pager.gmmu.unmap_memory(address);
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.gmmu.unmap_memory(address);
         }
     }
 
@@ -96,11 +96,11 @@ impl Gpu {
         action: ManagedAction,
         at: Time,
     ) -> Result<(), GpuError> {
-        let Some(id) = self.places.pager else {
+        let Some(id) = self.places.mmu else {
             return Ok(());
         };
-        if let Some(pager) = self.pager_mut() {
-            pager.posted();
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.posted();
         }
         let due = at.max(self.now());
         let message = Message::Managed(Box::new(ManagedRequest { ticket, action }));
@@ -112,11 +112,11 @@ impl Gpu {
     /// When a request was complete, told once; at once if there is nothing to wait for.
     pub fn managed_done(&mut self, ticket: u64) -> Option<Time> {
         let now = self.now();
-        match self.places.pager {
+        match self.places.mmu {
             Some(_) => {
                 // Looking first keeps an idle GMMU asleep.
-                self.pager().filter(|pager| pager.has_done())?;
-                self.pager_mut()?.take_done(ticket)
+                self.mmu().filter(|mmu| mmu.has_done())?;
+                self.mmu_mut()?.take_done(ticket)
             }
             None => Some(now),
         }
@@ -125,21 +125,20 @@ impl Gpu {
     /// Whether requests are complete that nobody asked about.
     #[must_use]
     pub fn has_managed_done(&self) -> bool {
-        self.pager().is_some_and(Pager::has_done)
+        self.mmu().is_some_and(Mmu::has_done)
     }
 
     /// Whether the host does not have a page: it is on the device, or nobody has touched it.
     #[must_use]
     pub fn managed_resident(&self, address: u64) -> bool {
         let page = address / lockstep_uvm::PAGE;
-        self.pager()
-            .is_some_and(|pager| pager.gmmu.space().is_away(page))
+        self.mmu().is_some_and(|mmu| mmu.gmmu.space().is_away(page))
     }
 
     /// The host has memory of its own for a range.
     pub fn managed_populated(&mut self, address: u64, bytes: u64) {
-        if let Some(pager) = self.pager_mut() {
-            pager.gmmu.populate(address, bytes);
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.gmmu.populate(address, bytes);
         }
     }
 
@@ -148,10 +147,10 @@ impl Gpu {
     pub fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
         let page_bytes = lockstep_uvm::PAGE;
         let end = address.saturating_add(bytes);
-        let Some(pager) = self.pager() else {
+        let Some(mmu) = self.mmu() else {
             return Vec::new();
         };
-        let space = pager.gmmu.space();
+        let space = mmu.gmmu.space();
         let runs = space.away(address / page_bytes, end.div_ceil(page_bytes));
         let bytes = |(first, count): (u64, u64)| {
             let start = (first * page_bytes).max(address);
@@ -163,29 +162,29 @@ impl Gpu {
 
     /// Whether residence changed since the last call.
     pub fn managed_changed(&mut self) -> bool {
-        let changes = self.pager().map_or(0, |pager| pager.gmmu.changes());
+        let changes = self.mmu().map_or(0, |mmu| mmu.gmmu.changes());
         std::mem::replace(&mut self.managed_changes, changes) != changes
     }
 
     /// Takes advice about managed memory.
     pub fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
-        if let Some(pager) = self.pager_mut() {
-            pager.gmmu.advise(address, bytes, advice);
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.gmmu.advise(address, bytes, advice);
         }
     }
 
     /// What GMMU, host runtime and link counted, if there ever was managed memory.
     #[must_use]
     pub fn managed_stats(&self) -> Option<&GmmuStats> {
-        let pager = self.pager().filter(|pager| pager.is_used())?;
-        Some(pager.gmmu.stats())
+        let mmu = self.mmu().filter(|mmu| mmu.is_used())?;
+        Some(mmu.gmmu.stats())
     }
 
     /// Far faults and transfers so far, in cycles of the SM clock.
     #[must_use]
     pub fn managed_logs(&self) -> (&[FaultRecord], &[MigrationRecord]) {
-        match self.pager() {
-            Some(pager) => (pager.gmmu.fault_log(), pager.gmmu.migration_log()),
+        match self.mmu() {
+            Some(mmu) => (mmu.gmmu.fault_log(), mmu.gmmu.migration_log()),
             None => (&[], &[]),
         }
     }

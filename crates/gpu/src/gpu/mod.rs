@@ -12,14 +12,17 @@
 mod book;
 mod build;
 mod dma_writes;
+mod launching;
+mod layout;
 mod managed;
 mod mode;
+mod options;
 mod save;
 mod statistics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use lockstep_config::GpuConfig;
 use lockstep_engine::{
@@ -28,62 +31,22 @@ use lockstep_engine::{
 };
 use lockstep_isa::Module;
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
-use lockstep_units::{Cycle, Cycles, Time};
+use lockstep_units::{Cycle, Time};
 
 use crate::error::GpuError;
 use crate::fault::{Fault, FaultKind};
-use crate::front::{BlockNeeds, Dispatcher, SmLimits};
+use crate::front::WorkDistributor;
 use crate::l2::Traffic;
-use crate::launch::{KernelRecord, Launch, LaunchContext, LaunchId, LaunchTable};
-use crate::memory::{Contents, LINE};
-use crate::message::Message;
-use crate::mmu::Pager;
+use crate::launch::{KernelRecord, LaunchId, LaunchTable};
+use crate::memory::Contents;
+use crate::mmu::Mmu;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
-use crate::probe::Recorder;
 use crate::sm::front_end::issue_table::IssueTable;
 use crate::sm::{Printed, Sm};
-use build::{Places, build};
-
-/// Whether instructions take their time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// Values only: one instruction of one warp a cycle on each SM.
-    #[default]
-    Functional,
-    /// Sub-cores, schedulers, latencies.
-    Timing,
-}
-
-/// How a GPU is simulated.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Whether instructions take their time.
-    pub mode: Mode,
-    /// Report reads that come before the compiler's control bits allow them (SASS only).
-    pub check: bool,
-    /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
-    pub engine: EngineOptions,
-    /// Empties all caches before every kernel.
-    pub cold_caches: bool,
-    /// SM cycles after which a kernel is taken to hang; never without.
-    pub watchdog: Option<Cycles>,
-    /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
-    pub force_short_epoch: bool,
-    /// Addresses of managed memory; none without it.
-    pub managed: Option<Range<u64>>,
-    /// What parts are watched, for people; nothing here changes the simulation.
-    pub recorder: Option<Recorder>,
-}
-
-/// How an advance ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Advance {
-    /// At the limit, or at the end of kernels before it; these ended.
-    Reached(Vec<KernelRecord>),
-    /// A kernel failed; [`Gpu::abort`] makes the GPU usable again.
-    Faulted(Box<Fault>),
-}
+use build::build;
+use layout::Places;
+pub use options::{Advance, Mode, Options};
 
 /// One simulated GPU.
 pub struct Gpu {
@@ -186,113 +149,7 @@ impl Gpu {
 
     /// Gives device code addresses for `malloc`; they must be valid in the contents.
     pub fn set_heap(&mut self, range: Range<u64>) {
-        self.dispatcher_mut().set_heap(range);
-    }
-
-    /// Hands over a launch.
-    ///
-    /// # Errors
-    /// If no SM can hold a block of it, or its shape is impossible.
-    pub fn launch(&mut self, launch: Launch) -> Result<LaunchId, GpuError> {
-        self.check(&launch)?;
-        let id = LaunchId(self.next_launch);
-        self.next_launch += 1;
-        let due = launch.at.max(self.now());
-        let issue_table = self.issue_table_of(&launch.module);
-        let l1_ways = self.l1_ways(&launch);
-        self.launches.insert(Arc::new(LaunchContext {
-            id,
-            launch,
-            constants: OnceLock::new(),
-            issue_table,
-            l1_ways,
-        }));
-        self.engine
-            .post(self.places.dispatcher, due, Message::Launch(id.0))?;
-        Ok(id)
-    }
-
-    pub(super) fn issue_table_of(&mut self, module: &Arc<Module>) -> Arc<IssueTable> {
-        if self.options.mode == Mode::Functional && !self.options.check {
-            return Arc::default();
-        }
-        // A module that only this list holds is gone.
-        self.issue_tables
-            .retain(|(known, _)| Arc::strong_count(known) > 1);
-        let found = self
-            .issue_tables
-            .iter()
-            .find(|(known, _)| Arc::ptr_eq(known, module));
-        if let Some((_, issue_table)) = found {
-            return issue_table.clone();
-        }
-        let issue_table = Arc::new(IssueTable::new(module, &self.parameters));
-        self.issue_tables
-            .push((module.clone(), issue_table.clone()));
-        issue_table
-    }
-
-    /// Ways of L1 that a launch leaves.
-    pub(super) fn l1_ways(&self, launch: &Launch) -> u32 {
-        let limits = SmLimits::new(&self.config);
-        let needs = BlockNeeds::new(launch, &limits);
-        let own = u64::from(launch.shared() - launch.kernel().shared_reserved);
-        let set_aside = limits.carve_out(&needs, own, launch.carveout);
-        let l1 = &self.config.l1;
-        let left = self
-            .config
-            .sm
-            .unified_data_cache
-            .0
-            .saturating_sub(set_aside);
-        (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
-    }
-
-    fn check(&self, launch: &Launch) -> Result<(), GpuError> {
-        let name = launch.module.kernels.get(launch.kernel);
-        let refuse = |because: String| {
-            Err(GpuError::Launch {
-                kernel: name
-                    .map_or_else(|| format!("number {}", launch.kernel), |k| k.name.clone()),
-                because,
-            })
-        };
-        let Some(kernel) = name else {
-            return refuse(format!(
-                "the module has {} kernels",
-                launch.module.kernels.len()
-            ));
-        };
-        let threads: u64 = launch.block.iter().map(|size| u64::from(*size)).product();
-        if threads == 0 || launch.grid.contains(&0) {
-            return refuse(format!(
-                "grid {:?} and block {:?} must not be empty",
-                launch.grid, launch.block
-            ));
-        }
-        if threads > 1024 {
-            return refuse(format!("a block has at most 1024 threads, not {threads}"));
-        }
-        let limits = SmLimits::new(&self.config);
-        if u64::from(launch.shared() - kernel.shared_reserved) > limits.shared_per_block {
-            return refuse(format!(
-                "a block takes {} bytes of shared memory, and {} are the most",
-                launch.shared() - kernel.shared_reserved,
-                limits.shared_per_block
-            ));
-        }
-        if let Some(cluster) = kernel.cluster.filter(|cluster| *cluster != [1; 3]) {
-            return refuse(format!("clusters of {cluster:?} blocks are not modelled"));
-        }
-        let needs = BlockNeeds::new(launch, &limits);
-        if needs.most == 0 {
-            return refuse(format!(
-                "a block of {} warps with {} registers a thread and {} bytes of shared memory \
-                 fits on no SM",
-                needs.warps, kernel.registers, needs.shared
-            ));
-        }
-        Ok(())
+        self.distributor_mut().set_heap(range);
     }
 
     /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
@@ -300,15 +157,15 @@ impl Gpu {
         if let Some(fault) = &self.failed {
             return Advance::Faulted(fault.clone());
         }
-        let dispatcher = self.places.dispatcher;
-        let pager = self.places.pager;
+        let distributor = self.places.distributor;
+        let mmu = self.places.mmu;
         let outcome = self.engine.run(limit, |partitions| {
-            let ended = matches!(partitions.get(dispatcher),
-                GpuPartition::Dispatcher(dispatcher) if !dispatcher.records().is_empty());
+            let ended = matches!(partitions.get(distributor),
+                GpuPartition::WorkDistributor(distributor) if !distributor.records().is_empty());
             ended
-                || pager.is_some_and(|pager| {
-                    matches!(partitions.get(pager),
-                        GpuPartition::Pager(pager) if pager.has_done())
+                || mmu.is_some_and(|mmu| {
+                    matches!(partitions.get(mmu),
+                        GpuPartition::Mmu(mmu) if mmu.has_done())
                 })
         });
         match outcome {
@@ -320,12 +177,12 @@ impl Gpu {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
                 self.fault(Some(fault))
             }
-            Outcome::Quiescent if !self.dispatcher().is_idle() => {
+            Outcome::Quiescent if !self.distributor().is_idle() => {
                 let fault = self.hang("all warps wait for something that cannot happen".into());
                 self.fault(Some(fault))
             }
             Outcome::Condition | Outcome::Quiescent | Outcome::Limit => {
-                let mut records = self.dispatcher_mut().take_records();
+                let mut records = self.distributor_mut().take_records();
                 self.book(&mut records);
                 for record in &records {
                     self.launches.remove(record.launch.0);
@@ -348,7 +205,7 @@ impl Gpu {
         let launch = first
             .as_ref()
             .map(|(launch, ..)| *launch)
-            .or(self.dispatcher().oldest_launch())
+            .or(self.distributor().oldest_launch())
             .unwrap_or(0);
         let context = self.launches.get(launch);
         let (place, details) = match first {
@@ -421,9 +278,9 @@ impl Gpu {
     /// Whether no kernel waits or runs.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.dispatcher().is_idle()
-            && self.engine.waiting(self.places.dispatcher) == 0
-            && self.pager().is_none_or(Pager::is_idle)
+        self.distributor().is_idle()
+            && self.engine.waiting(self.places.distributor) == 0
+            && self.mmu().is_none_or(Mmu::is_idle)
     }
 
     /// Gives up all kernels, after a fault or because nobody wants them. Time, memory and
@@ -445,7 +302,9 @@ impl Gpu {
                 (GpuPartition::Slice(new), GpuPartition::Slice(old)) => {
                     new.count_on(old);
                 }
-                (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => new.inherit(old),
+                (GpuPartition::WorkDistributor(new), GpuPartition::WorkDistributor(old)) => {
+                    new.inherit(old)
+                }
                 (GpuPartition::Network(new), GpuPartition::Network(old)) => {
                     new.set_stats(old.stats().clone());
                 }
@@ -453,8 +312,8 @@ impl Gpu {
                 _ => {}
             }
         }
-        if let Some(id) = self.places.pager
-            && let (GpuPartition::Pager(new), GpuPartition::Pager(old)) =
+        if let Some(id) = self.places.mmu
+            && let (GpuPartition::Mmu(new), GpuPartition::Mmu(old)) =
                 (engine.partition_mut(id), self.engine.partition_mut(id))
         {
             new.inherit(old, now);
@@ -484,17 +343,17 @@ impl Gpu {
         all
     }
 
-    fn dispatcher(&self) -> &Dispatcher {
-        match self.engine.partition(self.places.dispatcher) {
-            GpuPartition::Dispatcher(dispatcher) => dispatcher,
-            other => panic!("the dispatcher is {other:?}"),
+    fn distributor(&self) -> &WorkDistributor {
+        match self.engine.partition(self.places.distributor) {
+            GpuPartition::WorkDistributor(distributor) => distributor,
+            other => panic!("the work distributor is {other:?}"),
         }
     }
 
-    fn dispatcher_mut(&mut self) -> &mut Dispatcher {
-        match self.engine.partition_mut(self.places.dispatcher) {
-            GpuPartition::Dispatcher(dispatcher) => dispatcher,
-            other => panic!("the dispatcher is {other:?}"),
+    fn distributor_mut(&mut self) -> &mut WorkDistributor {
+        match self.engine.partition_mut(self.places.distributor) {
+            GpuPartition::WorkDistributor(distributor) => distributor,
+            other => panic!("the work distributor is {other:?}"),
         }
     }
 

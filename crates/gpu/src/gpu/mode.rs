@@ -3,7 +3,7 @@
 //!
 //! Links, SMs and slices are made anew for the other mode. What outlives the change is what a
 //! program or a later timed kernel can notice: memory, time, statistics, the device heap, the
-//! turn of the dispatcher, and the tags and DRAM rows that the last timed kernel left. The small
+//! turn of the work distributor, and the tags and DRAM rows that the last timed kernel left. The small
 //! caches of SMs begin empty, as after kernels of other code.
 
 use lockstep_engine::{PartitionId, Reader, Writer};
@@ -57,7 +57,7 @@ impl Gpu {
                         new.load_cache(&mut Reader::new(bytes))?;
                     }
                 }
-                (GpuPartition::Dispatcher(new), GpuPartition::Dispatcher(old)) => {
+                (GpuPartition::WorkDistributor(new), GpuPartition::WorkDistributor(old)) => {
                     new.succeed(old);
                 }
                 (GpuPartition::Network(new), GpuPartition::Network(old)) => {
@@ -69,8 +69,8 @@ impl Gpu {
         if mode == Mode::Timing {
             self.kept.clear();
         }
-        if let Some(id) = self.places.pager
-            && let (GpuPartition::Pager(new), GpuPartition::Pager(old)) =
+        if let Some(id) = self.places.mmu
+            && let (GpuPartition::Mmu(new), GpuPartition::Mmu(old)) =
                 (engine.partition_mut(id), self.engine.partition_mut(id))
         {
             new.inherit(old, now);

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use lockstep_engine::{LoadError, Reader, Writer};
-use lockstep_isa::Module;
 use lockstep_isa::lanes::ConstantBanks;
+use lockstep_isa::{Launch, Module};
 
 use super::Gpu;
 use crate::error::GpuError;
-use crate::launch::{Launch, LaunchContext, LaunchId};
+use crate::launch::{LaunchContext, LaunchId};
 
 impl Gpu {
     /// Writes everything: time, parts, messages, launches, and the pages that hold something.
@@ -94,12 +94,10 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.queue,
     ));
     writer.write(&(
-        launch.grid,
-        launch.block,
-        launch.dynamic_shared,
+        launch.config,
         launch.carveout,
         launch.stack,
-        launch.environment,
+        launch.cooperative,
     ));
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
     writer.write(&context.constants.get().map(|constants| &constants.banks));
@@ -109,8 +107,8 @@ fn load_launch(
     reader: &mut Reader<'_>,
     module: &dyn Fn(u64) -> Option<Arc<Module>>,
 ) -> Result<LaunchContext, GpuError> {
-    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u32) = reader.read()?;
-    let (grid, block, dynamic_shared, carveout, stack, environment) = reader.read()?;
+    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u64) = reader.read()?;
+    let (config, carveout, stack, cooperative) = reader.read()?;
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
     let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
@@ -125,14 +123,12 @@ fn load_launch(
             module,
             module_id,
             kernel: kernel as usize,
-            grid,
-            block,
-            dynamic_shared,
+            config,
             carveout,
             stack,
             arguments,
             queue,
-            environment,
+            cooperative,
             constants,
             at,
         },

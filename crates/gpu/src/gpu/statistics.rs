@@ -13,7 +13,7 @@ use crate::statistics::LinkStats;
 impl Gpu {
     /// What every part counted; components are named below `prefix`, such as "gpu 0".
     pub fn statistics(&self, prefix: &str, table: &mut Table) {
-        table.add(&format!("{prefix}/dispatcher"), self.dispatcher().stats());
+        table.add(&format!("{prefix}/dispatcher"), self.distributor().stats());
         for number in 0..self.places.sms {
             self.sm(number)
                 .statistics(&format!("{prefix}/sm/{number}"), table);
@@ -42,8 +42,8 @@ impl Gpu {
             }
         }
         self.link_statistics(prefix, table);
-        if let Some(pager) = self.pager().filter(|pager| pager.is_used()) {
-            table.add(&format!("{prefix}/gmmu"), pager.gmmu.stats());
+        if let Some(mmu) = self.mmu().filter(|mmu| mmu.is_used()) {
+            table.add(&format!("{prefix}/gmmu"), mmu.gmmu.stats());
             for number in 0..self.places.sms {
                 if let Some(stats) = self.sm(number).tlb_stats() {
                     table.add(&format!("{prefix}/tlb/{number}"), stats);

@@ -19,6 +19,6 @@ mod slice;
 mod strong_loads;
 
 pub use attribution::{NO_LAUNCH, Traffic};
-pub use parameters::SliceParameters;
+pub use parameters::{SliceParameters, SliceWiring};
 pub use sector_store::WrittenLine;
 pub use slice::L2Slice;

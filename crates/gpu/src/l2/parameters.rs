@@ -1,23 +1,33 @@
 //! What an L2 slice is made with.
 
+use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::LinkId;
-use lockstep_units::Duration;
+use lockstep_units::{Bytes, Cycles, Duration};
 
 use crate::cache::mix;
-use crate::crossbar::Egress;
+use crate::crossbar::{Egress, Kind};
 use crate::dram::DramParameters;
-use crate::gpc::GpcMap;
-use crate::memory::Home;
+use crate::gpc::{GpcMap, partitions_of_gpcs, tpc_hop_latencies};
+use crate::memory::{Home, LINE, SECTOR};
+
+/// Where a slice's messages go and come from.
+#[derive(Clone, Copy, Debug)]
+pub struct SliceWiring {
+    /// Slice to SM.
+    pub reply: Egress,
+    /// Slice to work distributor.
+    pub drained: LinkId,
+    /// Number of the first SM's partition of the engine.
+    pub first_sm: u32,
+}
 
 /// What a slice is made with; all slices of a GPU share one.
 #[derive(Clone, Debug)]
 pub struct SliceParameters {
     /// Whether anything takes time.
     pub timed: bool,
-    /// Slice to SM.
-    pub reply: Egress,
-    /// Slice to work distributor.
-    pub drained: LinkId,
+    /// Where its messages go and come from.
+    pub wiring: SliceWiring,
     /// Bytes around the payload of a packet.
     pub header: u64,
     /// From accepting a read that hits to its answer.
@@ -74,13 +84,67 @@ pub struct SliceParameters {
     pub slices: u32,
     /// Which slice an address belongs to.
     pub home: Home,
-    /// Number of the first SM's partition of the engine.
-    pub first_sm: u32,
     /// The channel behind it.
     pub dram: DramParameters,
 }
 
 impl SliceParameters {
+    /// From a GPU file.
+    ///
+    /// # Errors
+    /// If it names a DRAM back end or timing that does not exist.
+    pub fn new(
+        config: &GpuConfig,
+        timed: bool,
+        kind: Kind,
+        wiring: SliceWiring,
+        gpcs: &GpcMap,
+    ) -> Result<Self, ConfigError> {
+        let (l2, network) = (&config.l2, &config.interconnect);
+        let if_timed = |duration: Duration| if timed { duration } else { Duration::ZERO };
+        let cycles = |cycles: Cycles| if_timed(config.device.clock.duration(cycles));
+        let slice_rate = l2.bytes_per_cycle.at(l2.clock);
+        let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
+        // Other interconnects than the crossbar have distances of their own.
+        let (tpc_hop_latency, hop_latency_spread) = match kind {
+            Kind::Crossbar => (tpc_hop_latencies(config), network.distance_spread),
+            Kind::Simple | Kind::Mesh | Kind::Switched => (Vec::new(), Cycles(0)),
+        };
+        Ok(Self {
+            timed,
+            wiring,
+            header: network.packet_header.0,
+            hit_latency: cycles(l2.hit_latency),
+            atomic_latency: cycles(l2.atomic_latency),
+            far_latency: cycles(l2.far_partition_latency),
+            sector_time: if_timed(slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)),
+            request_time: if_timed(l2.clock.duration(Cycles(1))),
+            coalescing_window: cycles(l2.coalescing_window),
+            coalescing_targets: l2.coalescing_targets as u8,
+            set_neighbours: l2.set_neighbours,
+            write_back_queue: l2.write_back_queue,
+            gpcs: gpcs.clone(),
+            partition_of_gpc: partitions_of_gpcs(config),
+            tpc_hop_latency: tpc_hop_latency.into_iter().map(cycles).collect(),
+            hop_latency_spread: cycles(hop_latency_spread),
+            write_sector: l2.sector_write_time,
+            partial_write: l2.partial_write_time,
+            atomic_sector: l2.atomic_sector_time,
+            atomic_neighbour: l2.atomic_sector_pair_time,
+            atomic_lane: l2.atomic_lane_time,
+            atomic_other_line: l2.atomic_line_switch_time,
+            atomic_float_lane: l2.atomic_float_lane_time,
+            sets: (lines / u64::from(l2.ways)) as u32,
+            ways: l2.ways,
+            burst: (config.dram.burst.0 / SECTOR) as u32,
+            partial_lines: l2.partial_sector_lines,
+            partitions: l2.partitions,
+            slices: l2.slices,
+            home: Home::of(config),
+            dram: DramParameters::new(config)?,
+        })
+    }
+
     /// Sets and ways of the tags; none where nothing takes time.
     pub fn geometry(&self) -> (u32, u32) {
         if self.timed {

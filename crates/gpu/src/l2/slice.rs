@@ -232,10 +232,16 @@ impl L2Slice {
             let size = Bytes(u64::from(reply.bytes));
             let at = reply.at.max(window.start);
             if let Message::Drained { .. } = reply.message {
-                outbox.send(self.parameters.drained, reply.to, at, size, reply.message);
+                outbox.send(
+                    self.parameters.wiring.drained,
+                    reply.to,
+                    at,
+                    size,
+                    reply.message,
+                );
                 continue;
             }
-            let (port, probe) = (self.parameters.reply, self.probe.as_deref());
+            let (port, probe) = (self.parameters.wiring.reply, self.probe.as_deref());
             port.send(reply.to, at, size, reply.message, outbox, probe);
         }
         self.replies.put_back(due);
@@ -353,7 +359,7 @@ impl L2Slice {
     /// The number of an SM that sent something; beyond all of them for who is none.
     #[inline]
     fn sm_of(&self, sender: PartitionId) -> u32 {
-        sender.0.wrapping_sub(self.parameters.first_sm)
+        sender.0.wrapping_sub(self.parameters.wiring.first_sm)
     }
 
     /// How long the slice is busy with sectors that are one request.
@@ -427,7 +433,7 @@ impl L2Slice {
         perform(&mut request, &self.contents, &mut self.log, stats);
         if !self.parameters.timed {
             let message = Message::Performed(request);
-            let (port, probe) = (self.parameters.reply, self.probe.as_deref());
+            let (port, probe) = (self.parameters.wiring.reply, self.probe.as_deref());
             port.send(sender, due, Bytes(0), message, outbox, probe);
             return;
         }

@@ -1,5 +1,6 @@
 //! Which slice an address belongs to.
 
+use lockstep_config::GpuConfig;
 use serde::{Deserialize, Serialize};
 
 use super::geometry::LINE;
@@ -23,6 +24,18 @@ pub struct Home {
 }
 
 impl Home {
+    /// From a GPU file.
+    #[must_use]
+    pub fn of(config: &GpuConfig) -> Self {
+        let l2 = &config.l2;
+        Self::new(
+            l2.slices,
+            l2.interleave_region.0,
+            l2.interleave_slices,
+            l2.interleave_granularity.0,
+        )
+    }
+
     /// For so many slices; `region` bytes that lie on `members` slices, in pieces of `piece`
     /// bytes. Sizes are rounded down to powers of two, and a piece has at least a line.
     #[must_use]

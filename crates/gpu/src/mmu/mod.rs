@@ -1,9 +1,13 @@
-//! Managed memory as partitions: the GMMU with the host runtime behind it, and what an SM keeps.
+//! The MMU of the GPU as a partition: the GMMU of `lockstep-uvm`, with the host runtime behind it.
 //!
 //! Contents never move: they are one file, whatever the residence of a page. Here is decided what
 //! an access to a page that is on the host takes.
 //!
-//! Start reading at [`Pager::run`]; the SM's side is `sm/translation.rs`.
+//! Modelled: translation, faults, migration, invalidation of what is cached of pages that leave, and
+//! the lines that DMA writes and reads.
+//! Left out: memory that is not managed, which needs no translation.
+//!
+//! Start reading at [`Mmu::run`]; the SM's side is `sm/translation`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,13 +23,13 @@ use crate::memory::{Home, LINE, PAGE};
 use crate::message::{DmaLines, ManagedAction, ManagedRequest, Message};
 use crate::probe::{Probe, Topic};
 
-/// Where a pager's messages go.
+/// Where its messages go.
 #[derive(Clone, Copy, Debug)]
-pub struct PagerWiring {
+pub struct MmuWiring {
     /// GMMU to SM.
     pub answer: LinkId,
     /// GMMU to slice.
-    pub forget: LinkId,
+    pub invalidate: LinkId,
     /// Number of the first SM's partition.
     pub first_sm: u32,
     /// Number of the first slice's partition.
@@ -40,12 +44,12 @@ pub struct PagerWiring {
 
 /// The GMMU and the host runtime behind it, as a partition.
 #[derive(Debug)]
-pub struct Pager {
+pub struct Mmu {
     /// The machine.
     pub gmmu: Gmmu,
     clock: Hertz,
-    wiring: PagerWiring,
-    /// SMs that ever asked: others have nothing to forget.
+    wiring: MmuWiring,
+    /// SMs that ever asked: others have nothing to invalidate.
     asked: Vec<bool>,
     /// Requests of the program that are complete, and when.
     done: BTreeMap<u64, Time>,
@@ -57,10 +61,10 @@ pub struct Pager {
     probe: Option<Box<Probe>>,
 }
 
-impl Pager {
+impl Mmu {
     /// One without managed memory.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, wiring: PagerWiring, probe: Option<Box<Probe>>) -> Self {
+    pub fn new(settings: Arc<Settings>, wiring: MmuWiring, probe: Option<Box<Probe>>) -> Self {
         Self {
             clock: settings.clock,
             asked: vec![false; settings.sms as usize],
@@ -209,9 +213,9 @@ impl Pager {
         if !self.gmmu.has_outputs() {
             return;
         }
-        let PagerWiring {
+        let MmuWiring {
             answer,
-            forget,
+            invalidate,
             first_sm,
             first_slice,
             slices,
@@ -230,18 +234,18 @@ impl Pager {
                 Output::Nack { sm, page } => (sm, Message::Nack { page }),
                 Output::Replay { sm, page } => (sm, Message::Replay { page }),
                 Output::ShootDown(scope) => {
-                    self.everywhere(at, &Message::ShootDown(scope), outbox);
+                    self.broadcast(at, &Message::ShootDown(scope), outbox);
                     continue;
                 }
                 Output::Unmapped { first, count } => {
-                    self.everywhere(at, &Message::Invalidate { first, count }, outbox);
+                    self.broadcast(at, &Message::Invalidate { first, count }, outbox);
                     continue;
                 }
                 Output::Dropped { first, count } => {
                     let message = Message::Invalidate { first, count };
                     for slice in 0..slices {
                         let to = PartitionId(first_slice + slice);
-                        outbox.send(forget, to, at, Bytes(header), message.clone());
+                        outbox.send(invalidate, to, at, Bytes(header), message.clone());
                     }
                     continue;
                 }
@@ -250,7 +254,7 @@ impl Pager {
                     count,
                     to_device,
                 } => {
-                    self.carry(at, first..first + u64::from(count), to_device, outbox);
+                    self.send_dma(at, first..first + u64::from(count), to_device, outbox);
                     continue;
                 }
                 Output::Done { ticket } => {
@@ -264,16 +268,16 @@ impl Pager {
         }
     }
 
-    /// Tells slices which of their lines the link writes or reads.
-    fn carry(
+    /// Tells slices which of their lines DMA writes or reads.
+    fn send_dma(
         &self,
         at: Time,
         pages: Range<u64>,
         to_device: bool,
         outbox: &mut Outbox<'_, Message>,
     ) {
-        let PagerWiring {
-            forget,
+        let MmuWiring {
+            invalidate,
             first_slice,
             header,
             home,
@@ -294,13 +298,13 @@ impl Pager {
         for (slice, lines) in parts {
             let message = Message::Dma(Box::new(DmaLines { to_device, lines }));
             let to = PartitionId(first_slice + slice);
-            outbox.send(forget, to, at, Bytes(header), message);
+            outbox.send(invalidate, to, at, Bytes(header), message);
         }
     }
 
     /// Tells every SM that ever asked.
-    fn everywhere(&self, at: Time, message: &Message, outbox: &mut Outbox<'_, Message>) {
-        let PagerWiring {
+    fn broadcast(&self, at: Time, message: &Message, outbox: &mut Outbox<'_, Message>) {
+        let MmuWiring {
             answer,
             first_sm,
             header,

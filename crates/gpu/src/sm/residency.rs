@@ -26,7 +26,7 @@ impl SmState {
         let slot = self.blocks.blocks.iter().position(Option::is_none);
         let slot = slot.expect("the work distributor counts block slots");
         let sms = u64::from(self.parameters.sms.max(1));
-        self.port.share = (context.launch.blocks().min(sms) * 256 / sms).max(1) as u32;
+        self.port.share = (context.launch.config.blocks().min(sms) * 256 / sms).max(1) as u32;
         let sub_cores = self.parameters.sub_cores.max(1);
         let warps = self.place_warps(&context, slot as u8, index, sub_cores);
         if self.blocks.add(launch, sub_cores as usize, now.cycle)
@@ -65,7 +65,7 @@ impl SmState {
         index: u64,
         sub_cores: u32,
     ) -> Vec<u8> {
-        let [x, y, _] = context.launch.grid.map(u64::from);
+        let [x, y, _] = context.launch.config.grid.map(u64::from);
         let mut identity = context.identity(self.parameters.sms);
         identity.block = [
             (index % x) as u32,
@@ -75,9 +75,9 @@ impl SmState {
         identity.sm = self.number;
         identity.warp_slots = self.parameters.warps;
         identity.timer_step = self.parameters.timer_step;
-        let mut warps = Vec::with_capacity(context.launch.warps() as usize);
+        let mut warps = Vec::with_capacity(context.launch.config.warps() as usize);
         let first = (!self.slots.resident).trailing_zeros();
-        for number in 0..context.launch.warps() {
+        for number in 0..context.launch.config.warps() {
             let all = self.parameters.warps;
             let free = self.slots.free_slot(first, number, all, sub_cores);
             identity.warp_in_block = number;

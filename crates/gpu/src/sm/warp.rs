@@ -52,7 +52,7 @@ impl Warp {
     pub fn start(&mut self, context: &LaunchContext, identity: Identity, block: u8) {
         let kernel = context.launch.kernel();
         let first = identity.warp_in_block * 32;
-        let threads = (context.launch.threads() - first).min(32);
+        let threads = (context.launch.config.threads() - first).min(32);
         let lanes = (u64::MAX >> (64 - threads)) as Mask;
         let joins = !context.launch.module.native;
         self.convergence

@@ -12,7 +12,8 @@ use crate::streams::{Defaults, Target, target};
 use crate::thread::{self, Configuration};
 use crate::types::{Address, Dim3, In, Out};
 use lockstep_protocol::{
-    ContextHandle, CuResult, FunctionInfo, Launch, Request, UnsupportedManner, attribute,
+    ContextHandle, CuResult, FunctionInfo, Launch, LaunchConfig, Request, UnsupportedManner,
+    attribute,
 };
 use std::sync::Arc;
 
@@ -223,9 +224,11 @@ pub fn launch(
         context: target.context,
         stream: target.stream,
         function: handle,
-        grid: grid.into(),
-        block: block.into(),
-        dynamic_shared: u32::try_from(shared).map_err(|_| CuResult::INVALID_VALUE)?,
+        config: LaunchConfig {
+            grid: grid.into(),
+            block: block.into(),
+            dynamic_shared: u32::try_from(shared).map_err(|_| CuResult::INVALID_VALUE)?,
+        },
         parameters,
         cooperative: extras.cooperative,
         cluster: extras.cluster,
@@ -422,9 +425,11 @@ pub fn describe(
         context,
         stream: lockstep_protocol::StreamName::Legacy,
         function: lock(&function.info).handle,
-        grid: configuration.grid.into(),
-        block: configuration.block.into(),
-        dynamic_shared: configuration.shared as u32,
+        config: LaunchConfig {
+            grid: configuration.grid.into(),
+            block: configuration.block.into(),
+            dynamic_shared: configuration.shared as u32,
+        },
         parameters: Vec::new(),
         cooperative: extras.cooperative,
         cluster: extras.cluster,

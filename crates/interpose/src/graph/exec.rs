@@ -14,7 +14,7 @@ use crate::streams::Target;
 use crate::types::Address;
 use lockstep_protocol::{
     ContextHandle, Copy, CuResult, EventHandle, Extent, Fill, GraphHandle, GraphNode, GraphWork,
-    Launch, Request, Rows, StreamName,
+    Launch, LaunchConfig, Request, Rows, StreamName,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -443,9 +443,11 @@ impl Flat<'_> {
                 context: self.context,
                 stream: StreamName::Legacy,
                 function: lock(&kernel.function.info).handle,
-                grid: kernel.grid.into(),
-                block: kernel.block.into(),
-                dynamic_shared: kernel.shared,
+                config: LaunchConfig {
+                    grid: kernel.grid.into(),
+                    block: kernel.block.into(),
+                    dynamic_shared: kernel.shared,
+                },
                 parameters: kernel.arguments.block.to_vec(),
                 cooperative: kernel.extras.cooperative,
                 cluster: kernel.extras.cluster,

@@ -439,9 +439,9 @@ fn describe(request: &Request) -> String {
         Request::Fill(fill) => format!("Fill {} bytes", fill.extent.bytes().unwrap()),
         Request::Launch(launch) => format!(
             "Launch {:?} {:?} shared {} {:?}{}",
-            launch.grid,
-            launch.block,
-            launch.dynamic_shared,
+            launch.config.grid,
+            launch.config.block,
+            launch.config.dynamic_shared,
             launch.stream,
             if launch.cooperative {
                 " cooperative"

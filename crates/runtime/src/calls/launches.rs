@@ -1,14 +1,14 @@
 //! Kernel launches: what CUDA refuses, and what reaches the device.
 
 use super::modules::MAXIMUM_THREADS;
-use crate::device::{Device, KernelLaunch};
+use crate::device::Device;
 use crate::module::Function;
-use crate::occupancy::occupancy;
 use crate::timeline::{Effect, KernelWork, StreamKey, Work};
 use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
+use lockstep_config::occupancy::SmLimits;
 use lockstep_isa::Kernel;
 use lockstep_protocol::{
-    CuResult, FunctionAttributes, Launch, PointerKind, Reply, UnsupportedManner,
+    CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, UnsupportedManner,
 };
 use lockstep_units::Time;
 
@@ -49,9 +49,10 @@ impl<D: Device> Runtime<D> {
         let kernel = &code.kernels[index];
         self.check_shape(launch, kernel, &attributes)?;
         self.check_cluster(launch, kernel)?;
-        let threads = launch.block.iter().product();
-        let shape = self.block_shape(launch.function, threads, u64::from(launch.dynamic_shared))?;
-        let resident = occupancy(&self.config.sm, shape).blocks();
+        let threads = launch.config.threads();
+        let dynamic_shared = u64::from(launch.config.dynamic_shared);
+        let shape = self.block_shape(launch.function, threads, dynamic_shared)?;
+        let resident = SmLimits::new(&self.config.sm).most(shape).blocks();
         if resident == 0 {
             return fail(
                 CuResult::LAUNCH_OUT_OF_RESOURCES,
@@ -62,7 +63,7 @@ impl<D: Device> Runtime<D> {
             );
         }
         let cooperative = if launch.cooperative {
-            let blocks: u64 = launch.grid.iter().map(|size| u64::from(*size)).product();
+            let blocks = launch.config.blocks();
             let most = u64::from(resident) * u64::from(self.config.device.sms);
             if blocks > most {
                 return fail(
@@ -84,21 +85,21 @@ impl<D: Device> Runtime<D> {
             gpu: self.context(launch.context)?.device,
             context: launch.context.0,
             stream: key,
-            grid: launch.grid,
-            block: launch.block,
+            grid: launch.config.grid,
+            block: launch.config.block,
             registers: shape.registers,
             shared: shape.shared,
             result: None,
         });
         let stack = self.context(launch.context)?.stack();
         Ok(KernelWork {
-            launch: KernelLaunch {
-                id,
+            id,
+            launch: lockstep_isa::Launch {
                 module: code,
+                // Who keeps modules for saved launches numbers them.
+                module_id: 0,
                 kernel: index,
-                grid: launch.grid,
-                block: launch.block,
-                dynamic_shared: launch.dynamic_shared,
+                config: launch.config,
                 stack,
                 arguments: launch.parameters.clone(),
                 constants: Vec::new(),
@@ -118,21 +119,26 @@ impl<D: Device> Runtime<D> {
         attributes: &FunctionAttributes,
     ) -> CallResult<()> {
         let name = &kernel.name;
+        let LaunchConfig {
+            grid,
+            block,
+            dynamic_shared,
+        } = launch.config;
         for axis in 0..3 {
-            if launch.grid[axis] == 0 || launch.grid[axis] > MAXIMUM_GRID[axis] {
+            if grid[axis] == 0 || grid[axis] > MAXIMUM_GRID[axis] {
                 return fail(
                     CuResult::INVALID_VALUE,
-                    format!("`{name}`: a grid of {:?} blocks", launch.grid),
+                    format!("`{name}`: a grid of {grid:?} blocks"),
                 );
             }
-            if launch.block[axis] == 0 || launch.block[axis] > MAXIMUM_BLOCK[axis] {
+            if block[axis] == 0 || block[axis] > MAXIMUM_BLOCK[axis] {
                 return fail(
                     CuResult::INVALID_VALUE,
-                    format!("`{name}`: a block of {:?} threads", launch.block),
+                    format!("`{name}`: a block of {block:?} threads"),
                 );
             }
         }
-        let threads: u32 = launch.block.iter().product();
+        let threads = launch.config.threads();
         if threads > MAXIMUM_THREADS {
             return fail(
                 CuResult::INVALID_VALUE,
@@ -150,19 +156,19 @@ impl<D: Device> Runtime<D> {
         }
         if kernel
             .required_threads
-            .is_some_and(|required| required != launch.block)
+            .is_some_and(|required| required != block)
         {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("`{name}` was compiled for blocks of another shape"),
             );
         }
-        if i64::from(launch.dynamic_shared) > i64::from(attributes.maximum_dynamic_shared) {
+        if i64::from(dynamic_shared) > i64::from(attributes.maximum_dynamic_shared) {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!(
-                    "`{name}`: {} bytes of dynamic shared memory; {} are allowed unless the program asks for more",
-                    launch.dynamic_shared, attributes.maximum_dynamic_shared
+                    "`{name}`: {dynamic_shared} bytes of dynamic shared memory; {} are allowed unless the program asks for more",
+                    attributes.maximum_dynamic_shared
                 ),
             );
         }

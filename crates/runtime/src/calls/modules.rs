@@ -2,8 +2,8 @@
 
 use crate::device::Device;
 use crate::module::{Function, LoadedModule, lay_out};
-use crate::occupancy::{BlockShape, occupancy, occupancy_within};
 use crate::{CallResult, Runtime, fail, failure};
+use lockstep_config::occupancy::{BlockShape, SmLimits};
 use lockstep_isa::Kernel;
 use lockstep_isa::module::GlobalKind;
 use lockstep_protocol::{
@@ -246,18 +246,16 @@ impl<D: Device> Runtime<D> {
         let shape = self.block_shape(handle, threads, dynamic_shared)?;
         let preferred = self.carveout(self.function(handle)?);
         Ok(Reply::Value(u64::from(
-            occupancy_within(&self.config.sm, shape, preferred).blocks(),
+            SmLimits::new(&self.config.sm)
+                .within_preferred(shape, preferred)
+                .blocks(),
         )))
     }
 
     pub(super) fn occupancy_clusters(&mut self, launch: &Launch) -> CallResult<Reply> {
-        let threads = launch
-            .block
-            .iter()
-            .try_fold(1u32, |all, size| all.checked_mul(*size))
-            .unwrap_or(u32::MAX);
-        let shape = self.block_shape(launch.function, threads, u64::from(launch.dynamic_shared))?;
-        let blocks = u64::from(occupancy(&self.config.sm, shape).blocks());
+        let (threads, shared) = (launch.config.threads(), launch.config.dynamic_shared);
+        let shape = self.block_shape(launch.function, threads, u64::from(shared))?;
+        let blocks = u64::from(SmLimits::new(&self.config.sm).most(shape).blocks());
         let cluster: u64 = launch
             .cluster
             .unwrap_or([1; 3])
@@ -314,13 +312,14 @@ impl<D: Device> Runtime<D> {
     fn attributes_of(&self, kernel: &Kernel, architecture: u32) -> FunctionAttributes {
         let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let sm = &self.config.sm;
+        let limits = SmLimits::new(sm);
         let fits = |threads: &u32| {
             let shape = BlockShape {
                 threads: *threads,
                 registers: kernel.registers,
                 shared: 0,
             };
-            occupancy(sm, shape).blocks() > 0
+            limits.most(shape).blocks() > 0
         };
         let by_registers = (1..=MAXIMUM_THREADS / 32)
             .rev()

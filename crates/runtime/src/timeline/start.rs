@@ -1,6 +1,7 @@
 //! Starts the heads of streams, and changes memory when they are complete.
 
-use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
+use crate::device::{Device, Fault, KernelResult, Part};
+use lockstep_isa::Launch;
 use lockstep_protocol::ValueAction;
 use lockstep_units::{Duration, Time};
 
@@ -23,8 +24,8 @@ impl Timeline {
             Work::Kernel(work) => {
                 stream.busy = true;
                 let launch = prepared(work, self.clock, device);
-                self.kernels.insert(launch.id, key);
-                device.launch(launch)?;
+                self.kernels.insert(work.id, key);
+                device.launch(work.id, launch)?;
             }
             Work::Transfer { .. } => {
                 stream.busy = true;
@@ -193,7 +194,7 @@ impl Timeline {
 }
 
 /// The launch of a kernel, with its constant banks as memory has them now.
-fn prepared(work: &KernelWork, clock: Time, device: &dyn Device) -> KernelLaunch {
+fn prepared(work: &KernelWork, clock: Time, device: &dyn Device) -> Launch {
     let mut launch = work.launch.clone();
     launch.at = clock;
     for (bank, offset, address, bytes) in &work.constants {

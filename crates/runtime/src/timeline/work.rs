@@ -1,7 +1,8 @@
 //! What streams do.
 
-use crate::device::{Device, KernelLaunch};
+use crate::device::Device;
 use crate::host::Direction;
+use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, ProgramStep, Rows, ValueAction, ValueWork};
 use lockstep_units::Duration;
 
@@ -64,8 +65,10 @@ pub enum Takes {
 /// A kernel, and the variables that its constant banks are refreshed from.
 #[derive(Debug)]
 pub struct KernelWork {
+    /// Its number.
+    pub id: u64,
     /// The launch; its time and constants are filled in when it starts.
-    pub launch: KernelLaunch,
+    pub launch: Launch,
     /// Constant variables: bank, offset, address, bytes.
     pub constants: Vec<(u8, u32, u64, u64)>,
 }

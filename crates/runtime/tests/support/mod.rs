@@ -6,10 +6,10 @@ use lockstep_isa::module::{Global, GlobalKind, Parameter};
 use lockstep_isa::{Kernel, Module};
 use lockstep_protocol::{
     ContextHandle, Copy, CuResult, EventHandle, Extent, Fill, FunctionHandle, ImageKind, ImageRole,
-    Launch, ModuleHandle, ModuleImage, Place, Reply, Request, Response, Rows, StreamHandle,
-    StreamName,
+    Launch, LaunchConfig, ModuleHandle, ModuleImage, Place, Reply, Request, Response, Rows,
+    StreamHandle, StreamName,
 };
-use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelResult};
 use lockstep_runtime::{CallResult, Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
 use lockstep_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ const EPOCH: u64 = 50_000_000;
 #[derive(Default)]
 pub struct Fake {
     now: Time,
-    running: BTreeMap<Time, Vec<(KernelLaunch, Time)>>,
+    running: BTreeMap<Time, Vec<(u64, lockstep_isa::Launch, Time)>>,
     memory: BTreeMap<u64, u8>,
     /// Whether managed pages have places.
     pub pages: bool,
@@ -137,11 +137,14 @@ impl Device for Fake {
         self.now
     }
 
-    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+    fn launch(&mut self, id: u64, launch: lockstep_isa::Launch) -> Result<(), Fault> {
         let nanoseconds = u64::from_le_bytes(launch.arguments[..8].try_into().unwrap());
         let end = launch.at + Duration::nanoseconds(nanoseconds);
         let start = launch.at;
-        self.running.entry(end).or_default().push((launch, start));
+        self.running
+            .entry(end)
+            .or_default()
+            .push((id, launch, start));
         Ok(())
     }
 
@@ -156,17 +159,17 @@ impl Device for Fake {
                 break;
             }
             let (end, launches) = entry.remove_entry();
-            for (launch, start) in launches {
+            for (id, launch, start) in launches {
                 if launch.arguments[..8] == 666u64.to_le_bytes() {
-                    let message = format!("launch {} reads what is not there", launch.id);
+                    let message = format!("launch {id} reads what is not there");
                     return Advance::Faulted(Fault {
                         code: CuResult::ILLEGAL_ADDRESS,
-                        launch: Some(launch.id),
+                        launch: Some(id),
                         message,
                     });
                 }
                 results.push(KernelResult {
-                    id: launch.id,
+                    id,
                     start,
                     end,
                     ..KernelResult::default()
@@ -478,13 +481,15 @@ fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Reque
             context,
             stream: stream(1),
             function: function(words[2]),
-            grid: [4, 1, 1],
-            block: [
-                words.get(4).map_or(256, |threads| threads.parse().unwrap()),
-                1,
-                1,
-            ],
-            dynamic_shared: words.get(5).map_or(0, |bytes| bytes.parse().unwrap()),
+            config: LaunchConfig {
+                grid: [4, 1, 1],
+                block: [
+                    words.get(4).map_or(256, |threads| threads.parse().unwrap()),
+                    1,
+                    1,
+                ],
+                dynamic_shared: words.get(5).map_or(0, |bytes| bytes.parse().unwrap()),
+            },
             parameters: number(3).to_le_bytes().to_vec(),
             cooperative: false,
             cluster: None,

@@ -2,10 +2,10 @@
 
 use super::{Machine, RETURNED, SHORT_SLICE, SLICE};
 use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{FaultKind, LaunchId, Topic};
+use lockstep_gpu::{FaultKind, Launch, LaunchId, Topic};
 use lockstep_protocol::{CuResult, Extent, Rows, layout};
 use lockstep_runtime::Device;
-use lockstep_runtime::device::{Advance, Advice, Fault, KernelLaunch, Part};
+use lockstep_runtime::device::{Advance, Advice, Fault, Part};
 use lockstep_units::Time;
 
 impl Device for Machine {
@@ -26,12 +26,12 @@ impl Device for Machine {
         self.gpu.now()
     }
 
-    fn launch(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
+    fn launch(&mut self, number: u64, launch: Launch) -> Result<(), Fault> {
         self.check()?;
-        if self.held.is_empty() && self.can_begin(&launch) {
-            return self.begin(launch);
+        if self.held.is_empty() && self.can_begin(number, &launch) {
+            return self.begin(number, launch);
         }
-        self.held.push_back(launch);
+        self.held.push_back((number, launch));
         Ok(())
     }
 

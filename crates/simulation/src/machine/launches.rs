@@ -6,7 +6,7 @@ use lockstep_counters::LaunchCounters;
 use lockstep_gpu::{GpuError, KernelRecord, Launch};
 use lockstep_isa::Module;
 use lockstep_protocol::CuResult;
-use lockstep_runtime::device::{Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::device::{Fault, KernelResult};
 use std::sync::Arc;
 
 impl Machine {
@@ -34,8 +34,8 @@ impl Machine {
     }
 
     /// Hands a launch to the hardware, in its mode.
-    pub(super) fn begin(&mut self, launch: KernelLaunch) -> Result<(), Fault> {
-        let (number, mode) = (launch.id, self.mode_of(&launch));
+    pub(super) fn begin(&mut self, number: u64, mut launch: Launch) -> Result<(), Fault> {
+        let mode = self.mode_of(number, &launch);
         let refused = |error: GpuError| Fault {
             code: CuResult::LAUNCH_OUT_OF_RESOURCES,
             launch: Some(number),
@@ -43,51 +43,35 @@ impl Machine {
         };
         self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
         self.options.mode = hardware_mode(mode);
-        let module_id = self.module_number(&launch.module);
-        let work_space = launch.cooperative.unwrap_or(0);
-        let name = launch.module.kernels[launch.kernel].name.clone();
-        self.progress.began(&name);
-        let handed = self.gpu.launch(Launch {
-            module: launch.module,
-            module_id,
-            kernel: launch.kernel,
-            grid: launch.grid,
-            block: launch.block,
-            dynamic_shared: launch.dynamic_shared,
-            carveout: launch.carveout,
-            stack: launch.stack,
-            arguments: launch.arguments,
-            queue: launch.queue as u32,
-            environment: [0, (work_space >> 32) as u32, work_space as u32, 0],
-            constants: launch.constants,
-            at: launch.at,
-        });
+        launch.module_id = self.module_number(&launch.module);
+        self.progress.began(&launch.kernel().name);
+        let handed = self.gpu.launch(launch);
         self.launches
             .insert(handed.map_err(refused)?, (number, mode));
         Ok(())
     }
 
     /// The mode that a launch runs in.
-    pub(super) fn mode_of(&self, launch: &KernelLaunch) -> Mode {
-        let name = &launch.module.kernels[launch.kernel].name;
+    pub(super) fn mode_of(&self, number: u64, launch: &Launch) -> Mode {
+        let name = &launch.kernel().name;
         match self.mode {
-            Mode::Timing if self.selection.chooses(name, launch.id) => Mode::Timing,
+            Mode::Timing if self.selection.chooses(name, number) => Mode::Timing,
             _ => Mode::Functional,
         }
     }
 
     /// Whether no kernel of the other mode is in the way.
-    pub(super) fn can_begin(&self, launch: &KernelLaunch) -> bool {
-        self.gpu.mode() == hardware_mode(self.mode_of(launch)) || self.gpu.is_idle()
+    pub(super) fn can_begin(&self, number: u64, launch: &Launch) -> bool {
+        self.gpu.mode() == hardware_mode(self.mode_of(number, launch)) || self.gpu.is_idle()
     }
 
     /// Hands over the launches that waited for those of the other mode.
     pub(super) fn begin_held(&mut self) -> Result<(), Fault> {
-        while let Some(launch) = self.held.front()
-            && self.can_begin(launch)
-            && let Some(launch) = self.held.pop_front()
+        while let Some((number, launch)) = self.held.front()
+            && self.can_begin(*number, launch)
+            && let Some((number, launch)) = self.held.pop_front()
         {
-            self.begin(launch)?;
+            self.begin(number, launch)?;
         }
         Ok(())
     }

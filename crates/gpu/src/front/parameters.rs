@@ -1,0 +1,120 @@
+//! What a work distributor is made with.
+
+use lockstep_config::occupancy::SmLimits;
+use lockstep_config::{ConfigError, GpuConfig};
+use lockstep_engine::LinkId;
+use lockstep_units::{Cycles, Duration, Hertz};
+
+use super::policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
+use super::rounds::Units;
+use crate::gpc::GpcMap;
+
+/// How long the slices take at least to say that all writes are in: so much of the end of a kernel
+/// passes while they do.
+const DRAIN: Cycles = Cycles(300);
+
+/// Where a work distributor's messages go.
+#[derive(Clone, Copy, Debug)]
+pub struct DistributorWiring {
+    /// Number of the first SM's partition.
+    pub first_sm: u32,
+    /// Work distributor to SM.
+    pub start: LinkId,
+    /// Number of the first slice's partition.
+    pub first_slice: u32,
+    /// Work distributor to slice.
+    pub control: LinkId,
+}
+
+/// What a work distributor is made with.
+#[derive(Clone, Debug)]
+pub struct DistributorParameters {
+    /// SM clock.
+    pub clock: Hertz,
+    /// SMs.
+    pub sms: u32,
+    /// Number of the first SM's partition.
+    pub first_sm: u32,
+    /// Work distributor to SM.
+    pub start: LinkId,
+    /// What an SM can hold.
+    pub limits: SmLimits,
+    /// Between two blocks.
+    pub interval: Duration,
+    /// From the head of the queue to the first block.
+    pub launch: Duration,
+    /// How much of that passes before the kernel before it ends, if it is there in time.
+    pub overlap: Duration,
+    /// From the end of the last block to the end of the kernel.
+    pub finish: Duration,
+    /// How much later it is for each SM on which blocks used memory.
+    pub finish_sm: Duration,
+    /// Work distributor to slice, if the end of a kernel waits for its writes.
+    pub drain: Option<LinkId>,
+    /// From the last write to the end of the kernel.
+    pub drain_tail: Duration,
+    /// Kernels at a time.
+    pub concurrent: u32,
+    /// Which SM receives the next block.
+    pub policy: DispatchPolicy,
+    /// The place of each SM among those that are as free as it is.
+    pub ranks: Vec<u32>,
+    /// Whose turn each SM is in.
+    pub units: Units,
+    /// Work distributor to slice, if kernels are to find empty caches.
+    pub invalidate: Option<LinkId>,
+    /// Number of the first slice's partition.
+    pub first_slice: u32,
+    /// Slices.
+    pub slices: u32,
+}
+
+impl DistributorParameters {
+    /// From a GPU file; `cold` if kernels are to find empty caches.
+    ///
+    /// # Errors
+    /// If it names a policy that does not exist.
+    pub fn new(
+        config: &GpuConfig,
+        timed: bool,
+        cold: bool,
+        wiring: DistributorWiring,
+        gpcs: &GpcMap,
+    ) -> Result<Self, ConfigError> {
+        let policy = DispatchPolicy::named(&config.dispatch.policy).ok_or_else(|| {
+            let known = DISPATCH_POLICIES.iter().map(|policy| policy.name);
+            ConfigError::unknown_policy("dispatch policy", &config.dispatch.policy, known)
+        })?;
+        let clock = config.device.clock;
+        let if_timed = |duration: Duration| if timed { duration } else { Duration::ZERO };
+        let cycles = |cycles: Cycles| if_timed(clock.duration(cycles));
+        let first = &config.dispatch.first_sms;
+        let ranks = ranks(first, config.device.sms);
+        let finish = cycles(config.launch.finish_latency);
+        let drain = clock.duration(DRAIN);
+        Ok(Self {
+            clock,
+            sms: config.device.sms,
+            first_sm: wiring.first_sm,
+            start: wiring.start,
+            limits: SmLimits::new(&config.sm),
+            interval: config.dispatch.block_interval,
+            launch: cycles(config.launch.start_latency),
+            overlap: match cold {
+                true => Duration::ZERO,
+                false => cycles(config.launch.start_overlap),
+            },
+            finish,
+            finish_sm: if_timed(config.launch.finish_per_sm),
+            drain: timed.then_some(wiring.control),
+            drain_tail: finish.max(drain) - drain,
+            concurrent: config.dispatch.concurrent_kernels,
+            policy,
+            units: Units::new(first, &config.dispatch.first_sms_turns, &ranks, gpcs),
+            ranks,
+            invalidate: cold.then_some(wiring.control),
+            first_slice: wiring.first_slice,
+            slices: config.l2.slices,
+        })
+    }
+}

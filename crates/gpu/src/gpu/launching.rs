@@ -1,0 +1,119 @@
+//! Launches as they are handed over: what is refused, and what the hardware adds to the rest.
+//!
+//! Start reading at [`Gpu::launch`].
+
+use std::sync::{Arc, OnceLock};
+
+use lockstep_config::occupancy::SmLimits;
+use lockstep_isa::{Launch, Module};
+
+use super::{Gpu, Mode};
+use crate::error::GpuError;
+use crate::front::{BlockNeeds, block_shape};
+use crate::launch::{LaunchContext, LaunchId};
+use crate::memory::LINE;
+use crate::message::Message;
+use crate::sm::front_end::issue_table::IssueTable;
+
+impl Gpu {
+    /// Hands over a launch.
+    ///
+    /// # Errors
+    /// If no SM can hold a block of it, or its shape is impossible.
+    pub fn launch(&mut self, launch: Launch) -> Result<LaunchId, GpuError> {
+        self.check(&launch)?;
+        let id = LaunchId(self.next_launch);
+        self.next_launch += 1;
+        let due = launch.at.max(self.now());
+        let issue_table = self.issue_table_of(&launch.module);
+        let l1_ways = self.l1_ways(&launch);
+        self.launches.insert(Arc::new(LaunchContext {
+            id,
+            launch,
+            constants: OnceLock::new(),
+            issue_table,
+            l1_ways,
+        }));
+        self.engine
+            .post(self.places.distributor, due, Message::Launch(id.0))?;
+        Ok(id)
+    }
+
+    pub(super) fn issue_table_of(&mut self, module: &Arc<Module>) -> Arc<IssueTable> {
+        if self.options.mode == Mode::Functional && !self.options.check {
+            return Arc::default();
+        }
+        // A module that only this list holds is gone.
+        self.issue_tables
+            .retain(|(known, _)| Arc::strong_count(known) > 1);
+        let found = self
+            .issue_tables
+            .iter()
+            .find(|(known, _)| Arc::ptr_eq(known, module));
+        if let Some((_, issue_table)) = found {
+            return issue_table.clone();
+        }
+        let issue_table = Arc::new(IssueTable::new(module, &self.parameters));
+        self.issue_tables
+            .push((module.clone(), issue_table.clone()));
+        issue_table
+    }
+
+    /// Ways of L1 that a launch leaves.
+    pub(super) fn l1_ways(&self, launch: &Launch) -> u32 {
+        let limits = SmLimits::new(&self.config.sm);
+        let set_aside = limits.carve_out(block_shape(launch), launch.carveout);
+        let l1 = &self.config.l1;
+        let all = self.config.sm.unified_data_cache.0;
+        let left = all.saturating_sub(set_aside);
+        (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
+    }
+
+    /// Refuses what no SM can hold, and shapes that are impossible.
+    fn check(&self, launch: &Launch) -> Result<(), GpuError> {
+        let name = launch.module.kernels.get(launch.kernel);
+        let refuse = |because: String| {
+            Err(GpuError::Launch {
+                kernel: name
+                    .map_or_else(|| format!("number {}", launch.kernel), |k| k.name.clone()),
+                because,
+            })
+        };
+        let Some(kernel) = name else {
+            return refuse(format!(
+                "the module has {} kernels",
+                launch.module.kernels.len()
+            ));
+        };
+        let threads = launch.config.threads();
+        if threads == 0 || launch.config.grid.contains(&0) {
+            return refuse(format!(
+                "grid {:?} and block {:?} must not be empty",
+                launch.config.grid, launch.config.block
+            ));
+        }
+        if threads > 1024 {
+            return refuse(format!("a block has at most 1024 threads, not {threads}"));
+        }
+        let limits = SmLimits::new(&self.config.sm);
+        if u64::from(launch.own_shared()) > limits.shared_per_block {
+            return refuse(format!(
+                "a block takes {} bytes of shared memory, and {} are the most",
+                launch.own_shared(),
+                limits.shared_per_block
+            ));
+        }
+        if let Some(cluster) = kernel.cluster.filter(|cluster| *cluster != [1; 3]) {
+            return refuse(format!("clusters of {cluster:?} blocks are not modelled"));
+        }
+        let needs = BlockNeeds::new(launch, &limits);
+        if needs.most == 0 {
+            return refuse(format!(
+                "a block of {} warps with {} registers a thread and {} bytes of shared memory \
+                 fits on no SM",
+                needs.warps, kernel.registers, needs.shared
+            ));
+        }
+        Ok(())
+    }
+}

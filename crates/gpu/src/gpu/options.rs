@@ -1,0 +1,50 @@
+//! How a GPU is simulated, and how an advance of it ends.
+
+use std::ops::Range;
+
+use lockstep_engine::Options as EngineOptions;
+use lockstep_units::Cycles;
+
+use crate::fault::Fault;
+use crate::launch::KernelRecord;
+use crate::probe::Recorder;
+
+/// Whether instructions take their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Values only: one instruction of one warp a cycle on each SM.
+    #[default]
+    Functional,
+    /// Sub-cores, schedulers, latencies.
+    Timing,
+}
+
+/// How a GPU is simulated.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Whether instructions take their time.
+    pub mode: Mode,
+    /// Report reads that come before the compiler's control bits allow them (SASS only).
+    pub check: bool,
+    /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
+    pub engine: EngineOptions,
+    /// Empties all caches before every kernel.
+    pub cold_caches: bool,
+    /// SM cycles after which a kernel is taken to hang; never without.
+    pub watchdog: Option<Cycles>,
+    /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
+    pub force_short_epoch: bool,
+    /// Addresses of managed memory; none without it.
+    pub managed: Option<Range<u64>>,
+    /// What parts are watched, for people; nothing here changes the simulation.
+    pub recorder: Option<Recorder>,
+}
+
+/// How an advance ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Advance {
+    /// At the limit, or at the end of kernels before it; these ended.
+    Reached(Vec<KernelRecord>),
+    /// A kernel failed; [`Gpu::abort`](crate::Gpu::abort) makes the GPU usable again.
+    Faulted(Box<Fault>),
+}
