@@ -1,4 +1,6 @@
 //! What stops a kernel: where it happened, what was found.
+//!
+//! Start reading at [`FaultKind`].
 
 use std::fmt;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! The hardware: dispatcher, SMs, interconnect, L2 slices, memory.
+//! The hardware: work distributor, SMs, interconnect, L2 slices, memory.
 //!
-//! A GPU is a set of partitions on the engine: one dispatcher, SMs, slices. They speak only over
+//! A GPU is a set of partitions on the engine: one work distributor, SMs, slices. They speak only over
 //! links; memory changes only at the end of an epoch ([`memory`]). The executor of instructions
 //! is one for functional and timing mode ([`sm`]).
 //!

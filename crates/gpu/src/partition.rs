@@ -1,4 +1,6 @@
-//! The kinds of partitions of a GPU, as one type for the engine.
+//! The kinds of partitions of a GPU as one type for the engine, and the end of an epoch.
+//!
+//! Start reading at [`GpuPartition`], then at `GpuBoundary::commit`.
 
 use lockstep_engine::{
     Boundary, Control, Inbox, LoadError, Logged, Outbox, Partition, PartitionId, Partitions,

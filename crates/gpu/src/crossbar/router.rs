@@ -1,4 +1,9 @@
 //! One router: input queues, outputs that a packet holds from its first flit to its last.
+//!
+//! Modelled: round-robin arbitration for each output, wormhole switching, places that are taken as the
+//! router before knows them (its credits). Left out: virtual channels, pipeline stages of their own.
+//!
+//! Start reading at [`Router::arbitrate`].
 
 use std::collections::VecDeque;
 

@@ -180,6 +180,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_block_takes_room_until_its_warps_and_then_the_block_have_ended() {
+        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+        let limits = SmLimits::new(&config.sm);
+        let needs = BlockNeeds {
+            warps: 32,
+            registers: 32 * 1024,
+            shared: 1024,
+            most: 2,
+            most_by_shared: 2,
+        };
+        let mut slots = SmSlots::default();
+        assert!(slots.fits(5, &needs, &limits));
+        slots.take(5, &needs);
+        slots.take(5, &needs);
+        assert!(!slots.fits(5, &needs, &limits));
+        slots.release(5, &needs, 1);
+        assert!(
+            !slots.fits(5, &needs, &limits),
+            "its shared memory is in use"
+        );
+        slots.end_block(5, &needs);
+        assert!(slots.fits(5, &needs, &limits));
+        slots.release(5, &needs, 1);
+        slots.end_block(5, &needs);
+        assert_eq!(slots, SmSlots::default());
+    }
+
+    #[test]
     fn the_freest_comes_first_and_then_by_rank() {
         let ranks = [2, 0, 1];
         let mut sms = vec![SmSlots::default(); 3];

@@ -116,6 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn every_tpc_of_an_h200_has_a_gpc_and_a_hop_latency() {
+        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+        let map = GpcMap::of(&config);
+        let mut sizes = vec![0; map.gpcs() as usize];
+        for tpc in 0..config.device.sms / SMS_PER_TPC {
+            sizes[map.gpc_of_tpc(tpc) as usize] += 1;
+        }
+        assert_eq!(sizes.iter().sum::<u32>(), 66);
+        assert!(sizes.iter().all(|tpcs| (7..=9).contains(tpcs)), "{sizes:?}");
+        assert_eq!(tpc_hop_latencies(&config).len(), 66);
+        assert_eq!(partitions_of_gpcs(&config).len(), sizes.len());
+    }
+
+    #[test]
     fn gpcs_that_do_not_exist_wrap_around() {
         let map = GpcMap::new(0, &[5]);
         assert_eq!(

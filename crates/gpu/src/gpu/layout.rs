@@ -160,13 +160,8 @@ impl Links {
                 bandwidth,
             })
         };
-        let Kinds {
-            distributor,
-            sms,
-            slices,
-            through,
-            ..
-        } = *kinds;
+        let (distributor, sms, slices) = (kinds.distributor, kinds.sms, kinds.slices);
+        let through = kinds.through;
         let network = &config.interconnect;
         let ported = options.mode == Mode::Timing && kinds.networks.is_none();
         let rate = |rate: BytesPerCycle| rate.at(clock);

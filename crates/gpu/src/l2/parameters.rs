@@ -162,3 +162,48 @@ impl SliceParameters {
         Duration(share as u64)
     }
 }
+
+/// Those of an H200, wired to nothing.
+#[cfg(test)]
+pub fn parameters_for_tests() -> SliceParameters {
+    use lockstep_engine::{LinkKind, Topology};
+
+    let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+    let mut builder = Topology::builder(config.device.clock);
+    let any = builder.partitions("any", 1);
+    let link = builder.link(LinkKind {
+        name: "any".into(),
+        from: any,
+        to: any,
+        latency: Duration::nanoseconds(50),
+        bandwidth: None,
+    });
+    let wiring = SliceWiring {
+        reply: Egress {
+            link,
+            network: None,
+            topic: crate::probe::Topic::Reply,
+        },
+        drained: link,
+        first_sm: 0,
+    };
+    let gpcs = GpcMap::of(&config);
+    SliceParameters::new(&config, true, Kind::Crossbar, wiring, &gpcs).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hop_latencies_differ_and_stay_within_their_spread() {
+        let parameters = parameters_for_tests();
+        let all: Vec<Duration> = (0..96)
+            .flat_map(|slice| (0..8).map(move |gpc| (slice, gpc)))
+            .map(|(slice, gpc)| parameters.hop_latency(slice, gpc))
+            .collect();
+        assert!(all.iter().all(|one| *one <= parameters.hop_latency_spread));
+        let first = all.iter().filter(|one| **one == all[0]).count();
+        assert!(first < 10, "{first} of {}", all.len());
+    }
+}

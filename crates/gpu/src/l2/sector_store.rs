@@ -386,3 +386,68 @@ impl SectorStore {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::parameters::parameters_for_tests;
+    use super::*;
+
+    /// The store of a slice with so many sets and ways, two partitions, and bursts of two sectors.
+    fn store(sets: u32, ways: u32) -> SectorStore {
+        let parameters = SliceParameters {
+            sets,
+            ways,
+            ..parameters_for_tests()
+        };
+        assert_eq!((parameters.partitions, parameters.burst), (2, 2));
+        SectorStore::new(0, Arc::new(parameters), None)
+    }
+
+    const LOAD: AccessKind = AccessKind::Load;
+    const LATER: Time = Time(1 << 50);
+
+    #[test]
+    fn a_miss_fetches_a_burst_and_the_next_look_up_hits() {
+        let mut store = store(64, 16);
+        let (missed, hits) = store.look_up(LOAD, 7, 0b0001, false, Time::ZERO);
+        assert_eq!((hits, store.stats.dram_read.get()), (0, 64));
+        assert!(missed > Time::ZERO + store.parameters.hit_latency);
+        let (hit, hits) = store.look_up(LOAD, 7, 0b0011, false, LATER);
+        assert_eq!((hits, store.stats.dram_read.get()), (2, 64));
+        assert_eq!(hit, LATER + store.parameters.hit_latency);
+    }
+
+    #[test]
+    fn the_other_partition_keeps_a_copy_until_somebody_writes() {
+        let mut store = store(64, 16);
+        store.look_up(LOAD, 7, 0b0001, true, Time::ZERO);
+        assert_eq!(store.stats.fabric_sectors.get(), 2, "a burst crosses");
+        assert_eq!(store.look_up(LOAD, 7, 0b0001, true, LATER).1, 1);
+        assert_eq!(store.stats.fabric_sectors.get(), 2, "the copy is enough");
+        store.write(None, 7, 0b0001, 0, LATER);
+        assert_eq!(store.look_up(LOAD, 7, 0b0001, true, LATER).1, 0);
+        assert_eq!(store.stats.fabric_hits.get(), 1, "the home has it");
+    }
+
+    #[test]
+    fn dirty_sectors_are_written_back_when_their_line_is_evicted() {
+        let mut store = store(1, 1);
+        store.write(None, 7, 0b0111, 0, Time::ZERO);
+        store.look_up(LOAD, 8, 0b0001, false, Time::ZERO);
+        assert_eq!(store.stats.dram_written.get(), 96);
+        store.look_up(LOAD, 9, 0b0001, false, Time::ZERO);
+        assert_eq!(store.stats.dram_written.get(), 96, "the second was clean");
+    }
+
+    #[test]
+    fn what_is_invalidated_is_not_written_back() {
+        let mut store = store(1, 2);
+        store.write(None, 7, 0b0001, 0, Time::ZERO);
+        store.write(None, 8, 0b0001, 0, Time::ZERO);
+        store.invalidate(7);
+        store.invalidate_range(&(8..9));
+        assert_eq!(store.look_up(LOAD, 8, 0b0001, false, LATER).1, 0);
+        store.look_up(LOAD, 9, 0b0001, false, LATER);
+        assert_eq!(store.stats.dram_written.get(), 0);
+    }
+}

@@ -1,4 +1,6 @@
-//! Which slice an address belongs to.
+//! Which slice an address belongs to: how memory is interleaved over slices.
+//!
+//! Start reading at [`Home::slice`].
 
 use lockstep_config::GpuConfig;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,8 @@
 //! of theirs and is applied at the end of the epoch by [`commit`](commit::commit_bucket). The
 //! rule and its proof: `docs/decisions/0002-memory-order.md`.
 //!
+//! Left out: time. Caches and DRAM hold tags and rows, never bytes.
+//!
 //! Start reading at [`Contents`], then [`Log`].
 
 pub mod commit;
