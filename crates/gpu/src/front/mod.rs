@@ -1,4 +1,5 @@
-//! The front of the GPU: launches wait here, and their blocks (CTAs) leave for the SMs.
+//! The front of the GPU, with the work distributor: launches wait here, and their blocks (CTAs) leave
+//! for the SMs.
 //!
 //! Modelled: launch queues, how many kernels run at a time, occupancy of each SM, the order in which
 //! SMs receive blocks, the end of a kernel, the heap that device code allocates from.
