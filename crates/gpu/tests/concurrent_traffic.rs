@@ -45,7 +45,7 @@ fn together(statistic: &str) -> (Vec<KernelRecord>, u64) {
         .zip(KERNELS)
         .map(|(queue, arguments)| {
             let mut one = launch(&module, 1, 128, &arguments);
-            one.queue = queue;
+            one.queue = queue.into();
             gpu.launch(one).unwrap()
         })
         .collect();
