@@ -10,6 +10,8 @@ mod arguments;
 mod assemble;
 mod description;
 mod disassemble;
+#[cfg(test)]
+mod every_key;
 mod freed;
 mod guardian;
 mod host_writes;
