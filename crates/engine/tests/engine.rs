@@ -305,7 +305,7 @@ fn a_state_is_loaded_only_by_the_machine_that_saved_it() {
     }
     saved[0] = 99;
     let error = same.load(&mut Reader::new(&saved)).unwrap_err().to_string();
-    assert_eq!(error, "the saved state has format 99; this version reads 1");
+    assert_eq!(error, "the saved state has format 99; this version reads 2");
 }
 
 #[test]
