@@ -142,7 +142,7 @@ fn loop_lines(module: &Module, pc: u32) -> Vec<String> {
             Operation::Flow(Flow::Branch { target }) => target,
             _ => return None,
         };
-        (target <= pc && pc <= at).then_some((at - target, target, at))
+        (target <= pc && pc <= at).then(|| (at - target, target, at))
     });
     let Some((_, first, last)) = around.min() else {
         return Vec::new();

@@ -16,9 +16,10 @@ const CLIENT: Client = Client {
 };
 
 /// Everything that the program is told, and the digest of the run; or why there is no such GPU.
-pub fn observe(config: &GpuConfig) -> String {
+pub fn observe(config: &GpuConfig, cold_caches: bool) -> String {
     let mut description = Description::new("tiny", config.clone());
     description.execution.threads = 1;
+    description.cold_caches = cold_caches;
     let memory = window::create().unwrap();
     match machine::runtime(&description, &memory) {
         Ok(runtime) => Program::new(runtime).run(),
@@ -93,6 +94,7 @@ impl Program {
         let device = self.address(&Request::Allocate { context, bytes });
         if let (Some(event), Some(late)) = (self.event(), self.event()) {
             self.launch(instructions, 6, 96, &[device]);
+            self.launch(instructions, 1, 512, &[device]);
             self.record(event);
             self.launch(memory, 9, 128, &[device]);
             self.launch(memory, 3, 128, &[device]);
@@ -123,9 +125,22 @@ impl Program {
         dynamic_shared: u32,
         words: &[u64],
     ) {
+        let stream = StreamName::Legacy;
+        self.launch_in(stream, function, blocks, threads, dynamic_shared, words);
+    }
+
+    fn launch_in(
+        &mut self,
+        stream: StreamName,
+        function: FunctionHandle,
+        blocks: u32,
+        threads: u32,
+        dynamic_shared: u32,
+        words: &[u64],
+    ) {
         let launch = Launch {
             context: self.context,
-            stream: StreamName::Legacy,
+            stream,
             function,
             grid: [blocks, 1, 1],
             block: [threads, 1, 1],
@@ -150,6 +165,7 @@ impl Program {
             });
         }
         self.launch_with(function, 9, 256, 3000, &[device]);
+        self.launch_beside(function, device);
         let attribute = Request::FunctionSetAttribute {
             function,
             attribute: 8,
@@ -159,6 +175,23 @@ impl Program {
         self.launch_with(function, 6, 64, 12 << 10, &[device]);
         // More parameters than any GPU takes.
         self.launch(function, 1, 32, &[device; 5000]);
+    }
+
+    /// Kernels side by side.
+    fn launch_beside(&mut self, function: FunctionHandle, device: u64) {
+        for _ in 0..2 {
+            let create = Request::StreamCreate {
+                context: self.context,
+                flags: 1,
+                priority: 0,
+            };
+            if let Some(Reply::Stream(stream)) = self.ask(&create) {
+                let stream = StreamName::Created(stream);
+                self.launch_in(stream, function, 2, 64, 3000, &[device]);
+            }
+        }
+        let context = self.context;
+        self.ask(&Request::ContextSynchronize { context });
     }
 
     fn event(&mut self) -> Option<EventHandle> {
@@ -207,7 +240,7 @@ impl Program {
                 destination,
                 source,
                 extent: Extent::linear(bytes),
-                blocking: destination != window(device),
+                blocking: true,
             }));
         }
         self.ask(&Request::Fill(Fill {
