@@ -314,9 +314,9 @@ pub struct LaneAccess {
 mod tests {
     use super::*;
 
-    /// Every message is copied several times on its way.
+    /// Every message is copied several times on its way; the scope of a shootdown is the largest.
     #[test]
-    fn a_message_is_as_small_as_its_address_allows() {
-        assert_eq!(size_of::<Message>(), 16);
+    fn a_message_is_no_larger_than_three_words() {
+        assert!(size_of::<Message>() <= 24);
     }
 }
