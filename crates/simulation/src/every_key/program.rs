@@ -8,6 +8,7 @@ use lockstep_protocol::{
     MemoryLocation, ModuleImage, Place, Reply, Request, Rows, StreamName, window,
 };
 use lockstep_runtime::{Client, Runtime};
+use lockstep_units::LaunchConfig;
 use std::fmt::Write;
 
 const CLIENT: Client = Client {
@@ -142,9 +143,11 @@ impl Program {
             context: self.context,
             stream,
             function,
-            grid: [blocks, 1, 1],
-            block: [threads, 1, 1],
-            dynamic_shared,
+            config: LaunchConfig {
+                grid: [blocks, 1, 1],
+                block: [threads, 1, 1],
+                dynamic_shared,
+            },
             parameters: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
             cooperative: false,
             cluster: None,
