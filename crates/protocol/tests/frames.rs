@@ -42,7 +42,7 @@ fn request() -> impl Strategy<Value = Request> {
                     context: ContextHandle(1),
                     stream,
                     function: FunctionHandle(2),
-                    config: lockstep_units::LaunchConfig {
+                    config: LaunchConfig {
                         grid,
                         block,
                         dynamic_shared,
