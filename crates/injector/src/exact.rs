@@ -2,7 +2,7 @@
 //!
 //! CUPTI makes each kernel a range of its own and waits for it, so launches cost milliseconds and
 //! never overlap; that is the price of exact counts. Ranges come back in the order of launches,
-//! which [`crate::lanes`] keeps when threads and contexts share a GPU. Each kernel of a graph is a
+//! which [`crate::exact_gate`] keeps when threads and contexts share a GPU. Each kernel of a graph is a
 //! range too.
 
 use std::collections::VecDeque;
