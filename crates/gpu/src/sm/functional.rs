@@ -54,15 +54,10 @@ impl Functional {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let start = cycles.start.0;
-        let mut clock = Clock::new(state.clock());
-        clock.seek(state.clock().edge(cycles.start));
+        let mut clock = state.clock_at(cycles.start);
         let mut next_message = state.next_message(inbox);
         while clock.cycle() < cycles.end {
-            let now = Now {
-                cycle: clock.cycle().0,
-                time: clock.time(),
-                since: (clock.cycle().0 - start) as u16,
-            };
+            let now = Now::of(&clock, start);
             if next_message <= now.cycle || state.ordering.has_sleepers() {
                 state.receive(self, now, inbox, outbox);
                 next_message = state.next_message(inbox);

@@ -1,7 +1,7 @@
 //! What an SM holds in both modes: warps, thread blocks, their fences, and the port to memory.
 //!
 //! Functions here decide which warps are ready; when a ready warp issues is the business of the
-//! [`IssueModel`] that they are given.
+//! `IssueModel` that they are given.
 //!
 //! Start reading at [`SmState::receive`].
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
-use lockstep_units::{Cycle, Hertz, Time};
+use lockstep_units::{Clock, Cycle, Hertz, Time};
 
 use super::cta::BlockTable;
 use super::issue_model::IssueModel;
@@ -94,6 +94,14 @@ impl SmState {
         self.parameters.clock
     }
 
+    /// The SM's clock, at a cycle.
+    #[must_use]
+    pub fn clock_at(&self, cycle: Cycle) -> Clock {
+        let mut clock = Clock::new(self.clock());
+        clock.seek(self.clock().edge(cycle));
+        clock
+    }
+
     /// What was logged in the epoch before is committed: fences that waited for it go on.
     pub fn begin_epoch<M: IssueModel>(
         &mut self,
@@ -105,11 +113,7 @@ impl SmState {
             return;
         }
         self.ordering.pass_boundary();
-        let now = Now {
-            cycle: cycles.start.0,
-            time: self.clock().edge(cycles.start),
-            since: 0,
-        };
+        let now = Now::of(&self.clock_at(cycles.start), cycles.start.0);
         self.check_fences(model, now, outbox);
     }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Writer};
-use lockstep_units::{Clock, Cycle};
+use lockstep_units::Cycle;
 use serde::{Deserialize, Serialize};
 
 use super::execute::Effect;
@@ -100,15 +100,10 @@ impl Timing {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let start = cycles.start.0;
-        let mut clock = Clock::new(state.clock());
-        clock.seek(state.clock().edge(cycles.start));
+        let mut clock = state.clock_at(cycles.start);
         let mut next_message = state.next_message(inbox);
         while clock.cycle() < cycles.end {
-            let now = Now {
-                cycle: clock.cycle().0,
-                time: clock.time(),
-                since: (clock.cycle().0 - start) as u16,
-            };
+            let now = Now::of(&clock, start);
             let due = next_message.min(state.ordering.due());
             if due <= now.cycle || state.ordering.has_sleepers() {
                 state.receive(self, now, inbox, outbox);
