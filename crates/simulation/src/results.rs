@@ -68,9 +68,9 @@ impl Results {
         }
         let totals = totals(runtime, &kernels);
         let machine = runtime.device_mut();
-        let digest = machine.digest();
-        let memory_digest = machine.memory_digest();
         let statistics = machine.statistics();
+        let digest = machine.digest_of(&statistics);
+        let memory_digest = machine.memory_digest();
         let managed = machine.managed_trace();
         let watched = machine.watched();
         let reproducible = machine.is_reproducible();

@@ -372,7 +372,13 @@ impl Gpu {
     pub fn digest(&self, prefix: &str) -> DigestTree {
         let mut table = Table::default();
         self.statistics(prefix, &mut table);
-        let mut tree = table.digests();
+        self.digest_of(prefix, &table)
+    }
+
+    /// The same of statistics that were gathered already, under the same prefix.
+    #[must_use]
+    pub fn digest_of(&self, prefix: &str, statistics: &Table) -> DigestTree {
+        let mut tree = statistics.digests();
         for record in self.records.values() {
             let mut bytes = Vec::new();
             Writer::new(&mut bytes).write(record);

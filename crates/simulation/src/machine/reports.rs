@@ -3,14 +3,22 @@
 use super::Machine;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Direction, Recorder};
-use lockstep_stats::{DigestTree, Hasher, Table};
+use lockstep_stats::{Hasher, Table};
 use lockstep_telemetry::run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_units::Cycle;
 
 impl Machine {
     /// One number for everything that was simulated.
     pub fn digest(&self) -> String {
-        self.digests().root().to_string()
+        self.digest_of(&self.statistics())
+    }
+
+    /// The same, with statistics that were gathered already.
+    pub fn digest_of(&self, statistics: &Table) -> String {
+        self.note_host_memory();
+        let mut tree = self.gpu.digest_of("gpu 0", statistics);
+        tree.insert("gpu 0/freed", self.freed.finish());
+        tree.root().to_string()
     }
 
     /// One number for what memory held, when it was freed and now.
@@ -20,14 +28,6 @@ impl Machine {
         hasher.bytes(self.gpu.memory_digest().to_string().as_bytes());
         hasher.bytes(self.freed.finish().to_string().as_bytes());
         hasher.finish().to_string()
-    }
-
-    /// Digests of all parts.
-    pub fn digests(&self) -> DigestTree {
-        self.note_host_memory();
-        let mut tree = self.gpu.digest("gpu 0");
-        tree.insert("gpu 0/freed", self.freed.finish());
-        tree
     }
 
     /// What watched parts did; nothing if none was.
