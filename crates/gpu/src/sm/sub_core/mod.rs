@@ -88,6 +88,17 @@ impl SubCore {
         self.asleep = 0;
     }
 
+    /// The first cycle in which a warp's next instruction finds its operands and its pipe ready;
+    /// [`PENDING`] for memory instructions if `lsu_full`.
+    #[inline(always)]
+    pub fn issue_at(&self, slot: usize, warps: &IssueState, lsu_full: bool) -> u64 {
+        let pipe = usize::from(warps.pipes[slot]);
+        if lsu_full && pipe == Pipe::LoadStore as usize {
+            return PENDING;
+        }
+        warps.issue_at[slot].max(self.ports.free_at(pipe))
+    }
+
     /// The warp that issues in a cycle, among `ready`; without one, the sub-core sleeps until the
     /// first of them could. `lsu_full` if no memory instruction may issue.
     #[inline]
@@ -104,11 +115,7 @@ impl SubCore {
         while left != 0 {
             let slot = left.trailing_zeros() as usize;
             left &= left - 1;
-            let pipe = usize::from(warps.pipes[slot]);
-            if lsu_full && pipe == Pipe::LoadStore as usize {
-                continue;
-            }
-            let at = warps.issue_at[slot].max(self.ports.free_at(pipe));
+            let at = self.issue_at(slot, warps, lsu_full);
             if at <= cycle {
                 eligible |= 1 << slot;
             } else {

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use super::execute::Effect;
 use super::front_end::FrontEnd;
-use super::front_end::issue_table::Pipe;
 use super::issue_model::IssueModel;
 use super::lsu::LoadStoreUnit;
 use super::lsu::l1tex::Filled;
@@ -193,7 +192,9 @@ impl Timing {
                 return;
             }
             state.refresh(self, slot, now.cycle + u64::from(!free));
-            if !free || self.warps.issue_at[usize::from(slot)] > now.cycle {
+            let full = self.lsu.l1tex.is_full();
+            let at = self.sub_cores[sub_core].issue_at(usize::from(slot), &self.warps, full);
+            if !free || at > now.cycle {
                 return;
             }
         }
@@ -222,13 +223,8 @@ impl Timing {
         while left != 0 {
             let slot = left.trailing_zeros() as usize;
             left &= left - 1;
-            let pipe = usize::from(self.warps.pipes[slot]);
-            if pipe == Pipe::LoadStore as usize && full {
-                continue;
-            }
             let sub_core = &self.sub_cores[slot % self.sub_cores.len()];
-            let at = self.warps.issue_at[slot].max(sub_core.ports.free_at(pipe));
-            next = next.min(at);
+            next = next.min(sub_core.issue_at(slot, &self.warps, full));
         }
         next
     }
