@@ -196,7 +196,6 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
 ];
 
 #[test]
-#[ignore = "takes minutes; run it by name"]
 fn every_key_is_read_or_refused() {
     let keys = keys(&config(&[]).unwrap());
     assert!(keys.len() > 250, "{}", keys.len());

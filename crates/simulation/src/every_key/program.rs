@@ -82,8 +82,8 @@ impl Program {
         let Some(Reply::Module(module)) = self.ask(&load) else {
             return self.heard;
         };
-        let [instructions, memory, shared, pages] = ["instructions", "memory", "shared", "pages"]
-            .map(|name| {
+        let [instructions, matrices, memory, shared, pages] =
+            ["instructions", "matrices", "memory", "shared", "pages"].map(|name| {
                 let name = name.to_string();
                 match self.ask(&Request::ModuleFunction { module, name }) {
                     Some(Reply::Function(function)) => function.handle,
@@ -96,6 +96,7 @@ impl Program {
         if let (Some(event), Some(late)) = (self.event(), self.event()) {
             self.launch(instructions, 6, 96, &[device]);
             self.launch(instructions, 1, 512, &[device]);
+            self.launch(matrices, 1, 512, &[device]);
             self.record(event);
             self.launch(memory, 9, 128, &[device]);
             self.launch(memory, 3, 128, &[device]);
