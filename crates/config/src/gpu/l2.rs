@@ -18,6 +18,10 @@ pub struct L2Config {
     pub interleave_slices: u32,
     /// Bytes after which the next of these slices follows; a power of two, a line at least.
     pub interleave_granularity: Bytes,
+    /// Neighbouring interleaved regions that lie evenly apart over the slices; where the next so many
+    /// begin is hashed. A power of two.
+    #[serde(default = "four")]
+    pub interleave_regions: u32,
     /// Partitions of the cache; a slice in the other partition is farther away.
     pub partitions: u32,
     /// GPCs that are attached to the first partition, where there are two; without the list, the first
@@ -69,6 +73,13 @@ pub struct L2Config {
     /// SMs that one coalesced request and its answer serve.
     #[serde(default = "four")]
     pub coalescing_targets: u32,
+    /// Reads of a slice that later ones can be coalesced with: the last so many.
+    #[serde(default = "coalescer_entries")]
+    pub coalescer_entries: u32,
+    /// How far apart the atomics of one instruction on the two sectors of the same 64 bytes arrive at
+    /// most; what comes later takes `atomic-sector-time`.
+    #[serde(default = "atomic_pair_window")]
+    pub atomic_pair_window: Duration,
     /// Lines of neighbouring addresses that are in neighbouring sets; a power of two.
     #[serde(default = "eight")]
     pub set_neighbours: u32,
@@ -83,6 +94,14 @@ fn four() -> u32 {
 
 fn eight() -> u32 {
     8
+}
+
+fn coalescer_entries() -> u32 {
+    64
+}
+
+fn atomic_pair_window() -> Duration {
+    Duration::nanoseconds(4)
 }
 
 fn write_back_queue() -> Duration {
@@ -100,6 +119,13 @@ impl L2Config {
             Limit::new("l2.coalescing-targets", self.coalescing_targets)
                 .from(1)
                 .to(255),
+            Limit::new("l2.coalescer-entries", self.coalescer_entries)
+                .from(1)
+                .to(4096),
+            Limit::new("l2.interleave-regions", self.interleave_regions)
+                .from(1)
+                .to(64)
+                .power_of_two(),
             Limit::new("l2.set-neighbours", self.set_neighbours)
                 .from(1)
                 .to(64)

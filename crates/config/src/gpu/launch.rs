@@ -45,7 +45,10 @@ pub struct LaunchConfig {
     pub start_overlap: Cycles,
     /// From the end of the last block to the kernel being complete, in SM cycles.
     pub finish_latency: Cycles,
-    /// How much longer that takes for each SM on which blocks used memory.
+    /// How much of it passes at least while the slices say that all writes are in, in SM cycles.
+    #[serde(default = "drain_latency")]
+    pub drain_latency: Cycles,
+    /// How much longer `finish-latency` is for each SM on which blocks used memory.
     pub finish_per_sm: Duration,
     /// From the end of the work before an event in its queue to the time that the event takes down,
     /// when what follows in the queue begins.
@@ -71,6 +74,10 @@ pub struct LaunchConfig {
     pub parameter_limit: Bytes,
     /// A kernel that runs for longer is taken to hang, in SM cycles.
     pub watchdog: Cycles,
+}
+
+fn drain_latency() -> Cycles {
+    Cycles(300)
 }
 
 impl DispatchConfig {

@@ -43,6 +43,9 @@ pub struct SmConfig {
     pub shared_banks: u32,
     /// Warp scheduler by name.
     pub scheduler: String,
+    /// Warps of the group that the scheduler `two-level` goes round.
+    #[serde(default = "four")]
+    pub scheduler_group: u32,
     /// Whether sub-cores share one FP64 unit; its interval is then that of the SM.
     #[serde(default)]
     pub fp64_unit_shared: bool,
@@ -115,12 +118,23 @@ pub struct LsuConfig {
     pub shared_vector_latency: Cycles,
     /// Cycles for which a fence occupies the LSU, besides what is in it.
     pub fence_interval: Cycles,
+    /// How many eighths of the wavefronts of the instruction before it a fence waits for.
+    #[serde(default = "seven")]
+    pub fence_wait_eighths: u32,
     /// Cycles that one lane of a shared-memory atomic waits for another that wants the same word; twice
     /// that if it compares before it writes.
     pub shared_atomic_conflict: Cycles,
     /// Wavefronts of a compare-and-swap on shared memory where other atomics take one.
     #[serde(default = "two")]
     pub shared_cas_wavefronts: u32,
+}
+
+fn four() -> u32 {
+    4
+}
+
+fn seven() -> u32 {
+    7
 }
 
 fn two() -> u32 {

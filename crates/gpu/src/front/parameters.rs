@@ -9,10 +9,6 @@ use super::policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
 use super::rounds::Units;
 use crate::gpc::GpcMap;
 
-/// How long the slices take at least to say that all writes are in: so much of the end of a kernel
-/// passes while they do.
-const DRAIN: Cycles = Cycles(300);
-
 /// Where a work distributor's messages go.
 #[derive(Clone, Copy, Debug)]
 pub struct DistributorWiring {
@@ -91,7 +87,7 @@ impl DistributorParameters {
         let first = &config.dispatch.first_sms;
         let ranks = ranks(first, config.device.sms);
         let finish = cycles(config.launch.finish_latency);
-        let drain = clock.duration(DRAIN);
+        let drain = clock.duration(config.launch.drain_latency);
         Ok(Self {
             clock,
             sms: config.device.sms,

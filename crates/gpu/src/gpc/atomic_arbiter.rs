@@ -16,9 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::map::GpcMap;
 
-/// Sectors of one instruction arrive within this time of each other.
-const TOGETHER: Duration = Duration(4_000_000);
-
 /// Round robin between atomics at one slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicArbiter {
@@ -56,15 +53,15 @@ impl AtomicArbiter {
         std::mem::replace(&mut self.line, line) == line
     }
 
-    /// Whether an atomic comes right behind one of the same SM on the neighbouring sector; both are
-    /// then looked up together.
-    pub fn follows(&mut self, sm: u32, sector: u64, due: Time) -> bool {
+    /// Whether an atomic comes within a `window` behind one of the same SM on the neighbouring
+    /// sector; both are then looked up together.
+    pub fn follows(&mut self, sm: u32, sector: u64, due: Time, window: Duration) -> bool {
         let sm = sm as usize;
         if self.sectors.len() <= sm {
             self.sectors.resize(sm + 1, (u64::MAX, Time::ZERO));
         }
         let (last, arrived) = std::mem::replace(&mut self.sectors[sm], (sector, due));
-        last == sector ^ 1 && due < arrived + TOGETHER
+        last == sector ^ 1 && due < arrived + window
     }
 
     /// How many atomics are served until the TPC comes round again: GPCs that have some waiting,
@@ -88,6 +85,7 @@ mod tests {
     use super::*;
 
     const BUSY: Duration = Duration(10);
+    const WINDOW: Duration = Duration::nanoseconds(4);
 
     fn eight() -> GpcMap {
         GpcMap::new(8, &[])
@@ -104,11 +102,17 @@ mod tests {
     #[test]
     fn sectors_side_by_side_come_together() {
         let mut arbiter = AtomicArbiter::default();
-        assert!(!arbiter.follows(0, 6, Time(100)));
-        assert!(arbiter.follows(0, 7, Time(200)));
-        assert!(!arbiter.follows(0, 8, Time(300)), "of another 64 bytes");
-        assert!(!arbiter.follows(1, 9, Time(300)), "from another SM");
-        assert!(!arbiter.follows(0, 9, Time(300) + TOGETHER), "too late");
+        assert!(!arbiter.follows(0, 6, Time(100), WINDOW));
+        assert!(arbiter.follows(0, 7, Time(200), WINDOW));
+        assert!(
+            !arbiter.follows(0, 8, Time(300), WINDOW),
+            "of another 64 bytes"
+        );
+        assert!(!arbiter.follows(1, 9, Time(300), WINDOW), "from another SM");
+        assert!(
+            !arbiter.follows(0, 9, Time(300) + WINDOW, WINDOW),
+            "too late"
+        );
     }
 
     #[test]

@@ -11,9 +11,6 @@
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// Reads that are remembered.
-const READS: usize = 64;
-
 /// The last reads of a slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct GpcRequestCoalescer {
@@ -24,17 +21,18 @@ pub struct GpcRequestCoalescer {
     next: u32,
 }
 
-impl Default for GpcRequestCoalescer {
-    fn default() -> Self {
+impl GpcRequestCoalescer {
+    /// Nothing read yet, with room for so many `entries`.
+    #[must_use]
+    pub fn new(entries: u32) -> Self {
+        let entries = entries as usize;
         Self {
-            keys: vec![(u64::MAX, 0); READS],
-            reads: vec![(0, Time::ZERO, Time::ZERO, 0); READS],
+            keys: vec![(u64::MAX, 0); entries],
+            reads: vec![(0, Time::ZERO, Time::ZERO, 0); entries],
             next: 0,
         }
     }
-}
 
-impl GpcRequestCoalescer {
     /// When the answer to an earlier read leaves that serves this one too; it serves so many `targets`.
     #[inline]
     pub fn find(
@@ -57,13 +55,14 @@ impl GpcRequestCoalescer {
 
     /// Remembers a read.
     pub fn insert(&mut self, line: u64, sectors: u8, gpc: u32, at: Time, until: Time) {
-        let place = self.next as usize % self.keys.len().max(1);
+        let entries = self.keys.len().max(1);
+        let place = self.next as usize % entries;
         let (Some(key), Some(read)) = (self.keys.get_mut(place), self.reads.get_mut(place)) else {
             return;
         };
         *key = (line, gpc);
         *read = (sectors, at, until, 1);
-        self.next = (place as u32 + 1) % READS as u32;
+        self.next = ((place + 1) % entries) as u32;
     }
 }
 
@@ -73,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_read_serves_its_gpc_until_it_is_replaced() {
-        let mut coalescer = GpcRequestCoalescer::default();
+        let mut coalescer = GpcRequestCoalescer::new(64);
         coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
         assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), Some(Time(100)));
         assert_eq!(coalescer.find(7, 0b0010, 1, Time(200), 4), Some(Time(200)));
@@ -95,7 +94,7 @@ mod tests {
             "four have it"
         );
         coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
-        for line in 0..READS as u64 {
+        for line in 0..64 as u64 {
             coalescer.insert(1000 + line, 0xf, 1, Time(100), Time(300));
         }
         assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), None, "no room");

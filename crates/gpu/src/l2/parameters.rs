@@ -44,6 +44,10 @@ pub struct SliceParameters {
     pub coalescing_window: Duration,
     /// SMs that one request and its answer serve.
     pub coalescing_targets: u8,
+    /// Reads that later ones can be coalesced with.
+    pub coalescer_entries: u32,
+    /// How far apart the sectors of one instruction's atomics arrive at most.
+    pub atomic_pair_window: Duration,
     /// Lines of neighbouring addresses that are in neighbouring sets.
     pub set_neighbours: u32,
     /// So much of what is evicted waits at the channel before the cache waits for it.
@@ -121,6 +125,8 @@ impl SliceParameters {
             request_time: if_timed(l2.clock.duration(Cycles(1))),
             coalescing_window: cycles(l2.coalescing_window),
             coalescing_targets: l2.coalescing_targets as u8,
+            coalescer_entries: l2.coalescer_entries,
+            atomic_pair_window: l2.atomic_pair_window,
             set_neighbours: l2.set_neighbours,
             write_back_queue: l2.write_back_queue,
             gpcs: gpcs.clone(),

@@ -73,13 +73,13 @@ impl L2Slice {
             partition: number * parameters.partitions / parameters.slices.max(1),
             hop_latencies,
             sectors: SectorStore::new(number, parameters.clone(), channel_probe),
+            coalescer: GpcRequestCoalescer::new(parameters.coalescer_entries),
             parameters,
             contents,
             log: Log::default(),
             free: Time::ZERO,
             read_arbiter: GpcReadArbiter::default(),
             atomic_arbiter: AtomicArbiter::default(),
-            coalescer: GpcRequestCoalescer::default(),
             attribution: Attribution::default(),
             strong_loads: StrongLoads::default(),
             replies: Replies::default(),
@@ -210,7 +210,7 @@ impl L2Slice {
             }
             Message::InvalidateAll => {
                 self.sectors.invalidate_all();
-                self.coalescer = GpcRequestCoalescer::default();
+                self.coalescer = GpcRequestCoalescer::new(self.parameters.coalescer_entries);
             }
             other => panic!("a slice was sent {other:?}"),
         }
@@ -495,7 +495,8 @@ impl L2Slice {
         self.cross_fabric(sender, rounds);
         let sm = self.sm_of(sender);
         let p = &self.parameters;
-        let mut busy = if self.atomic_arbiter.follows(sm, request.sector, due) {
+        let window = p.atomic_pair_window;
+        let mut busy = if self.atomic_arbiter.follows(sm, request.sector, due, window) {
             p.atomic_neighbour * rounds
         } else {
             p.atomic_sector * rounds

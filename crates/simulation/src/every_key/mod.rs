@@ -116,6 +116,7 @@ const WITH: &[(&str, &[&str])] = &[
         "uvm.walk.walks-per-cycle",
         &["uvm.walk.walkers=0", "uvm.tlb.mshrs=64"],
     ),
+    ("sm.scheduler-group", &["sm.scheduler=two-level"]),
     ("host.machine.", &["host.machine.kind=machine"]),
     ("uvm.walk.latency", &["uvm.walk.mode=fixed"]),
     ("uvm.fault.latency", &["uvm.fault.service=serial"]),

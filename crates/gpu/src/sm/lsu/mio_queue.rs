@@ -10,9 +10,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Of the wavefronts of the instruction before it, what a fence waits for: in eighths.
-const FENCE_WAITS_EIGHTHS: u64 = 7;
-
 /// When the pipe takes an instruction, and when its sub-core's queue has room for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -81,11 +78,17 @@ impl MioQueues {
         }
     }
 
-    /// A fence: the pipe ends what it does, and waits a little.
+    /// A fence: the pipe waits for a while, and for some `eighths` of the instruction before.
     #[inline]
-    pub fn drain(&mut self, sub_core: usize, cycle: u64, wait: u64, interval: u64) -> Entry {
+    pub fn drain(
+        &mut self,
+        sub_core: usize,
+        cycle: u64,
+        [wait, eighths]: [u64; 2],
+        interval: u64,
+    ) -> Entry {
         let last = self.wavefronts;
-        let wait = wait + last * FENCE_WAITS_EIGHTHS / 8;
+        let wait = wait + last * eighths / 8;
         let drained = self.enter(sub_core, cycle, wait, interval);
         self.wavefronts = last;
         drained
@@ -135,7 +138,7 @@ mod tests {
     fn a_fence_waits_for_most_of_the_instruction_before_it() {
         let mut mio = MioQueues::new(1, 4);
         mio.enter(0, 0, 8, 1);
-        assert_eq!(mio.drain(0, 1, 5, 1).taken, 8);
+        assert_eq!(mio.drain(0, 1, [5, 7], 1).taken, 8);
         assert_eq!(mio.enter(0, 2, 1, 1).taken, 8 + 5 + 7);
     }
 }

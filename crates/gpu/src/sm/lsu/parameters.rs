@@ -35,6 +35,8 @@ pub struct LsuParameters {
     pub store_latency: u64,
     /// Cycles for which a fence holds up the memory pipe.
     pub fence_wavefronts: u64,
+    /// Eighths of the wavefronts of the instruction before that a fence waits for.
+    pub fence_wait_eighths: u64,
     /// Cycles of a load of 32 bits that hits L1.
     pub l1_latency: u64,
     /// Sets of L1.
@@ -84,6 +86,7 @@ impl LsuParameters {
                 + config.interconnect.distance_spread.0 / 2
                 + config.interconnect.reply_latency.0,
             fence_wavefronts: lsu.fence_interval.0,
+            fence_wait_eighths: u64::from(lsu.fence_wait_eighths),
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
             l1_candidates: config.l1.replacement_candidates,

@@ -59,10 +59,11 @@ impl SubCoreParameters {
     /// If it names a scheduler that does not exist.
     pub fn new(config: &GpuConfig) -> Result<Self, ConfigError> {
         let name = &config.sm.scheduler;
-        let scheduler = WarpScheduler::named(name).ok_or_else(|| {
-            let known = WARP_SCHEDULERS.iter().map(|policy| policy.name);
-            ConfigError::unknown_policy("warp scheduler", name, known)
-        })?;
+        let scheduler =
+            WarpScheduler::named(name, config.sm.scheduler_group.max(1)).ok_or_else(|| {
+                let known = WARP_SCHEDULERS.iter().map(|policy| policy.name);
+                ConfigError::unknown_policy("warp scheduler", name, known)
+            })?;
         let (latency, interval) = (&config.sm.latency, &config.sm.interval);
         Ok(Self {
             scheduler,

@@ -152,12 +152,9 @@ impl Timing {
             let interval = u64::from(info.interval);
             let mio = &mut self.lsu.mio;
             let entry = if info.kind == Kind::Fence {
-                mio.drain(
-                    sub_core,
-                    now,
-                    self.parameters.lsu.fence_wavefronts,
-                    interval,
-                )
+                let lsu = &self.parameters.lsu;
+                let wait = [lsu.fence_wavefronts, lsu.fence_wait_eighths];
+                mio.drain(sub_core, now, wait, interval)
             } else {
                 mio.enter(sub_core, now, 1, interval)
             };

@@ -44,12 +44,13 @@ impl WarpScheduler {
         })
     }
 
-    /// The scheduler with a name, or with the short form of it.
+    /// The scheduler with a name, or with the short form of it; one that goes round a `group` of
+    /// warps has so many in it.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str, group: u32) -> Option<Self> {
         let mut all = WARP_SCHEDULERS.iter();
         let policy = all.find(|policy| policy.name == name || policy.short == name)?;
-        Some((policy.build)())
+        Some((policy.build)(group))
     }
 }
 
@@ -61,8 +62,8 @@ pub struct Policy {
     pub short: &'static str,
     /// What it does.
     pub summary: &'static str,
-    /// Makes one.
-    pub build: fn() -> WarpScheduler,
+    /// Makes one, with the size of its group.
+    pub build: fn(u32) -> WarpScheduler,
 }
 
 /// All schedulers, in the order of the documentation.
@@ -71,25 +72,25 @@ pub const WARP_SCHEDULERS: &[Policy] = &[
         name: "greedy-then-oldest",
         short: "gto",
         summary: "stay with one warp until it stalls, then take the oldest",
-        build: || WarpScheduler::GreedyThenOldest(GreedyThenOldest::default()),
+        build: |_| WarpScheduler::GreedyThenOldest(GreedyThenOldest::default()),
     },
     Policy {
         name: "loose-round-robin",
         short: "lrr",
         summary: "go round the warps, passing over those that are not ready",
-        build: || WarpScheduler::LooseRoundRobin(LooseRoundRobin::default()),
+        build: |_| WarpScheduler::LooseRoundRobin(LooseRoundRobin::default()),
     },
     Policy {
         name: "greedy-then-youngest",
         short: "cggty",
         summary: "stay with one warp until it stalls, then take the youngest",
-        build: || WarpScheduler::GreedyThenYoungest(GreedyThenYoungest::default()),
+        build: |_| WarpScheduler::GreedyThenYoungest(GreedyThenYoungest::default()),
     },
     Policy {
         name: "two-level",
         short: "tl",
         summary: "go round a few warps, replacing those that are not ready",
-        build: || WarpScheduler::TwoLevel(TwoLevel::default()),
+        build: |group| WarpScheduler::TwoLevel(TwoLevel::new(group)),
     },
 ];
 
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     fn picks(name: &str, ready: &[WarpMask]) -> Vec<u8> {
-        let mut scheduler = WarpScheduler::named(name).unwrap();
+        let mut scheduler = WarpScheduler::named(name, 4).unwrap();
         // Slot 5 is the oldest, then 9, then 1.
         let mut ages = [100; 64];
         (ages[5], ages[9], ages[1]) = (1, 2, 3);
@@ -148,14 +149,14 @@ mod tests {
     #[test]
     fn names_are_unique_and_found() {
         for policy in WARP_SCHEDULERS {
-            assert!(WarpScheduler::named(policy.name).is_some());
+            assert!(WarpScheduler::named(policy.name, 4).is_some());
             assert_eq!(
-                WarpScheduler::named(policy.short),
-                WarpScheduler::named(policy.name)
+                WarpScheduler::named(policy.short, 4),
+                WarpScheduler::named(policy.name, 4)
             );
             let same = WARP_SCHEDULERS.iter().filter(|p| p.name == policy.name);
             assert_eq!(same.count(), 1);
         }
-        assert!(WarpScheduler::named("none").is_none());
+        assert!(WarpScheduler::named("none", 4).is_none());
     }
 }

@@ -5,21 +5,29 @@ use serde::{Deserialize, Serialize};
 
 use super::eligible::{Ages, WarpMask};
 
-/// Warps of the group.
-const GROUP: u32 = 4;
-
 /// The group and whose turn it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TwoLevel {
     group: WarpMask,
+    /// Warps of the group.
+    size: u32,
     next: u8,
 }
 
 impl TwoLevel {
+    /// An empty group that takes so many warps.
+    pub(super) fn new(size: u32) -> Self {
+        Self {
+            group: 0,
+            size,
+            next: 0,
+        }
+    }
+
     #[inline]
     pub(super) fn pick(&mut self, ready: WarpMask, ages: &Ages) -> u8 {
         self.group &= ready;
-        while self.group.count_ones() < GROUP && ready & !self.group != 0 {
+        while self.group.count_ones() < self.size && ready & !self.group != 0 {
             let mut left = ready & !self.group;
             let mut oldest = left.trailing_zeros();
             while left != 0 {
