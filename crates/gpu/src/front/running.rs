@@ -12,6 +12,10 @@ use crate::message::BlockDone;
 pub struct RunningKernel {
     /// Number of the launch.
     pub launch: u32,
+    /// The queue it came from.
+    pub queue: u64,
+    /// How urgent it is; the lower, the more so.
+    pub priority: i32,
     /// By which slices know its traffic.
     pub tag: u8,
     /// What one of its blocks takes.

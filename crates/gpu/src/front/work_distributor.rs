@@ -22,7 +22,7 @@ use super::running::RunningKernel;
 use super::slots::{BlockNeeds, FreestFirst, SmSlots};
 use crate::fault::{Fault, FaultKind};
 use crate::l2::NO_LAUNCH;
-use crate::launch::{KernelRecord, LaunchId, LaunchTable};
+use crate::launch::{KernelRecord, LaunchContext, LaunchId, LaunchTable};
 use crate::memory::Contents;
 use crate::message::{BlockDone, HeapRequest, Message};
 use crate::probe::{Probe, Topic};
@@ -178,7 +178,13 @@ impl WorkDistributor {
             if next >= window.end {
                 break;
             }
-            now = next.max(now);
+            if next <= now {
+                // All that was due is done: whatever is said to be due still would be for ever.
+                let what = format!("the work distributor waits for itself at {now}");
+                self.fail(FaultKind::Hang(what), outbox.sender(), now);
+                break;
+            }
+            now = next;
         }
         match self.next_action() {
             Time::NEVER => Wake::OnMessage,
@@ -345,73 +351,92 @@ impl WorkDistributor {
         }
     }
 
-    /// Starts the kernels at the heads of their queues.
+    /// Starts the kernels at the heads of their queues, the most urgent first.
     fn start_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
-        let mut index = 0;
-        let mut blocked: Vec<u64> = Vec::new();
-        while index < self.state.waiting.len() {
+        for launch in self.heads() {
             if self.state.running.len() >= self.parameters.concurrent as usize {
                 return;
             }
-            let launch = self.state.waiting[index];
-            let context = self
-                .launches
-                .get(launch)
-                .expect("a waiting launch is in the table");
-            let queue = context.launch.queue;
-            let busy = blocked.contains(&queue)
-                || self.state.running.iter().any(|running| {
-                    let other = self.launches.get(running.launch);
-                    other.is_some_and(|other| other.launch.queue == queue)
-                });
-            if busy {
-                blocked.push(queue);
-                index += 1;
-                continue;
-            }
-            self.state.waiting.remove(index);
-            if let Some(link) = self.parameters.invalidate {
-                for slice in 0..self.parameters.slices {
-                    let to = PartitionId(self.parameters.first_slice + slice);
-                    outbox.send(link, to, now, Bytes(0), Message::InvalidateAll);
-                }
-            }
-            context.fill_constants(&self.contents, self.parameters.sms);
-            let blocks = context.launch.config.blocks();
-            self.note(now, || {
-                let name = &context.launch.kernel().name;
-                format!("launch {launch} starts: {name}, {blocks} blocks")
-            });
-            // A kernel that follows another one at once was prepared while that one ended.
-            let ended = self.state.ended.get(&queue).copied();
-            let since = ended.map_or(u64::MAX, |end| now.0.saturating_sub(end.0));
-            let prepared = self.parameters.overlap.0.saturating_sub(since);
-            let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
-            self.state.stats.launches.increment();
-            let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
-            let plan = match &mut self.policy {
-                DispatchPolicy::GpcRounds { next } if self.state.running.is_empty() => {
-                    self.parameters.units.plan(blocks, needs.most, next)
-                }
-                _ => Vec::new(),
-            };
-            let tag = self.free_tag();
-            self.state.running.push(RunningKernel {
-                launch,
-                tag,
-                needs,
-                blocks,
-                sent: 0,
-                done: 0,
-                plan,
-                start: now,
-                first,
-                end: (blocks == 0).then_some(first + self.parameters.finish),
-                draining: 0,
-                users: Vec::new(),
-                counters: Counters::default(),
-            });
+            self.state.waiting.retain(|waiting| *waiting != launch);
+            self.start_kernel(launch, now, outbox);
         }
+    }
+
+    /// Launches that are the next of a queue of which nothing runs: the most urgent first, and among
+    /// equals the one that came first.
+    fn heads(&self) -> Vec<u32> {
+        if self.state.waiting.is_empty() {
+            return Vec::new();
+        }
+        let running = self.state.running.iter();
+        let mut taken: Vec<u64> = running.map(|running| running.queue).collect();
+        let mut heads = Vec::new();
+        for launch in &self.state.waiting {
+            let context = self.waiting_context(*launch);
+            if !taken.contains(&context.launch.queue) {
+                taken.push(context.launch.queue);
+                heads.push((context.launch.priority, *launch));
+            }
+        }
+        heads.sort_by_key(|(priority, _)| *priority);
+        heads.into_iter().map(|(_, launch)| launch).collect()
+    }
+
+    fn waiting_context(&self, launch: u32) -> Arc<LaunchContext> {
+        self.launches
+            .get(launch)
+            .expect("a waiting launch is in the table")
+    }
+
+    fn start_kernel(&mut self, launch: u32, now: Time, outbox: &mut Outbox<'_, Message>) {
+        let context = self.waiting_context(launch);
+        let queue = context.launch.queue;
+        if let Some(link) = self.parameters.invalidate {
+            for slice in 0..self.parameters.slices {
+                let to = PartitionId(self.parameters.first_slice + slice);
+                outbox.send(link, to, now, Bytes(0), Message::InvalidateAll);
+            }
+        }
+        context.fill_constants(&self.contents, self.parameters.sms);
+        let blocks = context.launch.config.blocks();
+        self.note(now, || {
+            let name = &context.launch.kernel().name;
+            format!("launch {launch} starts: {name}, {blocks} blocks")
+        });
+        // A kernel that follows another one at once was prepared while that one ended.
+        let ended = self.state.ended.get(&queue).copied();
+        let since = ended.map_or(u64::MAX, |end| now.0.saturating_sub(end.0));
+        let prepared = self.parameters.overlap.0.saturating_sub(since);
+        let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
+        self.state.stats.launches.increment();
+        let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
+        let plan = match &mut self.policy {
+            DispatchPolicy::GpcRounds { next } if self.state.running.is_empty() => {
+                self.parameters.units.plan(blocks, needs.most, next)
+            }
+            _ => Vec::new(),
+        };
+        let running = RunningKernel {
+            launch,
+            queue,
+            priority: context.launch.priority,
+            tag: self.free_tag(),
+            needs,
+            blocks,
+            sent: 0,
+            done: 0,
+            plan,
+            start: now,
+            first,
+            end: (blocks == 0).then_some(first + self.parameters.finish),
+            draining: 0,
+            users: Vec::new(),
+            counters: Counters::default(),
+        };
+        // Blocks of the first in the list leave first.
+        let before = |other: &RunningKernel| other.priority <= running.priority;
+        let place = self.state.running.partition_point(before);
+        self.state.running.insert(place, running);
     }
 
     /// The lowest tag that no running kernel has. Beyond the last, kernels share one.
@@ -420,7 +445,8 @@ impl WorkDistributor {
         (NO_LAUNCH + 1..u8::MAX).find(is_free).unwrap_or(u8::MAX)
     }
 
-    /// Sends blocks, the oldest kernel first, as many as `now` allows.
+    /// Sends blocks, those of the most urgent and then of the oldest kernel first, as many as `now`
+    /// allows. Blocks that run are never taken from their SM for more urgent ones.
     fn send_blocks(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
         while self.state.next_send <= now {
             let Some((index, sm)) = self.next_block(now) else {
@@ -478,25 +504,8 @@ impl WorkDistributor {
         None
     }
 
-    /// Whether a block of some kernel that may start at `at` fits somewhere.
-    fn fits_somewhere(&mut self, at: Time) -> bool {
-        for running in &self.state.running {
-            if !running.has_block(at) || self.nowhere.contains(&running.launch) {
-                continue;
-            }
-            let limits = &self.parameters.limits;
-            let slots = &self.state.slots;
-            let mut freest = self.freest.iter();
-            if freest.any(|sm| slots[sm as usize].fits(running.launch, &running.needs, limits)) {
-                return true;
-            }
-            self.nowhere.push(running.launch);
-        }
-        false
-    }
-
-    /// When something of its own is to happen. A block that fits nowhere waits for
-    /// a message.
+    /// When something of its own is to happen: a kernel is complete, or a block may leave that has
+    /// room. A block that fits nowhere waits for a message.
     fn next_action(&mut self) -> Time {
         let mut next = Time::NEVER;
         for running in &self.state.running {
@@ -504,17 +513,19 @@ impl WorkDistributor {
                 next = next.min(end);
             }
         }
-        let soonest = self.state.running.iter().filter(|r| r.sent < r.blocks);
-        if let Some(first) = soonest.map(|running| running.first).min() {
-            let at = first.max(self.state.next_send);
-            if self.fits_somewhere(at) {
-                next = next.min(at);
+        let limits = &self.parameters.limits;
+        let slots = &self.state.slots;
+        for running in &self.state.running {
+            let at = running.first.max(self.state.next_send);
+            let waits = running.sent < running.blocks && !self.nowhere.contains(&running.launch);
+            if !waits || at >= next {
+                continue;
+            }
+            let mut freest = self.freest.iter();
+            if freest.any(|sm| slots[sm as usize].fits(running.launch, &running.needs, limits)) {
+                next = at;
             } else {
-                // A younger kernel may fit when its time comes.
-                let later = self.state.running.iter().filter(|r| r.first > at);
-                if let Some(first) = later.map(|running| running.first).min() {
-                    next = next.min(first);
-                }
+                self.nowhere.push(running.launch);
             }
         }
         next
