@@ -9,6 +9,7 @@
 //!             + 4 TiB  addresses that programs reserve and map memory to by themselves
 //!             + 8 TiB  pinned host memory
 //!             + 12 TiB managed memory
+//!             at the end: doorbells ([`crate::doorbell`])
 //! ```
 //!
 //! The simulator assigns all addresses; the program only asks [`region_of`] what a
@@ -45,7 +46,7 @@ pub const PINNED_SIZE: u64 = 4 << 40;
 pub const MANAGED_BASE: u64 = WINDOW_BASE + (12 << 40);
 
 /// Address space of managed memory.
-pub const MANAGED_SIZE: u64 = 4 << 40;
+pub const MANAGED_SIZE: u64 = (4 << 40) - crate::doorbell::DOORBELLS_SIZE;
 
 /// What an address of the window belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@
 pub mod attribute;
 mod connection;
 mod device;
+pub mod doorbell;
 pub mod frame;
 mod function;
 mod handle;

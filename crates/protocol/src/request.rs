@@ -232,6 +232,19 @@ pub enum Request {
         /// The means.
         means: HostAccessMeans,
     },
+    /// The program looks again and again at memory that kernels can write, without a call →
+    /// `Polled`.
+    HostPoll {
+        /// Address that was read.
+        address: u64,
+        /// How often it was, at long intervals, since the last call.
+        polls: u32,
+    },
+    /// A thread is about to make its first call → `Done`. So threads that begin at the same time
+    /// go on in one order.
+    ThreadBegins,
+    /// Which memory of the program the device can reach → `Pages`.
+    HostVisible,
     /// Advise on the use of managed memory → `Done`.
     Advise {
         /// First byte.

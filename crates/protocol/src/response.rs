@@ -89,6 +89,11 @@ pub enum Reply {
     Physical(PhysicalHandle),
     /// Managed pages, as (address, bytes), that the host may touch again.
     Pages(Vec<(u64, u64)>),
+    /// Whether kernels or copies are still under way.
+    Polled {
+        /// They are.
+        pending: bool,
+    },
     /// A number.
     Value(u64),
     /// Names.

@@ -1,6 +1,6 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{Graph, GraphRun, HostViews, VirtualMemory};
+use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory, is_aside};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
@@ -72,6 +72,7 @@ pub struct Runtime<D> {
     pub(crate) now: Time,
     /// When the host last launched something.
     launched: Time,
+    pub(crate) polls: Polls,
     pub(crate) memory: Memory,
     pub(crate) virtual_memory: VirtualMemory,
     pub(crate) host_views: HostViews,
@@ -87,6 +88,7 @@ pub struct Runtime<D> {
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     faults: Vec<Fault>,
     warnings: Vec<String>,
+    dependences: Vec<String>,
     next: u64,
     stopped: bool,
     /// Addresses and sizes that the program writes once it has the answer.
@@ -112,6 +114,7 @@ impl<D: Device> Runtime<D> {
             device,
             now: Time::ZERO,
             launched: Time::ZERO,
+            polls: Polls::default(),
             contexts: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -123,6 +126,7 @@ impl<D: Device> Runtime<D> {
             unsupported: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
+            dependences: Vec::new(),
             next: 0,
             stopped: false,
             host_writes: Vec::new(),
@@ -137,7 +141,10 @@ impl<D: Device> Runtime<D> {
 
     /// Answers one request.
     pub fn handle(&mut self, client: Client, request: &Request) -> Response {
-        self.calls += 1;
+        if !is_aside(request) {
+            self.calls += 1;
+            self.end_polling(client);
+        }
         self.host_writes.clear();
         let context = self.context_of(request);
         let result = match context.and_then(|context| self.sticky(context)) {
@@ -223,6 +230,18 @@ impl<D: Device> Runtime<D> {
     /// What the user should know although nothing failed.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// What of the run depended on the host's timing, in sentences.
+    pub fn dependences(&self) -> &[String] {
+        &self.dependences
+    }
+
+    /// Something of the run depends on the host's timing.
+    pub fn depends(&mut self, sentence: String) {
+        if !self.dependences.contains(&sentence) {
+            self.dependences.push(sentence);
+        }
     }
 
     /// Calls that programs wanted and that are lacking, by name.
@@ -315,7 +334,13 @@ impl<D: Device> Runtime<D> {
     }
 
     pub(crate) fn advance(&mut self, goal: Goal) -> CallResult<()> {
-        match self.timeline.advance(&mut self.device, goal) {
+        let advanced = self.timeline.advance(&mut self.device, goal);
+        self.outcome(advanced)
+    }
+
+    /// What comes of an advance, for the call that asked for it.
+    pub(crate) fn outcome(&mut self, advanced: Result<(), Interruption>) -> CallResult<()> {
+        match advanced {
             Ok(()) => {
                 self.collect();
                 Ok(())
@@ -400,5 +425,8 @@ fn survives_a_fault(request: &Request) -> bool {
             | Request::PointerInfo { .. }
             | Request::HostAccess { .. }
             | Request::HostAccessMeans { .. }
+            | Request::HostPoll { .. }
+            | Request::HostVisible
+            | Request::ThreadBegins
     )
 }

@@ -104,6 +104,15 @@ pub enum Goal {
     Step(u64, StreamKey, Position),
 }
 
+/// What a host thread waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// All of these points of streams.
+    Points(Vec<(StreamKey, Position)>),
+    /// A time.
+    Until(Time),
+}
+
 /// Why an advance ended before its goal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interruption {
@@ -185,6 +194,13 @@ impl Timeline {
         self.streams
             .get(&stream)
             .is_none_or(|stream| stream.completed >= position)
+    }
+
+    /// Whether some stream has work that is not complete.
+    pub fn has_work(&self) -> bool {
+        self.streams
+            .values()
+            .any(|stream| stream.completed < stream.pushed)
     }
 
     /// When the last work of a stream was complete.
@@ -273,23 +289,62 @@ impl Timeline {
     /// # Errors
     /// Why it ended early; time stands where that was.
     pub fn advance(&mut self, device: &mut dyn Device, goal: Goal) -> Result<(), Interruption> {
+        let limit = match goal {
+            Goal::Until(time) => time,
+            _ => Time::NEVER,
+        };
+        self.advance_while(device, limit, |timeline| match goal {
+            Goal::Until(time) => timeline.clock >= time,
+            Goal::Position(stream, position) => timeline.reached(stream, position),
+            Goal::Ticket(ticket) => !timeline.tickets.contains_key(&ticket),
+            Goal::Step(launch, stream, position) => {
+                timeline.due_step(launch).is_some() || timeline.reached(stream, position)
+            }
+        })
+    }
+
+    /// Lets simulated time pass until one of several waits is over; time stands where that was.
+    ///
+    /// # Errors
+    /// Why it ended early.
+    pub fn advance_to_first(
+        &mut self,
+        device: &mut dyn Device,
+        waits: &[Wait],
+    ) -> Result<(), Interruption> {
+        let times = waits.iter().filter_map(|wait| match wait {
+            Wait::Until(time) => Some(*time),
+            Wait::Points(_) => None,
+        });
+        let limit = times.min().unwrap_or(Time::NEVER);
+        self.advance_while(device, limit, |timeline| {
+            waits.iter().any(|wait| timeline.is_over(wait))
+        })
+    }
+
+    /// Whether a wait is over.
+    pub fn is_over(&self, wait: &Wait) -> bool {
+        match wait {
+            Wait::Until(time) => self.clock >= *time,
+            Wait::Points(points) => points
+                .iter()
+                .all(|(stream, position)| self.reached(*stream, *position)),
+        }
+    }
+
+    /// Lets simulated time pass until something is `met`, and stops at `limit` to look.
+    fn advance_while(
+        &mut self,
+        device: &mut dyn Device,
+        limit: Time,
+        met: impl Fn(&Self) -> bool,
+    ) -> Result<(), Interruption> {
         loop {
             self.settle(device).map_err(Interruption::Fault)?;
-            let met = match goal {
-                Goal::Until(time) => self.clock >= time,
-                Goal::Position(stream, position) => self.reached(stream, position),
-                Goal::Ticket(ticket) => !self.tickets.contains_key(&ticket),
-                Goal::Step(launch, stream, position) => {
-                    self.due_step(launch).is_some() || self.reached(stream, position)
-                }
-            };
-            if met {
+            if met(self) {
                 return Ok(());
             }
-            let mut next = self.next_event();
-            if let Goal::Until(time) = goal {
-                next = next.min(time);
-            }
+            let next = self.next_event().min(limit);
             let idle = self.kernels.is_empty() && self.tickets.is_empty();
             if next == Time::NEVER && idle {
                 return Err(Interruption::Stuck);

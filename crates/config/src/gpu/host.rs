@@ -26,6 +26,9 @@ pub struct HostConfig {
     pub synchronize: Duration,
     /// How far a query of unfinished work lets the device advance.
     pub query: Duration,
+    /// How far the device advances at least between two looks of a host that polls memory.
+    #[serde(default = "poll")]
+    pub poll: Duration,
     /// Loading an image.
     pub load: Duration,
     /// The host as a machine, through which commands and data then go.
@@ -123,11 +126,16 @@ impl Default for HostMachineConfig {
     }
 }
 
+fn poll() -> Duration {
+    Duration::microseconds(1)
+}
+
 impl HostConfig {
     pub(super) fn limits(&self) -> Vec<Limit> {
         let machine = &self.machine;
         vec![
             Limit::new("host.query", self.query.0).from(1),
+            Limit::new("host.poll", self.poll.0).from(1),
             Limit::new("host.machine.cores", machine.cores)
                 .from(1)
                 .to(4096),

@@ -8,11 +8,14 @@ mod launches;
 mod managed;
 mod memory;
 mod modules;
+mod polls;
 mod streams;
 mod virtual_memory;
+mod waits;
 
 pub use graphs::{Graph, GraphRun};
 pub use managed::HostViews;
+pub(crate) use polls::Polls;
 pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
@@ -24,7 +27,9 @@ impl<D: Device> Runtime<D> {
     #[rustfmt::skip]
     pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
         use Request as R;
-        self.spend(self.config.host.call);
+        if !is_aside(request) {
+            self.spend(self.config.host.call);
+        }
         match request {
             R::PrimaryContextRetain { device } => self.primary_retain(client, *device),
             R::PrimaryContextRelease { device } => self.primary_release(client, *device),
@@ -61,6 +66,9 @@ impl<D: Device> Runtime<D> {
             R::Advise { address, bytes, advice, location } => self.advise(*address, *bytes, *advice, *location),
             R::HostAccess { address, write } => self.host_access(client, *address, *write),
             R::HostAccessMeans { means } => self.host_access_means(client, *means),
+            R::ThreadBegins => Ok(Reply::Done),
+            R::HostVisible => Ok(Reply::Pages(self.host_visible())),
+            R::HostPoll { address, polls } => self.host_poll(client, *address, *polls),
             R::Copy(copy) => self.copy(client, copy),
             R::Fill(fill) => self.fill(client, fill),
             R::Launch(launch) => self.launch(client, launch),
@@ -158,6 +166,9 @@ impl<D: Device> Runtime<D> {
             | R::Advise { .. }
             | R::HostAccess { .. }
             | R::HostAccessMeans { .. }
+            | R::HostPoll { .. }
+            | R::HostVisible
+            | R::ThreadBegins
             | R::AddressFree { .. }
             | R::PhysicalRelease { .. }
             | R::PhysicalMap { .. }
@@ -175,4 +186,15 @@ impl<D: Device> Runtime<D> {
         }
         fail(CuResult::INVALID_DEVICE, format!("device {device} of 1"))
     }
+}
+
+/// What the program's library asks by itself: no call of the program, so it takes no time.
+pub(crate) fn is_aside(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::HostPoll { .. }
+            | Request::HostVisible
+            | Request::HostAccessMeans { .. }
+            | Request::ThreadBegins
+    )
 }

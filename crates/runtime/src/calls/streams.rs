@@ -5,7 +5,8 @@ use crate::device::Device;
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{
-    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork, clamp_priority,
+    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork,
+    clamp_priority,
 };
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -202,6 +203,19 @@ impl<D: Device> Runtime<D> {
             .chain(per_thread)
             .chain(created.map(|stream| (stream.key, stream.blocking)))
             .collect()
+    }
+
+    /// The points that somebody waits for who synchronises with a stream.
+    pub(super) fn stream_points(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<Vec<(StreamKey, Position)>> {
+        let key = self.stream_key(client, context, name)?;
+        let mut points = self.ordered_after(context, key);
+        points.push((key, self.timeline.end(key)));
+        Ok(points)
     }
 
     /// A point after everything that the stream must wait for now, for somebody to wait for.
