@@ -74,9 +74,12 @@ fn text(results: &Results) -> String {
         let note = if summary.reproducible {
             ""
         } else {
-            "  (not reproducible: the program spins on memory)"
+            "  (another run may have another one)"
         };
         let _ = writeln!(text, "digest {digest}{note}");
+        for sentence in &summary.depends_on_host {
+            let _ = writeln!(text, "  {sentence}");
+        }
     }
     let _ = writeln!(text, "{}", speed(results));
     if !summary.unsupported.is_empty() {

@@ -124,6 +124,7 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         (Ok(_), ended) => ended.unwrap_or(Ended::Code(1)),
     };
 
+    state.keep_dependences();
     let ending = ending(name, &ended, problems, state.runtime.stopped());
     let made_calls = state.figures.attached > 0;
     let mut results = Results::collect(

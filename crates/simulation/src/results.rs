@@ -73,7 +73,6 @@ impl Results {
         let memory_digest = machine.memory_digest();
         let managed = machine.managed_trace();
         let watched = machine.watched();
-        let reproducible = machine.is_reproducible();
         let reloads = machine.reloads();
         let work = machine.host_work();
         let host = HostSpeed {
@@ -90,7 +89,8 @@ impl Results {
             totals,
             digest: Some(digest),
             memory_digest: Some(memory_digest),
-            reproducible,
+            reproducible: runtime.dependences().is_empty(),
+            depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: runtime.warnings().to_vec(),
             host,

@@ -1,22 +1,26 @@
-//! Serves the connections of CUDA programs: one request at a time, in the order of arrival.
+//! Serves the connections of CUDA programs: one request at a time, in the order of [`HostOrder`].
 //!
-//! Every connection has a thread that reads its requests; whoever takes the lock is next, and
-//! that order is what the record of calls keeps. Connections and processes are numbered when
-//! their first request is handled, so connections that only watch change no number.
+//! Every connection has a thread that reads its requests. A request waits until the threads of its
+//! process are at rest; whoever finds them so answers all that are there, in their order, and that
+//! order is what the record of calls keeps. Connections and processes are numbered when their first
+//! request is handled, so connections that only watch change no number.
 //!
 //! Start reading at [`Server::start`].
 
+use crate::host::{Call, HostOrder, Key, Turn};
 use crate::host_writes::HostWrites;
+use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
     ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout,
 };
+use lockstep_runtime::timeline::Wait;
 use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,12 +39,23 @@ pub enum Recording {
     Full,
 }
 
+/// How long a call whose turn has not come waits before it looks again whether threads are at rest,
+/// at first and at most.
+const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
+
 /// What all connections share.
 pub struct State<D> {
     /// The meaning of calls.
     pub runtime: Runtime<D>,
     record: Option<RecordWriter<File>>,
     writes: Option<HostWrites>,
+    order: HostOrder,
+    doorbells: Doorbells,
+    /// Wakes those whose call was answered by another.
+    turned: Arc<Condvar>,
+    /// Answers that nobody has taken yet.
+    answers: BTreeMap<Key, Response>,
+    clients: BTreeMap<Key, Client>,
     connections: u64,
     processes: BTreeMap<u32, Process>,
     started: Instant,
@@ -118,6 +133,11 @@ impl<D: Device + Send + 'static> Server<D> {
             runtime,
             record,
             writes: (recording == Recording::Full).then(HostWrites::default),
+            order: HostOrder::default(),
+            doorbells: Doorbells::map(&window)?,
+            turned: Arc::default(),
+            answers: BTreeMap::new(),
+            clients: BTreeMap::new(),
             connections: 0,
             processes: BTreeMap::new(),
             started: Instant::now(),
@@ -272,25 +292,68 @@ fn serve<D: Device>(
     stream.set_read_timeout(Some(HANDSHAKE))?;
     let (mut connection, hello) = ServerConnection::accept(stream, welcome, window.as_fd())?;
     connection.stream().set_read_timeout(None)?;
-    lock(state).figures.attached += 1;
-    let mut client = None;
+    let key = {
+        let mut state = lock(state);
+        state.figures.attached += 1;
+        (hello.process, hello.thread, state.figures.attached)
+    };
     let outcome = loop {
         let request = match connection.receive() {
             Ok(Some(request)) => request,
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
-        let response = lock(state).handle(&mut client, &hello, &request);
-        if let Err(error) = connection.send(&response) {
+        let response = answer(state, key, &hello, request);
+        let sent = connection.send(&response);
+        {
+            let mut state = lock(state);
+            state.order.returned(key);
+            state.turned.notify_all();
+        }
+        if let Err(error) = sent {
             // A program that was ended does not wait for its answer.
             tracing::debug!("an answer was not wanted: {error}");
             break Ok(());
         }
     };
-    if let Some(client) = client {
-        lock(state).left(client, &hello);
+    let mut state = lock(state);
+    if let Some(client) = state.clients.remove(&key) {
+        state.left(client, &hello);
     }
     outcome
+}
+
+/// Answers a call when its turn comes, and those of others whose turn comes with it.
+fn answer<D: Device>(
+    state: &Mutex<State<D>>,
+    key: Key,
+    hello: &Hello,
+    request: Request,
+) -> Response {
+    let mut state = lock(state);
+    state.order.enter(key, hello, Arc::new(request));
+    let turned = state.turned.clone();
+    let [mut pause, longest] = LOOK_AGAIN;
+    loop {
+        if state.order.is_released(key)
+            && let Some(response) = state.answers.remove(&key)
+        {
+            return response;
+        }
+        match state.turn() {
+            Turn::Release(first) => {
+                state.order.release(first);
+                turned.notify_all();
+            }
+            Turn::Nobody => {
+                let waited = turned.wait_timeout(state, pause);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                pause = longest.min(pause * 2);
+            }
+            Turn::Calls(calls) => state.answer_all(&calls),
+            Turn::Waits(waits) => state.answer_first(&waits),
+        }
+    }
 }
 
 /// Processor time that this process has used.
@@ -300,20 +363,72 @@ fn processor_time() -> Duration {
 }
 
 impl<D: Device> State<D> {
+    /// Leaves what depended on the host with the runtime.
+    pub fn keep_dependences(&mut self) {
+        for sentence in self.order.dependences().to_vec() {
+            self.runtime.depends(sentence);
+        }
+    }
+
+    /// Whose turn it is.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "when a thread is given up is kept as a dependence on the host"
+    )]
+    fn turn(&mut self) -> Turn {
+        let doorbells = &self.doorbells;
+        let rung = |process| doorbells.rung(process);
+        self.order.turn(rung, Instant::now())
+    }
+
+    /// Answers calls in their order.
+    fn answer_all(&mut self, calls: &[Call]) {
+        for (key, request) in calls {
+            self.order.take(*key);
+            let response = self.handle(*key, request);
+            self.answers.insert(*key, response);
+        }
+        // Nobody has gone on since all were found at rest, so the first may.
+        if let Some((first, _)) = calls.first() {
+            self.order.release(*first);
+            self.turned.notify_all();
+        }
+    }
+
+    /// Of calls that wait, answers those whose wait is over first.
+    fn answer_first(&mut self, calls: &[Call]) {
+        if calls.len() == 1 {
+            return self.answer_all(calls);
+        }
+        let mut waits = Vec::new();
+        for (key, request) in calls {
+            let client = self.client(*key);
+            let Some(wait) = self.runtime.wait_of(client, request) else {
+                return self.answer_all(&[(*key, request.clone())]);
+            };
+            waits.push(wait);
+        }
+        self.runtime.advance_to_first(&waits);
+        let over = |wait: &Wait| self.runtime.is_over(wait);
+        let mut first: Vec<Call> = calls
+            .iter()
+            .zip(&waits)
+            .filter(|(_, wait)| over(wait))
+            .map(|(call, _)| call.clone())
+            .collect();
+        if first.is_empty() {
+            // Something went wrong, which each of them is told.
+            first = calls.to_vec();
+        }
+        self.answer_all(&first);
+    }
+
     #[allow(
         clippy::disallowed_methods,
         reason = "figures about the host are outside the digest"
     )]
-    fn handle(
-        &mut self,
-        client: &mut Option<Client>,
-        hello: &Hello,
-        request: &Request,
-    ) -> Response {
-        let client = match client {
-            Some(client) => *client,
-            None => *client.insert(self.introduce(hello)),
-        };
+    fn handle(&mut self, key: Key, request: &Request) -> Response {
+        let client = self.client(key);
         let (began, worked) = (Instant::now(), processor_time());
         self.note(client, request);
         tracing::trace!(connection = client.connection, ?request);
@@ -333,8 +448,12 @@ impl<D: Device> State<D> {
         response
     }
 
-    fn introduce(&mut self, hello: &Hello) -> Client {
-        let process = self.processes.entry(hello.process).or_insert_with(|| {
+    /// Who makes a call, numbered at the first.
+    fn client(&mut self, key: Key) -> Client {
+        if let Some(client) = self.clients.get(&key) {
+            return *client;
+        }
+        let process = self.processes.entry(key.0).or_insert_with(|| {
             self.figures.processes += 1;
             Process {
                 number: self.figures.processes - 1,
@@ -343,10 +462,12 @@ impl<D: Device> State<D> {
         });
         process.connections += 1;
         self.connections += 1;
-        Client {
+        let client = Client {
             connection: self.connections - 1,
             process: process.number,
-        }
+        };
+        self.clients.insert(key, client);
+        client
     }
 
     fn note(&mut self, client: Client, request: &Request) {

@@ -100,6 +100,10 @@ impl Program {
             self.record(event);
             self.launch(memory, 9, 128, &[device]);
             self.launch(memory, 3, 128, &[device]);
+            self.ask(&Request::HostPoll {
+                address: device,
+                polls: u32::MAX,
+            });
             self.record(late);
             self.shared_memory(shared, device);
             self.copies(device);

@@ -74,11 +74,6 @@ impl Machine {
         })
     }
 
-    /// Whether the same calls give the same digest. So far, nothing here could prevent it.
-    pub fn is_reproducible(&self) -> bool {
-        true
-    }
-
     /// Times that the state was saved and loaded.
     pub fn reloads(&self) -> u64 {
         self.reloads

@@ -28,8 +28,11 @@ pub struct Summary {
     /// What the memory of the device held, when it was freed and at the end: equal for two front ends
     /// that compute the same.
     pub memory_digest: Option<String>,
-    /// Whether the same calls give the same digest.
+    /// Whether running the program again gives the same digest: nothing that the device saw depended
+    /// on the host's timing.
     pub reproducible: bool,
+    /// What did, in sentences.
+    pub depends_on_host: Vec<String>,
     /// Calls that the program wanted and that are lacking.
     pub unsupported: Vec<UnsupportedRow>,
     /// What the user should know although nothing failed.
