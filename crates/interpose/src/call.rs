@@ -1,5 +1,6 @@
 //! Asking the simulator.
 
+use crate::managed::polling;
 use crate::process::lock;
 use crate::{managed, process, report, thread};
 use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
@@ -25,10 +26,13 @@ pub fn call_with_message(request: &Request) -> Result<Reply, (CuResult, String)>
         Some(connection) => connection,
         empty => empty.insert(process::connect().map_err(quiet)?),
     };
+    process::ring();
+    polling::call_begins();
     let response = match connection.call(request) {
         Ok(response) => response,
         Err(error) => report::simulator_gone(&error.to_string()),
     };
+    polling::call_ended(response.result.as_ref().ok());
     drop(place);
     let Response {
         output,
@@ -90,7 +94,7 @@ pub fn note(name: &str, manner: UnsupportedManner) {
 
 /// Writes what kernels printed through the C library's standard output, so that it keeps
 /// its place among what the program prints.
-fn write_output(bytes: &[u8]) {
+pub fn write_output(bytes: &[u8]) {
     unsafe extern "C" {
         static stdout: *mut libc::FILE;
     }

@@ -50,7 +50,7 @@ pub fn initialize() -> Result<(), CuResult> {
 /// Fails unless `cuInit` or a call of the runtime came before.
 pub fn check_initialized() -> Result<(), CuResult> {
     if INITIALIZED.load(Ordering::Relaxed) {
-        Ok(())
+        process().map(|_| ())
     } else {
         Err(CuResult::NOT_INITIALIZED)
     }

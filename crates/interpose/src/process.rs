@@ -1,13 +1,14 @@
 //! What belongs to the process: the simulator's welcome and the devices that are visible.
 
+use crate::managed::polling;
 use crate::{fresh, hook, report, thread, watch};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
-    ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, SOCKET_VARIABLE,
-    Welcome, layout,
+    ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, Request,
+    SOCKET_VARIABLE, Welcome, doorbell, layout,
 };
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The simulator, as this process knows it.
@@ -26,6 +27,8 @@ pub struct Device {
     pub description: DeviceDescription,
 }
 
+/// Counts requests that are on their way, for the simulator to wait for.
+static DOORBELL: OnceLock<&AtomicU64> = OnceLock::new();
 static PROCESS: OnceLock<Process> = OnceLock::new();
 static CONNECTING: Mutex<()> = Mutex::new(());
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -47,12 +50,14 @@ pub fn process() -> Result<&'static Process, CuResult> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(CuResult::NOT_INITIALIZED);
     }
-    if PROCESS.get().is_none() {
-        let thread = thread::current();
-        if thread.connection.borrow().is_none() {
-            let connection = connect()?;
-            *thread.connection.borrow_mut() = Some(connection);
-        }
+    let thread = thread::current();
+    if thread
+        .connection
+        .try_borrow()
+        .is_ok_and(|one| one.is_none())
+    {
+        let connection = connect()?;
+        *thread.connection.borrow_mut() = Some(connection);
     }
     PROCESS.get().ok_or(CuResult::NOT_INITIALIZED)
 }
@@ -82,14 +87,39 @@ pub fn connect() -> Result<ClientConnection, CuResult> {
         );
         return Err(CuResult::NO_DEVICE);
     };
-    let _guard = lock(&CONNECTING);
-    match open(&path) {
-        Ok(connection) => Ok(connection),
+    let opened = {
+        let _guard = lock(&CONNECTING);
+        // The first thread of a process has no doorbell yet, and nobody whom it could overtake.
+        let rung = ring();
+        open(&path).inspect(|_| {
+            if !rung {
+                ring();
+            }
+        })
+    };
+    match opened {
+        Ok(mut connection) => {
+            polling::caller_came();
+            // Threads that come at the same time go on one after the other from here.
+            if let Err(error) = connection.call(&Request::ThreadBegins) {
+                report::simulator_gone(&error.to_string());
+            }
+            Ok(connection)
+        }
         Err(error) => {
             report::once(&SAID_UNREACHABLE, &error.to_string());
             Err(CuResult::NO_DEVICE)
         }
     }
+}
+
+/// Says that a request is on its way, if there is somebody to say it to. Call it before sending each.
+pub fn ring() -> bool {
+    let doorbell = DOORBELL.get();
+    if let Some(doorbell) = doorbell {
+        doorbell.fetch_add(1, Ordering::SeqCst);
+    }
+    doorbell.is_some()
 }
 
 /// Where the simulator listens.
@@ -124,6 +154,10 @@ fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
             )));
         }
         Window::map_fixed(&memory)?.leak();
+        // SAFETY: the window was just mapped, for good.
+        let doorbell = unsafe { doorbell::of_mapped_window(std::process::id()) };
+        // Another thread may have been first, with the same counter.
+        let _ = DOORBELL.set(doorbell);
         fresh::keep(memory);
         watch::start(path);
         if let Some(warning) = hook::warning() {

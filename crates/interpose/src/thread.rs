@@ -5,6 +5,7 @@
 //! thread ends; if a later destructor of the program makes another CUDA call, a new state
 //! is made and closed in its turn.
 
+use crate::managed::polling;
 use crate::types::Dim3;
 use lockstep_protocol::{ClientConnection, ContextHandle};
 use std::cell::{Cell, RefCell};
@@ -80,6 +81,9 @@ unsafe extern "C" fn end(pointer: *mut c_void) {
     CURRENT.set(ptr::null());
     // SAFETY: the key holds what `create` leaked for this thread, and gives it here once.
     let thread = unsafe { Box::from_raw(pointer.cast::<Thread>()) };
+    if thread.connection.borrow().is_some() {
+        polling::caller_left();
+    }
     if thread.first.get() {
         std::mem::forget(thread.connection.take());
     }

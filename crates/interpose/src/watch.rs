@@ -1,8 +1,9 @@
 //! Ends the program when its simulator is gone, even while it makes no CUDA call.
 //!
-//! A thread with a connection of its own waits for the other side to hang up. It sends no
-//! request and takes no signal.
+//! A thread with a connection of its own waits for the other side to hang up. It takes no signal.
+//! It also looks now and then whether the program polls memory.
 
+use crate::managed::polling;
 use crate::{process, report};
 use lockstep_protocol::ClientConnection;
 use std::os::fd::AsFd;
@@ -42,9 +43,18 @@ fn wait(socket: &OwnedFd) {
         events: libc::POLLIN | libc::POLLRDHUP,
         revents: 0,
     };
+    let mut connection = None;
     loop {
-        // SAFETY: one valid element is passed.
-        let count = unsafe { libc::poll(&mut poll, 1, -1) };
+        let interval = polling::interval();
+        let timeout = libc::timespec {
+            tv_sec: interval.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(interval.subsec_nanos() as i32),
+        };
+        // SAFETY: one valid element and a valid time are passed, and no signal mask.
+        let count = unsafe { libc::ppoll(&mut poll, 1, &timeout, std::ptr::null()) };
+        if count == 0 {
+            polling::tick(&mut connection);
+        }
         if count > 0 && poll.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0 {
             report::simulator_gone("its process ended");
         }

@@ -32,6 +32,8 @@ const IOCTL_API: u64 = code(0x3f, 24);
 const IOCTL_REGISTER: u64 = code(0x00, 32);
 const IOCTL_ZEROPAGE: u64 = code(0x04, 32);
 const IOCTL_CONTINUE: u64 = code(0x07, 32);
+/// `_IOR(0xaa, 1, 16)`.
+const IOCTL_UNREGISTER: u64 = 2 << 30 | 16 << 16 | 0xaa << 8 | 0x01;
 /// `_IOR(0xaa, 2, 16)`.
 const IOCTL_WAKE: u64 = 2 << 30 | 16 << 16 | 0xaa << 8 | 0x02;
 
@@ -63,6 +65,18 @@ impl Faults {
         request(&self.0, IOCTL_REGISTER, &mut words)?;
         // SAFETY: managed memory is a shared mapping of ours: dropping its entries loses nothing.
         check(unsafe { libc::madvise(address as *mut _, bytes as usize, libc::MADV_DONTNEED) })
+    }
+}
+
+impl Faults {
+    /// Lets accesses to a range be what they were. Neighbours in the same pieces are forgotten too:
+    /// whoever closes them again says so again.
+    pub fn forget(&self, address: u64, bytes: u64) {
+        let start = address - address % PIECE;
+        let end = (address + bytes).next_multiple_of(PIECE);
+        let mut words = [start, end - start];
+        // A range that is not watched has nothing to forget.
+        let _ = request(&self.0, IOCTL_UNREGISTER, &mut words);
     }
 }
 

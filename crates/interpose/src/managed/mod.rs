@@ -11,9 +11,12 @@
 //! | `protection` | pages without access, SIGSEGV, and wrappers of system calls (`protection.rs`) |
 //! | `none` | nothing: pages move back when the host waits for the GPU |
 //!
+//! The same means stop a host that polls memory while kernels run (`polling.rs`).
+//!
 //! Start reading at [`close`].
 
 mod kernel;
+pub mod polling;
 mod protection;
 mod wrappers;
 
@@ -82,6 +85,7 @@ fn start() -> Means {
     };
     // A connection of its own: the thread's is in use, an answer to it brought us here.
     let told = connect().and_then(|mut connection| {
+        process::ring();
         connection
             .call(&Request::HostAccessMeans { means: named })
             .map_err(|error| error.to_string())
@@ -138,8 +142,10 @@ fn connect() -> Result<ClientConnection, String> {
 fn access(connection: &mut ClientConnection, address: u64, write: bool) -> Vec<(u64, u64)> {
     let page = (address - address % PAGE, PAGE);
     if !lock(&CLOSED).contains(address) {
+        polling::look(connection, address, write);
         return vec![page];
     }
+    process::ring();
     let response = match connection.call(&Request::HostAccess { address, write }) {
         Ok(response) => response,
         Err(error) => report::simulator_gone(&error.to_string()),

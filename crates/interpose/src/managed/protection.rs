@@ -56,7 +56,8 @@ pub fn close(address: u64, bytes: u64) -> io::Result<()> {
     check(unsafe { libc::mprotect(address as *mut _, bytes as usize, libc::PROT_NONE) })
 }
 
-fn open(address: u64, bytes: u64) {
+/// Opens pages.
+pub fn open(address: u64, bytes: u64) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: as above.
     unsafe { libc::mprotect(address as *mut _, bytes as usize, access) };
@@ -70,7 +71,8 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut c_vo
         ((*info).si_addr() as u64, write)
     };
     let requests = REQUESTS.get();
-    if region_of(address) != Some(Region::Managed) || requests.is_none() {
+    let shared = matches!(region_of(address), Some(Region::Managed | Region::Pinned));
+    if !shared || requests.is_none() {
         pass_on(signal, info, context);
         return;
     }

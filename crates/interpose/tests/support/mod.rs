@@ -241,7 +241,10 @@ impl State {
     }
 
     fn answer(&mut self, request: Request, memory: &Memory, knowledge: &Knowledge) -> Response {
-        self.log.push(describe(&request));
+        // What the library asks by itself is not the program's.
+        if !matches!(request, Request::ThreadBegins | Request::HostVisible) {
+            self.log.push(describe(&request));
+        }
         let mut output = String::new();
         let leave = knowledge.pages_leave && matches!(request, Request::ContextSynchronize { .. });
         let result = self.perform(request, memory, knowledge, &mut output);
