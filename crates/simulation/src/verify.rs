@@ -10,6 +10,9 @@ use std::time::Duration;
 /// Worker threads that are tried.
 const THREADS: &[u32] = &[1, 2, 3, 8, 16];
 
+/// The name of runs of the program itself.
+const LIVE: &str = "live";
+
 /// One way to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
@@ -23,10 +26,12 @@ impl Variant {
     /// Words for a table.
     pub fn describe(&self) -> String {
         let execution = &self.execution;
-        let mut words = vec![
-            format!("{} threads", execution.threads),
-            execution.schedule.name().into(),
-        ];
+        let mut words = Vec::new();
+        if self.name == LIVE {
+            words.push("the program again".into());
+        }
+        words.push(format!("{} threads", execution.threads));
+        words.push(execution.schedule.name().into());
         if execution.no_jumping {
             words.push("no jumping".into());
         }
@@ -127,8 +132,22 @@ pub fn quick_variants() -> Vec<Variant> {
     all.iter().filter(chosen).copied().collect()
 }
 
-/// Runs the program once, recording everything, then replays it in every way. `told` hears of
-/// each outcome as it comes.
+/// The program itself, so many times, with other threads each time: what a replay cannot see is
+/// whether the program's own calls come in one order.
+pub fn live_variants(times: u32) -> Vec<Variant> {
+    let threads = THREADS.iter().copied().cycle();
+    let variant = |threads| Variant {
+        name: LIVE,
+        execution: Execution {
+            threads,
+            ..Execution::default()
+        },
+    };
+    threads.take(times as usize).map(variant).collect()
+}
+
+/// Runs the program once, recording everything, then replays it in every way, or runs it again where
+/// the way says so. `told` hears of each outcome as it comes.
 ///
 /// # Errors
 /// The program could not be run or its record not be replayed.
@@ -150,7 +169,13 @@ pub fn verify(
         let mut description = description.clone();
         description.execution = variant.execution;
         description.progress = std::sync::Arc::default();
-        let results = replay(&description, &record)?;
+        let results = if variant.name == LIVE {
+            description.recording = Recording::None;
+            description.out = Some(folder.join(format!("live-{}", outcomes.len())));
+            run_program(&description, command)?
+        } else {
+            replay(&description, &record)?
+        };
         let outcome = Outcome {
             variant: *variant,
             digest: results.summary.digest.clone().unwrap_or_default(),

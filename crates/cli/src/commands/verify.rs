@@ -4,14 +4,15 @@ use crate::options::SimulationOptions;
 use crate::report;
 use anyhow::Context;
 use clap::Args;
-use lockstep_simulation::{quick_variants, repetitions, variants, verify};
+use lockstep_simulation::{live_variants, quick_variants, repetitions, variants, verify};
 use std::process::{Child, Command, Stdio};
 
 /// Simulate a program in many ways and check that all answers are equal.
 ///
 /// The program runs once; its calls are recorded with all data and replayed with 1, 2, 3, 8 and 16
 /// threads, both schedules, random delays of the workers, idle time stepped through instead of
-/// jumped over, and saving and loading the whole state in the middle of kernels.
+/// jumped over, and saving and loading the whole state in the middle of kernels. With `--live` the
+/// program itself is run again too, which shows whether its calls come in one order.
 #[derive(Args)]
 pub struct Verify {
     #[command(flatten)]
@@ -25,6 +26,9 @@ pub struct Verify {
     /// Only threads and schedules, all of them so many times over
     #[arg(long, value_name = "N", conflicts_with_all = ["reloads", "quick"])]
     repeat: Option<u64>,
+    /// Run the program itself so many times more: are its own calls the same each time?
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    live: u32,
     /// Processes that keep the host busy meanwhile
     #[arg(long, value_name = "N", default_value_t = 0)]
     load: u32,
@@ -37,11 +41,12 @@ impl Verify {
     /// Runs it; 1 if any answer differs.
     pub fn run(self) -> anyhow::Result<i32> {
         let description = self.options.describe()?;
-        let variants = match self.repeat {
+        let mut variants = match self.repeat {
             Some(times) => repetitions(times),
             None if self.quick => quick_variants(),
             None => variants(self.reloads),
         };
+        variants.extend(live_variants(self.live));
         let _load = (0..self.load)
             .map(|_| Load::start())
             .collect::<Result<Vec<_>, _>>()?;
