@@ -24,6 +24,7 @@ mod replay;
 mod results;
 mod selection;
 mod server;
+mod session;
 mod supervise;
 mod verify;
 
@@ -41,5 +42,6 @@ pub use replay::replay;
 pub use results::Results;
 pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;
+pub use session::{Exercised, Session};
 pub use supervise::{Ended, StartError};
 pub use verify::{Outcome, Variant, quick_variants, repetitions, variants, verify};
