@@ -252,7 +252,7 @@ fn impossible_launches_are_refused() {
     assert!(refused(&mut gpu, 1, 32, 300 << 10).contains("shared memory"));
     let mut big = (*module).clone();
     big.kernels[0].registers = 255;
-    let one = launch(&std::sync::Arc::new(big), 1, 1024, &[]);
+    let one = launch(&Arc::new(big), 1, 1024, &[]);
     let error = gpu.launch(one).unwrap_err().to_string();
     assert!(error.contains("fits on no SM"), "{error}");
 }
