@@ -12,6 +12,7 @@ mod cuda;
 mod demo;
 mod docs;
 mod frontends;
+mod fuzz;
 mod glossary;
 mod links;
 mod map;
@@ -51,6 +52,8 @@ enum Task {
     Docs(docs::Docs),
     /// Accept what tests found where they keep expected output
     Bless(bless::Bless),
+    /// Throw changed inputs at everything that reads bytes from outside, and run what they hold
+    Fuzz(fuzz::Fuzz),
 }
 
 fn main() -> ExitCode {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Validate(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Docs(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Fuzz(task) => task.run().map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

@@ -31,7 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Ok(module) => {
                     instructions += module.code.len();
                     for instruction in &module.code {
-                        if let Operation::Unsupported(why) = &instruction.operation {
+                        if let Operation::Unsupported(why) | Operation::Illegal(why) =
+                            &instruction.operation
+                        {
                             *gaps.entry(why.to_string()).or_default() += 1;
                         }
                     }

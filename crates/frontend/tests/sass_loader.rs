@@ -227,6 +227,85 @@ proptest! {
     }
 }
 
+/// Bytes of a section in the file, by its name.
+fn place(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
+    let number = |at: usize| {
+        let word = bytes[at..at + 8].try_into().expect("eight bytes");
+        u64::from_le_bytes(word) as usize
+    };
+    let cubin = Cubin::read(bytes).expect("a cubin");
+    let header = number(0x28) + 64 * cubin.section(name).expect("the section");
+    let start = number(header + 24);
+    start..start + number(header + 32)
+}
+
+fn linked(bytes: &[u8]) -> Result<lockstep_isa::Module, Error> {
+    let image = Image::read(bytes)?;
+    let addresses: Vec<u64> = (1..=image.globals().len() as u64)
+        .map(|n| n << 32)
+        .collect();
+    image.link(&addresses)
+}
+
+/// One word that no table knows does not refuse the module: it faults where it is executed.
+#[test]
+fn an_unknown_encoding_faults_where_it_stands() {
+    let mut bytes = SM_90.to_vec();
+    let code = place(&bytes, ".text.everything");
+    let word = code.start + 0x30;
+    bytes[word..word + 16].fill(0xff);
+    let module = linked(&bytes).expect("it links");
+    let illegal: Vec<&str> = module
+        .code
+        .iter()
+        .filter_map(|one| match &one.operation {
+            lockstep_isa::Operation::Illegal(sentence) => Some(&**sentence),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        illegal,
+        [
+            "everything+0x30: unknown encoding 0xffffffffffffffffffffffffffffffff for sm_90; \
+          `cuobjdump -sass` of the program, or `nvdisasm --binary SM90` of these 16 bytes, says what \
+          it is; run with `--frontend ptx` if the program carries PTX"
+        ]
+    );
+    assert_eq!(module.unknown_encoding.as_deref(), Some(illegal[0]));
+    assert!(linked(SM_90).expect("it links").unknown_encoding.is_none());
+}
+
+/// Figures that no GPU has: the largest that their fields can hold.
+#[test]
+fn headers_that_claim_too_much_are_refused() {
+    let attribute = |id: u8, word: usize| {
+        let bytes = SM_90.to_vec();
+        let info = place(&bytes, ".nv.info");
+        let at = info.clone().step_by(4).find(|at| bytes[*at + 1] == id);
+        (bytes, at.expect("the attribute") + 4 + 4 * word)
+    };
+    // Registers of every kernel.
+    let (mut bytes, at) = attribute(0x2f, 1);
+    bytes[at..at + 4].copy_from_slice(&256u32.to_le_bytes());
+    let error = linked(&bytes).expect_err("256 registers").to_string();
+    assert!(
+        error.contains("has 256 registers, and 255 are the most"),
+        "{error}"
+    );
+    // A constant variable that lies gigabytes behind its bank made every launch take as much.
+    let mut bytes = SM_90.to_vec();
+    let cubin = Cubin::read(&bytes).expect("a cubin");
+    let table = cubin.symbols.iter().position(|one| one.name == "table");
+    let symbols = place(&bytes, ".symtab");
+    let value = symbols.start + 24 * table.expect("the variable") + 8;
+    bytes[value..value + 4].copy_from_slice(&0xf000_0000u32.to_le_bytes());
+    let error = linked(&bytes).expect_err("far outside").to_string();
+    assert!(
+        error.contains("`table` has 20 bytes from 0xf0000000"),
+        "{error}"
+    );
+}
+
 /// `vprintf` under another name is a function that nobody defines: the module links, and only a call ends.
 #[test]
 fn a_function_that_is_defined_nowhere_stops_who_calls_it() {

@@ -71,8 +71,11 @@ pub enum FaultKind {
     /// Code that cannot be executed here.
     #[error("unsupported instruction: {0}")]
     Unsupported(String),
-    /// A jump to where no code is.
-    #[error("jump to {target:#x}, where no code is")]
+    /// A word that is no instruction, or one that the kernel may not execute.
+    #[error("illegal instruction: {0}")]
+    IllegalInstruction(String),
+    /// A jump to where no code of the kernel is.
+    #[error("jump to {target:#x}, where no code of the kernel is")]
     IllegalJump {
         /// Index of the instruction, or a code address.
         target: u64,

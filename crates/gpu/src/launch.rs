@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use lockstep_counters::Counters;
-use lockstep_isa::Launch;
 use lockstep_isa::lanes::{ConstantBanks, Identity};
+use lockstep_isa::{Launch, Verified};
 use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,8 @@ pub struct LaunchContext {
     pub issue_table: Arc<IssueTable>,
     /// Ways of L1 that its shared memory leaves.
     pub l1_ways: u32,
+    /// What its code was found to be.
+    pub verified: Arc<Verified>,
 }
 
 impl LaunchContext {

@@ -4,9 +4,11 @@ mod common;
 
 use common::*;
 use lockstep_gpu::{Advance, FaultKind, Gpu, GpuError, Mode, Options};
-use lockstep_isa::instruction::{BlockBarrierMode, SystemCallKind};
+use lockstep_isa::instruction::{BlockBarrierMode, CodeAddress, Flow, SystemCallKind};
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Space};
+use lockstep_isa::{Module, Operation};
 use lockstep_units::{Cycles, Time};
+use std::sync::Arc;
 
 const MODES: [Mode; 2] = [Mode::Functional, Mode::Timing];
 
@@ -115,6 +117,74 @@ fn what_cannot_run_says_so() {
     );
 }
 
+/// The message of a kernel whose module was changed behind the assembler's back.
+fn failure_of(mode: Mode, change: impl Fn(&mut Module)) -> String {
+    let mut k = Assembler::new();
+    let [thread, offset] = k.regs();
+    k.thread(thread);
+    k.mul(offset, thread, imm(4));
+    let mut module = Arc::try_unwrap(k.finish()).unwrap();
+    change(&mut module);
+    let mut gpu = gpu(&small(2), mode);
+    let id = gpu.launch(launch(&Arc::new(module), 2, 64, &[])).unwrap();
+    let Err(GpuError::Fault(fault)) = gpu.run_until_complete(id) else {
+        panic!("the kernel did not fail");
+    };
+    fault.kind.to_string()
+}
+
+/// Such code was indexed with, and ended the simulator.
+#[test]
+fn a_register_above_the_count_is_an_illegal_instruction() {
+    for mode in MODES {
+        let message = failure_of(mode, |module| module.code[1].destination = Some(200));
+        assert_eq!(
+            message,
+            "illegal instruction: test+0x10: `an instruction` touches R200, and kernel `test` has 32 \
+             registers a thread; the code is damaged or its header is",
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn code_of_another_kernel_cannot_be_jumped_into() {
+    for mode in MODES {
+        let message = failure_of(mode, |module| {
+            // A kernel with more registers lies behind the first.
+            let mut other = module.kernels[0].clone();
+            (other.name, other.entry) = ("other".into(), module.code.len() as u32);
+            other.warp_registers = 250;
+            module.sections = vec![0, other.entry];
+            let mut wide = module.code[0].clone();
+            wide.destination = Some(240);
+            module.code[1].operation = Operation::Flow(Flow::BranchIndirect {
+                address: CodeAddress::Index,
+            });
+            module.code[1].sources[0] = imm(u64::from(other.entry)).into();
+            let exit = module.code[module.code.len() - 1].clone();
+            module.code.extend([wide, exit]);
+            module.kernels.push(other);
+        });
+        assert_eq!(
+            message, "jump to 0x3, where no code of the kernel is",
+            "{mode:?}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_run_does_no_harm_where_its_guard_does_not_hold() {
+    for mode in MODES {
+        let mut k = Assembler::new();
+        let thread = k.reg();
+        let p = k.pred();
+        k.thread(thread);
+        k.guarded(p, true, |k| k.unsupported("`tex.3d` is not modelled"));
+        run(&mut gpu(&small(2), mode), &k.finish(), 2, 64, &[]);
+    }
+}
+
 #[test]
 fn a_barrier_that_nobody_reaches_is_a_hang() {
     for mode in MODES {
@@ -182,7 +252,7 @@ fn impossible_launches_are_refused() {
     assert!(refused(&mut gpu, 1, 32, 300 << 10).contains("shared memory"));
     let mut big = (*module).clone();
     big.kernels[0].registers = 255;
-    let one = launch(&std::sync::Arc::new(big), 1, 1024, &[]);
+    let one = launch(&Arc::new(big), 1, 1024, &[]);
     let error = gpu.launch(one).unwrap_err().to_string();
     assert!(error.contains("fits on no SM"), "{error}");
 }

@@ -370,6 +370,14 @@ fn broken_state_is_refused() {
                 .is_err()
         );
     }
+    // Parts index each other's state: a changed byte would end the simulator, or lie.
+    for _ in 0..200 {
+        let mut changed = saved.clone();
+        let place = random.below(saved.len() as u64) as usize;
+        changed[place] ^= 1 << random.below(8);
+        let mut other = fresh_gpu(Mode::Functional, EngineOptions::default());
+        assert!(other.load(&changed, &|_| Some(module.clone())).is_err());
+    }
     let mut other = fresh_gpu(Mode::Functional, EngineOptions::default());
     assert!(
         other.load(&saved, &|_| None).is_err(),

@@ -53,6 +53,9 @@ pub enum Operation {
     System(Box<SystemCall>),
     /// Decodes and prints but cannot run; executing it stops the run with this sentence.
     Unsupported(Box<str>),
+    /// No instruction of this architecture, or none that its kernel may execute; executing it is an
+    /// illegal instruction, with this sentence.
+    Illegal(Box<str>),
 }
 
 /// Control flow. Program counters are indices into [`crate::Module::code`]. Wherever lanes "under

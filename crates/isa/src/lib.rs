@@ -19,6 +19,7 @@ pub mod operand;
 pub mod ptx;
 pub mod sass;
 pub mod semantics;
+pub mod verify;
 pub mod warp_register;
 
 pub use convergence::Convergence;
@@ -28,4 +29,5 @@ pub use launch::Launch;
 pub use memory::MemoryOperation;
 pub use module::{Kernel, Module};
 pub use operand::{Operand, PredicateOperand, Source};
+pub use verify::{CodeSet, Verified, Verifier};
 pub use warp_register::{Mask, WarpRegister};

@@ -18,6 +18,11 @@ pub struct Module {
     pub kernels: Vec<Kernel>,
     /// Names of functions by their first index, ascending, for messages.
     pub functions: Vec<(u32, String)>,
+    /// First instructions of the pieces that were linked as one, ascending; empty if all code is one.
+    /// Only calls, and jumps by register, lead from one into another.
+    pub sections: Vec<u32>,
+    /// The first encoding that no decoder knows, as a sentence, if there is one.
+    pub unknown_encoding: Option<String>,
     /// Source lines that [`crate::instruction::SchedulingInfo::line`] points into; entry 0 is unused.
     pub lines: Vec<SourceLine>,
     /// Constant banks that the module fills (not bank 0).

@@ -88,7 +88,11 @@ fn sass_or_ptx(
     options: &LoadOptions,
 ) -> CallResult<Box<dyn ModuleSource>> {
     let addresses = made_up(image.globals().len());
-    let Err(error) = image.link(&addresses) else {
+    let why = match image.link(&addresses) {
+        Ok(module) => module.unknown_encoding,
+        Err(error) => Some(error.to_string()),
+    };
+    let Some(error) = why else {
         return Ok(Box::new(SassSource::new(image)));
     };
     let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;

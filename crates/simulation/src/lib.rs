@@ -25,6 +25,7 @@ mod replay;
 mod results;
 mod selection;
 mod server;
+mod session;
 mod supervise;
 mod verify;
 
@@ -42,5 +43,6 @@ pub use replay::replay;
 pub use results::Results;
 pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;
+pub use session::{Exercised, Session};
 pub use supervise::{Ended, StartError};
 pub use verify::{Outcome, Variant, live_variants, quick_variants, repetitions, variants, verify};

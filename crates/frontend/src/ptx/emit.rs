@@ -20,6 +20,9 @@ use super::{
 /// register that is live, those of compiled code only what does not fit into the machine's.
 const STACK_BYTES: u64 = 3072;
 
+/// Local memory that a thread can have, as CUDA has it.
+const LARGEST_LOCAL: u64 = 512 << 10;
+
 /// What a function and everything that it calls needs, or where it begins.
 #[derive(Clone, Debug, Default)]
 struct Extent {
@@ -117,6 +120,10 @@ impl Placed {
                 table += 4 * labels.len() as u32;
             }
         }
+        for (function, start) in functions.iter().zip(&starts) {
+            let recursive = symbols.calls.is_recursive(function.body.function);
+            check_rows(&start.plus(&own(function, recursive)))?;
+        }
         for (number, function) in functions.iter().enumerate() {
             if program.functions[function.body.function].is_kernel {
                 let needs = placed.needs(program, symbols, functions, &starts, &calls, number)?;
@@ -170,20 +177,7 @@ impl Placed {
             variables.extend(function.body.shared_variables.iter().copied());
         }
         let own = &functions[kernel].body;
-        let limit = |what, found: u64, limit: u64| {
-            if found > limit {
-                return Err(Error::TooLarge { what, found, limit });
-            }
-            Ok(())
-        };
-        limit("the rows of a kernel", u64::from(total.rows), 60_000)?;
-        limit("the predicates of a kernel", u64::from(total.flags), 60_000)?;
-        limit(
-            "the convergence barriers of a kernel",
-            u64::from(total.barriers),
-            60_000,
-        )?;
-        limit("the local memory of a kernel", total.local, 1 << 30)?;
+        check_rows(&total)?;
         let stack_start = total.local.next_multiple_of(16);
         let local = if stack {
             stack_start + STACK_BYTES
@@ -205,6 +199,26 @@ impl Placed {
             constants,
         })
     }
+}
+
+/// Refuses what a warp cannot have; numbers of rows, predicates and barriers have 16 bits.
+fn check_rows(total: &Extent) -> Result<(), Error> {
+    let figures = [
+        ("the rows of a kernel", u64::from(total.rows), 60_000),
+        ("the predicates of a kernel", total.flags.into(), 60_000),
+        (
+            "the convergence barriers of a kernel",
+            total.barriers.into(),
+            60_000,
+        ),
+        ("the local memory of a kernel", total.local, LARGEST_LOCAL),
+    ];
+    for (what, found, limit) in figures {
+        if found > limit {
+            return Err(Error::TooLarge { what, found, limit });
+        }
+    }
+    Ok(())
 }
 
 /// What a function needs by itself; a recursive one has its variables on the stack.
@@ -374,6 +388,7 @@ pub(super) fn emit(
     for function in functions {
         let index = function.body.function;
         let place = &placed.functions[&index];
+        module.sections.push(place.entry);
         module
             .functions
             .push((place.entry, program.functions[index].name.to_owned()));

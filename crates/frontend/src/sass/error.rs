@@ -23,7 +23,9 @@ pub enum Error {
     },
     /// An instruction that the tables do not know.
     #[error(
-        "{function}+{address:#x}: unknown encoding {word:#034x}; run with `--frontend ptx` if the program carries PTX"
+        "{function}+{address:#x}: unknown encoding {word:#034x} for sm_{architecture}; `cuobjdump -sass` of the \
+         program, or `nvdisasm --binary SM{architecture}` of these 16 bytes, says what it is; run with \
+         `--frontend ptx` if the program carries PTX"
     )]
     UnknownInstruction {
         /// Function that holds it.
@@ -32,9 +34,11 @@ pub enum Error {
         address: u64,
         /// The 128 bits.
         word: u128,
+        /// Compute capability × 10.
+        architecture: u32,
     },
     /// An instruction whose operands make no sense.
-    #[error("{function}+{address:#x}: `{text}` {why}")]
+    #[error("{function}+{address:#x}: `{text}` (encoding {word:#034x}) {why}")]
     BadInstruction {
         /// Function that holds it.
         function: String,
@@ -42,8 +46,22 @@ pub enum Error {
         address: u64,
         /// As the disassembler prints it.
         text: String,
+        /// The 128 bits.
+        word: u128,
         /// Reason why it cannot be bound.
         why: String,
+    },
+    /// A header that claims what no GPU has.
+    #[error("`{name}` has {found} {what}, and {most} are the most; the file is damaged")]
+    Limit {
+        /// Kernel, variable or section.
+        name: String,
+        /// The quantity that is limited.
+        what: &'static str,
+        /// Its value.
+        found: u64,
+        /// How large it may be.
+        most: u64,
     },
     /// A relocation whose meaning is unknown.
     #[error(
@@ -78,6 +96,24 @@ pub enum Error {
 }
 
 impl Error {
+    /// Refuses a figure of a header above what any GPU has.
+    pub(super) fn limit(
+        name: &str,
+        what: &'static str,
+        found: u64,
+        most: u64,
+    ) -> Result<u64, Self> {
+        if found <= most {
+            return Ok(found);
+        }
+        Err(Self::Limit {
+            name: name.to_owned(),
+            what,
+            found,
+            most,
+        })
+    }
+
     pub(super) fn malformed(what: &'static str, found: impl Into<String>) -> Self {
         Self::Malformed {
             what,

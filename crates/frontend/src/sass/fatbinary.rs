@@ -6,8 +6,12 @@ use super::error::Error;
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Magic of the container itself.
 pub const MAGIC: u32 = 0xba55_ed50;
-/// Images are never larger than this once unpacked.
-const LARGEST_IMAGE: usize = 1 << 30;
+/// The images of one container are together never larger than this once unpacked.
+const LARGEST_IMAGES: usize = 1 << 30;
+/// Nor than this many times the container, unless they are small anyway: text shrinks to a tenth.
+const LARGEST_TOTAL_GAIN: usize = 32;
+/// What is small.
+const SMALL_IMAGES: usize = 64 << 20;
 
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
@@ -74,6 +78,10 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
 /// If a header is broken or an image does not unpack.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
+    let mut left = bytes
+        .len()
+        .saturating_mul(LARGEST_TOTAL_GAIN)
+        .clamp(SMALL_IMAGES, LARGEST_IMAGES.max(bytes.len()));
     let mut rest = bytes;
     while is_fatbinary(rest) {
         let cut = || {
@@ -92,7 +100,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
         }
         let length = length(rest).ok_or_else(cut)?;
         let body = rest.get(header..length).ok_or_else(cut)?;
-        read_entries(body, &mut entries)?;
+        read_entries(body, &mut left, &mut entries)?;
         rest = &rest[length..];
         // Containers are padded to eight bytes.
         let zeros = rest.iter().take(8).take_while(|byte| **byte == 0).count();
@@ -101,7 +109,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-fn read_entries(mut body: &[u8], entries: &mut Vec<Entry>) -> Result<(), Error> {
+/// The images of one container; `left` bytes may still be unpacked.
+fn read_entries(mut body: &[u8], left: &mut usize, entries: &mut Vec<Entry>) -> Result<(), Error> {
     while body.len() >= ENTRY_BYTES {
         let cut = |what: &str| Error::malformed("fat binary entry", what.to_owned());
         let kind = u16_at(body, 0).ok_or_else(|| cut("no kind"))?;
@@ -118,7 +127,8 @@ fn read_entries(mut body: &[u8], entries: &mut Vec<Entry>) -> Result<(), Error> 
         let flags = u64_at(body, 40).unwrap_or(0);
         let unpacked = u64_at(body, 56).unwrap_or(0);
         let payload = &body[header..end];
-        let bytes = unpack(payload, compressed, unpacked, flags)?;
+        let bytes = unpack(payload, compressed, unpacked, flags, *left)?;
+        *left = left.saturating_sub(bytes.len());
         let kind = match kind {
             1 => Kind::Ptx,
             2 => Kind::Cubin,
@@ -143,17 +153,26 @@ fn trimmed(kind: Kind, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn unpack(payload: &[u8], compressed: usize, unpacked: u64, flags: u64) -> Result<Vec<u8>, Error> {
+fn unpack(
+    payload: &[u8],
+    compressed: usize,
+    unpacked: u64,
+    flags: u64,
+    most: usize,
+) -> Result<Vec<u8>, Error> {
     if flags & (FLAG_LZ4 | FLAG_ZSTD) == 0 {
         return Ok(payload.to_vec());
     }
     let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
     let packed = payload.get(..compressed).unwrap_or(payload);
     // A larger claim is a lie that would cost memory.
-    if unpacked > LARGEST_IMAGE || unpacked > packed.len().saturating_mul(LARGEST_GAIN) {
+    if unpacked > most || unpacked > packed.len().saturating_mul(LARGEST_GAIN) {
         return Err(Error::malformed(
             "compressed image",
-            format!("{unpacked} bytes from {}", packed.len()),
+            format!(
+                "{unpacked} bytes from {}, where {most} may come",
+                packed.len()
+            ),
         ));
     }
     let broken = |error: String| Error::malformed("compressed image", error);
@@ -223,6 +242,17 @@ mod tests {
                 "cut at {end}"
             );
         }
+    }
+
+    /// Each image is small for what it came from; together they would be gigabytes.
+    #[test]
+    fn many_images_share_one_limit() {
+        let zeros = vec![0; 16 << 20];
+        let packed = lz4_flex::block::compress(&zeros);
+        let one = container(FLAG_LZ4, &packed, zeros.len() as u64);
+        assert_eq!(read(&one.repeat(4)).expect("64 MiB are small").len(), 4);
+        let error = read(&one.repeat(5)).expect_err("80 MiB from some kilobytes");
+        assert!(error.to_string().contains("compressed image"), "{error}");
     }
 
     #[test]

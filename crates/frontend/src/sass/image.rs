@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use lockstep_isa::{
-    Module, Operation,
-    instruction::Flow,
+    Instruction, Module, Operation,
+    instruction::{Flow, SchedulingInfo},
     module::{CODE_BASE, ConstantBank, Global, GlobalKind},
     sass::{
         Architecture, Decoded, Value, Word, decode,
@@ -16,6 +16,7 @@ use lockstep_isa::{
 use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
+    kernel::MOST_CONSTANT,
     lines,
     relocation::{self, Action},
     source_lines::name_lines,
@@ -61,7 +62,7 @@ impl Image {
         let mut globals = Vec::new();
         let mut global_symbols = Vec::new();
         for (index, symbol) in cubin.symbols.iter().enumerate() {
-            if let Some(global) = variable(&cubin, symbol) {
+            if let Some(global) = variable(&cubin, symbol)? {
                 globals.push(global);
                 global_symbols.push(index);
             }
@@ -89,8 +90,8 @@ impl Image {
     /// Decodes everything and fixes all addresses, those of [`Self::globals`] in their order.
     ///
     /// # Errors
-    /// If an instruction or a relocation is unknown, or a variable is defined nowhere. A function that is
-    /// defined nowhere stops the kernel that calls it.
+    /// If a relocation is unknown, a variable is defined nowhere, or a header claims what no GPU has. A word
+    /// that is no instruction, and a function that is defined nowhere, stop the kernel that comes there.
     pub fn link(&self, addresses: &[u64]) -> Result<Module, Error> {
         if addresses.len() != self.globals.len() {
             return Err(Error::Addresses {
@@ -100,7 +101,7 @@ impl Image {
         }
         let layout = self.lay_out();
         let sections = self.relocated(&layout, addresses)?;
-        let uniform_registers = self.uniform_registers(&sections)?;
+        let uniform_registers = self.uniform_registers(&sections);
         let mut module = Module {
             architecture: self.cubin.architecture,
             native: true,
@@ -110,7 +111,8 @@ impl Image {
         let mut known = BTreeMap::new();
         for (section, start) in &layout.sections {
             debug_assert_eq!(*start as usize, module.code.len());
-            self.bind_section(&sections, *section, *start, uniform_registers, &mut module)?;
+            module.sections.push(*start);
+            self.bind_section(&sections, *section, *start, uniform_registers, &mut module);
             let rows = lines.get(section).map_or(&[][..], Vec::as_slice);
             name_lines(rows, *start, &mut known, &mut module);
         }
@@ -118,7 +120,7 @@ impl Image {
         for index in &layout.missing {
             missing_function(&self.cubin.symbols[*index].name, &mut module);
         }
-        self.add_constants(&sections, &mut module);
+        add_constants(&sections, &mut module)?;
         self.add_initial(&sections, addresses, &mut module);
         for symbol in &self.cubin.symbols {
             let Some(section) = symbol.section.filter(|_| symbol.kind == FUNCTION) else {
@@ -138,7 +140,7 @@ impl Image {
             let index = start + offset as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
-                let mut kernel = self.kernel(symbol, index, uniform_registers, &sections);
+                let mut kernel = self.kernel(symbol, index, uniform_registers, &sections)?;
                 let code = *start as usize..*start as usize + words as usize;
                 kernel.calls = module.code[code].iter().any(|instruction| {
                     matches!(
@@ -150,6 +152,7 @@ impl Image {
             }
         }
         module.functions.sort();
+        module.sections.sort_unstable();
         module.find_straight_line_code();
         Ok(module)
     }
@@ -252,26 +255,19 @@ impl Image {
     }
 
     /// How many uniform registers the code names, and one row more for barriers.
-    fn uniform_registers(&self, sections: &[Section]) -> Result<u16, Error> {
+    fn uniform_registers(&self, sections: &[Section]) -> u16 {
         let mut highest = 0;
         for section in sections
             .iter()
             .filter(|section| section.name.starts_with(".text."))
         {
             for (address, word) in words(section) {
-                let decoded = self.decode(section, address, word)?;
-                highest = highest.max(highest_uniform(&decoded));
+                if let Ok(decoded) = decode(self.architecture, address, word) {
+                    highest = highest.max(highest_uniform(&decoded));
+                }
             }
         }
-        Ok(highest + 1)
-    }
-
-    fn decode(&self, section: &Section, address: u64, word: Word) -> Result<Decoded, Error> {
-        decode(self.architecture, address, word).map_err(|_| Error::UnknownInstruction {
-            function: section.name.trim_start_matches(".text.").to_owned(),
-            address,
-            word: word.0,
-        })
+        highest + 1
     }
 
     fn bind_section(
@@ -281,7 +277,7 @@ impl Image {
         start: u32,
         uniform_registers: u16,
         module: &mut Module,
-    ) -> Result<(), Error> {
+    ) {
         let section = &sections[index];
         let frame = Frame {
             uniform_registers,
@@ -290,33 +286,60 @@ impl Image {
             architecture: self.cubin.architecture,
         };
         for (address, word) in words(section) {
-            let decoded = self.decode(section, address, word)?;
-            let instruction = bind(&decoded, &frame).map_err(|error| Error::BadInstruction {
-                function: section.name.trim_start_matches(".text.").to_owned(),
-                address,
-                text: decoded.to_string(),
-                why: error.to_string(),
-            })?;
+            let (instruction, text) = self.instruction(section, address, word, &frame);
+            if let (Operation::Illegal(sentence), None) =
+                (&instruction.operation, &module.unknown_encoding)
+            {
+                module.unknown_encoding = Some(sentence.to_string());
+            }
             module.code.push(instruction);
-            module.listing.push(decoded.to_string());
+            module.listing.push(text);
         }
-        Ok(())
     }
 
-    fn add_constants(&self, sections: &[Section], module: &mut Module) {
-        for section in sections {
-            let bank = match section.name.strip_prefix(".nv.constant") {
-                Some("2") => 2,
-                Some("3") => 3,
-                Some("4") => 4,
-                _ => continue,
-            };
-            module.constants.push(ConstantBank {
-                bank,
-                bytes: section.bytes.clone(),
-                backing: None,
-            });
-        }
+    /// A word as an instruction, and its text. One that no table describes, or whose operands
+    /// contradict each other, is illegal when it is executed.
+    fn instruction(
+        &self,
+        section: &Section,
+        address: u64,
+        word: Word,
+        frame: &Frame,
+    ) -> (Instruction, String) {
+        let function = || section.name.trim_start_matches(".text.").to_owned();
+        let (error, text) = match decode(self.architecture, address, word) {
+            Ok(decoded) => {
+                let text = decoded.to_string();
+                match bind(&decoded, frame) {
+                    Ok(instruction) => return (instruction, text),
+                    Err(error) => {
+                        let error = Error::BadInstruction {
+                            function: function(),
+                            address,
+                            text: text.clone(),
+                            word: word.0,
+                            why: error.to_string(),
+                        };
+                        (error, text)
+                    }
+                }
+            }
+            Err(_) => {
+                let error = Error::UnknownInstruction {
+                    function: function(),
+                    address,
+                    word: word.0,
+                    architecture: self.cubin.architecture,
+                };
+                (error, format!("{:#034x}", word.0))
+            }
+        };
+        let scheduling = SchedulingInfo {
+            control: Some(word.control()),
+            ..SchedulingInfo::default()
+        };
+        let operation = Operation::Illegal(error.to_string().into_boxed_str());
+        (Instruction::new(operation, scheduling), text)
     }
 
     /// Initial bytes of the variables.
@@ -337,6 +360,26 @@ impl Image {
             }
         }
     }
+}
+
+/// Constant banks that all kernels share.
+fn add_constants(sections: &[Section], module: &mut Module) -> Result<(), Error> {
+    for section in sections {
+        let bank = match section.name.strip_prefix(".nv.constant") {
+            Some("2") => 2,
+            Some("3") => 3,
+            Some("4") => 4,
+            _ => continue,
+        };
+        let bytes = section.bytes.len() as u64;
+        Error::limit(&section.name, "bytes of constants", bytes, MOST_CONSTANT)?;
+        module.constants.push(ConstantBank {
+            bank,
+            bytes: section.bytes.clone(),
+            backing: None,
+        });
+    }
+    Ok(())
 }
 
 /// The words of a text section with their addresses.
@@ -383,29 +426,41 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
 }
 
 /// A symbol that is a variable, as a global.
-fn variable(cubin: &Cubin, symbol: &Symbol) -> Option<Global> {
-    let section = &cubin.sections[symbol.section.filter(|_| symbol.kind == OBJECT)?];
+fn variable(cubin: &Cubin, symbol: &Symbol) -> Result<Option<Global>, Error> {
+    let Some(section) = symbol.section.filter(|_| symbol.kind == OBJECT) else {
+        return Ok(None);
+    };
+    let section = &cubin.sections[section];
     let kind = if section.name == ".nv.constant3" {
         GlobalKind::Constant {
             bank: 3,
             offset: symbol.value as u32,
         }
     } else if !section.name.starts_with(".nv.global") {
-        return None;
+        return Ok(None);
     } else if symbol.other & MANAGED_MARK != 0 {
         GlobalKind::Managed
     } else {
         GlobalKind::Device
     };
+    let end = symbol.value.checked_add(symbol.size);
+    if end.is_none_or(|end| end > section.size) {
+        let (name, start, size) = (&symbol.name, symbol.value, symbol.size);
+        let (section, whole) = (&section.name, section.size);
+        return Err(Error::malformed(
+            "ELF symbol",
+            format!("`{name}` has {size} bytes from {start:#x} of {section}, which has {whole}"),
+        ));
+    }
     // The section's alignment holds for its start; a symbol has what its offset leaves of it.
     let alignment = match symbol.value {
         0 => section.alignment,
         value => section.alignment.min(1 << value.trailing_zeros().min(20)),
     };
-    Some(Global {
+    Ok(Some(Global {
         name: symbol.name.clone(),
         size: symbol.size,
         alignment: alignment.max(16),
         kind,
-    })
+    }))
 }

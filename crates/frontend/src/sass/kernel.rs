@@ -10,9 +10,20 @@ use lockstep_isa::{
 
 use super::{
     cubin::{Section, Symbol},
+    error::Error,
     image::Image,
     info,
 };
+
+/// What no GPU of these architectures exceeds; a header that does was not written by a compiler.
+const MOST_REGISTERS: u64 = 255;
+const MOST_BARRIERS: u64 = 16;
+const MOST_SHARED: u64 = 256 << 10;
+const MOST_LOCAL: u64 = 512 << 10;
+/// Bytes of a constant bank.
+pub(super) const MOST_CONSTANT: u64 = 64 << 10;
+/// Figures of a stack from here on say that it cannot be bounded.
+const UNBOUNDED_STACK: u32 = 1 << 24;
 
 /// Convergence barriers of a warp, `B0` to `B15`.
 const CONVERGENCE_BARRIERS: u16 = 16;
@@ -21,18 +32,21 @@ const CONVERGENCE_BARRIERS: u16 = 16;
 const HOPPER_RESERVED_SHARED: u32 = 0x400;
 
 impl Image {
+    /// # Errors
+    /// If a figure of its headers exceeds what any GPU has.
     pub(super) fn kernel(
         &self,
         symbol: &Symbol,
         entry: u32,
         uniform_registers: u16,
         sections: &[Section],
-    ) -> Kernel {
+    ) -> Result<Kernel, Error> {
         let name = &symbol.name;
         let hopper = self.architecture >= Architecture::Sm90;
         let text = symbol.section.map(|section| &self.cubin.sections[section]);
         let shared = self.cubin.section(&format!(".nv.shared.{name}"));
-        let shared = shared.map_or(0, |index| self.cubin.sections[index].size as u32);
+        let shared = shared.map_or(0, |index| self.cubin.sections[index].size);
+        let shared = Error::limit(name, "bytes of shared memory", shared, MOST_SHARED)? as u32;
         let reserved = if hopper { HOPPER_RESERVED_SHARED } else { 0 };
         let mut kernel = Kernel {
             name: name.clone(),
@@ -54,15 +68,25 @@ impl Image {
         self.read_module_attributes(symbol, &mut kernel);
         read_kernel_attributes(self.cubin.bytes(&format!(".nv.info.{name}")), &mut kernel);
         kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
+        check_limits(&kernel)?;
+        self.add_kernel_constants(sections, &mut kernel)?;
+        kernel.warp_registers = uniform_registers + (kernel.registers as u16).max(1);
+        Ok(kernel)
+    }
+
+    /// Constants of one kernel alone.
+    fn add_kernel_constants(&self, sections: &[Section], kernel: &mut Kernel) -> Result<(), Error> {
         for section in sections {
             let bank = section
                 .name
                 .strip_prefix(".nv.constant")
                 .and_then(|rest| rest.split_once('.'));
             if let Some((bank, owner)) = bank
-                && owner == name
+                && owner == kernel.name
                 && let Ok(bank @ 1..=17) = bank.parse::<u8>()
             {
+                let bytes = section.bytes.len() as u64;
+                Error::limit(&section.name, "bytes of constants", bytes, MOST_CONSTANT)?;
                 kernel.constants.push(ConstantBank {
                     bank,
                     bytes: section.bytes.clone(),
@@ -70,8 +94,7 @@ impl Image {
                 });
             }
         }
-        kernel.warp_registers = uniform_registers + (kernel.registers as u16).clamp(1, 255);
-        kernel
+        Ok(())
     }
 
     /// What the module says about one of its kernels.
@@ -91,7 +114,7 @@ impl Image {
                 info::REGISTER_COUNT => kernel.registers = value,
                 // Larger figures say that the stack cannot be bounded.
                 info::FRAME_SIZE | info::MIN_STACK_SIZE | info::MAX_STACK_SIZE
-                    if value < 1 << 24 =>
+                    if value < UNBOUNDED_STACK =>
                 {
                     kernel.local_bytes = kernel.local_bytes.max(value)
                 }
@@ -100,6 +123,31 @@ impl Image {
         }
         kernel.local_bytes = kernel.local_bytes.next_multiple_of(16);
     }
+}
+
+/// Refuses figures that no kernel can have.
+fn check_limits(kernel: &Kernel) -> Result<(), Error> {
+    let parameters = kernel.parameters.iter();
+    let end = parameters.map(|one| u64::from(one.offset) + u64::from(one.size));
+    let bytes = u64::from(kernel.parameter_bytes).max(end.max().unwrap_or(0));
+    let figures = [
+        ("registers", u64::from(kernel.registers), MOST_REGISTERS),
+        ("barriers", u64::from(kernel.barriers), MOST_BARRIERS),
+        (
+            "bytes of local memory",
+            u64::from(kernel.local_bytes),
+            MOST_LOCAL,
+        ),
+        (
+            "bytes of constants and parameters",
+            u64::from(kernel.parameter_base) + bytes,
+            MOST_CONSTANT,
+        ),
+    ];
+    for (what, found, most) in figures {
+        Error::limit(&kernel.name, what, found, most)?;
+    }
+    Ok(())
 }
 
 fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {

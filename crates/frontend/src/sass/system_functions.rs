@@ -25,6 +25,7 @@ pub(super) const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind, &[u8], Option<u8>)] 
 pub(super) fn system_functions(uniform_registers: u16, module: &mut Module) {
     let row = |register: u8| uniform_registers + u16::from(register);
     for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
+        module.sections.push(module.code.len() as u32);
         module
             .functions
             .push((module.code.len() as u32, (*name).to_owned()));
@@ -61,6 +62,7 @@ pub(super) fn missing_function(name: &str, module: &mut Module) {
         symbol: name.to_owned(),
     }
     .to_string();
+    module.sections.push(module.code.len() as u32);
     module
         .functions
         .push((module.code.len() as u32, name.to_owned()));

@@ -209,7 +209,7 @@ impl<'m> Machine<'m> {
                 self.system(index, call, execute).map_err(at)?;
                 self.warps[index].convergence.advance();
             }
-            Operation::Unsupported(sentence) => {
+            Operation::Unsupported(sentence) | Operation::Illegal(sentence) => {
                 if execute != 0 {
                     return Err(sentence.to_string());
                 }

@@ -2,10 +2,10 @@
 //!
 //! Start reading at [`Gpu::launch`].
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use lockstep_config::occupancy::SmLimits;
-use lockstep_isa::{Launch, Module};
+use lockstep_isa::{Launch, Module, Verified, Verifier};
 
 use super::{Gpu, Mode};
 use crate::error::GpuError;
@@ -20,11 +20,12 @@ impl Gpu {
     ///
     /// # Errors
     /// If no SM can hold a block of it, or its shape is impossible.
-    pub fn launch(&mut self, launch: Launch) -> Result<LaunchId, GpuError> {
+    pub fn launch(&mut self, mut launch: Launch) -> Result<LaunchId, GpuError> {
         self.check(&launch)?;
         let id = LaunchId(self.next_launch);
         self.next_launch += 1;
         let due = launch.at.max(self.now());
+        let verified = self.verify(&mut launch);
         let issue_table = self.issue_table_of(&launch.module);
         let l1_ways = self.l1_ways(&launch);
         self.launches.insert(Arc::new(LaunchContext {
@@ -33,10 +34,34 @@ impl Gpu {
             constants: OnceLock::new(),
             issue_table,
             l1_ways,
+            verified,
         }));
         self.engine
             .post(self.places.distributor, due, Message::Launch(id.0))?;
         Ok(id)
+    }
+
+    /// Verifies the code that a launch can reach; the launch gets a module without what it cannot
+    /// execute. Nothing but the first launch of a kernel costs time.
+    pub(super) fn verify(&mut self, launch: &mut Launch) -> Arc<Verified> {
+        self.verifiers.retain(|(known, _)| known.strong_count() > 0);
+        let here = Arc::as_ptr(&launch.module);
+        let known = self
+            .verifiers
+            .iter()
+            .position(|(known, _)| Weak::as_ptr(known) == here);
+        let place = known.unwrap_or_else(|| {
+            let module = Arc::downgrade(&launch.module);
+            self.verifiers.push((module, Verifier::default()));
+            self.verifiers.len() - 1
+        });
+        let verified = self.verifiers[place]
+            .1
+            .kernel(&launch.module, launch.kernel);
+        if let Some(patched) = &verified.patched {
+            launch.module = patched.clone();
+        }
+        verified
     }
 
     pub(super) fn issue_table_of(&mut self, module: &Arc<Module>) -> Arc<IssueTable> {

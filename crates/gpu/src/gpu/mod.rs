@@ -22,14 +22,14 @@ mod statistics;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use lockstep_config::GpuConfig;
 use lockstep_engine::{
     Engine, EngineCounters, Options as EngineOptions, Outcome, PartitionId, Profile, Topology,
     Writer,
 };
-use lockstep_isa::Module;
+use lockstep_isa::{Module, Verifier};
 use lockstep_stats::{Digest, DigestTree, Hasher, Table};
 use lockstep_units::{Cycle, Time};
 
@@ -62,6 +62,8 @@ pub struct Gpu {
     failed: Option<Box<Fault>>,
     /// What the instructions of modules cost, as long as they are used.
     issue_tables: Vec<(Arc<Module>, Arc<IssueTable>)>,
+    /// What is known of the code of modules, as long as they are used.
+    verifiers: Vec<(Weak<Module>, Verifier)>,
     parameters: SmParameters,
     /// Traffic by tag of launches, as it was when the last kernel with that tag ended.
     counted: Vec<Traffic>,
@@ -97,6 +99,7 @@ impl Gpu {
             records: BTreeMap::new(),
             failed: None,
             issue_tables: Vec::new(),
+            verifiers: Vec::new(),
             parameters: SmParameters::new(config, timed)?,
             counted: Vec::new(),
             brought: BTreeSet::new(),

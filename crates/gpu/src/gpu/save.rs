@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use lockstep_engine::{LoadError, Reader, Writer};
 use lockstep_isa::lanes::ConstantBanks;
 use lockstep_isa::{Launch, Module};
+use lockstep_stats::Digest;
 
 use super::Gpu;
 use crate::error::GpuError;
@@ -36,6 +37,8 @@ impl Gpu {
             writer.write_bytes(page);
         });
         self.engine.save(&mut writer);
+        let seal = seal(&bytes);
+        bytes.extend_from_slice(&seal);
         bytes
     }
 
@@ -44,12 +47,20 @@ impl Gpu {
     /// valid, nothing written.
     ///
     /// # Errors
-    /// If the bytes were saved for another machine or do not decode, or a module is missing.
+    /// If the bytes were changed since, were saved for another machine or do not decode, or a module is
+    /// missing.
     pub fn load(
         &mut self,
         bytes: &[u8],
         module: &dyn Fn(u64) -> Option<Arc<Module>>,
     ) -> Result<(), GpuError> {
+        // Parts trust each other's state, so bytes that nobody saved must not come to them.
+        let (bytes, found) = bytes.split_at(bytes.len().saturating_sub(SEAL));
+        if found != seal(bytes) {
+            return Err(GpuError::Load(LoadError::Malformed {
+                what: "bytes that are not as they were saved",
+            }));
+        }
         let mut reader = Reader::new(bytes);
         self.next_launch = reader.read()?;
         self.records = reader.read()?;
@@ -60,6 +71,7 @@ impl Gpu {
         self.failed = None;
         for _ in 0..reader.read::<u64>()? {
             let mut context = load_launch(&mut reader, module)?;
+            context.verified = self.verify(&mut context.launch);
             context.issue_table = self.issue_table_of(&context.launch.module);
             context.l1_ways = self.l1_ways(&context.launch);
             self.launches.insert(Arc::new(context));
@@ -83,6 +95,14 @@ impl Gpu {
         self.engine.load(&mut reader)?;
         Ok(())
     }
+}
+
+/// Bytes of a seal.
+const SEAL: usize = 32;
+
+/// What stands behind saved state: a digest of all of it.
+fn seal(bytes: &[u8]) -> [u8; SEAL] {
+    *Digest::of_page(bytes).as_bytes()
 }
 
 fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
@@ -139,5 +159,6 @@ fn load_launch(
         }),
         issue_table: Arc::default(),
         l1_ways: 0,
+        verified: Arc::default(),
     })
 }

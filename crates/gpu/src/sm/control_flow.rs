@@ -4,7 +4,7 @@ use lockstep_isa::instruction::{CodeAddress, Flow};
 use lockstep_isa::lanes::Lanes;
 use lockstep_isa::module::CODE_BASE;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
-use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
+use lockstep_isa::{CodeSet, Instruction, Mask, Operand, WarpRegister};
 
 use super::cta::Block;
 use super::problem::Problem;
@@ -15,11 +15,11 @@ use crate::fault::FaultKind;
 /// Moves the lanes of a warp to where they go next.
 ///
 /// # Errors
-/// If a lane jumps to where no code is.
+/// If a lane jumps to where no code of the kernel is.
 pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> Result<(), Problem> {
     let lanes = site.warp.lanes(site.context, instruction);
     let execute = lanes.execute & lanes.predicate(instruction.predicates[0]);
-    let code = site.context.launch.module.code.len() as u64;
+    let code = &site.context.verified.code;
     let native = site.context.launch.module.native;
     match flow {
         Flow::Branch { target } => {
@@ -116,7 +116,7 @@ fn targets(
     address: CodeAddress,
     execute: Mask,
     pc: u32,
-    code: u64,
+    code: &CodeSet,
 ) -> Result<[u32; LANES], Problem> {
     let mut targets = [pc + 1; LANES];
     for lane in lanes_of(execute) {
@@ -135,7 +135,7 @@ fn targets(
             CodeAddress::Index => Some(u64::from(value as u32)),
         };
         match index {
-            Some(index) if index < code => targets[lane] = index as u32,
+            Some(index) if code.holds(index) => targets[lane] = index as u32,
             _ => {
                 return Err(Problem {
                     lane,

@@ -312,9 +312,17 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
             }
         }
         Operation::Barrier(_) | Operation::Fence(_) | Operation::System(_) => Step::Special,
+        Operation::Unsupported(_) if execute == 0 => {
+            site.warp.convergence.advance();
+            Step::Done(Effect::Computed)
+        }
         Operation::Unsupported(sentence) => Step::Wrong(Problem {
             lane: site.warp.convergence.active().trailing_zeros() as usize,
             kind: FaultKind::Unsupported(sentence.to_string()),
+        }),
+        Operation::Illegal(sentence) => Step::Wrong(Problem {
+            lane: site.warp.convergence.active().trailing_zeros() as usize,
+            kind: FaultKind::IllegalInstruction(sentence.to_string()),
         }),
     }
 }

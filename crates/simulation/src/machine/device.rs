@@ -270,7 +270,9 @@ fn code_of(kind: &FaultKind) -> CuResult {
     match kind {
         FaultKind::IllegalAddress { .. } => CuResult::ILLEGAL_ADDRESS,
         FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
-        FaultKind::Unsupported(_) => CuResult::ILLEGAL_INSTRUCTION,
+        FaultKind::Unsupported(_) | FaultKind::IllegalInstruction(_) => {
+            CuResult::ILLEGAL_INSTRUCTION
+        }
         FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
         FaultKind::Assert(_) => CuResult::ASSERT,
         FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {

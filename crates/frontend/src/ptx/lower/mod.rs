@@ -368,11 +368,16 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     fn unsupported(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
         let sentence = unsupported::sentence(i).unwrap_or("is not supported");
+        self.stop_at(i, sentence);
+        Ok(())
+    }
+
+    /// An instruction that stops the run when it is executed, and harms nobody before.
+    fn stop_at(&mut self, i: &'p Instruction<'a>, sentence: &str) {
         let message = format!("`{}` {sentence}", i.text);
         let mut code = self.code(Operation::Unsupported(message.into()), class::MOVE);
         code.uniformity = Uniformity::Divergent;
         self.push(code);
-        Ok(())
     }
 
     fn prologue(&mut self) -> Result<(), Error> {

@@ -16,7 +16,10 @@ use crate::ptx::{
 };
 
 /// Rows by opcode, their spellings read once.
-type Index = BTreeMap<&'static str, Vec<(Pattern, &'static Entry, bool)>>;
+type Index = BTreeMap<&'static str, Vec<Row>>;
+
+/// How it is spelled, what it does, and whether lanes see each other in it.
+type Row = (Pattern, &'static Entry, bool);
 
 fn index() -> &'static Index {
     static INDEX: OnceLock<Index> = OnceLock::new();
@@ -56,6 +59,12 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 .then_some((bits, *entry, *lanes_meet))
         });
         let Some((bits, entry, lanes_meet)) = found else {
+            let spelled = |row: &Row| row.0.matches(&i.modifiers).is_some();
+            if !rows.is_empty() && !rows.iter().any(spelled) {
+                // A form of a known instruction that a newer compiler may write matters when it runs.
+                self.stop_at(i, "has modifiers that are not modelled");
+                return Ok(());
+            }
             let mut spelling = i.opcode.to_owned();
             for modifier in &i.modifiers {
                 spelling.push('.');
