@@ -16,6 +16,7 @@ mod corpus;
 mod mutate;
 mod random;
 mod samples;
+mod schedule;
 mod supervise;
 mod targets;
 mod tiny;

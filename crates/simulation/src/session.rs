@@ -10,7 +10,7 @@ use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleHandle, ModuleImage, Reply, Request,
     Response, StreamName, Welcome, layout, window,
 };
-use lockstep_runtime::{Client, DRIVER_VERSION, Runtime};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, Runtime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const CLIENT: Client = Client {
@@ -52,6 +52,22 @@ impl Session {
     /// Handles one request.
     pub fn ask(&mut self, request: &Request) -> Response {
         self.runtime.handle(CLIENT, request)
+    }
+
+    /// One number for everything that was simulated.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        self.runtime.device().digest()
+    }
+
+    /// Reads memory that host and device share, or the device's.
+    pub fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.runtime.device().read(address, bytes);
+    }
+
+    /// Writes memory, as a host does without a call.
+    pub fn write(&mut self, address: u64, bytes: &[u8]) {
+        self.runtime.device_mut().write(address, bytes);
     }
 
     /// What a client of this GPU is told.

@@ -3,6 +3,7 @@
 mod configuration;
 mod image;
 mod record;
+mod schedule;
 mod state;
 mod wire;
 
@@ -70,6 +71,12 @@ pub const TARGETS: &[Target] = &[
         sentence: "the saved state of a GPU is loaded",
         make: state::make,
         run: state::run,
+    },
+    Target {
+        name: "schedule",
+        sentence: "kernels, streams, events and copies end in order, alike for 1, 2 and 5 threads",
+        make: schedule::make,
+        run: schedule::run,
     },
 ];
 
