@@ -6,6 +6,8 @@ mod record;
 mod state;
 mod wire;
 
+pub use image::try_image;
+
 use crate::corpus::Corpus;
 use crate::random::Random;
 
