@@ -4,7 +4,8 @@
 //! ```text
 //!  lockstep-fuzz corpus --out FILE PATH…     gathers good inputs into one file
 //!  lockstep-fuzz run --corpus FILE           workers under limits of time and memory
-//!  lockstep-fuzz case --target T --seed N    one case again, with its input if asked
+//!  lockstep-fuzz case --target T --seed N    one case again, or its input
+//!  lockstep-fuzz try FILE…                   files as they are
 //! ```
 //!
 //! A case is a seed: it makes the same input on every machine with the same corpus. Program and
@@ -83,6 +84,11 @@ enum Task {
         #[arg(long)]
         write: Option<PathBuf>,
     },
+    /// Load files of code as they are, launch every kernel and say what came of it
+    Try {
+        /// PTX, cubins, fat binaries
+        files: Vec<PathBuf>,
+    },
     /// Run cases until ended
     #[command(hide = true)]
     Worker {
@@ -149,6 +155,13 @@ fn run(task: Task) -> Result<ExitCode> {
                 return Ok(ExitCode::SUCCESS);
             }
             (target.run)(&worker::input(target, &corpus, seed));
+        }
+        Task::Try { files } => {
+            for file in files {
+                let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+                println!("{}", file.display());
+                targets::try_image(&bytes);
+            }
         }
         Task::Worker {
             corpus,

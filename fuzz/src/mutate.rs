@@ -302,6 +302,59 @@ fn sections(bytes: &[u8]) -> Vec<(String, Range<usize>)> {
     found
 }
 
+/// Changes numbers inside messages: frames of a 32-bit length and as many bytes, from `start` on. The
+/// numbers have as many bytes as they need, so lengths are made to fit again.
+pub fn frames(random: &mut Random, input: &mut Vec<u8>, start: usize) {
+    for _ in 0..amount(random) {
+        let all = frames_of(input, start);
+        let Some(frame) = random.pick(&all).cloned() else {
+            return;
+        };
+        if random.once_in(6) {
+            // A message twice, or elsewhere.
+            let message = input[frame.start - 4..frame.end].to_vec();
+            let to = random.pick(&all).map_or(start, |other| other.start - 4);
+            input.splice(to..to, message);
+            continue;
+        }
+        let at = frame.start + random.below(frame.len());
+        let bytes = &input[at..frame.end];
+        let last = bytes.iter().position(|byte| *byte < 0x80).unwrap_or(0);
+        let mut value = random.pick(EDGES).copied().unwrap_or(0);
+        let mut number = Vec::new();
+        while value >= 0x80 {
+            number.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        number.push(value as u8);
+        let length = (frame.len() + number.len()).saturating_sub(last + 1) as u32;
+        input.splice(at..(at + last + 1).min(frame.end), number);
+        input[frame.start - 4..frame.start].copy_from_slice(&length.to_le_bytes());
+    }
+    input.truncate(LARGEST);
+}
+
+/// Where the contents of frames lie.
+fn frames_of(bytes: &[u8], start: usize) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = start;
+    while let Some(header) = bytes.get(at..at + 4) {
+        let length = header
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        let content = at + 4..at + 4 + length;
+        if content.end > bytes.len() {
+            break;
+        }
+        at = content.end;
+        if !content.is_empty() {
+            found.push(content);
+        }
+    }
+    found
+}
+
 /// Changes what is inside a zstd frame that the file holds, or the file itself.
 pub fn packed(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -310,8 +363,12 @@ pub fn packed(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
         && !random.once_in(4)
         && let Ok(mut inside) = zstd::stream::decode_all(&input[start..])
     {
-        let range = 0..inside.len();
-        bytes(random, &mut inside, range, other);
+        if random.once_in(2) {
+            frames(random, &mut inside, 0);
+        } else {
+            let range = 0..inside.len();
+            bytes(random, &mut inside, range, other);
+        }
         if let Ok(again) = zstd::bulk::compress(&inside, 1) {
             input.truncate(start);
             input.extend(again);
@@ -340,6 +397,17 @@ mod tests {
     }
 
     #[test]
+    fn frames_stay_frames_when_their_numbers_change() {
+        let good = [&[3, 0, 0, 0, 1, 2, 3][..], &[2, 0, 0, 0, 0x80, 1]].concat();
+        for seed in 0..1000 {
+            let mut input = [&b"preamble"[..], &good].concat();
+            frames(&mut Random::new(seed), &mut input, 8);
+            let last = frames_of(&input, 8).last().map(|frame| frame.end);
+            assert_eq!(last, Some(input.len()), "seed {seed}: {input:?}");
+        }
+    }
+
+    #[test]
     fn nothing_is_too_small_to_be_changed() {
         for seed in 0..2000 {
             let mut random = Random::new(seed);
@@ -349,6 +417,7 @@ mod tests {
                 let mut input = vec![0; length];
                 cubin(&mut random, &mut input, b"");
                 packed(&mut random, &mut vec![1; length], b"");
+                frames(&mut random, &mut vec![0; length], 0);
             }
         }
     }

@@ -115,7 +115,8 @@ impl Program {
                 programmatic_stream_serialization: false,
             };
             let launch = Box::new(launch);
-            let ask_fit = launch.clone();
+            let mut ask_fit = launch.clone();
+            ask_fit.cluster = Some([2, 1, 1]);
             self.ask(Request::Launch(launch));
             self.ask(Request::OccupancyClusters { launch: ask_fit });
         }

@@ -24,7 +24,7 @@ fn in_kernel(statements: &str) -> String {
 #[test]
 fn an_unknown_form_of_a_known_instruction_stops_who_executes_it() {
     let text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b64 %rd<4>;\n\
-                add.rn.f32x2 %rd1, %rd2, %rd3;\nret;\n}\n";
+                add.rn.e2m1x4 %rd1, %rd2, %rd3;\nret;\n}\n";
     let module = lockstep_frontend::ptx::parse(text)
         .and_then(|image| image.link(&[]))
         .expect("it links");
@@ -34,7 +34,7 @@ fn an_unknown_form_of_a_known_instruction_stops_who_executes_it() {
     };
     assert_eq!(
         module.code.iter().find_map(stops).as_deref(),
-        Some("`add.rn.f32x2 %rd1, %rd2, %rd3` has modifiers that are not modelled")
+        Some("`add.rn.e2m1x4 %rd1, %rd2, %rd3` has modifiers that are not modelled")
     );
 }
 

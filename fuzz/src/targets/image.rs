@@ -80,6 +80,35 @@ pub fn run_fatbinary(bytes: &[u8]) {
     run(ImageKind::FatBinary, bytes, 90);
 }
 
+/// Loads an image as it is and prints what came of its kernels in each mode.
+pub fn try_image(bytes: &[u8]) {
+    let kind = if fatbinary::is_fatbinary(bytes) {
+        ImageKind::FatBinary
+    } else if cubin::is_elf(bytes) {
+        ImageKind::Cubin
+    } else {
+        ImageKind::Ptx
+    };
+    let image = ModuleImage {
+        kind,
+        role: ImageRole::Main,
+        bytes: bytes.to_vec(),
+    };
+    let architecture = cubin::architecture(bytes).unwrap_or(90);
+    for mode in [Mode::Functional, Mode::Timing] {
+        let description = tiny::description(tiny::config(architecture), mode);
+        match Session::exercise(&description, &image, GRID, BLOCK) {
+            Ok(all) => {
+                for one in all {
+                    let outcome = one.outcome.err().unwrap_or_else(|| "ran".to_owned());
+                    println!("  {} {}: {outcome}", mode.name(), one.kernel);
+                }
+            }
+            Err(error) => println!("  {error}"),
+        }
+    }
+}
+
 fn run(kind: ImageKind, bytes: &[u8], architecture: u32) {
     let known = Architecture::from_sm(architecture).map_or(90, |_| architecture);
     let image = ModuleImage {

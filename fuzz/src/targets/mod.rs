@@ -7,6 +7,8 @@ mod schedule;
 mod state;
 mod wire;
 
+pub use image::try_image;
+
 use crate::corpus::Corpus;
 use crate::random::Random;
 

@@ -16,6 +16,10 @@ const PREAMBLE: usize = 8;
 
 pub fn make_server(corpus: &Corpus, random: &mut Random) -> Vec<u8> {
     let mut input = samples::sent(corpus);
+    if random.below(3) > 0 {
+        mutate::frames(random, &mut input, PREAMBLE);
+        return input;
+    }
     let start = if random.once_in(20) { 0 } else { PREAMBLE };
     let range = start..input.len();
     mutate::bytes(random, &mut input, range, corpus_piece(corpus));
@@ -56,6 +60,10 @@ pub fn run_server(bytes: &[u8]) {
 
 pub fn make_client(corpus: &Corpus, random: &mut Random) -> Vec<u8> {
     let mut input = samples::answered();
+    if random.once_in(2) {
+        mutate::frames(random, &mut input, PREAMBLE);
+        return input;
+    }
     let start = if random.once_in(20) { 0 } else { PREAMBLE };
     let range = start..input.len();
     mutate::bytes(random, &mut input, range, corpus_piece(corpus));

@@ -92,8 +92,8 @@ pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
     if spelling.has("SP") {
         return Some("multiplies sparse matrices, which cannot be executed yet");
     }
-    shape(spelling)
-        .is_none()
+    // Bits that no compiler writes name shapes whose fragments fill no whole registers.
+    (!shape(spelling).is_some_and(Multiply::is_known))
         .then_some("has a shape that cannot be executed yet")
 }
 
