@@ -8,6 +8,7 @@
 
 mod arguments;
 mod assemble;
+mod connections;
 mod description;
 mod disassemble;
 #[cfg(test)]

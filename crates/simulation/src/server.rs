@@ -6,14 +6,14 @@
 //!
 //! Start reading at [`Server::start`].
 
+use crate::connections::{Door, Streams};
 use crate::host_writes::HostWrites;
 use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout,
+    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
 use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -78,16 +78,6 @@ pub struct Server<D> {
     wake: OwnedFd,
 }
 
-#[derive(Default)]
-struct Streams {
-    closed: bool,
-    open: Vec<UnixStream>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// How long to wait before a program that could not attach is let in again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
-
 impl<D: Device + Send + 'static> Server<D> {
     /// Serves whoever connects to `listener`, handing out `window`.
     ///
@@ -135,7 +125,7 @@ impl<D: Device + Send + 'static> Server<D> {
                     accept(
                         &listener,
                         &woken,
-                        &window,
+                        &Arc::new(window),
                         &Arc::new(welcome),
                         &state,
                         &streams,
@@ -175,17 +165,7 @@ impl<D: Device + Send + 'static> Server<D> {
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
         }
-        let (open, threads) = {
-            let mut streams = lock(&self.streams);
-            streams.closed = true;
-            (
-                std::mem::take(&mut streams.open),
-                std::mem::take(&mut streams.threads),
-            )
-        };
-        for stream in open {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        let threads = lock(&self.streams).close();
         for thread in threads {
             let _ = thread.join();
         }
@@ -199,12 +179,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn accept<D: Device + Send + 'static>(
     listener: &Listener,
     woken: &OwnedFd,
-    window: &OwnedFd,
+    window: &Arc<OwnedFd>,
     welcome: &Arc<Welcome>,
     state: &Arc<Mutex<State<D>>>,
     streams: &Arc<Mutex<Streams>>,
 ) {
     use rustix::event::{PollFd, PollFlags, poll};
+    let mut door = Door::default();
     loop {
         let mut files = [
             PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
@@ -223,48 +204,58 @@ fn accept<D: Device + Send + 'static>(
         if !files[0].revents().is_empty() {
             return;
         }
-        let stream = match listener.accept() {
-            Ok(stream) => stream,
-            Err(error) => {
-                let problem = format!("a program could not attach: {error}");
+        let stream = match door.accept(listener) {
+            Ok(Some(stream)) => Arc::new(stream),
+            Ok(None) => continue,
+            Err(problem) => {
                 let problems = &mut lock(state).problems;
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
-                // It waits in the queue; what was lacking may be there again in a moment.
-                std::thread::sleep(ACCEPT_AGAIN);
                 continue;
             }
         };
-        let (Ok(copy), Ok(window)) = (stream.try_clone(), window.try_clone()) else {
-            lock(state)
-                .problems
-                .push("a program could not attach: no file descriptors are left".into());
-            continue;
-        };
-        let (welcome, shared) = (welcome.clone(), state.clone());
+        let number = lock(streams).opened(&stream);
+        let (welcome, window) = (welcome.clone(), window.clone());
+        let (shared, left, served) = (state.clone(), streams.clone(), stream.clone());
         let spawned = std::thread::Builder::new()
             .name("connection".into())
             .spawn(move || {
-                if let Err(error) = serve(stream, &welcome, &window, &shared) {
+                if let Err(error) = serve(served, &welcome, &window, &shared)
+                    && !is_stranger(&error)
+                {
                     lock(&shared)
                         .problems
                         .push(format!("a connection ended: {error}"));
                 }
+                lock(&left).ended(number);
             });
-        let mut streams = lock(streams);
-        streams.open.push(copy);
         match spawned {
-            Ok(thread) => streams.threads.push(thread),
-            Err(error) => lock(state)
-                .problems
-                .push(format!("a program could not attach: {error}")),
+            Ok(thread) => lock(streams).serves(thread),
+            Err(error) => {
+                let problem = format!("a program could not attach: no thread for it: {error}");
+                refuse(&stream, &problem);
+                lock(streams).ended(number);
+                lock(state).problems.push(problem);
+            }
         }
     }
 }
 
+/// Whether somebody came by whose failure is none of the run's.
+fn is_stranger(error: &ConnectionError) -> bool {
+    let stranger = matches!(
+        error,
+        ConnectionError::OtherUser { .. } | ConnectionError::Magic
+    );
+    if stranger {
+        tracing::warn!("somebody was not let in: {error}");
+    }
+    stranger
+}
+
 fn serve<D: Device>(
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     welcome: &Welcome,
     window: &OwnedFd,
     state: &Mutex<State<D>>,
