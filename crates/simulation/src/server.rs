@@ -7,11 +7,11 @@
 //! Start reading at [`Server::start`].
 
 use crate::connections::{Door, Streams};
-use crate::host_writes::HostWrites;
+use crate::host_writes::{self, HostWrites};
 use lockstep_protocol::{
     ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordError, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// The quiet period of every call, while nobody counts them.
+const QUIET_PERIOD: u64 = 0;
 
 /// How much of the calls is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,8 +105,9 @@ impl<D: Device + Send + 'static> Server<D> {
         };
         let record = record
             .filter(|_| recording != Recording::None)
-            .map(|file| RecordWriter::new(file).map_err(std::io::Error::other))
-            .transpose()?;
+            .map(|file| RecordWriter::new(file, recording == Recording::Full))
+            .transpose()
+            .map_err(std::io::Error::other)?;
         let state = Arc::new(Mutex::new(State {
             runtime,
             record,
@@ -152,7 +156,7 @@ impl<D: Device + Send + 'static> Server<D> {
         if let Some(record) = state.record.take()
             && let Err(error) = record.finish()
         {
-            state.problems.push(format!("calls.record: {error}"));
+            state.record_ends(&error);
         }
         let problems = std::mem::take(&mut state.problems);
         (state, problems)
@@ -312,9 +316,7 @@ impl<D: Device> State<D> {
         if let Err(failure) = &response.result {
             tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
         }
-        if let Some(writes) = &mut self.writes {
-            writes.after(client.connection, &self.runtime);
-        }
+        self.answered(client, &response);
         self.figures.simulating += began.elapsed();
         let worked = processor_time().saturating_sub(worked);
         *self.figures.processor.get_or_insert_default() += worked;
@@ -352,14 +354,29 @@ impl<D: Device> State<D> {
                 }
             });
         }
-        let written = written.and_then(|()| record.call(client, self.runtime.now(), request));
+        let written =
+            written.and_then(|()| record.call(client, QUIET_PERIOD, self.runtime.now(), request));
         if let Err(error) = written {
             self.record_ends(&error);
         }
     }
 
+    /// Notes what a call was answered, for those who replay it.
+    fn answered(&mut self, client: Client, response: &Response) {
+        let Some(writes) = &mut self.writes else {
+            return;
+        };
+        let read = writes.after(client.connection, &self.runtime);
+        if let Some(record) = &mut self.record {
+            let digest = host_writes::digest(&self.runtime, &read);
+            if let Err(error) = record.answered(response, &read, digest) {
+                self.record_ends(&error);
+            }
+        }
+    }
+
     /// The record could not be written: the run goes on, and ends with an error.
-    fn record_ends(&mut self, error: &dyn std::fmt::Display) {
+    fn record_ends(&mut self, error: &RecordError) {
         self.problems.push(format!(
             "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
         ));
