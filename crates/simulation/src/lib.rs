@@ -9,6 +9,7 @@
 mod arguments;
 mod assemble;
 mod connections;
+mod descendants;
 mod description;
 mod disassemble;
 #[cfg(test)]
@@ -17,15 +18,19 @@ mod freed;
 mod guardian;
 mod host_writes;
 mod images;
+mod interrupts;
 mod kernel;
 mod machine;
+mod memory_limits;
 mod program;
 mod progress;
 mod replay;
+mod reporter;
 mod results;
 mod selection;
 mod server;
 mod supervise;
+mod surroundings;
 mod verify;
 
 pub use arguments::{Argument, ElementType};
@@ -34,6 +39,7 @@ pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_runtime::FrontendChoice;
+pub use lockstep_telemetry::run_folder::Existing;
 pub use machine::{MachineError, topology};
 pub use program::{RunError, run_program};
 pub use progress::Progress;

@@ -4,11 +4,12 @@
 //! the entry.
 
 use crate::description::Description;
+use crate::interrupts::Interrupts;
 use crate::machine::{self, Machine};
 use crate::program::{RunError, system};
 use crate::results::Results;
 use crate::server::Figures;
-use crate::host_writes;
+use crate::{host_writes, memory_limits};
 use lockstep_protocol::{Response, window};
 use lockstep_runtime::{Client, Device, Entry, Piece, RecordError, RecordReader, Runtime};
 use lockstep_telemetry::run_folder::Ending;
@@ -16,6 +17,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
+/// Entries after which memory is looked at: each writes at most 1 MiB.
+const LOOK_AFTER: usize = 16;
 /// Differences that are named before the rest is only counted.
 const NAMED: usize = 4;
 
@@ -44,6 +47,8 @@ pub fn replay_from(
     record: impl Read,
 ) -> Result<Results, RunError> {
     let malformed = |error| RunError::Request(format!("{name}: {error}"));
+    let interrupts = Interrupts::listen(description.progress.stop_flag())
+        .map_err(system("listening for signals"))?;
     let memory = window::create()?;
     let mut replayed = Replayed {
         runtime: machine::runtime(description, &memory)?,
@@ -61,6 +66,17 @@ pub fn replay_from(
         )));
     }
     for (number, entry) in record.enumerate() {
+        if let Some(signal) = interrupts.signal() {
+            return Err(RunError::Interrupted(signal));
+        }
+        if number % LOOK_AFTER == 0
+            && let Some(left) = memory_limits::left()
+            && let Some(sentence) = left.too_little_to_go_on()
+        {
+            return Err(RunError::Memory(format!(
+                "{name}: entry {number}: {sentence}"
+            )));
+        }
         match entry {
             Ok(entry) => replayed.enter(number, entry).map_err(|reason| {
                 RunError::Request(format!(
@@ -73,6 +89,9 @@ pub fn replay_from(
             }
             Err(error) => return Err(malformed(error)),
         }
+    }
+    if let Some(signal) = interrupts.signal() {
+        return Err(RunError::Interrupted(signal));
     }
     let wall = began.elapsed();
     let figures = Figures {

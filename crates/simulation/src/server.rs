@@ -50,6 +50,8 @@ pub struct State<D> {
     /// Figures about the host.
     pub figures: Figures,
     problems: Vec<String>,
+    /// Whether the record ended because the disk is full.
+    pub record_is_full: bool,
 }
 
 #[derive(Debug)]
@@ -117,6 +119,7 @@ impl<D: Device + Send + 'static> Server<D> {
             started: Instant::now(),
             figures: Figures::default(),
             problems: Vec::new(),
+            record_is_full: false,
         }));
         let streams = Arc::new(Mutex::new(Streams::default()));
         let (wake, woken) =
@@ -377,6 +380,9 @@ impl<D: Device> State<D> {
 
     /// The record could not be written: the run goes on, and ends with an error.
     fn record_ends(&mut self, error: &RecordError) {
+        if let RecordError::Io(error) = error {
+            self.record_is_full |= lockstep_telemetry::run_folder::is_full(error);
+        }
         self.problems.push(format!(
             "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
         ));
