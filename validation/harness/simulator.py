@@ -69,7 +69,7 @@ def command(lockstep, words, gpu, settings=(), options=(), out=None):
     line = [str(lockstep), "run", "--gpu", gpu]
     for setting in settings:
         line += ["--set", setting]
-    line += [*options, *(["--out", str(out)] if out else []), "--", *map(str, words)]
+    line += [*options, *(["--out", str(out), "--overwrite"] if out else []), "--", *map(str, words)]
     return line
 
 

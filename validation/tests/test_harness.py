@@ -68,7 +68,7 @@ class Runs(unittest.TestCase):
 
     def test_settings_and_options_stand_before_the_program(self):
         line = simulator.command("lockstep", ["p", "--gpu"], "v100", ["a=b"], ["--quiet"], "out")
-        self.assertEqual(line, "lockstep run --gpu v100 --set a=b --quiet --out out -- p --gpu".split())
+        self.assertEqual(line, "lockstep run --gpu v100 --set a=b --quiet --out out --overwrite -- p --gpu".split())
 
 
 class Programs(unittest.TestCase):

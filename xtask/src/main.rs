@@ -22,6 +22,7 @@ mod process;
 mod project;
 mod readme;
 mod simulator;
+mod soak;
 mod status;
 mod test;
 mod validate;
@@ -50,6 +51,8 @@ enum Task {
     Validate(validate::Validate),
     /// Write the generated pages of the documentation, or check that they are up to date
     Docs(docs::Docs),
+    /// Run workloads while random things go wrong: kills, signals, full disks, little memory
+    Soak(soak::Soak),
     /// Accept what tests found where they keep expected output
     Bless(bless::Bless),
     /// Throw changed inputs at everything that reads bytes from outside, and run what they hold
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Task::Demo(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Validate(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Docs(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Soak(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Fuzz(task) => task.run().map(|()| ExitCode::SUCCESS),
     };

@@ -246,8 +246,8 @@ fn build() -> Result<std::path::PathBuf> {
 fn simulate(gpu: &str, program: &Path, arguments: &[&str]) -> Result<Vec<Figure>> {
     let out = project::local().join("runs").join("microbench");
     let out = out.to_string_lossy().into_owned();
-    let mut command =
-        simulator::lockstep(&["run", "--gpu", gpu, "--threads", "1", "--out", &out, "--"]);
+    let mut command = simulator::lockstep(&["run", "--gpu", gpu, "--threads", "1"]);
+    command.args(["--overwrite", "--out", &out, "--"]);
     command.arg(program).args(arguments);
     let output = process::capture(&mut command, Duration::from_secs(LIMIT))?;
     if !output.success() {

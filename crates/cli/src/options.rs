@@ -3,7 +3,7 @@
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Description, FrontendChoice, Launches, Mode, Regex, Schedule, Selection, Watch,
+    Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule, Selection, Watch,
 };
 use std::path::PathBuf;
 
@@ -53,9 +53,12 @@ pub struct SimulationOptions {
     /// Refuse images that the real driver would refuse on this GPU
     #[arg(long)]
     pub strict_image: bool,
-    /// Folder for the results [default: lockstep-out/PROGRAM-N]
+    /// Folder for the results, new or empty [default: lockstep-out/PROGRAM-N]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Remove what an earlier run left in the folder of --out; other files stay
+    #[arg(long, visible_alias = "force", requires = "out")]
+    pub overwrite: bool,
 }
 
 /// Names for [`FrontendChoice`].
@@ -150,6 +153,10 @@ impl SimulationOptions {
         description.watches = self.debug.clone();
         description.strict_image = self.strict_image;
         description.out = self.out.clone();
+        description.existing = match self.overwrite {
+            true => Existing::Overwrite,
+            false => Existing::MustBeEmpty,
+        };
         Ok(description)
     }
 }

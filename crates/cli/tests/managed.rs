@@ -95,6 +95,7 @@ fn memory_that_is_short_gives_the_same_results_whatever_leaves() {
                 "uvm.packing=false",
                 "--set",
                 policy.as_str(),
+                "--overwrite",
                 "--out",
                 "short",
             ];
@@ -167,7 +168,8 @@ fn memory_that_nobody_touched_is_filled_on_the_device() {
     if !build_cuda(&folder, TOUCHED_BY_HALF, &["-arch=sm_90", "-O2"]) {
         return;
     }
-    let words = ["run", "--quiet", "--record", "none", "--out", "half"];
+    let words = ["run", "--quiet", "--record", "none"];
+    let words = [&words[..], &["--overwrite", "--out", "half"]].concat();
     for (setting, filled) in [("zero-fill", 512), ("migrate", 0)] {
         let setting = format!("uvm.first-touch={setting}");
         let options = ["--set", setting.as_str(), "--", "./program"];

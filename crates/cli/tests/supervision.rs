@@ -63,6 +63,18 @@ fn acts_as_a_program() {
             std::thread::sleep(Duration::from_secs(60));
         }
         Some("die") => std::process::abort(),
+        Some("fill") => {
+            let bytes = 4 << 30;
+            let Ok(Reply::Address(address)) = ask(Request::Allocate { context, bytes }) else {
+                panic!()
+            };
+            let start = (address - welcome.window_base) as usize;
+            for page in (0..bytes as usize).step_by(64 << 10) {
+                // SAFETY: as above.
+                unsafe { memory.start().add(start + page).write_bytes(1, 64 << 10) };
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        }
         _ => {}
     }
 }
@@ -299,4 +311,69 @@ fn ending_the_simulator_ends_the_program() {
 fn killing_the_simulator_ends_the_program_and_leaves_nothing() {
     let code = ends_within_a_second(|simulator, _| kill(simulator, rustix::process::Signal::KILL));
     assert_eq!(code, Some(-9));
+}
+
+/// A control group of its own that may have so many bytes; `None` where this machine lets nobody
+/// make one.
+struct MemoryGroup(std::path::PathBuf);
+
+impl MemoryGroup {
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("lockstep-test-{}", std::process::id());
+        for (root, limit) in [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ] {
+            let group = Self(Path::new(root).join(&name));
+            let limited = std::fs::create_dir(&group.0)
+                .and_then(|()| std::fs::write(group.0.join(limit), bytes.to_string()));
+            if limited.is_ok() {
+                return Some(group);
+            }
+        }
+        eprintln!("skipped: no control group can be made here");
+        None
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        eventually(|| std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_run_stops_in_order_before_its_memory_is_used_up() {
+    let Some(group) = MemoryGroup::new(400 << 20) else {
+        return;
+    };
+    let folder = Folder::new();
+    let (words, (name, value)) = as_program("fill");
+    let lockstep = folder.lockstep();
+    let script = format!(
+        "echo $$ > {}/cgroup.procs && exec \"$0\" \"$@\"",
+        group.0.display()
+    );
+    let mut command = std::process::Command::new("sh");
+    command
+        .current_dir(&folder.0)
+        .args(["-c", &script])
+        .arg(lockstep.get_program())
+        .args(words)
+        .env(name, value);
+    for (name, value) in lockstep.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let said = support::Said::from(command.output().unwrap());
+    assert_eq!(said.code, Some(71), "{said:?}");
+    assert!(said.err.contains("memory is used up"), "{said:?}");
+    let runs = std::fs::read_dir(folder.0.join("lockstep-out")).unwrap();
+    let run = runs.map(|run| run.unwrap().path()).next().unwrap();
+    let summary = std::fs::read_to_string(run.join("summary.json")).unwrap();
+    assert!(summary.contains("\"state\": \"stopped\""), "{summary}");
+    assert!(summary.contains("400 MiB that its control group may have"));
+    assert!(run.join("stats.csv").exists());
 }

@@ -4,8 +4,12 @@
 //! answers with the same eight bytes, which carry the shared memory as an ancillary file
 //! descriptor, then with a [`Welcome`] or a refusal. The eight bytes never change, so that
 //! each side can name the other's version.
+//!
+//! Whoever is not let in hears why before the connection is closed: a refusal is the same eight
+//! bytes, without memory, and a sentence in the place of the welcome.
 
 use crate::frame::{self, FrameError};
+use crate::peer::{self, Peer};
 use crate::window::WindowError;
 use crate::{DeviceDescription, Request, Response};
 use rustix::net::{
@@ -18,12 +22,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Version of everything in this crate. Raise it with every change of a message.
 pub const PROTOCOL_VERSION: u32 = 3;
 
 const MAGIC: [u8; 4] = *b"LKST";
+
+/// Longest [`Hello`], in bytes: somebody who has not said who it is gets no more memory.
+const MAXIMUM_HELLO: usize = 64 << 10;
 
 /// First message of a client: its process, thread and name.
 ///
@@ -81,6 +89,18 @@ pub enum ConnectionError {
     /// The simulator declines.
     #[error("the simulator declined: {0}")]
     Refused(String),
+    /// The program belongs to somebody else.
+    #[error(
+        "process {} of user {} may not use the simulator of user {own}: only the same user and root \
+         may attach",
+        peer.process, peer.user
+    )]
+    OtherUser {
+        /// Who wanted to attach.
+        peer: Peer,
+        /// The user of the simulator.
+        own: u32,
+    },
     /// The handshake came without shared memory.
     #[error("the simulator's handshake carried no shared memory")]
     NoMemory,
@@ -121,9 +141,13 @@ impl ClientConnection {
         hello: &Hello,
     ) -> Result<(Self, Welcome, OwnedFd), ConnectionError> {
         let mut buffer = Vec::new();
-        Quiet(&stream).write_all(&preamble())?;
-        frame::write(&mut Quiet(&stream), hello, &mut buffer)?;
-        let (theirs, file) = receive_preamble(&mut stream)?;
+        let said = introduce(&stream, hello, &mut buffer);
+        let answered = receive_preamble(&mut stream);
+        if answered.is_err() {
+            said?;
+        }
+        // One who is refused at once cannot say everything, but hears why.
+        let (theirs, file) = answered?;
         let server = version_of(theirs)?;
         if server != PROTOCOL_VERSION {
             return Err(ConnectionError::Version {
@@ -134,7 +158,7 @@ impl ClientConnection {
         let answer: Result<Welcome, String> = frame::read(&mut stream, &mut buffer)?;
         let welcome = answer.map_err(ConnectionError::Refused)?;
         let file = file.ok_or(ConnectionError::NoMemory)?;
-        let stream = buffered(stream);
+        let stream = BufReader::with_capacity(BUFFER, stream);
         Ok((Self { stream, buffer }, welcome, file))
     }
 
@@ -154,32 +178,41 @@ impl AsFd for ClientConnection {
 /// The simulator's end.
 #[derive(Debug)]
 pub struct ServerConnection {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<Shared>,
     buffer: Vec<u8>,
 }
 
+/// A socket that another thread may shut down, without a second descriptor for it.
+#[derive(Debug)]
+struct Shared(Arc<UnixStream>);
+
+impl Read for Shared {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        (&*self.0).read(bytes)
+    }
+}
+
 impl ServerConnection {
-    /// Shakes hands with a client that connected, handing over the window's file.
+    /// Shakes hands with a client that connected, handing over the window's file. A client that
+    /// is not let in hears why.
     pub fn accept(
-        mut stream: UnixStream,
+        stream: impl Into<Arc<UnixStream>>,
         welcome: &Welcome,
         window: BorrowedFd<'_>,
     ) -> Result<(Self, Hello), ConnectionError> {
+        let stream = stream.into();
         let mut buffer = Vec::new();
-        let mut theirs = [0; 8];
-        stream.read_exact(&mut theirs)?;
-        let client = version_of(theirs)?;
-        send_preamble(&mut stream, window)?;
-        if client != PROTOCOL_VERSION {
-            return Err(ConnectionError::Version {
-                client,
-                server: PROTOCOL_VERSION,
-            });
-        }
-        let hello: Hello = frame::read(&mut stream, &mut buffer)?;
+        let hello = match meet(&stream, &mut buffer) {
+            Ok(hello) => hello,
+            Err(error) => {
+                refuse(&stream, &error.to_string());
+                return Err(error);
+            }
+        };
+        send_preamble(&stream, Some(window))?;
         let answer: Result<&Welcome, String> = Ok(welcome);
         frame::write(&mut Quiet(&stream), &answer, &mut buffer)?;
-        let stream = buffered(stream);
+        let stream = BufReader::with_capacity(BUFFER, Shared(stream));
         Ok((Self { stream, buffer }, hello))
     }
 
@@ -198,7 +231,7 @@ impl ServerConnection {
     /// Answers the request that came last.
     pub fn send(&mut self, response: &Response) -> Result<(), ConnectionError> {
         Ok(frame::write(
-            &mut Quiet(self.stream.get_ref()),
+            &mut Quiet(&self.stream.get_ref().0),
             response,
             &mut self.buffer,
         )?)
@@ -206,14 +239,49 @@ impl ServerConnection {
 
     /// The socket, to shut it down from another thread.
     pub fn stream(&self) -> &UnixStream {
-        self.stream.get_ref()
+        &self.stream.get_ref().0
     }
 }
 
-/// Reads that take a frame's length and a small frame with one system call. Nothing is read
-/// ahead of what was sent, because each side waits for the other.
-fn buffered(stream: UnixStream) -> BufReader<UnixStream> {
-    BufReader::with_capacity(4096, stream)
+/// Reads take a frame's length and a small frame with one system call. Nothing is read ahead of
+/// what was sent, because each side waits for the other.
+const BUFFER: usize = 4096;
+
+/// What a client says first.
+fn introduce(
+    stream: &UnixStream,
+    hello: &Hello,
+    buffer: &mut Vec<u8>,
+) -> Result<(), ConnectionError> {
+    Quiet(stream).write_all(&preamble())?;
+    Ok(frame::write(&mut Quiet(stream), hello, buffer)?)
+}
+
+/// Who connected, if it may.
+fn meet(mut stream: &UnixStream, buffer: &mut Vec<u8>) -> Result<Hello, ConnectionError> {
+    let (peer, own) = (peer::of(stream)?, peer::own_user());
+    if !peer.may_attach(own) {
+        return Err(ConnectionError::OtherUser { peer, own });
+    }
+    let mut theirs = [0; 8];
+    stream.read_exact(&mut theirs)?;
+    let client = version_of(theirs)?;
+    if client != PROTOCOL_VERSION {
+        return Err(ConnectionError::Version {
+            client,
+            server: PROTOCOL_VERSION,
+        });
+    }
+    Ok(frame::read_within(&mut stream, buffer, MAXIMUM_HELLO)?)
+}
+
+/// Tells a client that is not let in why. Whoever does not listen loses only the sentence.
+pub fn refuse(stream: &UnixStream, reason: &str) {
+    let answer: Result<Welcome, String> = Err(reason.into());
+    let told = send_preamble(stream, None)
+        .and_then(|()| Ok(frame::write(&mut Quiet(stream), &answer, &mut Vec::new())?));
+    // It may be gone already.
+    let _ = told;
 }
 
 fn preamble() -> [u8; 8] {
@@ -233,15 +301,20 @@ fn version_of(preamble: [u8; 8]) -> Result<u32, ConnectionError> {
     ]))
 }
 
-fn send_preamble(stream: &mut UnixStream, window: BorrowedFd<'_>) -> Result<(), ConnectionError> {
+fn send_preamble(
+    stream: &UnixStream,
+    window: Option<BorrowedFd<'_>>,
+) -> Result<(), ConnectionError> {
     let bytes = preamble();
-    let files = [window];
+    let files: Vec<BorrowedFd<'_>> = window.into_iter().collect();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&files));
+    }
     let sent = rustix::io::retry_on_intr(|| {
         rustix::net::sendmsg(
-            &*stream,
+            stream,
             &[IoSlice::new(&bytes)],
             &mut ancillary,
             SendFlags::NOSIGNAL,

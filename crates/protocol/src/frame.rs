@@ -26,10 +26,12 @@ pub enum FrameError {
         expected: usize,
     },
     /// A frame beyond the limit.
-    #[error("a frame of {length} bytes exceeds the limit of {MAXIMUM_FRAME} bytes")]
+    #[error("a frame of {length} bytes exceeds the limit of {limit} bytes")]
     TooLong {
         /// Its length.
         length: usize,
+        /// The longest that is taken here.
+        limit: usize,
     },
     /// Bytes that are no message.
     #[error("a frame of {length} bytes is not a {expected}: {reason}")]
@@ -60,7 +62,8 @@ pub fn encode<T: Serialize>(message: &T, buffer: &mut Vec<u8>) -> Result<(), Fra
     *buffer = bytes;
     let length = buffer.len() - 4;
     if length > MAXIMUM_FRAME {
-        return Err(FrameError::TooLong { length });
+        let limit = MAXIMUM_FRAME;
+        return Err(FrameError::TooLong { length, limit });
     }
     buffer[..4].copy_from_slice(&(length as u32).to_le_bytes());
     Ok(())
@@ -97,6 +100,15 @@ pub fn read<T: DeserializeOwned>(
     stream: &mut impl Read,
     buffer: &mut Vec<u8>,
 ) -> Result<T, FrameError> {
+    read_within(stream, buffer, MAXIMUM_FRAME)
+}
+
+/// Reads one message of at most so many bytes, from somebody who is not known yet.
+pub fn read_within<T: DeserializeOwned>(
+    stream: &mut impl Read,
+    buffer: &mut Vec<u8>,
+    limit: usize,
+) -> Result<T, FrameError> {
     let mut header = [0; 4];
     match read_up_to(stream, &mut header)? {
         4 => {}
@@ -109,8 +121,8 @@ pub fn read<T: DeserializeOwned>(
         }
     }
     let length = u32::from_le_bytes(header) as usize;
-    if length > MAXIMUM_FRAME {
-        return Err(FrameError::TooLong { length });
+    if length > limit {
+        return Err(FrameError::TooLong { length, limit });
     }
     buffer.clear();
     // Memory follows what really arrives, not what was announced.

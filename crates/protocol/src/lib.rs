@@ -23,6 +23,7 @@ pub mod layout;
 pub mod library;
 mod listener;
 pub mod pages;
+pub mod peer;
 pub mod program;
 mod request;
 mod response;
@@ -31,7 +32,7 @@ pub mod window;
 mod work;
 
 pub use connection::{
-    ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome,
+    ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome, refuse,
 };
 pub use device::DeviceDescription;
 pub use function::{FunctionAttributes, FunctionInfo, ParameterSlot};

@@ -12,7 +12,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum WindowError {
     /// The file could not be made.
-    #[error("cannot create the shared memory of the simulated GPUs: {0}")]
+    #[error(
+        "cannot create the shared memory of the simulated GPUs (memfd_create): {0}; is it forbidden \
+         by a sandbox, or the size of files limited (ulimit -f)?"
+    )]
     Create(io::Error),
     /// The file handed over is not of the expected size.
     #[error("the shared memory handed over has {found} bytes where {WINDOW_SIZE} are expected")]

@@ -131,7 +131,7 @@ fn an_announced_length_beyond_the_limit_is_refused_before_it_is_read() {
     let wire = u32::MAX.to_le_bytes();
     let mut buffer = Vec::new();
     let error = frame::read::<Request>(&mut wire.as_slice(), &mut buffer).unwrap_err();
-    assert!(matches!(error, FrameError::TooLong { length } if length == u32::MAX as usize));
+    assert!(matches!(error, FrameError::TooLong { length, .. } if length == u32::MAX as usize));
     assert_eq!(buffer.capacity(), 0);
 }
 

@@ -26,7 +26,7 @@ pub use context::DEFAULT_HEAP;
 pub use device::Device;
 pub use memory::SYSTEM_SPACE;
 pub use module::{FrontendChoice, LoadOptions, ModuleSource};
-pub use record::{Entry, RecordError, RecordReader, RecordWriter};
+pub use record::{Entry, Piece, RecordError, RecordReader, RecordWriter};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
 
 use lockstep_protocol::{CuResult, Failure};

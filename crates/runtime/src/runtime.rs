@@ -7,7 +7,7 @@ use crate::host::HostMachine;
 use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
 use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
-use crate::{CallResult, failure};
+use crate::{CallResult, Piece, failure};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::{
     ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, GraphHandle,
@@ -93,6 +93,8 @@ pub struct Runtime<D> {
     stopped: bool,
     /// Addresses and sizes that the program writes once it has the answer.
     pub(crate) host_writes: Vec<(u64, u64)>,
+    /// What the program copies out of the window once it has the answer.
+    pub(crate) host_reads: Vec<Piece>,
     calls: u64,
 }
 
@@ -130,6 +132,7 @@ impl<D: Device> Runtime<D> {
             next: 0,
             stopped: false,
             host_writes: Vec::new(),
+            host_reads: Vec::new(),
             calls: 0,
         }
     }
@@ -146,6 +149,7 @@ impl<D: Device> Runtime<D> {
             self.end_polling(client);
         }
         self.host_writes.clear();
+        self.host_reads.clear();
         let context = self.context_of(request);
         let result = match context.and_then(|context| self.sticky(context)) {
             Some(failure) if !survives_a_fault(request) => Err(failure),
@@ -157,6 +161,7 @@ impl<D: Device> Runtime<D> {
         };
         if result.is_err() {
             self.host_writes.clear();
+            self.host_reads.clear();
         }
         self.collect();
         let sticky = context
@@ -197,6 +202,11 @@ impl<D: Device> Runtime<D> {
     /// Ranges that the program writes after the last answer, before it does anything else.
     pub fn host_writes(&self) -> &[(u64, u64)] {
         &self.host_writes
+    }
+
+    /// What the program copies out of the window after the last answer, before anything else.
+    pub fn host_reads(&self) -> &[Piece] {
+        &self.host_reads
     }
 
     /// Host memory that the device sees and the program can write at any time.

@@ -6,6 +6,7 @@ use crate::server::Recording;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::Watch;
 use lockstep_runtime::FrontendChoice;
+use lockstep_telemetry::run_folder::Existing;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -94,6 +95,8 @@ pub struct Description {
     pub execution: Execution,
     /// Where results go; `lockstep-out/<program>-<n>` if it is not said.
     pub out: Option<PathBuf>,
+    /// What becomes of a folder that is there already.
+    pub existing: Existing,
     /// How much of the calls is recorded.
     pub recording: Recording,
     /// For those who watch.
@@ -124,6 +127,7 @@ impl Description {
             watches: Vec::new(),
             execution: Execution::default(),
             out: None,
+            existing: Existing::default(),
             recording: Recording::default(),
             progress: Arc::default(),
         }

@@ -1,10 +1,12 @@
-//! Finds what the host wrote between two calls, so that a record can be replayed without it.
+//! Finds what the host wrote between two calls, so that a record can be replayed without it, and
+//! what it could read after one, so that the replay can be checked.
 //!
 //! Copies from ordinary memory are written by the program after their answer; pinned and managed
 //! memory it may write whenever it likes. The first are read back at the program's next call, the
 //! others are compared page by page with what they held after the last one.
 
-use lockstep_runtime::{Device, Runtime};
+use lockstep_runtime::{Device, Piece, Runtime};
+use lockstep_stats::Hasher;
 use std::collections::BTreeMap;
 
 const PAGE: usize = 4096;
@@ -29,6 +31,10 @@ impl HostWrites {
     ) {
         for ranges in self.pending.values() {
             for (address, bytes) in ranges {
+                // Freed meanwhile: nobody can read it any more.
+                if runtime.holds(&Piece::linear(*address, *bytes)).is_err() {
+                    continue;
+                }
                 let mut contents = vec![0; *bytes as usize];
                 runtime.device().read(*address, &mut contents);
                 found(*address, &contents);
@@ -39,15 +45,23 @@ impl HostWrites {
         self.compare(runtime, &mut found);
     }
 
-    /// After a call of a connection: what it may write from now on.
-    pub fn after<D: Device>(&mut self, connection: u64, runtime: &Runtime<D>) {
+    /// After a call of a connection: notes what it may write from now on; what its program can
+    /// read that it could not before.
+    pub fn after<D: Device>(&mut self, connection: u64, runtime: &Runtime<D>) -> Vec<Piece> {
         if !runtime.host_writes().is_empty() {
             self.pending
                 .entry(connection)
                 .or_default()
                 .extend_from_slice(runtime.host_writes());
         }
-        self.compare(runtime, &mut |_, _| ());
+        let copied = runtime.host_reads().iter().copied();
+        let mut read: Vec<Piece> = copied
+            .filter(|piece| runtime.holds(piece).is_ok())
+            .collect();
+        self.compare(runtime, &mut |address, bytes| {
+            read.push(Piece::linear(address, bytes.len() as u64));
+        });
+        read
     }
 
     fn compare<D: Device>(&mut self, runtime: &Runtime<D>, found: &mut impl FnMut(u64, &[u8])) {
@@ -82,4 +96,26 @@ impl HostWrites {
             }
         }
     }
+}
+
+/// A digest of what memory holds in these pieces, which some allocation must hold.
+pub fn digest<D: Device>(runtime: &Runtime<D>, pieces: &[Piece]) -> [u8; 32] {
+    let mut hasher = Hasher::new("read back");
+    let mut bytes = [0; PAGE];
+    for Piece { rows, extent } in pieces {
+        if extent.bytes() == Some(0) {
+            continue;
+        }
+        for slice in 0..extent.depth {
+            for row in 0..extent.height {
+                let first = rows.address + slice * rows.slice_pitch + row * rows.row_pitch;
+                for at in (0..extent.width).step_by(PAGE) {
+                    let part = &mut bytes[..(extent.width - at).min(PAGE as u64) as usize];
+                    runtime.device().read(first + at, part);
+                    hasher.bytes(part);
+                }
+            }
+        }
+    }
+    *hasher.finish().as_bytes()
 }

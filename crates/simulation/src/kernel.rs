@@ -2,8 +2,11 @@
 
 use crate::arguments::{Argument, ElementType, contents};
 use crate::description::Description;
+use crate::guardian::Guardian;
+use crate::interrupts::Interrupts;
 use crate::machine;
-use crate::program::{RunError, system};
+use crate::program::{RunError, check_memory, system};
+use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
 use crate::server::Figures;
 use lockstep_protocol::{
@@ -11,8 +14,9 @@ use lockstep_protocol::{
     Request, StreamName, window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
-use lockstep_telemetry::run_folder::{Ending, RunFolder};
+use lockstep_telemetry::run_folder::{Ending, RunFolder, RunState};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Largest file that is taken for a kernel.
@@ -60,15 +64,60 @@ pub struct Printed {
 ///
 /// # Errors
 /// The file, the kernel or the arguments do not fit, or nothing could be simulated.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "figures about the host are outside the digest"
-)]
 pub fn run_kernel(
     description: &Description,
     kernel: &KernelDescription,
 ) -> Result<(Results, Vec<Printed>), RunError> {
     let image = read_image(kernel)?;
+    check_memory()?;
+    let name = kernel.file.display().to_string();
+    let folder = RunFolder::create(description.out.as_deref(), description.existing, &name)?;
+    let folder = Arc::new(folder);
+    let interrupts = Interrupts::listen(description.progress.stop_flag());
+    let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
+    let command: Vec<String> = [Some(name), kernel.entry.clone()]
+        .into_iter()
+        .flatten()
+        .collect();
+    let guardian = Guardian::start(None, &folder).map_err(system("a guardian for the results"))?;
+    let reporter = Reporter::start(description, &command, &folder, &interrupts)?;
+    reporter.phase(Phase::Running);
+    match simulate(description, kernel, image) {
+        Ok((mut results, printed)) => {
+            reporter.finish();
+            stopped(&mut results, &interrupts);
+            results.write(&folder)?;
+            drop(guardian);
+            Ok((results, printed))
+        }
+        Err(error) => {
+            reporter.failed(&error.to_string(), error.exit_code());
+            Err(error)
+        }
+    }
+}
+
+/// Says that a run was ended, if it was.
+fn stopped(results: &mut Results, interrupts: &Interrupts) {
+    let summary = &mut results.summary;
+    if let Some(code) = interrupts.exit_code() {
+        summary.state = RunState::Stopped;
+        summary.ending.exit_code = code;
+        summary.ending.signal = interrupts.signal();
+        let halted = interrupts.halted().map(|halt| halt.reason);
+        summary.ending.problems.extend(halted);
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "figures about the host are outside the digest"
+)]
+fn simulate(
+    description: &Description,
+    kernel: &KernelDescription,
+    image: ModuleImage,
+) -> Result<(Results, Vec<Printed>), RunError> {
     let memory = window::create()?;
     let mut runtime = machine::runtime(description, &memory)?;
     let began = Instant::now();
@@ -113,17 +162,9 @@ pub fn run_kernel(
         problems,
         complete: true,
     };
-    let name = kernel.file.display().to_string();
-    let mut results = Results::collect(
-        description,
-        &[name.clone(), function.name.clone()],
-        &mut runtime,
-        figures,
-        wall,
-        ending,
-    );
-    let folder = RunFolder::create(description.out.as_deref(), &name)?;
-    results.write(&folder)?;
+    let command = [kernel.file.display().to_string(), function.name.clone()];
+    let runtime = &mut runtime;
+    let results = Results::collect(description, &command, runtime, figures, wall, ending);
     Ok((results, printed))
 }
 

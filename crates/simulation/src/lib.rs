@@ -8,6 +8,8 @@
 
 mod arguments;
 mod assemble;
+mod connections;
+mod descendants;
 mod description;
 mod disassemble;
 #[cfg(test)]
@@ -17,16 +19,20 @@ mod guardian;
 mod host;
 mod host_writes;
 mod images;
+mod interrupts;
 mod kernel;
 mod machine;
+mod memory_limits;
 mod program;
 mod progress;
 mod replay;
+mod reporter;
 mod results;
 mod selection;
 mod server;
 mod session;
 mod supervise;
+mod surroundings;
 mod verify;
 
 pub use arguments::{Argument, ElementType};
@@ -35,14 +41,17 @@ pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_runtime::FrontendChoice;
+pub use lockstep_telemetry::run_folder::Existing;
 pub use machine::{MachineError, topology};
 pub use program::{RunError, run_program};
 pub use progress::Progress;
 pub use regex_lite::Regex;
-pub use replay::replay;
+pub use replay::{replay, replay_from};
 pub use results::Results;
 pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;
 pub use session::{Exercised, Session};
 pub use supervise::{Ended, StartError};
-pub use verify::{Outcome, Variant, live_variants, quick_variants, repetitions, variants, verify};
+pub use verify::{
+    Outcome, Variant, live_variants, quick_variants, repetitions, variants, verify, verify_record,
+};

@@ -5,6 +5,7 @@ mod device;
 mod failure;
 mod launches;
 mod memory;
+mod pace;
 mod reload;
 mod reports;
 
@@ -22,17 +23,15 @@ use lockstep_protocol::{layout, window};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::Hasher;
 use lockstep_units::{Duration, Time};
+use pace::Pace;
 use reload::Reload;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// How much simulated time may pass before somebody who wants to stop is heard. Between two slices all
-/// messages are brought to their receivers by one thread, so they should not be short.
-const SLICE: Duration = Duration::microseconds(8);
-
-/// The same when state is saved and loaded now and then, which happens between two slices.
+/// The length of slices (see [`pace`]) when state is saved and loaded now and then, which happens
+/// between two of them.
 const SHORT_SLICE: Duration = Duration::microseconds(2);
 
 /// Allocations of at least so many bytes go back to the device when they are freed; smaller ones are
@@ -73,6 +72,7 @@ pub struct Machine {
     /// What freed memory held.
     freed: Hasher,
     reload: Option<Reload>,
+    pace: Pace,
     reloads: u64,
     /// Managed memory that there ever was.
     managed: Vec<(u64, u64)>,
@@ -194,6 +194,7 @@ impl Machine {
             modules: Vec::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
+            pace: Pace::default(),
             reload: description.execution.reload_seed.map(|seed| Reload {
                 random: seed,
                 at: Time::ZERO,

@@ -2,17 +2,19 @@
 
 use crate::description::Description;
 use crate::guardian::Guardian;
-use crate::machine::{self, MachineError};
+use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
+use crate::machine::{self, Machine, MachineError};
+use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
-use crate::server::{Recording, Server};
+use crate::server::{Recording, Server, State};
 use crate::supervise::{self, Ended, Program, StartError};
+use crate::{memory_limits, surroundings};
 use lockstep_protocol::library::{Libraries, LibraryError};
-use lockstep_protocol::program::inspect;
 use lockstep_protocol::{ListenError, Listener, window};
-use lockstep_telemetry::run_folder::{Ending, RunFolder, RunFolderError};
+use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// Why a run could not take place. What goes wrong within one is in its results.
@@ -36,6 +38,12 @@ pub enum RunError {
     /// The memory that program and simulator share.
     #[error(transparent)]
     Window(#[from] window::WindowError),
+    /// Memory, before anything began.
+    #[error("{0}")]
+    Memory(String),
+    /// Somebody ended it.
+    #[error("ended by signal {0}")]
+    Interrupted(i32),
     /// What `lockstep kernel` was asked.
     #[error("{0}")]
     Request(String),
@@ -54,6 +62,9 @@ impl RunError {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Start(error) => error.exit_code(),
+            Self::Folder(error) => error.exit_code(),
+            Self::Memory(_) => OUT_OF_MEMORY,
+            Self::Interrupted(signal) => 128 + signal,
             _ => 2,
         }
     }
@@ -64,82 +75,141 @@ pub(crate) fn system(what: &str) -> impl FnOnce(std::io::Error) -> RunError {
     move |error| RunError::System { what, error }
 }
 
+/// Refuses to begin with hardly any memory.
+pub(crate) fn check_memory() -> Result<(), RunError> {
+    let left = memory_limits::left();
+    match left.and_then(|left| left.too_little_to_begin()) {
+        Some(sentence) => Err(RunError::Memory(sentence)),
+        None => Ok(()),
+    }
+}
+
 /// Runs `command` (program and arguments) as described, and writes the run folder however it
 /// ends.
 ///
 /// # Errors
 /// The run could not take place at all.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "figures about the host are outside the digest"
-)]
 pub fn run_program(description: &Description, command: &[String]) -> Result<Results, RunError> {
     let (name, arguments) = command
         .split_first()
         .ok_or_else(|| RunError::Request("no program is named".into()))?;
     let path = supervise::find_program(name)?;
     let libraries = Libraries::find()?;
-    let memory = window::create()?;
-    let runtime = machine::runtime(description, &memory)?;
-    let folder = RunFolder::create(description.out.as_deref(), name)?;
-    let record = match description.recording {
-        Recording::None => None,
-        _ => Some(
-            std::fs::File::create(folder.file("calls.record")).map_err(system("calls.record"))?,
-        ),
-    };
-    let listener = Arc::new(listen()?);
-    let guardian = Guardian::start(listener.path()).map_err(system("a guardian for the socket"))?;
-    let variables = libraries.environment(listener.path(), |name| std::env::var_os(name));
-
-    let began = Instant::now();
-    let server = Server::start(
-        listener.clone(),
-        memory,
-        runtime,
-        record,
-        description.recording,
-    )
-    .map_err(system("serving the program"))?;
-    // Alive until the end: it holds the handlers of signals.
-    let mut program = Program::start(
-        &path,
-        arguments,
-        &variables,
-        description.progress.stop_flag(),
-    );
-    let ended = match &mut program {
-        Ok(program) => Some(program.wait().map_err(system("waiting for the program"))?),
-        Err(_) => None,
-    };
-    if !matches!(ended, Some(Ended::Code(_))) {
-        // Nobody waits for what is still running.
-        description.progress.stop();
-    }
-    let (mut state, problems) = server.finish();
-    drop(listener);
-    drop(guardian);
-    let ended = match (program, ended) {
-        (Err(error), _) => return Err(error.into()),
-        (Ok(_), ended) => ended.unwrap_or(Ended::Code(1)),
-    };
-
-    state.keep_dependences();
-    let ending = ending(name, &ended, problems, state.runtime.stopped());
-    let made_calls = state.figures.attached > 0;
-    let mut results = Results::collect(
+    check_memory()?;
+    let folder = RunFolder::create(description.out.as_deref(), description.existing, name)?;
+    let folder = Arc::new(folder);
+    let interrupts = Interrupts::listen(description.progress.stop_flag());
+    let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
+    let reporter = Reporter::start(description, command, &folder, &interrupts)?;
+    let run = Run {
         description,
-        command,
-        &mut state.runtime,
-        state.figures,
-        began.elapsed(),
-        ending,
-    );
-    results
-        .notices
-        .extend(notice(name, &path, made_calls, &results));
-    results.write(&folder)?;
-    Ok(results)
+        name,
+        path,
+        arguments,
+        libraries,
+        folder,
+        interrupts,
+    };
+    match run.simulate(command, &reporter) {
+        Ok((mut results, guardian)) => {
+            reporter.finish();
+            results.write(&run.folder)?;
+            drop(guardian);
+            Ok(results)
+        }
+        Err(error) => {
+            reporter.failed(&error.to_string(), error.exit_code());
+            Err(error)
+        }
+    }
+}
+
+/// What one run needs.
+struct Run<'run> {
+    description: &'run Description,
+    name: &'run str,
+    path: PathBuf,
+    arguments: &'run [String],
+    libraries: Libraries,
+    folder: Arc<RunFolder>,
+    interrupts: Arc<Interrupts>,
+}
+
+impl Run<'_> {
+    /// Runs the program to its end. The guardian has to live until all is written.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
+    fn simulate(
+        &self,
+        command: &[String],
+        reporter: &Reporter,
+    ) -> Result<(Results, Guardian), RunError> {
+        let description = self.description;
+        let memory = window::create()?;
+        let runtime = machine::runtime(description, &memory)?;
+        let record = match description.recording {
+            Recording::None => None,
+            _ => Some(self.folder.record()?),
+        };
+        let listener = Arc::new(listen()?);
+        let guardian = Guardian::start(Some(listener.path()), &self.folder)
+            .map_err(system("a guardian for the socket"))?;
+        let began = Instant::now();
+        let server = Server::start(
+            listener.clone(),
+            memory,
+            runtime,
+            record,
+            description.recording,
+        )
+        .map_err(system("serving the program"))?;
+        reporter.phase(Phase::Running);
+        let ended = self.run_to_end(listener.path());
+        if !matches!(ended, Ok(Ended::Code(_))) {
+            // Nobody waits for what is still running.
+            description.progress.stop();
+        }
+        let (state, problems) = server.finish();
+        drop(listener);
+        reporter.phase(Phase::Collecting);
+        let results = self.collect(command, &ended?, state, problems, began.elapsed());
+        Ok((results, guardian))
+    }
+
+    fn run_to_end(&self, socket: &Path) -> Result<Ended, RunError> {
+        let libraries = &self.libraries;
+        let variables = libraries.environment(socket, |name| std::env::var_os(name));
+        let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
+        program.wait().map_err(system("waiting for the program"))
+    }
+
+    fn collect(
+        &self,
+        command: &[String],
+        ended: &Ended,
+        mut state: State<Machine>,
+        problems: Vec<String>,
+        wall: Duration,
+    ) -> Results {
+        state.keep_dependences();
+        let mut ending = ending(self.name, ended, problems, state.runtime.stopped());
+        if state.record_is_full {
+            ending.exit_code = DISK_FULL;
+        }
+        let made_calls = state.figures.attached > 0;
+        let (description, figures) = (self.description, state.figures);
+        let runtime = &mut state.runtime;
+        let mut results = Results::collect(description, command, runtime, figures, wall, ending);
+        if ended.is_stopped() {
+            results.summary.state = RunState::Stopped;
+        }
+        results
+            .notices
+            .extend(notice(self.name, &self.path, made_calls, &results));
+        results
+    }
 }
 
 /// How a program ended, with what was wrong.
@@ -148,7 +218,7 @@ fn ending(name: &str, ended: &Ended, problems: Vec<String>, stopped: bool) -> En
         exit_code: ended.exit_code(),
         signal: match ended {
             Ended::Signal(signal) | Ended::Interrupted(signal) => Some(*signal),
-            Ended::Code(_) => None,
+            Ended::Code(_) | Ended::Halted(_) => None,
         },
         problems,
         complete: true,
@@ -164,9 +234,7 @@ fn ending(name: &str, ended: &Ended, problems: Vec<String>, stopped: bool) -> En
 
 /// What a user should know whose program had nothing simulated.
 fn notice(name: &str, path: &Path, made_calls: bool, results: &Results) -> Option<String> {
-    // A file that cannot be read for this has run, so it is no reason to fail.
-    let obstacle = inspect(path).ok().and_then(|kind| kind.obstacle());
-    match obstacle {
+    match surroundings::obstacle(path) {
         Some(obstacle) if results.kernels.is_empty() => Some(format!("{name}: {obstacle}")),
         None if !made_calls => Some(format!("{name} made no CUDA call; nothing was simulated")),
         _ => None,

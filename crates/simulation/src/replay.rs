@@ -1,63 +1,392 @@
 //! Replays a full record of calls without the program that made them.
+//!
+//! A record comes from outside: whatever it holds, the answer is a result or a sentence that names
+//! the entry.
 
 use crate::description::Description;
-use crate::machine;
+use crate::interrupts::Interrupts;
+use crate::machine::{self, Machine};
 use crate::program::{RunError, system};
 use crate::results::Results;
 use crate::server::Figures;
-use lockstep_protocol::window;
-use lockstep_runtime::{Client, Device, Entry, RecordReader};
+use crate::{host_writes, memory_limits};
+use lockstep_protocol::{Response, window};
+use lockstep_runtime::{Client, Device, Entry, Piece, RecordError, RecordReader, Runtime};
 use lockstep_telemetry::run_folder::Ending;
+use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-/// Answers every call of a record again, as described, and says what came of it.
+/// Entries after which memory is looked at: each writes at most 1 MiB.
+const LOOK_AFTER: usize = 16;
+/// Differences that are named before the rest is only counted.
+const NAMED: usize = 4;
+
+/// Answers every call of a record again, as described, and says what came of it. What was answered
+/// otherwise than the program was is among the problems.
 ///
 /// # Errors
 /// The record cannot be read, or nothing could be simulated.
+pub fn replay(description: &Description, record: &Path) -> Result<Results, RunError> {
+    let name = record.display().to_string();
+    let file = std::fs::File::open(record).map_err(system(&name))?;
+    replay_from(description, &name, file)
+}
+
+/// The same of a record that is no file.
+///
+/// # Errors
+/// As of [`replay`].
 #[allow(
     clippy::disallowed_methods,
     reason = "figures about the host are outside the digest"
 )]
-pub fn replay(description: &Description, record: &Path) -> Result<Results, RunError> {
-    let name = record.display().to_string();
-    let file = std::fs::File::open(record).map_err(system(&name))?;
+pub fn replay_from(
+    description: &Description,
+    name: &str,
+    record: impl Read,
+) -> Result<Results, RunError> {
     let malformed = |error| RunError::Request(format!("{name}: {error}"));
+    let interrupts = Interrupts::listen(description.progress.stop_flag())
+        .map_err(system("listening for signals"))?;
     let memory = window::create()?;
-    let mut runtime = machine::runtime(description, &memory)?;
+    let mut replayed = Replayed {
+        runtime: machine::runtime(description, &memory)?,
+        answer: None,
+        differences: Vec::new(),
+        more: 0,
+    };
     let began = Instant::now();
-    for entry in RecordReader::new(file).map_err(malformed)? {
-        match entry.map_err(malformed)? {
-            Entry::Call {
-                connection,
-                process,
-                request,
-                ..
-            } => {
-                // A call that failed in the program fails here as well.
-                runtime.handle(
-                    Client {
-                        connection,
-                        process,
-                    },
-                    &request,
-                );
-            }
-            Entry::Wrote { address, bytes } => runtime.device_mut().write(address, &bytes),
-            Entry::Gone { process } => runtime.detach(process),
+    let mut notices = Vec::new();
+    let record = RecordReader::new(record).map_err(malformed)?;
+    if !record.is_full() {
+        return Err(RunError::Request(format!(
+            "{name}: it holds calls and no data, so it cannot be replayed: run the program with \
+             --record full"
+        )));
+    }
+    for (number, entry) in record.enumerate() {
+        if let Some(signal) = interrupts.signal() {
+            return Err(RunError::Interrupted(signal));
         }
+        if number % LOOK_AFTER == 0
+            && let Some(left) = memory_limits::left()
+            && let Some(sentence) = left.too_little_to_go_on()
+        {
+            return Err(RunError::Memory(format!(
+                "{name}: entry {number}: {sentence}"
+            )));
+        }
+        match entry {
+            Ok(entry) => replayed.enter(number, entry).map_err(|reason| {
+                RunError::Request(format!(
+                    "{name}: entry {number} {reason}; the record is damaged, or not one of ours"
+                ))
+            })?,
+            // A run that was killed can be replayed as far as it came.
+            Err(error @ RecordError::Truncated { entries: 1.. }) => {
+                notices.push(format!("{name}: {error}"));
+            }
+            Err(error) => return Err(malformed(error)),
+        }
+    }
+    if let Some(signal) = interrupts.signal() {
+        return Err(RunError::Interrupted(signal));
     }
     let wall = began.elapsed();
     let figures = Figures {
         simulating: wall,
         ..Figures::default()
     };
-    Ok(Results::collect(
-        description,
-        &[name],
-        &mut runtime,
-        figures,
-        wall,
-        Ending::default(),
-    ))
+    let ending = Ending {
+        problems: replayed.problems(),
+        ..Ending::default()
+    };
+    let command = [name.to_string()];
+    let runtime = &mut replayed.runtime;
+    let mut results = Results::collect(description, &command, runtime, figures, wall, ending);
+    results.notices = notices;
+    Ok(results)
+}
+
+/// A run that is made again.
+struct Replayed {
+    runtime: Runtime<Machine>,
+    /// What the last call was answered here.
+    answer: Option<Response>,
+    differences: Vec<String>,
+    more: u64,
+}
+
+impl Replayed {
+    fn enter(&mut self, number: usize, entry: Entry) -> Result<(), String> {
+        match entry {
+            Entry::Call {
+                thread,
+                process,
+                request,
+                ..
+            } => {
+                let client = Client {
+                    connection: thread,
+                    process,
+                };
+                // A call that failed in the program fails here as well.
+                self.answer = Some(self.runtime.handle(client, &request));
+            }
+            Entry::Wrote { address, bytes } => {
+                self.check(&Piece::linear(address, bytes.len() as u64), "writes")?;
+                self.runtime.device_mut().write(address, &bytes);
+            }
+            Entry::Answered {
+                response,
+                read,
+                digest,
+            } => {
+                let answer = self.answer.take();
+                let answer = answer.ok_or("answers a call that was not made")?;
+                if answer != response {
+                    self.differs(format!(
+                        "entry {number}: the program was answered {:?}, and the replay {:?}",
+                        response.result, answer.result
+                    ));
+                }
+                for piece in &read {
+                    self.check(piece, "reads")?;
+                }
+                if host_writes::digest(&self.runtime, &read) != digest {
+                    let first = read.first().map_or(0, |piece| piece.rows.address);
+                    self.differs(format!(
+                        "entry {number}: the program read other bytes than the replay has, in {} \
+                         pieces from {first:#x}",
+                        read.len()
+                    ));
+                }
+            }
+            Entry::Gone { process } => self.runtime.detach(process),
+        }
+        Ok(())
+    }
+
+    /// Memory of a record must be memory of the run.
+    fn check(&self, piece: &Piece, verb: &str) -> Result<(), String> {
+        self.runtime.holds(piece).map_err(|failure| {
+            let bytes = piece.extent.bytes().unwrap_or(u64::MAX);
+            let address = piece.rows.address;
+            format!("{verb} {bytes} bytes at {address:#x}: {}", failure.message)
+        })
+    }
+
+    fn differs(&mut self, difference: String) {
+        if self.differences.len() < NAMED {
+            self.differences.push(difference);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems = self.differences.clone();
+        if self.more > 0 {
+            problems.push(format!("and {} more answers differ", self.more));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::Mode;
+    use crate::host_writes::HostWrites;
+    use lockstep_protocol::{
+        Copy, CuResult, Extent, Place, Reply, Request, Rows, StreamName, layout,
+    };
+    use lockstep_runtime::RecordWriter;
+    use lockstep_units::Time;
+
+    const BYTES: u64 = 8192;
+    const CLIENT: Client = Client {
+        connection: 0,
+        process: 0,
+    };
+
+    fn description() -> Description {
+        let config = lockstep_config::resolve::<String>(Some("h200"), &[])
+            .unwrap()
+            .config;
+        let mut description = Description::new("h200", config);
+        description.mode = Mode::Functional;
+        description
+    }
+
+    /// A program that copies something to the device and back, recorded as a server does it.
+    fn entries() -> Vec<Entry> {
+        let memory = window::create().unwrap();
+        let mut runtime = machine::runtime(&description(), &memory).unwrap();
+        let mut writes = HostWrites::default();
+        let mut record = RecordWriter::new(Vec::new(), true).unwrap();
+        let mut ask = |request: Request, write: Option<u64>| {
+            writes.before(0, &runtime, |address, bytes| {
+                record.wrote(address, bytes).unwrap();
+            });
+            record.call(CLIENT, 0, Time(0), &request).unwrap();
+            let response = runtime.handle(CLIENT, &request);
+            let read = writes.after(0, &runtime);
+            let digest = host_writes::digest(&runtime, &read);
+            record.answered(&response, &read, digest).unwrap();
+            if let Some(address) = write {
+                // Past the record, as the program does.
+                runtime
+                    .device_mut()
+                    .write(address, &vec![7; BYTES as usize]);
+            }
+            response.result.unwrap()
+        };
+        let Reply::Context(context) = ask(Request::PrimaryContextRetain { device: 0 }, None) else {
+            panic!()
+        };
+        let bytes = BYTES;
+        let Reply::Address(address) = ask(Request::Allocate { context, bytes }, None) else {
+            panic!()
+        };
+        let place = Place::Window(Rows::linear(address, BYTES));
+        let copy = |destination, source| {
+            Request::Copy(Copy {
+                context,
+                stream: StreamName::Legacy,
+                destination,
+                source,
+                extent: Extent::linear(BYTES),
+                blocking: true,
+            })
+        };
+        ask(copy(place, Place::Host), Some(address));
+        ask(copy(Place::Host, place), None);
+        ask(Request::ContextSynchronize { context }, None);
+        let file = record.finish().unwrap();
+        let entries = RecordReader::new(&file[..]).unwrap();
+        entries.map(Result::unwrap).collect()
+    }
+
+    /// Replays entries that somebody may have changed.
+    fn replayed(entries: &[Entry]) -> Result<Results, RunError> {
+        let mut record = RecordWriter::new(Vec::new(), true).unwrap();
+        for entry in entries {
+            match entry {
+                Entry::Call {
+                    thread,
+                    process,
+                    quiet,
+                    at,
+                    request,
+                } => {
+                    let client = Client {
+                        connection: *thread,
+                        process: *process,
+                    };
+                    record.call(client, *quiet, Time(*at), request)
+                }
+                Entry::Wrote { address, bytes } => record.wrote(*address, bytes),
+                Entry::Answered {
+                    response,
+                    read,
+                    digest,
+                } => record.answered(response, read, *digest),
+                Entry::Gone { process } => record.gone(*process),
+            }
+            .unwrap();
+        }
+        let file = record.finish().unwrap();
+        replay_from(&description(), "record", &file[..])
+    }
+
+    #[test]
+    fn a_replay_answers_as_the_program_was_answered() {
+        let results = replayed(&entries()).unwrap();
+        assert_eq!(results.summary.ending.problems, Vec::<String>::new());
+        assert_eq!(results.summary.totals.calls, 5);
+        // A run that was killed is replayed as far as it came.
+        let results = replayed(&entries()[..6]).unwrap();
+        assert_eq!(results.summary.ending.problems, Vec::<String>::new());
+    }
+
+    #[test]
+    fn other_bytes_and_other_answers_are_found() {
+        let mut changed = entries();
+        for entry in &mut changed {
+            if let Entry::Wrote { bytes, .. } = entry {
+                bytes[5] ^= 1;
+            }
+        }
+        let results = replayed(&changed).unwrap();
+        let problems = &results.summary.ending.problems;
+        assert!(
+            problems.len() == 1 && problems[0].contains("the program read other bytes"),
+            "{problems:?}"
+        );
+        assert_eq!(results.summary.ending.exit_code, 1);
+        let mut changed = entries();
+        if let Entry::Answered { response, .. } = &mut changed[1] {
+            *response = Response::failure(CuResult::OUT_OF_MEMORY, "");
+        }
+        let results = replayed(&changed).unwrap();
+        let problems = &results.summary.ending.problems;
+        assert!(
+            problems[0].starts_with("entry 1: the program was answered"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn a_write_outside_memory_is_an_error_that_names_the_entry() {
+        let end = layout::WINDOW_BASE + layout::WINDOW_SIZE;
+        let good = entries();
+        let address = good.iter().find_map(|entry| match entry {
+            Entry::Wrote { address, .. } => Some(*address),
+            _ => None,
+        });
+        let inside = address.unwrap();
+        // Nowhere, before and past the window, where nothing is allocated, across the end.
+        for address in [
+            0,
+            layout::WINDOW_BASE - 1,
+            end - 1,
+            end,
+            u64::MAX,
+            layout::PINNED_BASE,
+            inside + BYTES - 1,
+        ] {
+            let bytes = vec![1, 2];
+            let mut entries = good.clone();
+            entries.push(Entry::Wrote { address, bytes });
+            let error = replayed(&entries).unwrap_err().to_string();
+            let named = format!("entry {} writes 2 bytes at {address:#x}", good.len());
+            assert!(error.contains(&named), "{address:#x}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_was_read_outside_memory_is_an_error_as_well() {
+        let mut pieces = vec![Piece::linear(u64::MAX - 1, 8), Piece::linear(0, u64::MAX)];
+        // Rows that overlap, and rows past the end of everything.
+        for (row_pitch, height) in [(0, 2), (u64::MAX, 3)] {
+            let mut piece = Piece::linear(layout::WINDOW_BASE, 8);
+            piece.rows.row_pitch = row_pitch;
+            piece.extent.height = height;
+            pieces.push(piece);
+        }
+        for piece in pieces {
+            let mut changed = entries();
+            let Some(Entry::Answered { read, .. }) = changed.get_mut(1) else {
+                panic!()
+            };
+            read.push(piece);
+            let error = replayed(&changed).unwrap_err().to_string();
+            assert!(error.contains("entry 1 reads"), "{piece:?}: {error}");
+        }
+        let answer = entries().remove(1);
+        let error = replayed(&[answer]).unwrap_err().to_string();
+        assert!(error.contains("a call that was not made"), "{error}");
+    }
 }

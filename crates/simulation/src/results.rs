@@ -9,7 +9,7 @@ use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
     CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
-    RunFolderError, Summary, Totals, UnsupportedRow,
+    RunFolderError, RunState, Summary, Totals, UnsupportedRow,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,8 +79,13 @@ impl Results {
             work,
             ..host_speed(description, &totals, figures, wall, &launches)
         };
+        let state = match ending.problems.is_empty() {
+            true => RunState::Finished,
+            false => RunState::Failed,
+        };
         let summary = Summary {
             lockstep: env!("CARGO_PKG_VERSION").into(),
+            state,
             command: command.to_vec(),
             gpu: description.gpu.clone(),
             mode: description.mode.name().into(),
@@ -108,19 +113,28 @@ impl Results {
         }
     }
 
-    /// Writes the run folder.
+    /// Writes the run folder. A table that cannot be written is a problem of the run, and the
+    /// others are written; the summary comes last and has room of its own.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The summary cannot be written.
     pub fn write(&mut self, folder: &RunFolder) -> Result<(), RunFolderError> {
         self.folder = Some(folder.path().to_path_buf());
-        folder.write_kernels(&self.kernels)?;
-        folder.write_statistics(&self.statistics)?;
-        if let Some(trace) = &self.managed {
-            folder.write_managed(trace, &self.kernels)?;
-        }
-        if let Some(watched) = &self.watched {
-            folder.write_watched(watched)?;
+        let managed = |trace| folder.write_managed(trace, &self.kernels);
+        let watched = |text: &String| folder.write_watched(text);
+        let written = [
+            folder.write_kernels(&self.kernels),
+            folder.write_statistics(&self.statistics),
+            self.managed.as_ref().map_or(Ok(()), managed),
+            self.watched.as_ref().map_or(Ok(()), watched),
+        ];
+        let ending = &mut self.summary.ending;
+        for error in written.into_iter().filter_map(Result::err) {
+            self.summary.state = RunState::Failed;
+            if error.is_full() || ending.exit_code == 0 {
+                ending.exit_code = error.exit_code();
+            }
+            ending.problems.push(error.to_string());
         }
         folder.write_summary(&self.summary)
     }
@@ -233,7 +247,7 @@ fn host_speed(
 }
 
 /// The most memory that this process ever had, in bytes.
-fn peak_memory() -> u64 {
+pub fn peak_memory() -> u64 {
     // SAFETY: a zeroed `rusage` is valid, and the call only fills it in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

@@ -7,17 +7,17 @@
 //!
 //! Start reading at [`Server::start`].
 
+use crate::connections::{Door, Streams};
 use crate::host::{Call, HostOrder, Key, Turn};
-use crate::host_writes::HostWrites;
+use crate::host_writes::{self, HostWrites};
 use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout,
+    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
 use lockstep_runtime::timeline::Wait;
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordError, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,6 +62,8 @@ pub struct State<D> {
     /// Figures about the host.
     pub figures: Figures,
     problems: Vec<String>,
+    /// Whether the record ended because the disk is full.
+    pub record_is_full: bool,
 }
 
 #[derive(Debug)]
@@ -93,16 +95,6 @@ pub struct Server<D> {
     wake: OwnedFd,
 }
 
-#[derive(Default)]
-struct Streams {
-    closed: bool,
-    open: Vec<UnixStream>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-/// How long to wait before a program that could not attach is let in again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
-
 impl<D: Device + Send + 'static> Server<D> {
     /// Serves whoever connects to `listener`, handing out `window`.
     ///
@@ -127,8 +119,9 @@ impl<D: Device + Send + 'static> Server<D> {
         };
         let record = record
             .filter(|_| recording != Recording::None)
-            .map(|file| RecordWriter::new(file).map_err(std::io::Error::other))
-            .transpose()?;
+            .map(|file| RecordWriter::new(file, recording == Recording::Full))
+            .transpose()
+            .map_err(std::io::Error::other)?;
         let state = Arc::new(Mutex::new(State {
             runtime,
             record,
@@ -143,6 +136,7 @@ impl<D: Device + Send + 'static> Server<D> {
             started: Instant::now(),
             figures: Figures::default(),
             problems: Vec::new(),
+            record_is_full: false,
         }));
         let streams = Arc::new(Mutex::new(Streams::default()));
         let (wake, woken) =
@@ -155,7 +149,7 @@ impl<D: Device + Send + 'static> Server<D> {
                     accept(
                         &listener,
                         &woken,
-                        &window,
+                        &Arc::new(window),
                         &Arc::new(welcome),
                         &state,
                         &streams,
@@ -182,7 +176,7 @@ impl<D: Device + Send + 'static> Server<D> {
         if let Some(record) = state.record.take()
             && let Err(error) = record.finish()
         {
-            state.problems.push(format!("calls.record: {error}"));
+            state.record_ends(&error);
         }
         let problems = std::mem::take(&mut state.problems);
         (state, problems)
@@ -195,17 +189,7 @@ impl<D: Device + Send + 'static> Server<D> {
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
         }
-        let (open, threads) = {
-            let mut streams = lock(&self.streams);
-            streams.closed = true;
-            (
-                std::mem::take(&mut streams.open),
-                std::mem::take(&mut streams.threads),
-            )
-        };
-        for stream in open {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        let threads = lock(&self.streams).close();
         for thread in threads {
             let _ = thread.join();
         }
@@ -219,12 +203,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn accept<D: Device + Send + 'static>(
     listener: &Listener,
     woken: &OwnedFd,
-    window: &OwnedFd,
+    window: &Arc<OwnedFd>,
     welcome: &Arc<Welcome>,
     state: &Arc<Mutex<State<D>>>,
     streams: &Arc<Mutex<Streams>>,
 ) {
     use rustix::event::{PollFd, PollFlags, poll};
+    let mut door = Door::default();
     loop {
         let mut files = [
             PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),
@@ -243,48 +228,58 @@ fn accept<D: Device + Send + 'static>(
         if !files[0].revents().is_empty() {
             return;
         }
-        let stream = match listener.accept() {
-            Ok(stream) => stream,
-            Err(error) => {
-                let problem = format!("a program could not attach: {error}");
+        let stream = match door.accept(listener) {
+            Ok(Some(stream)) => Arc::new(stream),
+            Ok(None) => continue,
+            Err(problem) => {
                 let problems = &mut lock(state).problems;
                 if !problems.contains(&problem) {
                     problems.push(problem);
                 }
-                // It waits in the queue; what was lacking may be there again in a moment.
-                std::thread::sleep(ACCEPT_AGAIN);
                 continue;
             }
         };
-        let (Ok(copy), Ok(window)) = (stream.try_clone(), window.try_clone()) else {
-            lock(state)
-                .problems
-                .push("a program could not attach: no file descriptors are left".into());
-            continue;
-        };
-        let (welcome, shared) = (welcome.clone(), state.clone());
+        let number = lock(streams).opened(&stream);
+        let (welcome, window) = (welcome.clone(), window.clone());
+        let (shared, left, served) = (state.clone(), streams.clone(), stream.clone());
         let spawned = std::thread::Builder::new()
             .name("connection".into())
             .spawn(move || {
-                if let Err(error) = serve(stream, &welcome, &window, &shared) {
+                if let Err(error) = serve(served, &welcome, &window, &shared)
+                    && !is_stranger(&error)
+                {
                     lock(&shared)
                         .problems
                         .push(format!("a connection ended: {error}"));
                 }
+                lock(&left).ended(number);
             });
-        let mut streams = lock(streams);
-        streams.open.push(copy);
         match spawned {
-            Ok(thread) => streams.threads.push(thread),
-            Err(error) => lock(state)
-                .problems
-                .push(format!("a program could not attach: {error}")),
+            Ok(thread) => lock(streams).serves(thread),
+            Err(error) => {
+                let problem = format!("a program could not attach: no thread for it: {error}");
+                refuse(&stream, &problem);
+                lock(streams).ended(number);
+                lock(state).problems.push(problem);
+            }
         }
     }
 }
 
+/// Whether somebody came by whose failure is none of the run's.
+fn is_stranger(error: &ConnectionError) -> bool {
+    let stranger = matches!(
+        error,
+        ConnectionError::OtherUser { .. } | ConnectionError::Magic
+    );
+    if stranger {
+        tracing::warn!("somebody was not let in: {error}");
+    }
+    stranger
+}
+
 fn serve<D: Device>(
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     welcome: &Welcome,
     window: &OwnedFd,
     state: &Mutex<State<D>>,
@@ -436,9 +431,7 @@ impl<D: Device> State<D> {
         if let Err(failure) = &response.result {
             tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
         }
-        if let Some(writes) = &mut self.writes {
-            writes.after(client.connection, &self.runtime);
-        }
+        self.answered(client, &response);
         self.figures.simulating += began.elapsed();
         let worked = processor_time().saturating_sub(worked);
         *self.figures.processor.get_or_insert_default() += worked;
@@ -482,14 +475,32 @@ impl<D: Device> State<D> {
                 }
             });
         }
-        let written = written.and_then(|()| record.call(client, self.runtime.now(), request));
+        let written = written
+            .and_then(|()| record.call(client, self.order.period(), self.runtime.now(), request));
         if let Err(error) = written {
             self.record_ends(&error);
         }
     }
 
+    /// Notes what a call was answered, for those who replay it.
+    fn answered(&mut self, client: Client, response: &Response) {
+        let Some(writes) = &mut self.writes else {
+            return;
+        };
+        let read = writes.after(client.connection, &self.runtime);
+        if let Some(record) = &mut self.record {
+            let digest = host_writes::digest(&self.runtime, &read);
+            if let Err(error) = record.answered(response, &read, digest) {
+                self.record_ends(&error);
+            }
+        }
+    }
+
     /// The record could not be written: the run goes on, and ends with an error.
-    fn record_ends(&mut self, error: &dyn std::fmt::Display) {
+    fn record_ends(&mut self, error: &RecordError) {
+        if let RecordError::Io(error) = error {
+            self.record_is_full |= lockstep_telemetry::run_folder::is_full(error);
+        }
         self.problems.push(format!(
             "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
         ));

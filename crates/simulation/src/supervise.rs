@@ -1,14 +1,14 @@
 //! The CUDA program as a child process: started, watched, and ended with the simulator.
 
+use crate::descendants;
+use crate::interrupts::{Halt, Interrupts, is_ignored, signal_name};
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use thiserror::Error;
 
 /// How long a program may take to end by itself after a signal.
@@ -16,8 +16,6 @@ const GRACE: rustix::time::Timespec = rustix::time::Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
 };
-/// Signals that end a run.
-const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Why a program could not be started.
 #[derive(Debug, Error)]
@@ -57,7 +55,7 @@ impl StartError {
 }
 
 /// How a program ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// By itself, with this code.
     Code(i32),
@@ -65,29 +63,38 @@ pub enum Ended {
     Signal(i32),
     /// By us, because this signal came to the simulator.
     Interrupted(i32),
+    /// By us, because the run cannot go on.
+    Halted(Halt),
 }
 
 impl Ended {
     /// The exit code to pass on.
-    pub fn exit_code(self) -> i32 {
+    pub fn exit_code(&self) -> i32 {
         match self {
-            Self::Code(code) => code,
+            Self::Code(code) => *code,
             Self::Signal(signal) | Self::Interrupted(signal) => 128 + signal,
+            Self::Halted(halt) => halt.code,
         }
     }
 
+    /// Whether we ended it.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self, Self::Interrupted(_) | Self::Halted(_))
+    }
+
     /// A sentence, unless the program ended by itself.
-    pub fn problem(self, program: &str) -> Option<String> {
+    pub fn problem(&self, program: &str) -> Option<String> {
         match self {
             Self::Code(_) => None,
             Self::Signal(signal) => Some(format!(
                 "{program} was ended by signal {signal} ({})",
-                signal_name(signal)
+                signal_name(*signal)
             )),
             Self::Interrupted(signal) => Some(format!(
                 "the run was ended by signal {signal} ({})",
-                signal_name(signal)
+                signal_name(*signal)
             )),
+            Self::Halted(halt) => Some(halt.reason.clone()),
         }
     }
 }
@@ -144,16 +151,15 @@ fn check(program: &str, path: PathBuf) -> Result<PathBuf, StartError> {
 /// A running program.
 pub struct Program {
     child: Child,
-    handle: OwnedFd,
-    signals: UnixStream,
-    /// The signal that came last; set before `signals` becomes readable.
-    signal: Arc<AtomicUsize>,
-    registrations: Vec<signal_hook::SigId>,
+    /// Becomes readable when it ends.
+    end: OwnedFd,
+    interrupts: Arc<Interrupts>,
 }
 
 impl Program {
     /// Starts a program with these variables beside its own. It is killed when the thread that
-    /// starts it ends; `stop` is set by any signal that ends a run.
+    /// starts it ends. Interrupts must be heard already: a signal between the two would leave the
+    /// child alone.
     ///
     /// # Errors
     /// It cannot be started.
@@ -161,50 +167,27 @@ impl Program {
         path: &Path,
         arguments: &[String],
         variables: &[(&'static str, OsString)],
-        stop: Arc<AtomicBool>,
+        interrupts: &Arc<Interrupts>,
     ) -> Result<Self, StartError> {
-        let name = path.display().to_string();
-        let failed = |error: io::Error| {
-            let program = name.clone();
-            match error.raw_os_error() {
-                Some(libc::ENOEXEC) => StartError::NotExecutable {
-                    program,
-                    reason:
-                        "it is neither a program for this machine nor a script that begins with #!"
-                            .into(),
-                },
-                Some(libc::ENOENT) => StartError::NotExecutable {
-                    program,
-                    reason: "its interpreter (after #!, or the loader in the file) does not exist"
-                        .into(),
-                },
-                _ => StartError::System { program, error },
-            }
-        };
-        // Handlers first: a signal between the two would leave the child alone.
-        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        ours.set_nonblocking(true).map_err(failed)?;
-        let mut registrations = Vec::new();
-        let last = Arc::new(AtomicUsize::new(0));
-        for signal in SIGNALS.iter().filter(|signal| !is_ignored(**signal)) {
-            let number = usize::try_from(*signal).unwrap_or(0);
-            registrations.push(
-                signal_hook::flag::register_usize(*signal, last.clone(), number).map_err(failed)?,
-            );
-            // Heard by the simulation at once, also while the program is already gone.
-            registrations.push(signal_hook::flag::register(*signal, stop.clone()).map_err(failed)?);
-            let end = theirs.try_clone().map_err(failed)?;
-            registrations
-                .push(signal_hook::low_level::pipe::register(*signal, end).map_err(failed)?);
-        }
         let simulator = rustix::process::getpid();
+        let file_size = !is_ignored(libc::SIGXFSZ);
+        if file_size {
+            // A file that may not grow is an error to us, with a sentence, and not the end.
+            // SAFETY: no handler is installed.
+            unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        }
+        // What its own children leave alone can then be found, if the run is interrupted.
+        let _ = rustix::process::set_child_subreaper(Some(simulator));
         let mut command = Command::new(path);
         command
             .args(arguments)
             .envs(variables.iter().map(|(name, value)| (name, value)));
-        // SAFETY: between fork and exec only two system calls are made.
+        // SAFETY: between fork and exec only system calls are made.
         unsafe {
             command.pre_exec(move || {
+                if file_size {
+                    libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+                }
                 rustix::process::set_parent_process_death_signal(Some(
                     rustix::process::Signal::KILL,
                 ))?;
@@ -215,48 +198,55 @@ impl Program {
                 Ok(())
             });
         }
-        let child = command.spawn().map_err(failed)?;
-        let pid = rustix::process::Pid::from_child(&child);
-        let handle = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())
-            .map_err(|error| failed(error.into()))?;
-        Ok(Self {
-            child,
-            handle,
-            signals: ours,
-            signal: last,
-            registrations,
-        })
+        let started = command.spawn().and_then(|mut child| {
+            let end = watch_end(&child).inspect_err(|_| {
+                // Nobody would see its end.
+                let _ = child.kill().and_then(|()| child.wait());
+            })?;
+            Ok(Self {
+                child,
+                end,
+                interrupts: interrupts.clone(),
+            })
+        });
+        started.map_err(|error| refused(path, error))
     }
 
-    /// Waits for the program to end; a signal to the simulator is passed on and ends both.
+    /// Waits for the program to end; what ends the run is passed on and ends both.
     ///
     /// # Errors
     /// The system refuses to wait.
     pub fn wait(&mut self) -> io::Result<Ended> {
-        if !self.wait_for_end_or_signal(None)? {
-            let signal = self.take_signal();
-            self.send(signal);
-            if !self.wait_for_end_or_signal(Some(&GRACE))? {
-                // It may have ended just now; then there is nothing to kill.
-                let _ = self.child.kill();
-            }
-            self.child.wait()?;
-            return Ok(Ended::Interrupted(signal));
+        if self.wait_for_end_or_interrupt(None)? {
+            return Ok(ended(self.child.wait()?));
         }
-        Ok(ended(self.child.wait()?))
+        self.interrupts.taken();
+        let signal = self.interrupts.signal();
+        self.send(signal.unwrap_or(libc::SIGTERM));
+        if !self.wait_for_end_or_interrupt(Some(&GRACE))? {
+            // It may have ended just now; then there is nothing to kill.
+            let _ = self.child.kill();
+        }
+        self.child.wait()?;
+        descendants::end();
+        let halted = self.interrupts.halted();
+        Ok(match (signal, halted) {
+            (None, Some(halt)) => Ended::Halted(halt),
+            (signal, _) => Ended::Interrupted(signal.unwrap_or(libc::SIGTERM)),
+        })
     }
 
-    /// True when the program ended; false when a signal came or time ran out.
-    fn wait_for_end_or_signal(&self, limit: Option<&rustix::time::Timespec>) -> io::Result<bool> {
+    /// True when the program ended; false when the run is to end or time ran out.
+    fn wait_for_end_or_interrupt(
+        &self,
+        limit: Option<&rustix::time::Timespec>,
+    ) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, poll};
         loop {
-            let watch_signals = limit.is_none();
-            let mut files = vec![PollFd::from_borrowed_fd(self.handle.as_fd(), PollFlags::IN)];
-            if watch_signals {
-                files.push(PollFd::from_borrowed_fd(
-                    self.signals.as_fd(),
-                    PollFlags::IN,
-                ));
+            let mut files = vec![PollFd::from_borrowed_fd(self.end.as_fd(), PollFlags::IN)];
+            if limit.is_none() {
+                let interrupts = self.interrupts.as_fd();
+                files.push(PollFd::from_borrowed_fd(interrupts, PollFlags::IN));
             }
             match poll(&mut files, limit) {
                 Err(rustix::io::Errno::INTR) => continue,
@@ -267,26 +257,18 @@ impl Program {
         }
     }
 
-    fn take_signal(&mut self) -> i32 {
-        let mut bytes = [0; 16];
-        // Which signal it was is stored apart; the byte only woke us.
-        let _ = self.signals.read(&mut bytes);
-        i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(libc::SIGTERM)
-    }
-
     fn send(&self, signal: i32) {
         if let Some(signal) = rustix::process::Signal::from_named_raw(signal) {
-            // A program that has ended just now takes no signal.
-            let _ = rustix::process::pidfd_send_signal(&self.handle, signal);
+            // A program that has ended just now takes no signal, and nobody else has its number
+            // before we have waited for it.
+            let process = rustix::process::Pid::from_child(&self.child);
+            let _ = rustix::process::kill_process(process, signal);
         }
     }
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        for registration in self.registrations.drain(..) {
-            signal_hook::low_level::unregister(registration);
-        }
         if let Ok(None) = self.child.try_wait() {
             // Nobody is left to hear of an end that fails.
             let _ = self.child.kill();
@@ -295,13 +277,47 @@ impl Drop for Program {
     }
 }
 
-/// Whether whoever started us wants a signal ignored, as `nohup` does.
-fn is_ignored(signal: i32) -> bool {
-    // SAFETY: a zeroed `sigaction` is valid, and the call only fills it in.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
+/// A descriptor that becomes readable when a child ends. Sandboxes that know no `pidfd_open` get a
+/// thread that waits.
+fn watch_end(child: &Child) -> io::Result<OwnedFd> {
+    let process = rustix::process::Pid::from_child(child);
+    match rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()) {
+        Ok(handle) => Ok(handle),
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => wait_in_thread(process),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn wait_in_thread(process: rustix::process::Pid) -> io::Result<OwnedFd> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    std::thread::Builder::new()
+        .name("wait".into())
+        .spawn(move || {
+            // Only looks: its owner waits for it.
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            let ended = || waitid(WaitId::Pid(process), options);
+            while matches!(ended(), Err(rustix::io::Errno::INTR)) {}
+            drop(writer);
+        })?;
+    Ok(reader)
+}
+
+/// Why a program did not start.
+fn refused(path: &Path, error: io::Error) -> StartError {
+    let program = path.display().to_string();
+    let not_executable = |reason: &str| StartError::NotExecutable {
+        program: program.clone(),
+        reason: reason.into(),
+    };
+    match error.raw_os_error() {
+        Some(libc::ENOEXEC) => not_executable(
+            "it is neither a program for this machine nor a script that begins with #!",
+        ),
+        Some(libc::ENOENT) => {
+            not_executable("its interpreter (after #!, or the loader in the file) does not exist")
+        }
+        _ => StartError::System { program, error },
     }
 }
 
@@ -310,23 +326,5 @@ fn ended(status: ExitStatus) -> Ended {
         (Some(code), _) => Ended::Code(code),
         (None, Some(signal)) => Ended::Signal(signal),
         (None, None) => Ended::Code(1),
-    }
-}
-
-/// What people call a signal.
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGHUP => "hang-up",
-        libc::SIGINT => "interrupt",
-        libc::SIGQUIT => "quit",
-        libc::SIGILL => "illegal instruction",
-        libc::SIGABRT => "abort",
-        libc::SIGBUS => "bus error",
-        libc::SIGFPE => "arithmetic error",
-        libc::SIGKILL => "kill",
-        libc::SIGSEGV => "segmentation fault",
-        libc::SIGPIPE => "broken pipe",
-        libc::SIGTERM => "terminate",
-        _ => "see signal(7)",
     }
 }

@@ -5,6 +5,7 @@ use crate::program::{RunError, run_program};
 use crate::replay::replay;
 use crate::results::Results;
 use crate::server::Recording;
+use std::path::Path;
 use std::time::Duration;
 
 /// Worker threads that are tried.
@@ -155,7 +156,7 @@ pub fn verify(
     description: &Description,
     command: &[String],
     variants: &[Variant],
-    mut told: impl FnMut(&Outcome),
+    told: impl FnMut(&Outcome),
 ) -> Result<(Results, Vec<Outcome>), RunError> {
     let mut first = description.clone();
     first.recording = Recording::Full;
@@ -164,29 +165,65 @@ pub fn verify(
         return Err(RunError::Request("the run left no folder to replay".into()));
     };
     let record = folder.join("calls.record");
+    let live = Some((folder.as_path(), command));
+    let outcomes = try_all(description, &reference, &record, live, variants, told)?;
+    Ok((reference, outcomes))
+}
+
+/// Replays the record that an earlier run left, in every way; the first replay is what the others
+/// are compared with, and is held itself against what the program was answered.
+///
+/// # Errors
+/// The record cannot be replayed.
+pub fn verify_record(
+    description: &Description,
+    record: &Path,
+    variants: &[Variant],
+    told: impl FnMut(&Outcome),
+) -> Result<(Results, Vec<Outcome>), RunError> {
+    let record = if record.is_dir() {
+        record.join("calls.record")
+    } else {
+        record.to_path_buf()
+    };
+    let reference = replay(description, &record)?;
+    let outcomes = try_all(description, &reference, &record, None, variants, told)?;
+    Ok((reference, outcomes))
+}
+
+/// Tries every way; `live` has the folder of the first run and the command of the program.
+fn try_all(
+    description: &Description,
+    reference: &Results,
+    record: &Path,
+    live: Option<(&Path, &[String])>,
+    variants: &[Variant],
+    mut told: impl FnMut(&Outcome),
+) -> Result<Vec<Outcome>, RunError> {
     let mut outcomes = Vec::new();
     for variant in variants {
         let mut description = description.clone();
         description.execution = variant.execution;
         description.progress = std::sync::Arc::default();
-        let results = if variant.name == LIVE {
-            description.recording = Recording::None;
-            description.out = Some(folder.join(format!("live-{}", outcomes.len())));
-            run_program(&description, command)?
-        } else {
-            replay(&description, &record)?
+        let results = match live {
+            Some((folder, command)) if variant.name == LIVE => {
+                description.recording = Recording::None;
+                description.out = Some(folder.join(format!("live-{}", outcomes.len())));
+                run_program(&description, command)?
+            }
+            _ => replay(&description, record)?,
         };
         let outcome = Outcome {
             variant: *variant,
             digest: results.summary.digest.clone().unwrap_or_default(),
-            differences: differences(&reference, &results),
+            differences: differences(reference, &results),
             wall: Duration::from_secs_f64(results.summary.host.seconds),
             reloads: results.reloads,
         };
         told(&outcome);
         outcomes.push(outcome);
     }
-    Ok((reference, outcomes))
+    Ok(outcomes)
 }
 
 /// What differs between two runs, the most telling first.
@@ -228,5 +265,9 @@ fn differences(reference: &Results, other: &Results) -> Vec<String> {
     if reference.summary.digest != other.summary.digest {
         found.push("the digest".into());
     }
+    // What the program was answered, and what it read.
+    let known = &reference.summary.ending.problems;
+    let problems = other.summary.ending.problems.iter();
+    found.extend(problems.filter(|problem| !known.contains(problem)).cloned());
     found
 }

@@ -6,93 +6,197 @@
 //! | `kernels.csv` | a row a launch |
 //! | `stats.csv` | every statistic of every component |
 //! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
+//! | `calls.record` | the calls of the program, for replays |
 //! | `managed_allocations.csv`, `managed_kernels.csv`, `managed_series.csv` | the same in sums |
 //!
-//! The folder is made before the run, so that a run that fails leaves what it has.
+//! The folder is made before the run, for its owner alone, and only where nothing is that somebody
+//! may want. `summary.json` is there from the beginning and says how far the run is
+//! ([`Running`]); it is rewritten as the run goes on, and has room of its own ([`room`]). A run
+//! that fails or is killed leaves what it has.
 //!
 //! Start reading at [`RunFolder::create`].
 
+mod directory;
+mod error;
 mod kernels;
 mod managed;
 mod managed_tables;
+pub mod room;
+mod running;
 mod statistics;
 mod summary;
 
+pub use directory::{Directory, Existing};
+pub use error::{DISK_FULL, RunFolderError, is_full};
 pub use kernels::{InstructionMix, KernelRow, kernel_columns};
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
-pub use summary::{CounterTotals, Ending, HostSpeed, HostWork, Summary, Totals, UnsupportedRow};
+pub use running::{Running, RunningHost, RunningTotals};
+pub use summary::{
+    CounterTotals, Ending, HostSpeed, HostWork, RunState, Summary, Totals, UnsupportedRow,
+};
 
 use lockstep_stats::Table;
+use room::{Rewritten, Room};
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// Where runs go unless the user says otherwise.
 const PARENT: &str = "lockstep-out";
+const SUMMARY: &str = "summary.json";
+/// What becomes `summary.json` if the simulator is killed without warning.
+const KILLED: &str = ".killed.json";
+const RECORD: &str = "calls.record";
 
-/// Why a run folder could not be made or written.
-#[derive(Debug, Error)]
-#[error("{path}: {error}")]
-pub struct RunFolderError {
-    /// The file or folder.
-    pub path: String,
-    /// What the system says.
-    pub error: io::Error,
-}
+/// Every name that a run may leave: what `--overwrite` removes.
+const NAMES: &[&str] = &[
+    SUMMARY,
+    KILLED,
+    RECORD,
+    "kernels.csv",
+    "stats.csv",
+    "managed_allocations.csv",
+    "managed_kernels.csv",
+    "managed_series.csv",
+    "migrations.csv",
+    "faults.csv",
+    "managed.trace.json",
+    "heat_map.svg",
+    "debug.txt",
+    "series.csv",
+];
 
 /// The folder of one run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct RunFolder {
-    path: PathBuf,
+    directory: Directory,
+    summary: Rewritten,
+    killed: Rewritten,
 }
 
 impl RunFolder {
     /// Makes `given`, or `lockstep-out/<program>-<n>` with the first `n` that is free.
     ///
     /// # Errors
-    /// The folder cannot be made.
-    pub fn create(given: Option<&Path>, program: &str) -> Result<Self, RunFolderError> {
+    /// The folder cannot be made, or holds something.
+    pub fn create(
+        given: Option<&Path>,
+        existing: Existing,
+        program: &str,
+    ) -> Result<Self, RunFolderError> {
         if let Some(path) = given {
-            std::fs::create_dir_all(path).map_err(|error| at(path, error))?;
-            return Ok(Self {
-                path: path.to_path_buf(),
-            });
+            let ours = [NAMES, room::NAMES].concat();
+            return Ok(Self::within(Directory::create(path, existing, &ours)?));
         }
         let parent = Path::new(PARENT);
-        std::fs::create_dir_all(parent).map_err(|error| at(parent, error))?;
+        if parent.is_symlink() {
+            let path = PARENT.to_string();
+            return Err(RunFolderError::Link { path });
+        }
         let name = safe_name(program);
         let mut number = 1u32;
         loop {
             let path = parent.join(format!("{name}-{number}"));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { path }),
+            match Directory::create_new(&path) {
+                Ok(directory) => return Ok(Self::within(directory)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {
                     number += 1
                 }
-                Err(error) => return Err(at(&path, error)),
+                Err(error) => return Err(RunFolderError::of(&path, error)),
             }
         }
     }
 
+    fn within(directory: Directory) -> Self {
+        Self {
+            summary: Rewritten::new(&directory, SUMMARY),
+            killed: Rewritten::new(&directory, KILLED),
+            directory,
+        }
+    }
+
+    /// The folder itself, held open.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The names of what becomes the summary when the simulator is killed, and of the summary.
+    pub fn testament() -> (&'static str, &'static str) {
+        (KILLED, SUMMARY)
+    }
+
+    /// Takes room for the tables at the end.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn take_room(&self) -> Result<Room, RunFolderError> {
+        Room::take(&self.directory).map_err(|error| self.at("", error))
+    }
+
+    /// The file for the record of calls.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn record(&self) -> Result<std::fs::File, RunFolderError> {
+        let made = self.directory.new_file(RECORD);
+        made.map_err(|error| self.at(RECORD, error))
+    }
+
+    /// Writes `summary.json` of a run that goes on, and what becomes of it should the simulator be
+    /// killed.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_running(&self, running: &Running, killed: &Running) -> Result<(), RunFolderError> {
+        self.rewrite(&self.summary, SUMMARY, running)?;
+        self.rewrite(&self.killed, KILLED, killed)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
     }
 
     /// A file in it.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.path().join(name)
     }
 
-    /// Writes `summary.json`.
+    /// Writes `summary.json` for the last time.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), RunFolderError> {
-        let mut text =
-            serde_json::to_string_pretty(summary).map_err(|error| at(&self.path, error.into()))?;
-        text.push('\n');
-        self.replace("summary.json", text.as_bytes())
+        self.rewrite(&self.summary, SUMMARY, summary)?;
+        self.settle()
+    }
+
+    /// Writes `summary.json` of a run that ended without more to say.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_ended(&self, ended: &Running) -> Result<(), RunFolderError> {
+        self.rewrite(&self.summary, SUMMARY, ended)?;
+        self.settle()
+    }
+
+    /// What is over cannot be killed any more.
+    fn settle(&self) -> Result<(), RunFolderError> {
+        let settled = self.killed.remove().and_then(|()| self.summary.settle());
+        settled.map_err(|error| self.at(SUMMARY, error))
+    }
+
+    fn rewrite(
+        &self,
+        file: &Rewritten,
+        name: &str,
+        summary: &impl Serialize,
+    ) -> Result<(), RunFolderError> {
+        let text = serde_json::to_string_pretty(summary);
+        let written = text
+            .map_err(io::Error::from)
+            .and_then(|text| file.write(format!("{text}\n").as_bytes()));
+        written.map_err(|error| self.at(name, error))
     }
 
     /// Writes `kernels.csv`.
@@ -103,7 +207,7 @@ impl RunFolder {
         &self,
         rows: impl IntoIterator<Item = &'row KernelRow>,
     ) -> Result<(), RunFolderError> {
-        let bytes = kernels::to_csv(rows).map_err(|error| at(&self.file("kernels.csv"), error))?;
+        let bytes = kernels::to_csv(rows).map_err(|error| self.at("kernels.csv", error))?;
         self.replace("kernels.csv", &bytes)
     }
 
@@ -147,18 +251,13 @@ impl RunFolder {
         self.replace("debug.txt", text.as_bytes())
     }
 
-    /// Writes a file whole or not at all: readers never see half of it.
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), RunFolderError> {
-        let (path, draft) = (self.file(name), self.file(&format!(".{name}.part")));
-        std::fs::write(&draft, bytes).map_err(|error| at(&draft, error))?;
-        std::fs::rename(&draft, &path).map_err(|error| at(&path, error))
+        let written = self.directory.replace(name, bytes);
+        written.map_err(|error| self.at(name, error))
     }
-}
 
-fn at(path: &Path, error: io::Error) -> RunFolderError {
-    RunFolderError {
-        path: path.display().to_string(),
-        error,
+    fn at(&self, name: &str, error: io::Error) -> RunFolderError {
+        RunFolderError::of(&self.file(name), error)
     }
 }
 
@@ -206,7 +305,12 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
-        let error = RunFolder::create(Some(Path::new("/proc/nothing/here")), "x").unwrap_err();
+        let error = RunFolder::create(
+            Some(Path::new("/proc/nothing/here")),
+            Existing::MustBeEmpty,
+            "x",
+        )
+        .unwrap_err();
         assert!(
             error.to_string().starts_with("/proc/nothing/here: "),
             "{error}"

@@ -4,7 +4,10 @@ use crate::options::SimulationOptions;
 use crate::report;
 use anyhow::Context;
 use clap::Args;
-use lockstep_simulation::{live_variants, quick_variants, repetitions, variants, verify};
+use lockstep_simulation::{
+    Outcome, live_variants, quick_variants, repetitions, variants, verify, verify_record,
+};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Simulate a program in many ways and check that all answers are equal.
@@ -27,13 +30,21 @@ pub struct Verify {
     #[arg(long, value_name = "N", conflicts_with_all = ["reloads", "quick"])]
     repeat: Option<u64>,
     /// Run the program itself so many times more: are its own calls the same each time?
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "record")]
     live: u32,
     /// Processes that keep the host busy meanwhile
     #[arg(long, value_name = "N", default_value_t = 0)]
     load: u32,
+    /// Replay what an earlier run left instead of running a program: a run folder, or the record in
+    /// it (made with --record full, the same GPU and the same mode)
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["command", "out", "overwrite"])]
+    record: Option<PathBuf>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(
+        last = true,
+        required_unless_present = "record",
+        value_name = "PROGRAM"
+    )]
     command: Vec<String>,
 }
 
@@ -51,22 +62,10 @@ impl Verify {
             .map(|_| Load::start())
             .collect::<Result<Vec<_>, _>>()?;
         println!("{:<44} {:>10}  {:<16}  result", "way", "seconds", "digest");
-        let (reference, outcomes) = verify(&description, &self.command, &variants, |outcome| {
-            let verdict = if outcome.differences.is_empty() {
-                match outcome.reloads {
-                    0 => "equal".to_string(),
-                    count => format!("equal, after {count} reloads"),
-                }
-            } else {
-                format!("DIFFERENT: {}", outcome.differences.join("; "))
-            };
-            println!(
-                "{:<44} {:>10.3}  {:<16}  {verdict}",
-                outcome.variant.describe(),
-                outcome.wall.as_secs_f64(),
-                report::short(&outcome.digest)
-            );
-        })?;
+        let (reference, outcomes) = match &self.record {
+            Some(record) => verify_record(&description, record, &variants, tell)?,
+            None => verify(&description, &self.command, &variants, tell)?,
+        };
         report::print_problems(&reference);
         let different = outcomes
             .iter()
@@ -86,6 +85,24 @@ impl Verify {
         println!("\nall {} ways gave the digest {digest}", outcomes.len());
         Ok(reference.summary.ending.exit_code)
     }
+}
+
+/// Prints the line of one way.
+fn tell(outcome: &Outcome) {
+    let verdict = if outcome.differences.is_empty() {
+        match outcome.reloads {
+            0 => "equal".to_string(),
+            count => format!("equal, after {count} reloads"),
+        }
+    } else {
+        format!("DIFFERENT: {}", outcome.differences.join("; "))
+    };
+    println!(
+        "{:<44} {:>10.3}  {:<16}  {verdict}",
+        outcome.variant.describe(),
+        outcome.wall.as_secs_f64(),
+        report::short(&outcome.digest)
+    );
 }
 
 /// A process that takes a processor, for as long as this one lives.

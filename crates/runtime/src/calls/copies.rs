@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::host::Direction;
 use crate::timeline::{Effect, Takes, Work};
-use crate::{CallResult, Client, Runtime, fail, failure};
+use crate::{CallResult, Client, Piece, Runtime, fail, failure};
 use lockstep_protocol::{Copy, CuResult, Extent, Fill, Place, PointerKind, Reply, Rows};
 use lockstep_units::Bytes;
 
@@ -25,8 +25,12 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Done)
     }
 
-    /// Notes what the program writes once it is told to perform a copy.
+    /// Notes what the program reads and writes once it is told to perform a copy.
     pub(super) fn program_writes(&mut self, copy: &Copy) -> CallResult<()> {
+        if let Place::Window(rows) = copy.source {
+            let extent = copy.extent;
+            self.host_reads.push(Piece { rows, extent });
+        }
         if let Place::Window(rows) = copy.destination {
             let span = span(&rows, &copy.extent)?;
             self.device.touched(rows.address, span);
@@ -99,6 +103,15 @@ impl<D: Device> Runtime<D> {
             pattern,
         };
         Ok(Some((Takes::Fixed(takes), effect)))
+    }
+
+    /// Whether one allocation holds all of a piece of the window, or why none does.
+    ///
+    /// # Errors
+    /// A sentence about what is there.
+    pub fn holds(&self, piece: &Piece) -> CallResult<()> {
+        self.check_place(Place::Window(piece.rows), &piece.extent)
+            .map(|_| ())
     }
 
     /// The kind of memory that a place is in; `None` for ordinary memory of the program.

@@ -132,7 +132,6 @@ impl HostOrder {
     }
 
     /// How often simulated time could pass so far.
-    #[allow(dead_code, reason = "the record of calls will keep it")]
     pub fn period(&self) -> u64 {
         self.period
     }

@@ -1,6 +1,6 @@
 //! The machine as the runtime sees it.
 
-use super::{Machine, RETURNED, SHORT_SLICE, SLICE};
+use super::{Machine, RETURNED, SHORT_SLICE};
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{FaultKind, Launch, LaunchId, Topic};
 use lockstep_protocol::{CuResult, Extent, Rows, layout};
@@ -49,7 +49,7 @@ impl Device for Machine {
                 limit
             } else {
                 let slice = match self.reload {
-                    None => SLICE,
+                    None => self.pace.slice(),
                     Some(_) => SHORT_SLICE,
                 };
                 limit.min(self.gpu.now() + slice)
@@ -57,7 +57,9 @@ impl Device for Machine {
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
             }
+            let began = self.pace.begin();
             let advanced = self.gpu.advance(next);
+            self.pace.end(began);
             self.progress.reached(self.gpu.now().nanoseconds());
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {

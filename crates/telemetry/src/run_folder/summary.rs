@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 pub struct Summary {
     /// Version of this program.
     pub lockstep: String,
+    /// How far it is; `running` is only said by [`Running`](super::Running).
+    pub state: RunState,
     /// Program and arguments.
     pub command: Vec<String>,
     /// The GPU, as asked for.
@@ -41,6 +43,21 @@ pub struct Summary {
     pub host: HostSpeed,
     /// Every setting in force.
     pub configuration: serde_json::Value,
+}
+
+/// How far a run is, or how it ended.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// It goes on.
+    #[default]
+    Running,
+    /// The program ended by itself, and nothing was wrong with the simulation.
+    Finished,
+    /// Something was wrong.
+    Failed,
+    /// Somebody stopped it, or it stopped for want of disk or memory.
+    Stopped,
 }
 
 /// How a run ended.

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use lockstep_attribution::LaunchRow;
@@ -126,11 +127,20 @@ impl SampleFolder {
             let path = path.to_owned();
             move |source| FolderError::Unwritable { path, source }
         };
-        fs::create_dir_all(path).map_err(unwritable(path))?;
+        // What a program does is for its owner alone, as in the folder of a simulation.
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(unwritable(path))?;
         let open = |name: &str| {
             let file = path.join(name);
             // Appending makes a folder continue where a killed reader left it.
-            let opened = File::options().append(true).create(true).open(&file);
+            let opened = File::options()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .open(&file);
             opened.map(BufWriter::new).map_err(unwritable(&file))
         };
         let mut folder = Self {
