@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex};
 pub struct Progress {
     stop: Arc<AtomicBool>,
     simulated: AtomicU64,
+    /// Slices of simulated time that were begun and that were ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
     launched: AtomicU64,
     completed: AtomicU64,
     kernel: Mutex<String>,
@@ -65,5 +68,17 @@ impl Progress {
 
     pub(crate) fn reached(&self, nanoseconds: u64) {
         self.simulated.store(nanoseconds, Ordering::Relaxed);
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A slice of simulated time begins, which [`Progress::reached`] ends.
+    pub(crate) fn begins(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of the slice that is being simulated, if one is.
+    pub(crate) fn slice(&self) -> Option<u64> {
+        let ended = self.ended.load(Ordering::Relaxed);
+        (self.begun.load(Ordering::Relaxed) > ended).then_some(ended)
     }
 }

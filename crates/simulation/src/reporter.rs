@@ -21,6 +21,11 @@ const PERIOD: Duration = Duration::from_millis(200);
 const REWRITE: Duration = Duration::from_secs(2);
 /// How long a simulator may take to stop, and to write what it has.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a slice of some microseconds may take to simulate: on any machine it takes seconds at
+/// most, unless a part of the simulator goes round for ever.
+const STUCK: Duration = Duration::from_secs(120);
+/// Exit code of a command that has a fault of its own (BSD's "internal software error").
+const FAULT_OF_OURS: i32 = 70;
 /// How fast memory can fill, in bytes a second: the less is left, the sooner it is looked at again.
 const FILLING: u64 = 8 << 30;
 
@@ -107,6 +112,7 @@ impl Reporter {
             room,
             began: Instant::now(),
             asked: None,
+            slice: None,
         };
         let thread = std::thread::Builder::new()
             .name("report".into())
@@ -190,6 +196,8 @@ struct Watch {
     began: Instant,
     /// Since when the run should have stopped.
     asked: Option<Instant>,
+    /// The slice of simulated time that is being simulated, and since when.
+    slice: Option<(u64, Instant)>,
 }
 
 #[allow(
@@ -216,7 +224,32 @@ impl Watch {
             }
             self.look_at_disk();
             period = self.look_at_memory();
+            self.look_at_time();
             self.insist();
+        }
+    }
+
+    /// Ends a run whose simulated time stands still while the simulator works.
+    fn look_at_time(&mut self) {
+        let slice = self.progress.slice();
+        let since = match (slice, self.slice) {
+            (Some(now), Some((before, since))) if now == before => since,
+            _ => Instant::now(),
+        };
+        self.slice = slice.map(|slice| (slice, since));
+        if slice.is_some() && since.elapsed() >= STUCK {
+            let totals = &self.running.totals;
+            self.interrupts.halt(Halt {
+                reason: format!(
+                    "simulated time stands still at {} us in kernel `{}`: the simulator has worked \
+                     for {} s without getting on, which is a fault of its own; please report it \
+                     with the program, or with the record of a run with --record full",
+                    totals.simulated_ns / 1000.0,
+                    totals.kernel,
+                    STUCK.as_secs()
+                ),
+                code: FAULT_OF_OURS,
+            });
         }
     }
 

@@ -58,6 +58,7 @@ impl Device for Machine {
                 return Advance::Reached(Vec::new());
             }
             let began = self.pace.begin();
+            self.progress.begins();
             let advanced = self.gpu.advance(next);
             self.pace.end(began);
             self.progress.reached(self.gpu.now().nanoseconds());
