@@ -119,6 +119,17 @@ pub fn target(
     })
 }
 
+/// The priority of a stream; that of default streams is the least urgent.
+pub fn priority(target: Target) -> i32 {
+    match target.stream {
+        StreamName::Created(handle) => {
+            let streams = lock(&STREAMS);
+            streams.get(&handle).map_or(0, |stream| stream.priority)
+        }
+        StreamName::Legacy | StreamName::PerThread => 0,
+    }
+}
+
 /// Whether a stream of a context is one that the legacy default stream waits for.
 pub fn is_blocking(stream: u64, context: ContextHandle) -> bool {
     let streams = lock(&STREAMS);

@@ -1,7 +1,7 @@
 //! A kernel launch: which code runs, in which grid, with what.
 //!
 //! The runtime makes it from a CUDA call, the hardware runs it: one type from the stream to the
-//! work distributor. What CUDA knows besides (contexts, handles, priorities) stays in the runtime;
+//! work distributor. What CUDA knows besides (contexts, handles) stays in the runtime;
 //! what the hardware knows besides (its number, constant banks, what instructions cost) is added
 //! there.
 
@@ -34,6 +34,8 @@ pub struct Launch {
     pub arguments: Vec<u8>,
     /// Launches of one queue run one after the other.
     pub queue: u64,
+    /// Blocks of a launch with a lower number are sent out before those of one with a higher.
+    pub priority: i32,
     /// Work space for grid-wide barriers, if the launch is cooperative.
     pub cooperative: Option<u64>,
     /// Bytes of constant banks that differ from the module's: bank, offset, bytes.
@@ -61,6 +63,7 @@ impl Launch {
             stack: DEFAULT_STACK,
             arguments: Vec::new(),
             queue: 0,
+            priority: 0,
             cooperative: None,
             constants: Vec::new(),
             at: Time::ZERO,

@@ -46,5 +46,6 @@ pub use request::{
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};
 pub use work::{
-    Copy, Extent, Fill, GraphNode, GraphWork, Launch, Place, Rows, ValueAction, ValueWork,
+    Copy, Extent, Fill, GraphNode, GraphWork, Launch, PRIORITIES, Place, Rows, ValueAction,
+    ValueWork, clamp_priority,
 };

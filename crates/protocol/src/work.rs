@@ -3,6 +3,7 @@
 use crate::{ContextHandle, EventHandle, FunctionHandle, StreamName};
 use lockstep_units::LaunchConfig;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// A copy of up to three dimensions.
 ///
@@ -105,6 +106,16 @@ pub struct Fill {
     pub blocking: bool,
 }
 
+/// Priorities of streams and launches, as GPUs since Volta have them; the lowest number is the most
+/// urgent. CUDA brings others into the range.
+pub const PRIORITIES: RangeInclusive<i32> = -5..=0;
+
+/// The priority that CUDA gives to whoever asks for this one.
+#[must_use]
+pub fn clamp_priority(wanted: i32) -> i32 {
+    wanted.clamp(*PRIORITIES.start(), *PRIORITIES.end())
+}
+
 /// A kernel launch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
@@ -123,7 +134,7 @@ pub struct Launch {
     pub cooperative: bool,
     /// Blocks of a cluster, if the launch sets them.
     pub cluster: Option<[u32; 3]>,
-    /// Priority, if the launch sets it.
+    /// Priority, if the launch sets it; else it is that of its stream.
     pub priority: Option<i32>,
     /// The kernel may begin before its predecessor in the stream ends.
     pub programmatic_stream_serialization: bool,

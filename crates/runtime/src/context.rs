@@ -65,6 +65,8 @@ pub struct Stream {
     pub context: ContextHandle,
     /// Whether it waits for, and is waited for by, the legacy default stream.
     pub blocking: bool,
+    /// Priority of its kernels; lower is more urgent.
+    pub priority: i32,
 }
 
 /// An event.

@@ -92,6 +92,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.module_id,
         launch.kernel as u64,
         launch.queue,
+        launch.priority,
     ));
     writer.write(&(
         launch.config,
@@ -107,7 +108,7 @@ fn load_launch(
     reader: &mut Reader<'_>,
     module: &dyn Fn(u64) -> Option<Arc<Module>>,
 ) -> Result<LaunchContext, GpuError> {
-    let (id, module_id, kernel, queue): (LaunchId, u64, u64, u64) = reader.read()?;
+    let (id, module_id, kernel, queue, priority): (LaunchId, u64, u64, u64, i32) = reader.read()?;
     let (config, carveout, stack, cooperative) = reader.read()?;
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
@@ -128,6 +129,7 @@ fn load_launch(
             stack,
             arguments,
             queue,
+            priority,
             cooperative,
             constants,
             at,

@@ -10,10 +10,7 @@ use crate::opaque::{self, Kind};
 use crate::process::device;
 use crate::thread;
 use crate::types::{Address, In, Out};
-use lockstep_protocol::{ContextHandle, CuResult, Request};
-
-/// Lowest and highest urgency of streams, as GPUs since Volta have them.
-pub const PRIORITIES: (i32, i32) = (0, -5);
+use lockstep_protocol::{ContextHandle, CuResult, PRIORITIES, Request};
 
 fn decode(handle: Address) -> Result<ContextHandle, CuResult> {
     let number = opaque::decode(Kind::Context, handle).ok_or(CuResult::INVALID_CONTEXT)?;
@@ -108,8 +105,8 @@ runtime! {
 
     fn cudaDeviceGetStreamPriorityRange(least: Out<i32>, greatest: Out<i32>) {
         current_for_runtime()?;
-        least.set_if_wanted(PRIORITIES.0);
-        greatest.set_if_wanted(PRIORITIES.1);
+        least.set_if_wanted(*PRIORITIES.end());
+        greatest.set_if_wanted(*PRIORITIES.start());
         Ok(())
     }
 
@@ -269,8 +266,8 @@ driver! {
 
     fn cuCtxGetStreamPriorityRange(least: Out<i32>, greatest: Out<i32>) {
         current()?;
-        least.set_if_wanted(PRIORITIES.0);
-        greatest.set_if_wanted(PRIORITIES.1);
+        least.set_if_wanted(*PRIORITIES.end());
+        greatest.set_if_wanted(*PRIORITIES.start());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::graph::capture;
 use crate::graph::model::{KernelNode, NodeWork, PackedArguments};
 use crate::process::{lock, process};
 use crate::registry::{self, Function};
-use crate::streams::{Defaults, Target, target};
+use crate::streams::{self, Defaults, Target, target};
 use crate::thread::{self, Configuration};
 use crate::types::{Address, Dim3, In, Out};
 use lockstep_protocol::{
@@ -208,6 +208,9 @@ pub fn launch(
         return Err(CuResult::INVALID_VALUE);
     }
     let captured = capture::takes(target, || {
+        // A node keeps the priority of the stream that it was captured in.
+        let priority = extras.priority.or(Some(streams::priority(target)));
+        let extras = Extras { priority, ..extras };
         kernel_node(handle, function, shape, arguments, extras).map(NodeWork::Kernel)
     })?;
     if captured {

@@ -1,6 +1,6 @@
 //! Streams.
 
-use super::context::{PRIORITIES, to_handle};
+use super::context::to_handle;
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime, find};
@@ -9,7 +9,7 @@ use crate::graph::model::NodeWork;
 use crate::opaque::{self, Kind};
 use crate::streams::{Target, create, created, remove, target};
 use crate::types::{Address, In, Out};
-use lockstep_protocol::{CuResult, EventHandle, Request, StreamName};
+use lockstep_protocol::{CuResult, EventHandle, Request, StreamName, clamp_priority};
 
 fn destroy(handle: Address) -> Result<(), CuResult> {
     let stream = remove(handle)?;
@@ -50,11 +50,6 @@ pub fn wait_event(target: Target, event: Address, flags: u32) -> Result<(), CuRe
         stream: target.stream,
         event: EventHandle(number),
     })
-}
-
-/// Priorities out of range are brought into it, as CUDA does.
-fn clamp(priority: i32) -> i32 {
-    priority.clamp(PRIORITIES.1, PRIORITIES.0)
 }
 
 fn priority(handle: Address) -> Result<i32, CuResult> {
@@ -112,7 +107,7 @@ runtime! {
 
     fn cudaStreamCreateWithPriority(stream: Out<Address>, flags: u32, priority: i32) {
         stream.check()?;
-        Ok(stream.set(create(current_for_runtime()?, flags, clamp(priority))?)?)
+        Ok(stream.set(create(current_for_runtime()?, flags, clamp_priority(priority))?)?)
     }
 
     fn cudaStreamDestroy(stream: Address) {
@@ -171,7 +166,7 @@ driver! {
 
     fn cuStreamCreateWithPriority(stream: Out<Address>, flags: u32, priority: i32) {
         stream.check()?;
-        stream.set(create(current()?, flags, clamp(priority))?)
+        stream.set(create(current()?, flags, clamp_priority(priority))?)
     }
 
     fn cuStreamDestroy_v2(stream: Address) {

@@ -19,6 +19,10 @@ use lockstep_protocol::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
+/// `cudaGraphInstantiateFlagUseNodePriority`: kernels have the priorities of their nodes, not that of
+/// the stream that the graph is launched in.
+const USE_NODE_PRIORITY: u64 = 8;
+
 /// An instance of a graph.
 struct Exec {
     /// The copy.
@@ -112,7 +116,6 @@ pub fn flags(handle: Address) -> Result<u64, CuResult> {
     let execs = lock(&EXECS);
     let exec = execs.execs.get(&decode(handle)?);
     // That nodes have priorities is not told, as a GPU's driver does not either.
-    const USE_NODE_PRIORITY: u64 = 8;
     Ok(exec.ok_or(CuResult::INVALID_VALUE)?.flags & !USE_NODE_PRIORITY)
 }
 
@@ -305,6 +308,7 @@ impl Exec {
         let mut flat = Flat {
             context,
             disabled: &self.disabled,
+            own_priorities: self.flags & USE_NODE_PRIORITY != 0,
             nodes: Vec::new(),
             steps: BTreeMap::new(),
         };
@@ -379,6 +383,8 @@ pub fn launch(handle: Address, target: Target) -> Result<(), CuResult> {
 struct Flat<'exec> {
     context: ContextHandle,
     disabled: &'exec BTreeSet<u64>,
+    /// Whether kernels have the priorities of their nodes.
+    own_priorities: bool,
     nodes: Vec<GraphNode>,
     steps: BTreeMap<u32, Step>,
 }
@@ -423,7 +429,7 @@ impl Flat<'_> {
         work: &NodeWork,
         mut after: Vec<u32>,
     ) -> Result<Vec<u32>, CuResult> {
-        let context = self.context;
+        let (context, own_priorities) = (self.context, self.own_priorities);
         let mut push = |work: GraphWork, after: Vec<u32>| {
             self.nodes.push(GraphNode { work, after });
             self.nodes.len() as u32 - 1
@@ -451,7 +457,7 @@ impl Flat<'_> {
                 parameters: kernel.arguments.block.to_vec(),
                 cooperative: kernel.extras.cooperative,
                 cluster: kernel.extras.cluster,
-                priority: kernel.extras.priority,
+                priority: own_priorities.then_some(kernel.extras.priority.unwrap_or(0)),
                 programmatic_stream_serialization: false,
             })),
             NodeWork::Copy(copy) => {

@@ -88,6 +88,7 @@ impl<D: Device> Runtime<D> {
         let mut placing = Placing {
             launch,
             context,
+            priority: self.priority_of(stream),
             begin,
             places: Vec::with_capacity(nodes.len()),
             chains: Vec::new(),
@@ -228,7 +229,7 @@ impl<D: Device> Runtime<D> {
             GraphWork::Kernel(launch) => {
                 let mut launch = launch.clone();
                 launch.context = placing.context;
-                let work = self.prepare(&launch, chain)?;
+                let work = self.prepare(&launch, chain, placing.priority)?;
                 let space = work.launch.cooperative;
                 let free = space.map(|address| Work::Instant(Effect::Free { address }));
                 [Some(Work::Kernel(Box::new(work))), free]
@@ -280,6 +281,8 @@ impl<D: Device> Runtime<D> {
 struct Placing {
     launch: u64,
     context: ContextHandle,
+    /// Of the stream that it is launched in.
+    priority: i32,
     begin: (StreamKey, Position),
     /// Where each node ends.
     places: Vec<(StreamKey, Position)>,

@@ -9,6 +9,7 @@ use lockstep_config::occupancy::SmLimits;
 use lockstep_isa::Kernel;
 use lockstep_protocol::{
     CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, UnsupportedManner,
+    clamp_priority,
 };
 use lockstep_units::Time;
 
@@ -23,7 +24,7 @@ impl<D: Device> Runtime<D> {
     pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
         let key = self.stream_key(client, launch.context, launch.stream)?;
         self.spend_launch();
-        let work = self.prepare(launch, key)?;
+        let work = self.prepare(launch, key, self.priority_of(launch.stream))?;
         let cooperative = work.launch.cooperative;
         self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
         if let Some(address) = cooperative {
@@ -32,8 +33,13 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Done)
     }
 
-    /// Checks a launch and makes it work for a stream.
-    pub(super) fn prepare(&mut self, launch: &Launch, key: StreamKey) -> CallResult<KernelWork> {
+    /// Checks a launch and makes it work for a stream, whose `priority` it has unless it sets its own.
+    pub(super) fn prepare(
+        &mut self,
+        launch: &Launch,
+        key: StreamKey,
+        priority: i32,
+    ) -> CallResult<KernelWork> {
         let function = self.function(launch.function)?;
         if function.context != launch.context {
             return fail(
@@ -106,6 +112,7 @@ impl<D: Device> Runtime<D> {
                 cooperative,
                 carveout,
                 queue: key,
+                priority: clamp_priority(launch.priority.unwrap_or(priority)),
                 at: Time::ZERO,
             },
             constants,

@@ -79,7 +79,7 @@ impl<D: Device> Runtime<D> {
             R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
             R::AccessSet { address, bytes, allowed } => self.access_set(*address, *bytes, *allowed),
-            R::StreamCreate { context, flags, .. } => self.stream_create(*context, *flags),
+            R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
             R::StreamSynchronize { context, stream } => self.stream_synchronize(client, *context, *stream),
             R::StreamQuery { context, stream } => self.stream_query(client, *context, *stream),

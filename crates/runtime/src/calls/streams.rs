@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{
-    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork,
+    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork, clamp_priority,
 };
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -16,6 +16,7 @@ impl<D: Device> Runtime<D> {
         &mut self,
         context: ContextHandle,
         flags: u32,
+        priority: i32,
     ) -> CallResult<Reply> {
         self.context(context)?;
         if flags & !NON_BLOCKING != 0 {
@@ -29,6 +30,7 @@ impl<D: Device> Runtime<D> {
                 key,
                 context,
                 blocking: flags & NON_BLOCKING == 0,
+                priority: clamp_priority(priority),
             },
         );
         Ok(Reply::Stream(handle))
@@ -159,6 +161,17 @@ impl<D: Device> Runtime<D> {
                 ),
                 None => fail(CuResult::INVALID_HANDLE, format!("there is no {handle}")),
             },
+        }
+    }
+
+    /// The priority of a stream's kernels; default streams have the least urgent.
+    pub(super) fn priority_of(&self, name: StreamName) -> i32 {
+        match name {
+            StreamName::Created(handle) => {
+                let stream = self.streams.get(&handle);
+                stream.map_or(0, |stream| stream.priority)
+            }
+            StreamName::Legacy | StreamName::PerThread => 0,
         }
     }
 

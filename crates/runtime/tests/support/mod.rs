@@ -37,6 +37,8 @@ pub struct Fake {
     pub said: Vec<String>,
     /// What it was advised.
     pub advice: Vec<Advice>,
+    /// Priority and carve-out of every launch.
+    pub launched: Vec<(i32, Option<u64>)>,
 }
 
 impl Fake {
@@ -140,6 +142,7 @@ impl Device for Fake {
     fn launch(&mut self, id: u64, launch: lockstep_isa::Launch) -> Result<(), Fault> {
         let nanoseconds = u64::from_le_bytes(launch.arguments[..8].try_into().unwrap());
         let end = launch.at + Duration::nanoseconds(nanoseconds);
+        self.launched.push((launch.priority, launch.carveout));
         let start = launch.at;
         self.running
             .entry(end)
