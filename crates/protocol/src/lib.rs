@@ -41,7 +41,8 @@ pub use handle::{
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
 pub use lockstep_units::LaunchConfig;
 pub use request::{
-    HostAccessMeans, ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner,
+    HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
+    UnsupportedManner,
 };
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};

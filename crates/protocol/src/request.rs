@@ -348,14 +348,14 @@ pub enum Request {
         /// Bytes.
         bytes: u64,
     },
-    /// Let kernels touch what is mapped in a range, or not → `Done`.
+    /// Say what kernels may do with what is mapped in a range → `Done`.
     AccessSet {
         /// First address.
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// True if kernels may access the range.
-        allowed: bool,
+        /// What they may do.
+        access: MemoryAccess,
     },
 
     // Streams.
@@ -509,6 +509,18 @@ pub enum MemoryLocation {
     Host,
     /// A NUMA node of the host.
     HostNuma(i32),
+}
+
+/// What kernels and copies may do with mapped memory, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MemoryAccess {
+    /// Nothing.
+    #[default]
+    None,
+    /// Read it.
+    Read,
+    /// Read and write it.
+    ReadWrite,
 }
 
 /// What stops the host's accesses to managed pages that have left.

@@ -6,7 +6,7 @@ use crate::context::{check_initialized, current};
 use crate::opaque::{self, Kind};
 use crate::process::{device, lock};
 use crate::types::{Address, In, Location, Out};
-use lockstep_protocol::{CuResult, PhysicalHandle, Request};
+use lockstep_protocol::{CuResult, MemoryAccess, PhysicalHandle, Request};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -86,6 +86,16 @@ fn release(handle: Address) -> Result<(), CuResult> {
     done(&Request::PhysicalRelease {
         physical: PhysicalHandle(number),
     })
+}
+
+/// What `CUmemAccess_flags` allow.
+fn allowed(flags: u32) -> Result<MemoryAccess, CuResult> {
+    match flags {
+        0 => Ok(MemoryAccess::None),
+        1 => Ok(MemoryAccess::Read),
+        3 => Ok(MemoryAccess::ReadWrite),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
 }
 
 fn mapping(address: Address) -> Result<(Address, (usize, u64, u32)), CuResult> {
@@ -205,14 +215,14 @@ driver! {
         check_initialized()?;
         for index in 0..count {
             let access = list.at(index)?;
-            if access.location.kind != 1 || !matches!(access.flags, 0 | 1 | 3) {
+            if access.location.kind != 1 {
                 return Err(CuResult::INVALID_VALUE);
             }
             device(access.location.number)?;
             done(&Request::AccessSet {
                 address: address as u64,
                 bytes: bytes as u64,
-                allowed: access.flags != 0,
+                access: allowed(access.flags)?,
             })?;
             let mut state = lock(&STATE);
             for (_, row) in state.mappings.range_mut(address..address + bytes) {

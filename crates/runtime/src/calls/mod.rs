@@ -78,7 +78,7 @@ impl<D: Device> Runtime<D> {
             R::PhysicalRelease { physical } => self.physical_release(*physical),
             R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
-            R::AccessSet { address, bytes, allowed } => self.access_set(*address, *bytes, *allowed),
+            R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
             R::StreamSynchronize { context, stream } => self.stream_synchronize(client, *context, *stream),
