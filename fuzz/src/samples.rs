@@ -4,8 +4,8 @@ use crate::corpus::{Corpus, Kind};
 use crate::tiny;
 use lockstep_protocol::{
     ContextHandle, Copy, Extent, Fill, Hello, ImageKind, ImageRole, Launch, LaunchConfig,
-    MemoryLocation, ModuleImage, PROTOCOL_VERSION, Place, Reply, Request, Response, Rows,
-    StreamName, Welcome, frame,
+    MemoryAccess, MemoryLocation, ModuleImage, PROTOCOL_VERSION, Place, Reply, Request, Response,
+    Rows, StreamName, Welcome, frame,
 };
 use lockstep_runtime::{Client, RecordWriter};
 use lockstep_simulation::{Mode, Session};
@@ -112,6 +112,7 @@ impl Program {
                 cooperative,
                 cluster: None,
                 priority: None,
+                carveout: None,
                 programmatic_stream_serialization: false,
             };
             let launch = Box::new(launch);
@@ -239,7 +240,7 @@ impl Program {
             self.ask(Request::AccessSet {
                 address,
                 bytes,
-                allowed: true,
+                access: MemoryAccess::ReadWrite,
             });
             self.ask(Request::PhysicalUnmap { address, bytes });
             self.ask(Request::PhysicalRelease { physical });
@@ -330,14 +331,14 @@ pub fn record(corpus: &Corpus) -> Vec<u8> {
 }
 
 fn write_record() -> Option<Vec<u8>> {
-    let mut writer = RecordWriter::new(Vec::new()).ok()?;
+    let mut writer = RecordWriter::new(Vec::new(), true).ok()?;
     let client = Client {
         connection: 0,
         process: 0,
     };
     for (number, (request, response)) in conversation().turns.iter().enumerate() {
         let at = Time(number as u64 * 1_000_000);
-        writer.call(client, at, request).ok()?;
+        writer.call(client, 1, at, request).ok()?;
         // The host writes where memory was just allocated for it.
         if let (Request::AllocateHost { .. }, Ok(Reply::Address(address))) =
             (request, &response.result)

@@ -58,6 +58,21 @@ pub enum FaultKind {
         /// The allocation closest to it.
         nearest: Option<Range<u64>>,
     },
+    /// A write to memory that is mapped for reading.
+    #[error(
+        "illegal {what} of {bytes} bytes at {address:#x}: {:#x} to {:#x} is mapped for reading only",
+        .range.start, .range.end
+    )]
+    ReadOnly {
+        /// "global store", "global atomic", …
+        what: String,
+        /// The address.
+        address: u64,
+        /// Bytes that were accessed.
+        bytes: u32,
+        /// The allocation that holds it.
+        range: Range<u64>,
+    },
     /// An address that is not a multiple of the access.
     #[error("misaligned {what}: {address:#x} is not a multiple of {bytes}")]
     Misaligned {

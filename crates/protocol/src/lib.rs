@@ -22,6 +22,7 @@ mod handle;
 pub mod layout;
 pub mod library;
 mod listener;
+pub mod options;
 pub mod pages;
 pub mod peer;
 pub mod program;
@@ -43,7 +44,8 @@ pub use handle::{
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
 pub use lockstep_units::LaunchConfig;
 pub use request::{
-    HostAccessMeans, ImageKind, ImageRole, MemoryLocation, ModuleImage, Request, UnsupportedManner,
+    HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
+    UnsupportedManner,
 };
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};

@@ -361,14 +361,14 @@ pub enum Request {
         /// Bytes.
         bytes: u64,
     },
-    /// Let kernels touch what is mapped in a range, or not → `Done`.
+    /// Say what kernels may do with what is mapped in a range → `Done`.
     AccessSet {
         /// First address.
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// True if kernels may access the range.
-        allowed: bool,
+        /// What they may do.
+        access: MemoryAccess,
     },
 
     // Streams.
@@ -378,6 +378,13 @@ pub enum Request {
         context: ContextHandle,
         /// `CUstream_flags`: 1 is non-blocking.
         flags: u32,
+        /// Priority; lower is more urgent.
+        priority: i32,
+    },
+    /// Give a stream another priority, for what it is given from now on → `Done`.
+    StreamPriority {
+        /// The stream.
+        stream: StreamHandle,
         /// Priority; lower is more urgent.
         priority: i32,
     },
@@ -473,8 +480,10 @@ pub enum UnsupportedManner {
     Called,
     /// It asked `cuGetProcAddress` for it and was answered "not found".
     AskedFor,
-    /// It called one that we have, with an option that we lack (the name says which).
+    /// It called one that we have, with an option that we lack (the name says which), and was refused.
     Option,
+    /// It called one that we have, with an option that is accepted and not modelled.
+    Accepted,
 }
 
 /// One piece of code of a module.
@@ -522,6 +531,18 @@ pub enum MemoryLocation {
     Host,
     /// A NUMA node of the host.
     HostNuma(i32),
+}
+
+/// What kernels and copies may do with mapped memory, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum MemoryAccess {
+    /// Nothing.
+    #[default]
+    None,
+    /// Read it.
+    Read,
+    /// Read and write it.
+    ReadWrite,
 }
 
 /// What stops the host's accesses to managed pages that have left.

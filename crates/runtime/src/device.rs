@@ -5,7 +5,7 @@
 
 use lockstep_counters::LaunchCounters;
 use lockstep_isa::Launch;
-use lockstep_protocol::{CuResult, Extent, Rows};
+use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
 use lockstep_units::Time;
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
@@ -100,8 +100,8 @@ pub trait Device {
     /// Makes addresses illegal again and forgets their contents.
     fn unmap(&mut self, address: u64, bytes: u64);
 
-    /// Lets kernels touch addresses, or not; their contents stay.
-    fn set_access(&mut self, address: u64, bytes: u64, allowed: bool);
+    /// Says what kernels may do with addresses; their contents stay.
+    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess);
 
     /// Moves contents to where nothing is; nothing stays behind.
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64);

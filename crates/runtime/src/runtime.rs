@@ -357,7 +357,7 @@ impl<D: Device> Runtime<D> {
             }
             Err(Interruption::Fault(fault)) => {
                 self.collect();
-                Err(self.take_fault(fault))
+                Err(self.take_fault(fault, None))
             }
             Err(Interruption::Stopped) => {
                 self.stopped = true;
@@ -384,14 +384,16 @@ impl<D: Device> Runtime<D> {
         }
     }
 
-    /// A kernel did what it must not: its context is dead from now on.
-    fn take_fault(&mut self, fault: Fault) -> Failure {
+    /// A kernel, or a stream of a known context, did what it must not: its context is dead from now
+    /// on.
+    pub(crate) fn take_fault(&mut self, fault: Fault, known: Option<ContextHandle>) -> Failure {
         self.device.abort();
         self.now = self.now.max(self.device.now());
         let at_fault = fault
             .launch
             .and_then(|id| self.launches.get(id as usize))
-            .map(|launch| ContextHandle(launch.context));
+            .map(|launch| ContextHandle(launch.context))
+            .or(known);
         let failure = failure(fault.code, fault.message.clone());
         tracing::error!("{}", fault.message);
         // Kernels of other contexts were on the device as well; they are lost with it.

@@ -3,9 +3,9 @@
 mod support;
 
 use lockstep_protocol::{
-    ContextHandle, CuResult, FunctionHandle, GraphHandle, GraphNode, GraphWork, ImageKind,
-    ImageRole, Launch, LaunchConfig, ModuleImage, PhysicalHandle, Reply, Request, StreamName,
-    ValueAction, ValueWork,
+    ContextHandle, Copy, CuResult, Extent, Fill, FunctionHandle, GraphHandle, GraphNode, GraphWork,
+    ImageKind, ImageRole, Launch, LaunchConfig, MemoryAccess, ModuleImage, PhysicalHandle, Place,
+    Reply, Request, Rows, StreamName, ValueAction, ValueWork,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 use support::{CONTEXT, Fake, runtime};
@@ -62,6 +62,7 @@ impl Bench {
                 cooperative: false,
                 cluster: None,
                 priority: None,
+                carveout: None,
                 programmatic_stream_serialization: false,
             })),
             after: after.to_vec(),
@@ -273,7 +274,101 @@ fn mapped_memory_keeps_its_bytes_when_it_moves() {
     let outside = Request::AccessSet {
         address: area,
         bytes: 2 * MEGA,
-        allowed: true,
+        access: MemoryAccess::ReadWrite,
     };
     assert_eq!(bench.ask(&outside), Err(CuResult::INVALID_VALUE));
+}
+
+#[test]
+fn copies_and_fills_keep_to_what_mapped_memory_allows() {
+    const MEGA: u64 = 1 << 20;
+    let mut bench = Bench::new();
+    let context = CONTEXT;
+    let address = |reply| match reply {
+        Ok(Reply::Address(address)) => address,
+        other => panic!("{other:?}"),
+    };
+    let plain = address(bench.ask(&Request::Allocate {
+        context,
+        bytes: MEGA,
+    }));
+    let area = address(bench.ask(&Request::AddressReserve {
+        context,
+        bytes: 2 * MEGA,
+        alignment: 0,
+    }));
+    let create = Request::PhysicalCreate {
+        context,
+        bytes: 2 * MEGA,
+    };
+    let Ok(Reply::Physical(physical)) = bench.ask(&create) else {
+        panic!("memory is there");
+    };
+    let map = Request::PhysicalMap {
+        address: area,
+        bytes: 2 * MEGA,
+        physical,
+    };
+    bench.ask(&map).unwrap();
+    let place = |address| Place::Window(Rows::linear(address, 64));
+    let copy = |destination, source| {
+        Request::Copy(Copy {
+            context,
+            stream: StreamName::Legacy,
+            destination,
+            source,
+            extent: Extent::linear(64),
+            blocking: true,
+        })
+    };
+    let fill = Request::Fill(Fill {
+        context,
+        stream: StreamName::Legacy,
+        destination: Rows::linear(area, 64),
+        extent: Extent::linear(64),
+        pattern: 1,
+        pattern_bytes: 1,
+        blocking: true,
+    });
+    let requests = [
+        copy(place(plain), place(area)),
+        copy(Place::Host, place(area)),
+        copy(place(area), place(plain)),
+        copy(place(area), Place::Host),
+        fill,
+    ];
+    let (yes, no) = (Ok(Reply::Done), Err(CuResult::INVALID_VALUE));
+    for (access, reads, writes) in [
+        (MemoryAccess::None, &no, &no),
+        (MemoryAccess::Read, &yes, &no),
+        (MemoryAccess::ReadWrite, &yes, &yes),
+        (MemoryAccess::Read, &yes, &no),
+    ] {
+        let set = Request::AccessSet {
+            address: area,
+            bytes: 2 * MEGA,
+            access,
+        };
+        bench.ask(&set).unwrap();
+        for (index, request) in requests.iter().enumerate() {
+            let expected = if index < 2 { reads } else { writes };
+            assert_eq!(&bench.ask(request), expected, "{access:?} {request:?}");
+        }
+    }
+    // A value that a stream writes is found by the hardware: the call succeeds, the context is lost.
+    let value = Request::Value {
+        context,
+        stream: StreamName::Legacy,
+        work: ValueWork {
+            address: area,
+            value: 1,
+            bytes: 4,
+            action: ValueAction::Write,
+        },
+    };
+    assert_eq!(bench.ask(&value), Ok(Reply::Done));
+    assert_eq!(
+        bench.ask(&Request::ContextSynchronize { context }),
+        Err(CuResult::LAUNCH_FAILED)
+    );
 }

@@ -139,6 +139,7 @@ fn simulate(
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         }));
         ask(&mut runtime, &launch)?;

@@ -197,6 +197,7 @@ impl Loaded {
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         };
         reply(&mut self.session, &Request::Launch(Box::new(launch)))?;

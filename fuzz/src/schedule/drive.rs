@@ -220,6 +220,7 @@ impl Driver {
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         };
         self.must(&Request::Launch(Box::new(launch)));

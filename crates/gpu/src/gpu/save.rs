@@ -27,7 +27,11 @@ impl Gpu {
         for context in launches {
             save_launch(&context, &mut writer);
         }
-        let ranges: Vec<Range<u64>> = self.contents.ranges().iter().collect();
+        let known = self.contents.ranges();
+        let ranges: Vec<(Range<u64>, bool)> = known
+            .iter()
+            .map(|range| (range.clone(), known.find_read_only(range.start).is_some()))
+            .collect();
         writer.write(&ranges);
         let mut pages = 0u64;
         self.contents.each_page(|_, _| pages += 1);
@@ -77,10 +81,12 @@ impl Gpu {
             self.launches.insert(Arc::new(context));
         }
         let malformed = |what| GpuError::Load(LoadError::Malformed { what });
-        for range in reader.read::<Vec<Range<u64>>>()? {
+        for (range, read_only) in reader.read::<Vec<(Range<u64>, bool)>>()? {
+            let start = range.start;
             self.contents
                 .map(range)
                 .map_err(|_| malformed("allocations that do not fit the contents"))?;
+            self.contents.set_read_only(start, read_only);
         }
         let window = self.contents.window();
         for _ in 0..reader.read::<u64>()? {

@@ -189,6 +189,31 @@ impl Contents {
         range
     }
 
+    /// Says whether kernels may only read the allocation that starts at an address.
+    pub fn set_read_only(&self, start: u64, read_only: bool) {
+        let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
+        ranges.set_read_only(start, read_only);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether there is an allocation that kernels may only read.
+    #[must_use]
+    pub fn has_read_only(&self) -> bool {
+        self.ranges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .has_read_only()
+    }
+
+    /// The allocation that holds an address, if kernels may only read it.
+    #[must_use]
+    pub fn find_read_only(&self, address: u64) -> Option<Range<u64>> {
+        self.ranges
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .find_read_only(address)
+    }
+
     /// The allocation that holds an address.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<Range<u64>> {

@@ -1,4 +1,4 @@
-//! Which addresses a kernel may touch.
+//! Which addresses a kernel may touch, and which of them it may only read.
 
 use std::ops::Range;
 
@@ -32,6 +32,8 @@ pub enum RangeError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
     sorted: Vec<(u64, u64)>,
+    /// Starts of those that are only read, ascending; nearly always none.
+    read_only: Vec<u64>,
 }
 
 impl Ranges {
@@ -67,7 +69,43 @@ impl Ranges {
             .binary_search_by_key(&start, |(start, _)| *start)
             .ok()?;
         let (start, end) = self.sorted.remove(at);
+        self.set_read_only(start, false);
         Some(start..end)
+    }
+
+    /// Says whether the allocation that starts at an address may only be read. False, and nothing
+    /// changed, if none starts there.
+    pub fn set_read_only(&mut self, start: u64, read_only: bool) -> bool {
+        match self.read_only.binary_search(&start) {
+            Ok(at) if !read_only => {
+                self.read_only.remove(at);
+            }
+            Err(at) if read_only => {
+                let known = self
+                    .sorted
+                    .binary_search_by_key(&start, |(start, _)| *start);
+                if known.is_err() {
+                    return false;
+                }
+                self.read_only.insert(at, start);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Whether there is an allocation that may only be read.
+    #[must_use]
+    pub fn has_read_only(&self) -> bool {
+        !self.read_only.is_empty()
+    }
+
+    /// The allocation that holds an address, if it may only be read.
+    #[must_use]
+    pub fn find_read_only(&self, address: u64) -> Option<Range<u64>> {
+        let range = self.find(address)?;
+        self.read_only.binary_search(&range.start).ok()?;
+        Some(range)
     }
 
     /// The allocation that holds an address.
@@ -125,5 +163,27 @@ mod tests {
         assert!(ranges.insert(150..160).is_err());
         assert!(ranges.insert(50..101).is_err());
         assert!(ranges.insert(5..5).is_err());
+    }
+
+    #[test]
+    fn what_may_only_be_read_is_known_by_every_address_in_it() {
+        let mut ranges = Ranges::default();
+        ranges.insert(100..200).unwrap();
+        ranges.insert(200..300).unwrap();
+        assert!(!ranges.has_read_only());
+        assert!(ranges.set_read_only(200, true) && ranges.set_read_only(200, true));
+        assert!(
+            !ranges.set_read_only(150, true),
+            "no allocation starts there"
+        );
+        assert_eq!(ranges.find_read_only(199), None);
+        assert_eq!(ranges.find_read_only(299), Some(200..300));
+        assert_eq!(ranges.find_read_only(300), None);
+        assert!(ranges.set_read_only(200, false));
+        assert!(!ranges.has_read_only());
+        ranges.set_read_only(100, true);
+        ranges.remove(100);
+        ranges.insert(100..200).unwrap();
+        assert!(!ranges.has_read_only(), "a new allocation is written");
     }
 }

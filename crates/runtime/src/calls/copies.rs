@@ -4,7 +4,9 @@ use crate::device::Device;
 use crate::host::Direction;
 use crate::timeline::{Effect, Takes, Work};
 use crate::{CallResult, Client, Piece, Runtime, fail, failure};
-use lockstep_protocol::{Copy, CuResult, Extent, Fill, Place, PointerKind, Reply, Rows};
+use lockstep_protocol::{
+    Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
+};
 use lockstep_units::Bytes;
 
 impl<D: Device> Runtime<D> {
@@ -44,8 +46,9 @@ impl<D: Device> Runtime<D> {
     /// `None` for a copy of nothing.
     pub(super) fn transfer(&self, copy: &Copy) -> CallResult<Option<(Takes, Effect)>> {
         let bytes = size(&copy.extent)?;
-        let destination = self.check_place(copy.destination, &copy.extent)?;
-        let source = self.check_place(copy.source, &copy.extent)?;
+        let (write, read) = (MemoryAccess::ReadWrite, MemoryAccess::Read);
+        let destination = self.check_place(copy.destination, &copy.extent, write)?;
+        let source = self.check_place(copy.source, &copy.extent, read)?;
         if bytes == 0 {
             return Ok(None);
         }
@@ -90,7 +93,8 @@ impl<D: Device> Runtime<D> {
             );
         }
         let bytes = size(&fill.extent)?;
-        self.check_place(Place::Window(fill.destination), &fill.extent)?;
+        let place = Place::Window(fill.destination);
+        self.check_place(place, &fill.extent, MemoryAccess::ReadWrite)?;
         if bytes == 0 {
             return Ok(None);
         }
@@ -110,19 +114,29 @@ impl<D: Device> Runtime<D> {
     /// # Errors
     /// A sentence about what is there.
     pub fn holds(&self, piece: &Piece) -> CallResult<()> {
-        self.check_place(Place::Window(piece.rows), &piece.extent)
+        self.check_place(Place::Window(piece.rows), &piece.extent, MemoryAccess::Read)
             .map(|_| ())
     }
 
-    /// The kind of memory that a place is in; `None` for ordinary memory of the program.
-    fn check_place(&self, place: Place, extent: &Extent) -> CallResult<Option<PointerKind>> {
+    /// The kind of memory that a place is in, if it may be used so; `None` for ordinary memory of the
+    /// program.
+    fn check_place(
+        &self,
+        place: Place,
+        extent: &Extent,
+        access: MemoryAccess,
+    ) -> CallResult<Option<PointerKind>> {
         let Place::Window(rows) = place else {
             return Ok(None);
         };
         if extent.bytes() == Some(0) {
             return Ok(None);
         }
-        let allocation = self.memory.covering(rows.address, span(&rows, extent)?)?;
+        let span = span(&rows, extent)?;
+        let allocation = self.memory.covering(rows.address, span)?;
+        if allocation.mapped {
+            self.check_access(rows.address, span, access)?;
+        }
         Ok(Some(allocation.info.kind))
     }
 

@@ -271,6 +271,7 @@ impl<D: Device> Runtime<D> {
             },
             GraphWork::Value(value) => {
                 self.check_value(value)?;
+                self.value_is_allowed(placing.context, value)?;
                 vec![Work::Value(*value)]
             }
         })

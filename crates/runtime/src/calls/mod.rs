@@ -20,7 +20,7 @@ pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request};
+use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request, UnsupportedManner};
 
 impl<D: Device> Runtime<D> {
     // A request a line: the list is read as a table.
@@ -86,8 +86,9 @@ impl<D: Device> Runtime<D> {
             R::PhysicalRelease { physical } => self.physical_release(*physical),
             R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
-            R::AccessSet { address, bytes, allowed } => self.access_set(*address, *bytes, *allowed),
+            R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
+            R::StreamPriority { stream, priority } => self.stream_priority(*stream, *priority),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
             R::StreamSynchronize { context, stream } => self.stream_synchronize(client, *context, *stream),
             R::StreamQuery { context, stream } => self.stream_query(client, *context, *stream),
@@ -152,7 +153,9 @@ impl<D: Device> Runtime<D> {
                 .functions
                 .get(function)
                 .map(|function| function.context),
-            R::StreamDestroy { stream } => self.streams.get(stream).map(|stream| stream.context),
+            R::StreamPriority { stream, .. } | R::StreamDestroy { stream } => {
+                self.streams.get(stream).map(|stream| stream.context)
+            }
             R::EventDestroy { event } | R::EventSynchronize { event } | R::EventQuery { event } => {
                 self.events.get(event).map(|event| event.context)
             }
@@ -196,5 +199,9 @@ pub(crate) fn is_aside(request: &Request) -> bool {
             | Request::HostVisible
             | Request::HostAccessMeans { .. }
             | Request::ThreadBegins
+            | Request::Unsupported {
+                manner: UnsupportedManner::Accepted,
+                ..
+            }
     )
 }

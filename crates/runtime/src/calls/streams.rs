@@ -1,12 +1,12 @@
 //! Streams, and the order that CUDA promises between them.
 
 use crate::context::Stream;
-use crate::device::Device;
+use crate::device::{Device, Fault};
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{
-    ContextHandle, CuResult, EventHandle, Reply, StreamHandle, StreamName, ValueWork,
-    clamp_priority,
+    ContextHandle, CuResult, EventHandle, MemoryAccess, Reply, StreamHandle, StreamName,
+    ValueAction, ValueWork, clamp_priority,
 };
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -35,6 +35,20 @@ impl<D: Device> Runtime<D> {
             },
         );
         Ok(Reply::Stream(handle))
+    }
+
+    pub(super) fn stream_priority(
+        &mut self,
+        handle: StreamHandle,
+        priority: i32,
+    ) -> CallResult<Reply> {
+        match self.streams.get_mut(&handle) {
+            Some(stream) => {
+                stream.priority = clamp_priority(priority);
+                Ok(Reply::Done)
+            }
+            None => fail(CuResult::INVALID_HANDLE, format!("there is no {handle}")),
+        }
     }
 
     pub(super) fn stream_destroy(&mut self, handle: StreamHandle) -> CallResult<Reply> {
@@ -103,7 +117,9 @@ impl<D: Device> Runtime<D> {
         self.check_value(&work)?;
         let key = self.stream_key(client, context, name)?;
         self.spend(self.config.host.copy);
-        self.enqueue(context, key, Work::Value(work));
+        if self.value_is_allowed(context, &work).is_ok() {
+            self.enqueue(context, key, Work::Value(work));
+        }
         Ok(Reply::Done)
     }
 
@@ -118,6 +134,29 @@ impl<D: Device> Runtime<D> {
         }
         self.memory.covering(work.address, bytes)?;
         Ok(())
+    }
+
+    /// Ends a context in which a stream would use a value that it may not: that is found by the
+    /// hardware, not by the call, and the next call is told.
+    pub(super) fn value_is_allowed(
+        &mut self,
+        context: ContextHandle,
+        work: &ValueWork,
+    ) -> CallResult<()> {
+        let wanted = match work.action {
+            ValueAction::Write => MemoryAccess::ReadWrite,
+            _ => MemoryAccess::Read,
+        };
+        let checked = self.check_access(work.address, u64::from(work.bytes), wanted);
+        checked.map_err(|refused| {
+            let message = format!("a value in a stream: {}", refused.message);
+            let fault = Fault {
+                code: CuResult::LAUNCH_FAILED,
+                launch: None,
+                message,
+            };
+            self.take_fault(fault, Some(context))
+        })
     }
 
     /// Answers whether a point is reached, after letting the device advance a little.

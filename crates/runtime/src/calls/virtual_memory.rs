@@ -8,7 +8,9 @@ use crate::device::Device;
 use crate::ranges::Ranges;
 use crate::{CallResult, Runtime, fail, failure};
 use lockstep_protocol::layout::Region;
-use lockstep_protocol::{ContextHandle, CuResult, PhysicalHandle, PointerKind, Reply};
+use lockstep_protocol::{
+    ContextHandle, CuResult, MemoryAccess, PhysicalHandle, PointerKind, Reply,
+};
 use std::collections::BTreeMap;
 
 /// Sizes and addresses are multiples of this.
@@ -31,7 +33,7 @@ struct Physical {
     /// Address at which the bytes are now.
     home: u64,
     mapped: bool,
-    accessible: bool,
+    access: MemoryAccess,
     released: bool,
 }
 
@@ -146,7 +148,7 @@ impl<D: Device> Runtime<D> {
                 backing,
                 home: backing,
                 mapped: false,
-                accessible: false,
+                access: MemoryAccess::None,
                 released: false,
             },
         );
@@ -253,7 +255,7 @@ impl<D: Device> Runtime<D> {
         &mut self,
         address: u64,
         bytes: u64,
-        allowed: bool,
+        access: MemoryAccess,
     ) -> CallResult<Reply> {
         let mut covered = 0;
         for handle in self.virtual_memory.overlapping(address, bytes) {
@@ -263,9 +265,9 @@ impl<D: Device> Runtime<D> {
             }
             covered += physical.bytes;
             let (home, size) = (physical.home, physical.bytes);
-            if physical.accessible != allowed {
-                physical.accessible = allowed;
-                self.device.set_access(home, size, allowed);
+            if physical.access != access {
+                physical.access = access;
+                self.device.set_access(home, size, access);
             }
         }
         if covered < bytes {
@@ -275,6 +277,35 @@ impl<D: Device> Runtime<D> {
             );
         }
         Ok(Reply::Done)
+    }
+
+    /// Refuses the use of mapped memory for what the program has not allowed, as a driver does before
+    /// it copies.
+    pub(super) fn check_access(
+        &self,
+        address: u64,
+        bytes: u64,
+        wanted: MemoryAccess,
+    ) -> CallResult<()> {
+        for handle in self.virtual_memory.overlapping(address, bytes) {
+            let Some(physical) = self.virtual_memory.physicals.get(&handle) else {
+                continue;
+            };
+            if physical.mapped && physical.access < wanted {
+                let (home, end) = (physical.home, physical.home + physical.bytes);
+                let may = match physical.access {
+                    MemoryAccess::None => "not be accessed",
+                    _ => "only be read",
+                };
+                return fail(
+                    CuResult::INVALID_VALUE,
+                    format!(
+                        "{bytes} bytes at {address:#x}: {home:#x} to {end:#x} may {may}, see cuMemSetAccess"
+                    ),
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Gives up all physical memory of a context that goes.
@@ -294,11 +325,11 @@ impl<D: Device> Runtime<D> {
             return;
         }
         let (home, bytes) = (physical.home, physical.bytes);
-        let (accessible, released) = (physical.accessible, physical.released);
+        let (access, released) = (physical.access, physical.released);
         physical.mapped = false;
-        physical.accessible = false;
-        if accessible {
-            self.device.set_access(home, bytes, false);
+        physical.access = MemoryAccess::None;
+        if access != MemoryAccess::None {
+            self.device.set_access(home, bytes, MemoryAccess::None);
         }
         self.memory.remove_mapped(home);
         if released {

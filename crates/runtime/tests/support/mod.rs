@@ -6,8 +6,8 @@ use lockstep_isa::module::{Global, GlobalKind, Parameter};
 use lockstep_isa::{Kernel, Module};
 use lockstep_protocol::{
     ContextHandle, Copy, CuResult, EventHandle, Extent, Fill, FunctionHandle, ImageKind, ImageRole,
-    Launch, LaunchConfig, ModuleHandle, ModuleImage, Place, Reply, Request, Response, Rows,
-    StreamHandle, StreamName,
+    Launch, LaunchConfig, MemoryAccess, ModuleHandle, ModuleImage, Place, Reply, Request, Response,
+    Rows, StreamHandle, StreamName,
 };
 use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelResult};
 use lockstep_runtime::{CallResult, Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
@@ -197,7 +197,7 @@ impl Device for Fake {
             .retain(|at, _| *at < address || *at >= address + bytes);
     }
 
-    fn set_access(&mut self, _: u64, _: u64, _: bool) {}
+    fn set_access(&mut self, _: u64, _: u64, _: MemoryAccess) {}
 
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
         self.copy(destination, source, bytes);
@@ -497,6 +497,7 @@ fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Reque
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         })),
         "sync" => Request::StreamSynchronize {

@@ -3,7 +3,7 @@
 use super::{Machine, RETURNED, SHORT_SLICE};
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{FaultKind, Launch, LaunchId, Topic};
-use lockstep_protocol::{CuResult, Extent, Rows, layout};
+use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows, layout};
 use lockstep_runtime::Device;
 use lockstep_runtime::device::{Advance, Advice, Fault, Part};
 use lockstep_units::Time;
@@ -119,11 +119,12 @@ impl Device for Machine {
         self.forget(address, bytes);
     }
 
-    fn set_access(&mut self, address: u64, bytes: u64, allowed: bool) {
-        if allowed {
+    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
+        self.gpu.contents().unmap(address);
+        if access != MemoryAccess::None {
             self.map(address, bytes);
-        } else {
-            self.gpu.contents().unmap(address);
+            let read_only = access == MemoryAccess::Read;
+            self.gpu.contents().set_read_only(address, read_only);
         }
     }
 
@@ -271,7 +272,7 @@ fn heap_start() -> u64 {
 /// CUDA's code for what a kernel did.
 fn code_of(kind: &FaultKind) -> CuResult {
     match kind {
-        FaultKind::IllegalAddress { .. } => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::IllegalAddress { .. } | FaultKind::ReadOnly { .. } => CuResult::ILLEGAL_ADDRESS,
         FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
         FaultKind::Unsupported(_) | FaultKind::IllegalInstruction(_) => {
             CuResult::ILLEGAL_INSTRUCTION

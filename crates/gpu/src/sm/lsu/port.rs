@@ -46,6 +46,8 @@ struct RangeCache {
     version: u64,
     recent: [(u64, u64); 4],
     next: usize,
+    /// Whether some allocation may only be read.
+    read_only: bool,
 }
 
 /// The memory side of one SM.
@@ -137,6 +139,17 @@ impl Port {
         })
     }
 
+    /// The first lane that would write where memory may only be read, among lanes whose addresses
+    /// [`Self::invalid_lane`] has just found valid. Costs one look while nothing is read-only.
+    #[inline]
+    pub fn read_only_lane(&self, addresses: &Addresses, mask: Mask) -> Option<usize> {
+        if !self.ranges.read_only {
+            return None;
+        }
+        let read_only = |lane: &usize| self.contents.find_read_only(addresses.lanes[*lane]);
+        lanes_of(mask).find(|lane| read_only(lane).is_some())
+    }
+
     #[inline]
     fn is_valid(&mut self, start: u64, end: u64) -> bool {
         let version = self.contents.version();
@@ -149,6 +162,7 @@ impl Port {
         } else {
             self.ranges = RangeCache {
                 version,
+                read_only: self.contents.has_read_only(),
                 ..RangeCache::default()
             };
         }

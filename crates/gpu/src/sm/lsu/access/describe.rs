@@ -73,3 +73,21 @@ pub fn illegal(
         },
     }
 }
+
+/// A write where memory may only be read.
+pub fn read_only(
+    site: &Site<'_, '_>,
+    operation: &MemoryOperation,
+    lane: usize,
+    address: u64,
+) -> Problem {
+    Problem {
+        lane,
+        kind: FaultKind::ReadOnly {
+            what: describe(operation),
+            address,
+            bytes: access_bytes(operation),
+            range: site.port.contents.find_read_only(address).unwrap_or(0..0),
+        },
+    }
+}

@@ -5,7 +5,7 @@ use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::warp_register::{FULL, lanes_of};
 
-use super::describe::{access_bytes, illegal, is_strong};
+use super::describe::{access_bytes, illegal, is_strong, read_only};
 use super::registers::{deliver, word_of};
 use super::store_buffer::collect_store;
 use super::strong::leave;
@@ -28,6 +28,11 @@ pub(super) fn global(
     let places = &addresses.lanes;
     if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
         return Err(illegal(site, operation, lane, places[lane], Space::Global));
+    }
+    if operation.action != Action::Load
+        && let Some(lane) = site.port.read_only_lane(addresses, execute)
+    {
+        return Err(read_only(site, operation, lane, places[lane]));
     }
     site.port.found.find(addresses, execute, bytes);
     let found = &site.port.found;
