@@ -107,3 +107,101 @@ fn corpus_piece(corpus: &Corpus) -> &[u8] {
     let inputs = corpus.of(crate::corpus::Kind::Ptx);
     inputs.first().copied().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_protocol::{
+        ContextHandle, FunctionHandle, ImageKind, ImageRole, Launch, LaunchConfig, ModuleImage,
+        Reply, StreamName,
+    };
+
+    fn reply(session: &mut Session, request: Request) -> Option<Reply> {
+        session.ask(&request).result.ok()
+    }
+
+    /// A session with a context and a kernel.
+    fn session() -> Option<(Session, ContextHandle, FunctionHandle)> {
+        let description = tiny::description(tiny::config(90), Mode::Functional);
+        let mut session = Session::new(&description).ok()?;
+        let retain = Request::PrimaryContextRetain { device: 0 };
+        let Reply::Context(context) = reply(&mut session, retain)? else {
+            return None;
+        };
+        let image = ModuleImage {
+            kind: ImageKind::Ptx,
+            role: ImageRole::Main,
+            bytes: samples::KERNEL.as_bytes().to_vec(),
+        };
+        let images = vec![image];
+        let load = Request::ModuleLoad { context, images };
+        let Reply::Module(module) = reply(&mut session, load)? else {
+            return None;
+        };
+        let name = "kernel".to_owned();
+        let find = Request::ModuleFunction { module, name };
+        let Reply::Function(function) = reply(&mut session, find)? else {
+            return None;
+        };
+        Some((session, context, function.handle))
+    }
+
+    /// These sums and products went beyond 64 bits.
+    #[test]
+    fn occupancy_of_what_no_sm_can_hold_is_zero() {
+        let (mut session, context, function) = session().expect("a kernel");
+        let blocks = Request::OccupancyBlocks {
+            function,
+            block_threads: 64,
+            dynamic_shared: u64::MAX,
+            flags: 0,
+        };
+        assert_eq!(reply(&mut session, blocks), Some(Reply::Value(0)));
+        let launch = Launch {
+            context,
+            stream: StreamName::Legacy,
+            function,
+            config: LaunchConfig::new([1, 1, 1], [64, 1, 1]),
+            parameters: Vec::new(),
+            cooperative: false,
+            cluster: Some([u32::MAX; 3]),
+            priority: None,
+            programmatic_stream_serialization: false,
+        };
+        let launch = Box::new(launch);
+        let clusters = Request::OccupancyClusters { launch };
+        assert_eq!(reply(&mut session, clusters), Some(Reply::Value(0)));
+    }
+
+    #[test]
+    fn memory_that_ends_behind_all_addresses_is_not_unmapped() {
+        let (mut session, context, _) = session().expect("a kernel");
+        let bytes = 2 << 20;
+        let reserve = Request::AddressReserve {
+            context,
+            bytes,
+            alignment: 0,
+        };
+        let Some(Reply::Address(address)) = reply(&mut session, reserve) else {
+            panic!("addresses are left");
+        };
+        let create = Request::PhysicalCreate { context, bytes };
+        let Some(Reply::Physical(physical)) = reply(&mut session, create) else {
+            panic!("memory is left");
+        };
+        let map = Request::PhysicalMap {
+            address,
+            bytes,
+            physical,
+        };
+        assert_eq!(reply(&mut session, map), Some(Reply::Done));
+        let bytes = u64::MAX;
+        // Whether it is answered or refused, it is not the end of the simulator.
+        session.ask(&Request::PhysicalUnmap { address, bytes });
+        session.ask(&Request::AccessSet {
+            address,
+            bytes,
+            allowed: true,
+        });
+    }
+}

@@ -261,8 +261,9 @@ impl<D: Device> Runtime<D> {
             .cluster
             .unwrap_or([1; 3])
             .iter()
-            .map(|size| u64::from((*size).max(1)))
-            .product();
+            .fold(1, |all: u64, size| {
+                all.saturating_mul(u64::from((*size).max(1)))
+            });
         let gpcs = u64::from(self.config.device.gpcs.max(1));
         let sms_of_gpc = u64::from(self.config.device.sms) / gpcs;
         Ok(Reply::Value(sms_of_gpc * blocks / cluster.max(1) * gpcs))
@@ -282,7 +283,7 @@ impl<D: Device> Runtime<D> {
             );
         }
         let function = self.function(handle)?;
-        let shared = function.attributes.static_shared as u64 + dynamic_shared;
+        let shared = (function.attributes.static_shared as u64).saturating_add(dynamic_shared);
         Ok(BlockShape {
             threads,
             registers: function.attributes.registers as u32,

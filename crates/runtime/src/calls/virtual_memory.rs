@@ -227,7 +227,9 @@ impl<D: Device> Runtime<D> {
             if !physical.mapped {
                 continue;
             }
-            if physical.home < address || physical.home + physical.bytes > address + bytes {
+            if physical.home < address
+                || physical.home + physical.bytes > address.saturating_add(bytes)
+            {
                 return fail(
                     CuResult::INVALID_VALUE,
                     format!(
