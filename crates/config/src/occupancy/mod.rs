@@ -13,6 +13,9 @@ use lockstep_units::WARP;
 
 use crate::gpu::SmConfig;
 
+/// More shared memory than any SM has; sums with it are still numbers.
+const BEYOND_ANY_SM: u64 = 1 << 40;
+
 /// What one SM can hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SmLimits {
@@ -118,7 +121,7 @@ impl SmLimits {
         BlockAllocation {
             warps,
             registers: self.registers_of_warp(block).saturating_mul(warps),
-            shared: (block.shared + self.shared_reserved).next_multiple_of(self.shared_unit),
+            shared: self.shared_of(block).next_multiple_of(self.shared_unit),
         }
     }
 
@@ -144,9 +147,14 @@ impl SmLimits {
     /// memory as the kernel prefers, or as much as one block needs where that is more.
     #[must_use]
     pub fn within_preferred(&self, block: BlockShape, carveout: Option<u64>) -> Occupancy {
-        let needed = block.shared + self.shared_reserved;
+        let needed = self.shared_of(block);
         let set_aside = carveout.map_or(self.shared, |wanted| self.division(wanted.max(needed)));
         self.occupancy(block, set_aside)
+    }
+
+    /// Shared memory of a block with what the system keeps. Programs may ask for any number.
+    fn shared_of(&self, block: BlockShape) -> u64 {
+        block.shared.min(BEYOND_ANY_SM) + self.shared_reserved
     }
 
     fn registers_of_warp(&self, block: BlockShape) -> u32 {
@@ -198,6 +206,17 @@ mod tests {
     fn blocks(gpu: &str, threads: u32, registers: u32, shared: u64) -> u32 {
         let block = shape(threads, registers, shared);
         limits(gpu).most(block).blocks()
+    }
+
+    /// The sum with what the system keeps went beyond 64 bits.
+    #[test]
+    fn no_block_fits_that_wants_all_memory_there_is() {
+        let config = crate::load::<&str>(Some("h200"), &[]).unwrap();
+        let limits = SmLimits::new(&config.sm);
+        let block = shape(64, 32, u64::MAX);
+        assert_eq!(limits.most(block).blocks(), 0);
+        assert_eq!(limits.within_preferred(block, None).blocks(), 0);
+        assert_eq!(limits.within_preferred(block, Some(1024)).blocks(), 0);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Home {
         mixed ^= mixed >> 32;
         mixed = mixed.wrapping_mul(0x94d0_49bb_1331_11eb);
         let begin = ((u128::from(mixed) * u128::from(groups)) >> 64) as u64;
-        let group = (begin + (place * groups >> self.turn)) % groups;
+        let group = (begin + ((place * groups) >> self.turn)) % groups;
         if self.members == 1 {
             return group as u32;
         }
