@@ -112,8 +112,8 @@ fn corpus_piece(corpus: &Corpus) -> &[u8] {
 mod tests {
     use super::*;
     use lockstep_protocol::{
-        ContextHandle, FunctionHandle, ImageKind, ImageRole, Launch, LaunchConfig, ModuleImage,
-        Reply, StreamName,
+        ContextHandle, FunctionHandle, ImageKind, ImageRole, Launch, LaunchConfig, MemoryAccess,
+        ModuleImage, Reply, StreamName,
     };
 
     fn reply(session: &mut Session, request: Request) -> Option<Reply> {
@@ -166,6 +166,7 @@ mod tests {
             cooperative: false,
             cluster: Some([u32::MAX; 3]),
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         };
         let launch = Box::new(launch);
@@ -201,7 +202,7 @@ mod tests {
         session.ask(&Request::AccessSet {
             address,
             bytes,
-            allowed: true,
+            access: MemoryAccess::ReadWrite,
         });
     }
 }
