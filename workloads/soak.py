@@ -124,6 +124,9 @@ class Run:
 
     def limits(self):
         """In the child, before it becomes the simulator."""
+        # Shells let what they start in the background ignore interrupts.
+        for kind in SIGNALS.values():
+            signal.signal(kind, signal.SIG_DFL)
         if self.fault == "few descriptors":
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files))
         if self.group:
