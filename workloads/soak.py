@@ -13,7 +13,7 @@ that is small or filled meanwhile, little memory, few descriptors, or none. Chec
   - the simulator has not failed by a fault of its own, and a run without a fault has passed.
 
 `cargo xtask soak` builds what it needs. It runs elsewhere as well: it needs Python, the `lockstep` command with its
-libraries beside it, and programs built for them (--bin). The seed is printed; the same seed draws the same runs.
+libraries beside it, and programs built for them (--bin). The seed is printed; the same seed draws the same runs, and the same moments as parts of a program's usual time.
 Disks need the right to mount (root); memory limits need a control group that can be written, else `ulimit -d` is used.
 """
 
@@ -81,7 +81,9 @@ class Run:
         self.mode = draw.choice(["functional", "functional", "timing"])
         self.record = draw.choice(["none", "calls", "full", "full"])
         self.threads = draw.choice([1, 2, 4])
-        self.at = draw.uniform(0, 1.5) ** 2
+        self.scale = draw.choice(["small", "default"])
+        # Of its usual time: before it begins, in its middle, and just after its end.
+        self.at = draw.uniform(0, 1.1) * soak.usual(self, unknown=0.5)
         self.size = draw.choice([1, 4, 9, 10, 12, 16]) << 20
         self.memory = draw.choice([40, 90, 120, 160, 240, 400]) << 20
         self.files = draw.randint(8, 40)
@@ -91,7 +93,7 @@ class Run:
         self.group = None
 
     def __str__(self):
-        words = f"{self.number}: {self.workload.name} {self.mode} record={self.record} threads={self.threads}"
+        words = f"{self.number}: {self.workload.name} {self.scale} {self.mode} record={self.record} threads={self.threads}"
         return f"{words} fault={self.fault!r} at={self.at:.2f}"
 
     def perform(self):
@@ -122,6 +124,9 @@ class Run:
 
     def limits(self):
         """In the child, before it becomes the simulator."""
+        # Shells let what they start in the background ignore interrupts.
+        for kind in SIGNALS.values():
+            signal.signal(kind, signal.SIG_DFL)
         if self.fault == "few descriptors":
             resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files))
         if self.group:
@@ -132,7 +137,7 @@ class Run:
     def run(self):
         line = [str(self.soak.lockstep), "run", "--quiet", "--mode", self.mode, "--record", self.record]
         line += ["--threads", str(self.threads), "--out", str(self.out), "--"]
-        line += [str(self.soak.bin / self.workload.name), *self.workload.arguments("small")]
+        line += [str(self.soak.bin / self.workload.name), *self.workload.arguments(self.scale)]
         environment = {**os.environ, MARK: self.mark, "XDG_RUNTIME_DIR": str(self.folder / "sockets")}
         with open(self.folder / "said", "wb") as said:
             child = subprocess.Popen(
@@ -146,7 +151,7 @@ class Run:
                 preexec_fn=self.limits,
             )
         began = time.monotonic()
-        limit = SLOWER * self.soak.usual(self.workload.name, self.mode) + WHILE
+        limit = SLOWER * self.soak.usual(self, unknown=30.0) + WHILE
         try:
             child.wait(self.at)
         except subprocess.TimeoutExpired:
@@ -159,7 +164,7 @@ class Run:
             child.wait()
             raise Wrong(f"still running {limit:.0f} s after the fault") from None
         if self.fault == "nothing" and code == 0:
-            self.soak.learn(self.workload.name, self.mode, time.monotonic() - began)
+            self.soak.learn(self, time.monotonic() - began)
         return code, (self.folder / "said").read_text(errors="replace")
 
     def strike(self, child):
@@ -229,6 +234,9 @@ class Run:
         if segments - self.soak.segments:
             raise Wrong(f"segments left: {segments - self.soak.segments}")
         if not self.out.exists():
+            if code < 0 and self.fault in DEADLY:
+                # Before it could hear anything.
+                return
             if code == 0 or "lockstep: " not in said:
                 raise Wrong(f"exit {code} without a folder and without a sentence")
             return
@@ -324,13 +332,14 @@ class Soak:
         self.outcomes = collections.Counter()
         self.failures = []
 
-    def usual(self, name, mode):
+    def usual(self, run, unknown):
         """How long a program takes, once one has ended."""
-        return self.times.get((name, mode), 20.0)
+        return self.times.get((run.workload.name, run.scale, run.mode), unknown)
 
-    def learn(self, name, mode, seconds):
+    def learn(self, run, seconds):
         with self.lock:
-            self.times[(name, mode)] = max(seconds, self.times.get((name, mode), 0.0))
+            key = (run.workload.name, run.scale, run.mode)
+            self.times[key] = max(seconds, self.times.get(key, 0.0))
 
     def one(self, number):
         # Each run has its own numbers: jobs do not change what is drawn.

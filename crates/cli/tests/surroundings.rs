@@ -54,6 +54,18 @@ fn a_static_program_and_its_scripts_are_told_so() {
     );
 }
 
+#[test]
+fn a_program_that_fails_without_calls_is_told_what_may_hide_us() {
+    let folder = Folder::new();
+    let program = folder.script("program", "#!/bin/sh\nexec env -i false\n");
+    let said = folder.run(&["run", "--", &program]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(
+        said.err.contains("LOCKSTEP_SOCKET") && said.err.contains("sandbox"),
+        "{said:?}"
+    );
+}
+
 /// Forbids system calls to a command, as a sandbox does: they fail with `EPERM`.
 fn forbid(command: &mut std::process::Command, calls: &[i64]) {
     let statement = |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter {

@@ -100,6 +100,11 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let folder = Arc::new(folder);
     let interrupts = Interrupts::listen(description.progress.stop_flag());
     let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
+    // Right after the socket, and before the first summary: whenever it is killed, no socket stays, and
+    // no summary that says that the run goes on.
+    let listener = Arc::new(listen()?);
+    let guardian = Guardian::start(Some(listener.path()), &folder)
+        .map_err(system("a guardian for the socket"))?;
     let reporter = Reporter::start(description, command, &folder, &interrupts)?;
     let run = Run {
         description,
@@ -110,18 +115,19 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         folder,
         interrupts,
     };
-    match run.simulate(command, &reporter) {
-        Ok((mut results, guardian)) => {
+    let outcome = match run.simulate(command, listener, &reporter) {
+        Ok(mut results) => {
             reporter.finish();
             results.write(&run.folder)?;
-            drop(guardian);
             Ok(results)
         }
         Err(error) => {
             reporter.failed(&error.to_string(), error.exit_code());
             Err(error)
         }
-    }
+    };
+    drop(guardian);
+    outcome
 }
 
 /// What one run needs.
@@ -136,7 +142,7 @@ struct Run<'run> {
 }
 
 impl Run<'_> {
-    /// Runs the program to its end. The guardian has to live until all is written.
+    /// Runs the program to its end.
     #[allow(
         clippy::disallowed_methods,
         reason = "figures about the host are outside the digest"
@@ -144,8 +150,9 @@ impl Run<'_> {
     fn simulate(
         &self,
         command: &[String],
+        listener: Arc<Listener>,
         reporter: &Reporter,
-    ) -> Result<(Results, Guardian), RunError> {
+    ) -> Result<Results, RunError> {
         let description = self.description;
         let memory = window::create()?;
         let runtime = machine::runtime(description, &memory)?;
@@ -153,9 +160,6 @@ impl Run<'_> {
             Recording::None => None,
             _ => Some(self.folder.record()?),
         };
-        let listener = Arc::new(listen()?);
-        let guardian = Guardian::start(Some(listener.path()), &self.folder)
-            .map_err(system("a guardian for the socket"))?;
         let began = Instant::now();
         let server = Server::start(
             listener.clone(),
@@ -174,8 +178,7 @@ impl Run<'_> {
         let (state, problems) = server.finish();
         drop(listener);
         reporter.phase(Phase::Collecting);
-        let results = self.collect(command, &ended?, state, problems, began.elapsed());
-        Ok((results, guardian))
+        Ok(self.collect(command, &ended?, state, problems, began.elapsed()))
     }
 
     fn run_to_end(&self, socket: &Path) -> Result<Ended, RunError> {
@@ -236,7 +239,15 @@ fn ending(name: &str, ended: &Ended, problems: Vec<String>, stopped: bool) -> En
 fn notice(name: &str, path: &Path, made_calls: bool, results: &Results) -> Option<String> {
     match surroundings::obstacle(path) {
         Some(obstacle) if results.kernels.is_empty() => Some(format!("{name}: {obstacle}")),
-        None if !made_calls => Some(format!("{name} made no CUDA call; nothing was simulated")),
+        None if !made_calls && results.summary.ending.exit_code == 0 => {
+            Some(format!("{name} made no CUDA call; nothing was simulated"))
+        }
+        None if !made_calls => Some(format!(
+            "{name} made no CUDA call; nothing was simulated. If it does call CUDA, something between \
+             hides the simulator from it: a cleared environment (LD_PRELOAD, LD_LIBRARY_PATH, \
+             LOCKSTEP_SOCKET), a container or sandbox without these files, or a static or setuid \
+             program that it starts"
+        )),
         _ => None,
     }
 }

@@ -148,8 +148,9 @@ impl RunFolder {
     /// # Errors
     /// A file cannot be written.
     pub fn write_running(&self, running: &Running, killed: &Running) -> Result<(), RunFolderError> {
-        self.rewrite(&self.summary, SUMMARY, running)?;
-        self.rewrite(&self.killed, KILLED, killed)
+        // In this order: there is never one that goes on for ever.
+        self.rewrite(&self.killed, KILLED, killed)?;
+        self.rewrite(&self.summary, SUMMARY, running)
     }
 
     /// Where it is.
