@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
 use crate::{
-    configuration, coverage, cuda, glossary, links, process, project, readme, simulator, status,
-    validate, workloads,
+    configuration, coverage, cuda, glossary, links, options, process, project, readme, simulator,
+    status, validate, workloads,
 };
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -35,6 +35,10 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/cuda_calls.md",
         make: || Ok(format!("{NOTICE}{}", coverage::page()?)),
+    },
+    Page {
+        path: "docs/reference/options.md",
+        make: || Ok(format!("{NOTICE}{}", options::page()?)),
     },
     Page {
         path: "docs/reference/configuration.md",
@@ -92,6 +96,7 @@ pub fn write() -> Result<()> {
 pub fn check() -> Result<()> {
     links::check()?;
     glossary::check()?;
+    options::check()?;
     status::load()?.check()?;
     let mut stale = Vec::new();
     for page in PAGES {

@@ -16,6 +16,7 @@ mod glossary;
 mod links;
 mod map;
 mod microbench;
+mod options;
 mod packages;
 mod process;
 mod project;

@@ -186,7 +186,8 @@ fn unsupported(results: &Results) -> String {
     for (manner, names) in by_manner {
         let what = match manner {
             "called" => "not supported, and answered 801",
-            "option" => "options not supported",
+            "accepted" => "accepted but not modelled",
+            "option" => "options not supported, and refused",
             _ => "asked for and not found (harmless unless used)",
         };
         lines.push(format!("{what}: {}", names.join(", ")));

@@ -259,5 +259,7 @@ impl Contexts {
 /// Waits for all work of a context.
 pub fn synchronize(context: ContextHandle) -> Result<(), CuResult> {
     crate::graph::capture::refuses_unsafe()?;
-    call(&Request::ContextSynchronize { context }).map(|_| ())
+    call(&Request::ContextSynchronize { context })?;
+    crate::api::release_unused_pools();
+    Ok(())
 }

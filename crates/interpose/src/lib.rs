@@ -27,6 +27,7 @@ mod hook;
 mod image;
 mod managed;
 mod opaque;
+mod options;
 mod process;
 mod registry;
 mod report;

@@ -1,10 +1,14 @@
 //! Streams: what a handle means, and whose context it brings along.
 
-use crate::call::ask;
+use crate::call::{ask, done};
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::lock;
 use crate::types::Address;
-use lockstep_protocol::{ContextHandle, CuResult, Request, StreamHandle, StreamName};
+use lockstep_protocol::options::Group;
+use lockstep_protocol::{
+    ContextHandle, CuResult, Request, StreamHandle, StreamName, clamp_priority,
+};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -56,9 +60,7 @@ pub struct Target {
 
 /// Creates a stream.
 pub fn create(context: ContextHandle, flags: u32, priority: i32) -> Result<Address, CuResult> {
-    if flags > 1 {
-        return Err(CuResult::INVALID_VALUE);
-    }
+    options::accept_flags(Group::StreamFlag, flags)?;
     let request = Request::StreamCreate {
         context,
         flags,
@@ -117,6 +119,17 @@ pub fn target(
         context: current()?,
         stream,
     })
+}
+
+/// Gives a stream another priority.
+pub fn set_priority(handle: Address, wanted: i32) -> Result<(), CuResult> {
+    let number = opaque::decode(Kind::Stream, handle).ok_or(CuResult::INVALID_HANDLE)?;
+    let (stream, priority) = (StreamHandle(number), clamp_priority(wanted));
+    done(&Request::StreamPriority { stream, priority })?;
+    if let Some(stream) = lock(&STREAMS).get_mut(&stream) {
+        stream.priority = priority;
+    }
+    Ok(())
 }
 
 /// The priority of a stream; that of default streams is the least urgent.

@@ -35,8 +35,9 @@ fn check_runtime_calls(name: &str, options: &[&str]) {
         unsupported,
         [
             "Unsupported cuTexRefCreate AskedFor",
-            "Unsupported registered host memory, copied as pageable memory is Option",
+            "Unsupported cudaHostRegisterDefault Accepted",
             "Unsupported device pointer of registered host memory Option",
+            "Unsupported cudaEventBlockingSync Accepted",
             "Unsupported cudaGraphicsUnregisterResource Called"
         ]
     );

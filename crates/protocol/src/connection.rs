@@ -21,7 +21,7 @@ use std::path::Path;
 use thiserror::Error;
 
 /// Version of everything in this crate. Raise it with every change of a message.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 const MAGIC: [u8; 4] = *b"LKST";
 

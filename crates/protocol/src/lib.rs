@@ -21,6 +21,7 @@ mod handle;
 pub mod layout;
 pub mod library;
 mod listener;
+pub mod options;
 pub mod pages;
 pub mod program;
 mod request;

@@ -368,6 +368,13 @@ pub enum Request {
         /// Priority; lower is more urgent.
         priority: i32,
     },
+    /// Give a stream another priority, for what it is given from now on → `Done`.
+    StreamPriority {
+        /// The stream.
+        stream: StreamHandle,
+        /// Priority; lower is more urgent.
+        priority: i32,
+    },
     /// Destroy a stream once its work is done → `Done`, at once.
     StreamDestroy {
         /// The stream.
@@ -460,8 +467,10 @@ pub enum UnsupportedManner {
     Called,
     /// It asked `cuGetProcAddress` for it and was answered "not found".
     AskedFor,
-    /// It called one that we have, with an option that we lack (the name says which).
+    /// It called one that we have, with an option that we lack (the name says which), and was refused.
     Option,
+    /// It called one that we have, with an option that is accepted and not modelled.
+    Accepted,
 }
 
 /// One piece of code of a module.

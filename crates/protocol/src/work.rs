@@ -136,6 +136,9 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Priority, if the launch sets it; else it is that of its stream.
     pub priority: Option<i32>,
+    /// The share of shared memory that the launch prefers, in percent of the largest, or -1 for none in
+    /// particular; else it is that of the kernel.
+    pub carveout: Option<i32>,
     /// The kernel may begin before its predecessor in the stream ends.
     pub programmatic_stream_serialization: bool,
 }

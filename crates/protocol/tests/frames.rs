@@ -51,6 +51,7 @@ fn request() -> impl Strategy<Value = Request> {
                     cooperative,
                     cluster,
                     priority,
+                    carveout: priority,
                     programmatic_stream_serialization: cooperative,
                 }))
             },

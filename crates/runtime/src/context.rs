@@ -39,20 +39,62 @@ const STACK_LIMIT: u32 = 0;
 /// Bytes that device code can `malloc` unless the program asks for more.
 pub const DEFAULT_HEAP: u64 = 8 << 20;
 
-/// `CUlimit`s that can be set, with the value that a new context has and the most that is kept.
-pub const LIMITS: &[(u32, u64, u64)] = &[
-    (STACK_LIMIT, 1 << 10, 512 << 10), // stack size of a thread
-    (1, 1 << 20, 1 << 30),             // printf buffer
-    (2, DEFAULT_HEAP, 32 << 30),       // malloc heap
-    (5, 64, 128),                      // granularity of fetches from L2
-    (6, 0, 1 << 40),                   // L2 set aside for persisting accesses
+/// `CUlimit`s that can be set: the value that a new context has, the most that is kept, whether more is
+/// refused or cut, and what the value is a multiple of.
+pub const LIMITS: &[Limit] = &[
+    Limit::refused(STACK_LIMIT, 1 << 10, 512 << 10, 16), // stack size of a thread
+    Limit::cut(1, 1 << 20, 1 << 30),                     // printf buffer
+    Limit::cut(2, DEFAULT_HEAP, 32 << 30),               // malloc heap
+    Limit::cut(4, 2048, 1 << 30),                        // launches by kernels that wait
+    Limit::refused(5, 64, 128, 1),                       // granularity of fetches from L2
+    Limit::refused(PERSISTING_LIMIT, 0, u64::MAX, 1),    // L2 set aside for persisting accesses
 ];
+
+/// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`; the size of L2 decides on the most and the unit.
+pub const PERSISTING_LIMIT: u32 = 6;
+
+/// A limit of contexts.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// `CUlimit`.
+    pub number: u32,
+    /// The value that a new context has.
+    pub default: u64,
+    /// The most that is kept.
+    pub most: u64,
+    /// Whether more is refused; else it is cut.
+    pub strict: bool,
+    /// What the value is a multiple of.
+    pub unit: u64,
+}
+
+impl Limit {
+    const fn refused(number: u32, default: u64, most: u64, unit: u64) -> Self {
+        Self {
+            number,
+            default,
+            most,
+            strict: true,
+            unit,
+        }
+    }
+
+    const fn cut(number: u32, default: u64, most: u64) -> Self {
+        Self {
+            number,
+            default,
+            most,
+            strict: false,
+            unit: 1,
+        }
+    }
+}
 
 /// Limits of a new context.
 pub fn default_limits() -> BTreeMap<u32, u64> {
     LIMITS
         .iter()
-        .map(|(limit, value, _)| (*limit, *value))
+        .map(|limit| (limit.number, limit.default))
         .collect()
 }
 

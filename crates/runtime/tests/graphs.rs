@@ -62,6 +62,7 @@ impl Bench {
                 cooperative: false,
                 cluster: None,
                 priority: None,
+                carveout: None,
                 programmatic_stream_serialization: false,
             })),
             after: after.to_vec(),

@@ -64,6 +64,7 @@ fn launch(function: FunctionHandle, stream: StreamName, priority: Option<i32>) -
         cooperative: false,
         cluster: None,
         priority,
+        carveout: None,
         programmatic_stream_serialization: false,
     })
 }
@@ -120,5 +121,63 @@ fn nodes_have_the_priority_of_the_stream_that_their_graph_is_launched_in_or_thei
         };
         ask(&mut runtime, &request);
         assert_eq!(priorities(&mut runtime), expected);
+    }
+}
+
+#[test]
+fn a_launch_may_prefer_a_carve_out_of_its_own() {
+    let (mut runtime, function) = bench();
+    let carveouts = |runtime: &mut Runtime<Fake>, own: Option<i32>| {
+        let mut launch = launch(function, StreamName::Legacy, None);
+        launch.carveout = own;
+        ask(runtime, &Request::Launch(launch));
+        ask(runtime, &Request::ContextSynchronize { context: CONTEXT });
+        let launched = std::mem::take(&mut runtime.device_mut().launched);
+        launched[0].1.map(|bytes| bytes >> 10)
+    };
+    // An H200 has carve-outs of 0, 8, 16, 32, 64, 100, 132, 164, 196 and 228 KiB.
+    assert_eq!(carveouts(&mut runtime, None), None);
+    assert_eq!(carveouts(&mut runtime, Some(50)), Some(132));
+    assert_eq!(carveouts(&mut runtime, Some(0)), Some(0));
+    let set = Request::FunctionSetAttribute {
+        function,
+        attribute: 9,
+        value: 100,
+    };
+    ask(&mut runtime, &set);
+    assert_eq!(carveouts(&mut runtime, None), Some(228));
+    assert_eq!(carveouts(&mut runtime, Some(50)), Some(132));
+    assert_eq!(carveouts(&mut runtime, Some(-1)), None);
+    let unset = Request::FunctionSetAttribute {
+        function,
+        attribute: 9,
+        value: -1,
+    };
+    ask(&mut runtime, &unset);
+    for (preference, expected) in [(1, Some(228)), (2, Some(8)), (0, None)] {
+        let prefer = Request::FunctionCachePreference {
+            function,
+            preference,
+        };
+        ask(&mut runtime, &prefer);
+        assert_eq!(carveouts(&mut runtime, None), expected, "{preference}");
+    }
+}
+
+#[test]
+fn a_stream_may_be_given_another_priority() {
+    let (mut runtime, function) = bench();
+    let name = stream(&mut runtime, -3);
+    let StreamName::Created(handle) = name else {
+        panic!("a created stream");
+    };
+    for (priority, expected) in [(-1, -1), (-9, -5), (4, 0)] {
+        let request = Request::StreamPriority {
+            stream: handle,
+            priority,
+        };
+        ask(&mut runtime, &request);
+        ask(&mut runtime, &Request::Launch(launch(function, name, None)));
+        assert_eq!(priorities(&mut runtime), [expected]);
     }
 }

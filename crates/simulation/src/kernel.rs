@@ -90,6 +90,7 @@ pub fn run_kernel(
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         }));
         ask(&mut runtime, &launch)?;

@@ -131,6 +131,7 @@ fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
         UnsupportedManner::Called => "called",
         UnsupportedManner::AskedFor => "asked for",
         UnsupportedManner::Option => "option",
+        UnsupportedManner::Accepted => "accepted",
     };
     UnsupportedRow {
         name: call.name.clone(),

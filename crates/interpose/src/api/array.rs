@@ -9,8 +9,10 @@ use super::memory::{Extent3, allocate, free};
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::context::{current, current_for_runtime};
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::lock;
 use crate::types::{Address, In, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -21,8 +23,6 @@ const PITCH: usize = 512;
 const LAYERED: u32 = 1;
 /// `cudaArrayCubemap`.
 const CUBEMAP: u32 = 4;
-/// Layered, surface access, cube map, texture gather.
-const KNOWN_FLAGS: u32 = 0xf;
 /// Elements along an edge, and rows or layers: more than any GPU takes.
 const MAXIMUM_EDGE: usize = 1 << 17;
 
@@ -80,13 +80,13 @@ fn create(
         && (extent.width != extent.height || extent.depth == 0 || !extent.depth.is_multiple_of(6));
     if extent.width == 0
         || edges.iter().any(|edge| *edge > MAXIMUM_EDGE)
-        || flags & !KNOWN_FLAGS != 0
         || flat_depth
         || no_layers
         || no_cube
     {
         return Err(CuResult::INVALID_VALUE);
     }
+    options::accept_flags(Group::ArrayFlag, flags)?;
     let pitch = (extent.width * element).next_multiple_of(PITCH);
     let mut array = Array {
         address: 0,

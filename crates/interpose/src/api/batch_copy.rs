@@ -6,8 +6,10 @@ use super::driver_copy::Cube;
 use super::memory::{Extent3, Pitched};
 use crate::boundary::{driver, runtime};
 use crate::context::{current, current_for_runtime};
+use crate::options;
 use crate::streams::{Target, target};
 use crate::types::{Address, In, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, Extent};
 
 /// `cudaMemcpy3DPeerParms`.
@@ -73,6 +75,7 @@ impl Operation {
         if !(1..=3).contains(&self.order) {
             return Err(CuResult::INVALID_VALUE);
         }
+        options::accept_flags(Group::CopyFlag, self.flags)?;
         let mut unit = 1;
         for operand in [self.source, self.destination] {
             if operand.kind == 2 {
@@ -142,10 +145,11 @@ fn lines(
         return Err((CuResult::INVALID_VALUE, usize::MAX));
     }
     for index in 0..attributes.1 {
-        let order = attributes.0.at(index).map_err(whole)?[0];
+        let [order, .., flags] = attributes.0.at(index).map_err(whole)?;
         if !(1..=3).contains(&order) {
             return Err((CuResult::INVALID_VALUE, usize::MAX));
         }
+        options::accept_flags(Group::CopyFlag, flags).map_err(whole)?;
     }
     for index in 0..count {
         let at = |error| (error, index);

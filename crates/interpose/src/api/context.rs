@@ -7,10 +7,13 @@ use crate::context::{
     release_primary, reset_primary, retain_primary, set_primary_flags, synchronize,
 };
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::device;
 use crate::thread;
 use crate::types::{Address, In, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, PRIORITIES, Request};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn decode(handle: Address) -> Result<ContextHandle, CuResult> {
     let number = opaque::decode(Kind::Context, handle).ok_or(CuResult::INVALID_CONTEXT)?;
@@ -43,6 +46,7 @@ pub fn to_handle(context: ContextHandle) -> Address {
 fn create_checked(handle: Out<Address>, flags: u32, number: i32) -> Result<(), CuResult> {
     handle.check()?;
     device(number)?;
+    accept_context_flags(flags)?;
     handle.set(encode(create(number as usize, flags)?))
 }
 
@@ -75,13 +79,62 @@ fn check_limit(limit: u32) -> Result<(), CuResult> {
 }
 
 fn set_limit(context: ContextHandle, limit: u32, value: usize) -> Result<(), CuResult> {
-    check_limit(limit)?;
+    options::accept(Group::Limit, limit)?;
     let value = value as u64;
     done(&Request::LimitSet {
         context,
         limit,
         value,
     })
+}
+
+/// `CUctxCreateParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Parameters {
+    affinities: Address,
+    affinity_count: i32,
+    graphics: Address,
+}
+
+/// Rows of the table of options for parameters of contexts, which have no numbers of their own.
+const AFFINITY: u32 = 0;
+const GRAPHICS: u32 = 1;
+
+impl Parameters {
+    fn check(&self) -> Result<(), CuResult> {
+        if self.affinities != 0 && self.affinity_count > 0 {
+            options::accept(Group::ContextParameter, AFFINITY)?;
+        }
+        if self.graphics != 0 {
+            options::accept(Group::ContextParameter, GRAPHICS)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes flags of a context: one manner of waiting at most, and others.
+pub fn accept_context_flags(flags: u32) -> Result<(), CuResult> {
+    const WAITING: u32 = 7;
+    if (flags & WAITING).count_ones() > 1 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    options::accept_flags(Group::DeviceFlag, flags)
+}
+
+/// What programs prefer of L1 and shared memory, for who reads it back.
+static CACHE_PREFERENCE: AtomicU32 = AtomicU32::new(0);
+
+/// The preference of the device.
+pub fn cache_preference() -> u32 {
+    CACHE_PREFERENCE.load(Ordering::Relaxed)
+}
+
+/// Sets the preference of the device.
+pub fn set_cache_preference(preference: u32) -> Result<(), CuResult> {
+    options::accept(Group::DeviceCache, preference)?;
+    CACHE_PREFERENCE.store(preference, Ordering::Relaxed);
+    Ok(())
 }
 
 runtime! {
@@ -147,12 +200,14 @@ driver! {
 
     fn cuDevicePrimaryCtxSetFlags(number: i32, flags: u32) {
         device(number)?;
+        accept_context_flags(flags)?;
         set_primary_flags(number as usize, flags);
         Ok(())
     }
 
     fn cuDevicePrimaryCtxSetFlags_v2(number: i32, flags: u32) {
         device(number)?;
+        accept_context_flags(flags)?;
         set_primary_flags(number as usize, flags);
         Ok(())
     }
@@ -171,12 +226,17 @@ driver! {
     }
 
     fn cuCtxCreate_v3(handle: Out<Address>, affinities: Address, count: i32, flags: u32, number: i32) {
-        let _ = (affinities, count);
+        let _ = affinities;
+        if count > 0 {
+            options::accept(Group::ContextParameter, AFFINITY)?;
+        }
         create_checked(handle, flags, number)
     }
 
-    fn cuCtxCreate_v4(handle: Out<Address>, parameters: Address, flags: u32, number: i32) {
-        let _ = parameters;
+    fn cuCtxCreate_v4(handle: Out<Address>, parameters: In<Parameters>, flags: u32, number: i32) {
+        if !parameters.is_null() {
+            parameters.get()?.check()?;
+        }
         create_checked(handle, flags, number)
     }
 
@@ -271,20 +331,19 @@ driver! {
         Ok(())
     }
 
-    /// Only a preference.
     fn cuCtxSetCacheConfig(preference: u32) {
         current()?;
-        if preference > 3 { Err(CuResult::INVALID_VALUE) } else { Ok(()) }
+        set_cache_preference(preference)
     }
 
     fn cuCtxGetCacheConfig(preference: Out<u32>) {
         current()?;
-        preference.set(0)
+        preference.set(cache_preference())
     }
 
     fn cuCtxSetSharedMemConfig(preference: u32) {
         current()?;
-        if preference > 2 { Err(CuResult::INVALID_VALUE) } else { Ok(()) }
+        options::accept(Group::SharedBanks, preference)
     }
 
     fn cuCtxGetSharedMemConfig(preference: Out<u32>) {

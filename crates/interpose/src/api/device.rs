@@ -1,10 +1,13 @@
 //! Devices: how many, which is current, what they are.
 
+use super::context::{accept_context_flags, cache_preference, set_cache_preference};
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::context;
+use crate::options;
 use crate::process::{device, process};
 use crate::thread;
 use crate::types::{Out, Text};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, DeviceDescription, attribute};
 
 runtime! {
@@ -25,9 +28,9 @@ runtime! {
     }
 
     fn cudaInitDevice(number: i32, device_flags: u32, flags: u32) {
-        let _ = device_flags;
-        if flags > 1 {
-            return Err(RuntimeError::INVALID_VALUE);
+        const FLAGS_ARE_VALID: u32 = 1;
+        if flags & FLAGS_ARE_VALID != 0 {
+            accept_context_flags(device_flags)?;
         }
         choose(number)?;
         context::current_for_runtime()?;
@@ -72,11 +75,8 @@ runtime! {
     }
 
     fn cudaSetDeviceFlags(flags: u32) {
-        const KNOWN: u32 = 0xff;
         let device = current_device()?;
-        if flags & !KNOWN != 0 {
-            return Err(RuntimeError::INVALID_VALUE);
-        }
+        accept_context_flags(flags)?;
         context::set_primary_flags(device, flags);
         Ok(())
     }
@@ -87,26 +87,25 @@ runtime! {
         Ok(flags.set(context::primary_state(device).0 | MAP_HOST)?)
     }
 
-    /// Only a preference, which the simulated L1 does not need.
-    fn cudaDeviceSetCacheConfig(preference: i32) {
-        preference_in(preference, 3)
+    fn cudaDeviceSetCacheConfig(preference: u32) {
+        Ok(set_cache_preference(preference)?)
     }
 
-    fn cudaThreadSetCacheConfig(preference: i32) {
-        preference_in(preference, 3)
+    fn cudaThreadSetCacheConfig(preference: u32) {
+        Ok(set_cache_preference(preference)?)
     }
 
-    fn cudaDeviceGetCacheConfig(preference: Out<i32>) {
-        Ok(preference.set(0)?)
+    fn cudaDeviceGetCacheConfig(preference: Out<u32>) {
+        Ok(preference.set(cache_preference())?)
     }
 
-    fn cudaThreadGetCacheConfig(preference: Out<i32>) {
-        Ok(preference.set(0)?)
+    fn cudaThreadGetCacheConfig(preference: Out<u32>) {
+        Ok(preference.set(cache_preference())?)
     }
 
     /// Banks have been four bytes wide since compute capability 5.0, whatever is asked.
-    fn cudaDeviceSetSharedMemConfig(preference: i32) {
-        preference_in(preference, 2)
+    fn cudaDeviceSetSharedMemConfig(preference: u32) {
+        Ok(options::accept(Group::SharedBanks, preference)?)
     }
 
     fn cudaDeviceGetSharedMemConfig(preference: Out<i32>) {
@@ -236,14 +235,6 @@ fn reset() -> Result<(), RuntimeError> {
     thread.device.set(device);
     thread.last_error.set(0);
     Ok(context::reset_primary(device)?)
-}
-
-fn preference_in(preference: i32, largest: i32) -> Result<(), RuntimeError> {
-    if (0..=largest).contains(&preference) {
-        Ok(())
-    } else {
-        Err(RuntimeError::INVALID_VALUE)
-    }
 }
 
 /// `domain:bus:device.function`.

@@ -1,7 +1,7 @@
 //! Questions about devices that few programs ask.
 
 use super::array_format::Format;
-use super::context::from_handle;
+use super::context::{accept_context_flags, from_handle};
 use super::event;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::context::{check_initialized, current, current_for_runtime, destroy};
@@ -66,11 +66,9 @@ driver! {
         answer.set(0)
     }
 
-    /// How the host waits, which changes no result.
     fn cuCtxSetFlags(flags: u32) {
         current()?;
-        const KNOWN: u32 = 0xff;
-        if flags & !KNOWN == 0 { Ok(()) } else { Err(CuResult::INVALID_VALUE) }
+        accept_context_flags(flags)
     }
 
     /// Gives back what `cuCtxAttach` took; the creator's own hold ends the context.

@@ -1,22 +1,33 @@
 //! Events and the simulated time between them.
 
-use super::ipc;
+use super::{ipc, pool};
 use crate::boundary::{driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
 use crate::graph::capture;
 use crate::graph::model::NodeWork;
 use crate::opaque::{self, Kind};
+use crate::options;
+use crate::process::lock;
 use crate::streams::{Target, target};
 use crate::types::{Address, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, Request};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
 /// `cudaEventInterprocess`.
 const INTERPROCESS: u32 = 4;
-/// Blocking wait, no timing, between processes.
-const KNOWN_FLAGS: u32 = 7;
+
+/// Events that note no time.
+static UNTIMED: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+
+/// Whether an event notes the time.
+pub fn has_timing(event: Address) -> bool {
+    !lock(&UNTIMED).contains(&event)
+}
 
 fn decode(event: Address) -> Result<EventHandle, CuResult> {
     let number = opaque::decode(Kind::Event, event).ok_or(CuResult::INVALID_HANDLE)?;
@@ -24,15 +35,16 @@ fn decode(event: Address) -> Result<EventHandle, CuResult> {
 }
 
 fn create(context: ContextHandle, flags: u32) -> Result<Address, CuResult> {
-    if flags & !KNOWN_FLAGS != 0 {
-        return Err(CuResult::INVALID_VALUE);
-    }
     // What processes share has no times.
     if flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
+    options::accept_flags(Group::EventFlag, flags)?;
     let event = ask!(Event, &Request::EventCreate { context, flags });
     let handle = opaque::encode(Kind::Event, event.0);
+    if flags & DISABLE_TIMING != 0 {
+        lock(&UNTIMED).insert(handle);
+    }
     if flags & INTERPROCESS != 0 {
         ipc::note_event(handle);
     }
@@ -44,6 +56,7 @@ fn destroy(event: Address) -> Result<(), CuResult> {
         return Ok(());
     }
     ipc::forget_event(event);
+    lock(&UNTIMED).remove(&event);
     let event = decode(event)?;
     done(&Request::EventDestroy { event })
 }
@@ -76,7 +89,9 @@ fn record_with_flags(target: Target, event: Address, flags: u32) -> Result<(), C
 fn synchronize(event: Address) -> Result<(), CuResult> {
     capture::refuses_event(event)?;
     let event = decode(event)?;
-    done(&Request::EventSynchronize { event })
+    done(&Request::EventSynchronize { event })?;
+    pool::release_unused();
+    Ok(())
 }
 
 fn query(event: Address) -> Result<(), CuResult> {

@@ -5,18 +5,15 @@ use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::done;
 use crate::context::{check_initialized, current, current_for_runtime, retain_primary};
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::{device, lock};
 use crate::registry::{self, Function};
 use crate::types::{Address, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, FunctionAttributes, ParameterSlot, Request};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::{Arc, Mutex};
-
-/// Attributes that a program may set: shared memory and carve-out, then those of clusters.
-fn settable(number: u32) -> bool {
-    matches!(number, 8..=15)
-}
 
 fn get(function: &Function, number: u32) -> Result<i32, CuResult> {
     let value = lock(&function.info).attributes.get(number);
@@ -24,8 +21,10 @@ fn get(function: &Function, number: u32) -> Result<i32, CuResult> {
 }
 
 fn set(function: &Function, number: u32, value: i32) -> Result<(), CuResult> {
-    if !settable(number) {
-        return Err(CuResult::INVALID_VALUE);
+    const CARVEOUT: u32 = 9;
+    // What is as it was needs no word; what reads as 0 is off.
+    if value != 0 || number <= CARVEOUT {
+        options::accept(Group::FunctionAttribute, number)?;
     }
     let handle = lock(&function.info).handle;
     done(&Request::FunctionSetAttribute {
@@ -41,6 +40,7 @@ fn set(function: &Function, number: u32, value: i32) -> Result<(), CuResult> {
 
 /// Says whether a kernel prefers shared memory or L1.
 fn prefer(function: &Function, preference: u32) -> Result<(), CuResult> {
+    options::accept(Group::FunctionCache, preference)?;
     let handle = lock(&function.info).handle;
     done(&Request::FunctionCachePreference {
         function: handle,
@@ -221,7 +221,7 @@ runtime! {
 
     fn cudaFuncSetSharedMemConfig(function: Address, preference: u32) {
         find(function)?;
-        if preference > 2 { Err(RuntimeError::INVALID_VALUE) } else { Ok(()) }
+        Ok(options::accept(Group::SharedBanks, preference)?)
     }
 
     fn cudaFuncGetName(answer: Out<Address>, function: Address) {
@@ -258,7 +258,7 @@ driver! {
 
     fn cuFuncSetSharedMemConfig(function: Address, preference: u32) {
         registry::function(function, current()?)?;
-        if preference > 2 { Err(CuResult::INVALID_VALUE) } else { Ok(()) }
+        options::accept(Group::SharedBanks, preference)
     }
 
     fn cuFuncGetModule(module: Out<Address>, function: Address) {

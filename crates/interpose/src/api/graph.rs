@@ -7,8 +7,10 @@ use crate::graph::model::{
     Graphs, NodeWork, decode_graph, decode_node, graph_handle, graphs, node_handle,
 };
 use crate::graph::objects;
+use crate::options;
 use crate::types::{Address, In, Out, Text};
 use lockstep_protocol::CuResult;
+use lockstep_protocol::options::Group;
 use std::fmt::Write;
 
 /// `cudaGraphEdgeData`: all zero means that one node follows the end of the other.
@@ -184,12 +186,22 @@ fn pairs(
         .collect()
 }
 
+/// `cudaGraphDependencyTypeProgrammatic`.
+const PROGRAMMATIC: u32 = 1;
+
 /// Edges that let a kernel begin before another ends are taken as whole ones, which is
 /// allowed: a program may not lean on overlap.
 pub fn check_edges(data: In<EdgeData>, count: usize) -> Result<(), CuResult> {
     for index in 0..count {
-        if !data.is_null() && data.at(index)?[1] != 0 {
+        if data.is_null() {
+            break;
+        }
+        let [from_port, to_port, kind, ..] = data.at(index)?;
+        if to_port != 0 {
             return Err(CuResult::INVALID_VALUE);
+        }
+        if from_port != 0 || kind != 0 {
+            options::accept(Group::GraphEdge, PROGRAMMATIC)?;
         }
     }
     Ok(())

@@ -4,29 +4,19 @@ use crate::boundary::{driver, runtime};
 use crate::context::{current, current_for_runtime};
 use crate::graph::exec;
 use crate::graph::model::{decode_graph, decode_node, node_handle};
+use crate::options;
 use crate::streams::target;
 use crate::types::{Address, Out};
 use lockstep_protocol::CuResult;
+use lockstep_protocol::options::Group;
 
-/// Free on launch, upload, device launch, use node priority.
-const KNOWN_FLAGS: u64 = 0xf;
 /// `cudaGraphInstantiateFlagUpload`.
 const UPLOAD: u64 = 2;
-/// `cudaGraphInstantiateFlagDeviceLaunch`.
-const DEVICE_LAUNCH: u64 = 4;
 
 fn instantiate(instance: Out<Address>, graph: Address, flags: u64) -> Result<(), CuResult> {
     instance.check()?;
-    if flags & !KNOWN_FLAGS != 0 {
-        return Err(CuResult::INVALID_VALUE);
-    }
-    if flags & DEVICE_LAUNCH != 0 {
-        crate::call::note(
-            "graphs launched by kernels",
-            lockstep_protocol::UnsupportedManner::Option,
-        );
-        return Err(CuResult::NOT_SUPPORTED);
-    }
+    let bits = u32::try_from(flags).map_err(|_| CuResult::INVALID_VALUE)?;
+    options::accept_flags(Group::GraphFlag, bits)?;
     instance.set(exec::instantiate(decode_graph(graph)?, flags)?)
 }
 

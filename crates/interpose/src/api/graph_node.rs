@@ -3,8 +3,9 @@
 use super::copy::Parameters3;
 use super::graph::listed;
 use super::graph_memory;
-use super::launch::{
-    Arguments, Attribute, Extras, check_shape, extras, find_for_runtime, kernel_node,
+use super::launch::{Arguments, Extras, check_shape, find_for_runtime, kernel_node};
+use super::launch_attribute::{
+    Attribute, CARVEOUT, CLUSTER, COOPERATIVE, PRIORITY, WINDOW, extras,
 };
 use super::symbol;
 use crate::boundary::{RuntimeError, runtime};
@@ -263,24 +264,20 @@ pub fn waited_for_by(work: &NodeWork) -> Option<Address> {
     }
 }
 
-/// Numbers of launch attributes that kernel nodes keep.
-const COOPERATIVE: u32 = 2;
-const PRIORITY: u32 = 8;
-
 /// Reads an attribute of a kernel node.
 pub fn get_attribute(node: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
     let extras = read(node, |work| match work {
         NodeWork::Kernel(kernel) => Some(kernel.extras),
         _ => None,
     })?;
-    let mut bytes = [0; 64];
-    let answer = match number {
-        COOPERATIVE => i32::from(extras.cooperative),
-        PRIORITY => extras.priority.unwrap_or(0),
-        1 => 0,
+    let mut words = [0; 16];
+    match number {
+        COOPERATIVE => words[0] = u32::from(extras.cooperative),
+        PRIORITY => words[0] = extras.priority.unwrap_or(0) as u32,
+        WINDOW => words = extras.window,
         _ => return Err(CuResult::INVALID_VALUE),
-    };
-    bytes[..4].copy_from_slice(&answer.to_le_bytes());
+    }
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     value.set_bytes(&bytes)
 }
 
@@ -295,7 +292,9 @@ pub fn set_attribute(node: Address, number: u32, value: In<[u32; 16]>) -> Result
     match number {
         COOPERATIVE => kernel.extras.cooperative = wanted.cooperative,
         PRIORITY => kernel.extras.priority = wanted.priority,
-        4 => kernel.extras.cluster = wanted.cluster,
+        WINDOW => kernel.extras.window = wanted.window,
+        CLUSTER => kernel.extras.cluster = wanted.cluster,
+        CARVEOUT => kernel.extras.carveout = wanted.carveout,
         _ => {}
     }
     Ok(())

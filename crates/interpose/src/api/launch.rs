@@ -1,8 +1,10 @@
 //! Launches, in all their forms.
 
 use super::event;
+pub use super::launch_attribute::Extras;
+use super::launch_attribute::{Attribute, extras};
 use crate::boundary::{RuntimeError, driver, runtime};
-use crate::call::{done, note};
+use crate::call::done;
 use crate::context::{current, current_for_runtime, find};
 use crate::graph::capture;
 use crate::graph::model::{KernelNode, NodeWork, PackedArguments};
@@ -12,8 +14,7 @@ use crate::streams::{self, Defaults, Target, target};
 use crate::thread::{self, Configuration};
 use crate::types::{Address, Dim3, In, Out};
 use lockstep_protocol::{
-    ContextHandle, CuResult, FunctionInfo, Launch, LaunchConfig, Request, UnsupportedManner,
-    attribute,
+    ContextHandle, CuResult, FunctionInfo, Launch, LaunchConfig, Request, attribute,
 };
 use std::sync::Arc;
 
@@ -52,74 +53,6 @@ impl From<DriverLaunchConfiguration> for LaunchConfiguration {
             attribute_count: other.attribute_count,
         }
     }
-}
-
-/// `cudaLaunchAttribute`, `CUlaunchAttribute`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Attribute {
-    number: u32,
-    padding: u32,
-    value: [u32; 16],
-}
-
-impl Attribute {
-    /// One attribute.
-    pub fn new(number: u32, value: [u32; 16]) -> Self {
-        Self {
-            number,
-            padding: 0,
-            value,
-        }
-    }
-}
-
-/// What attributes say beside the shape.
-#[derive(Clone, Copy, Default)]
-pub struct Extras {
-    /// All blocks must be resident at once.
-    pub cooperative: bool,
-    /// Blocks of a cluster.
-    pub cluster: Option<[u32; 3]>,
-    /// Priority.
-    pub priority: Option<i32>,
-    programmatic_stream_serialization: bool,
-    /// An event to record once the kernel is under way or done.
-    event: Option<Address>,
-}
-
-/// Reads launch attributes. Hints about placement and caches change no result and are
-/// passed over, but they are listed at the end of the run.
-pub fn extras(attributes: In<Attribute>, count: u32) -> Result<Extras, CuResult> {
-    let mut extras = Extras::default();
-    for index in 0..count as usize {
-        let Attribute { number, value, .. } = attributes.at(index)?;
-        match number {
-            0 => {}
-            2 => extras.cooperative = value[0] != 0,
-            4 => extras.cluster = Some([value[0], value[1], value[2]]),
-            6 => extras.programmatic_stream_serialization = value[0] != 0,
-            7 | 12 => {
-                let event = u64::from(value[0]) | u64::from(value[1]) << 32;
-                extras.event = Some(event as Address);
-            }
-            8 => extras.priority = Some(value[0] as i32),
-            1 | 3 | 5 | 9 | 10 | 11 | 14 | 16 | 17 | 18 => {
-                note(
-                    &format!("launch attribute {number}"),
-                    UnsupportedManner::Option,
-                );
-            }
-            _ => {
-                note(
-                    &format!("launch attribute {number}"),
-                    UnsupportedManner::Option,
-                );
-                return Err(CuResult::NOT_SUPPORTED);
-            }
-        }
-    }
-    Ok(extras)
 }
 
 /// The kernel's arguments as the program passes them.
@@ -236,6 +169,7 @@ pub fn launch(
         cooperative: extras.cooperative,
         cluster: extras.cluster,
         priority: extras.priority,
+        carveout: extras.carveout,
         programmatic_stream_serialization: extras.programmatic_stream_serialization,
     })))?;
     match extras.event {
@@ -329,14 +263,6 @@ pub fn find_for_runtime(
     })
 }
 
-const COOPERATIVE: Extras = Extras {
-    cooperative: true,
-    cluster: None,
-    priority: None,
-    programmatic_stream_serialization: false,
-    event: None,
-};
-
 runtime! {
     fn cudaLaunchKernel | cudaLaunchKernel_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
         let arguments = Arguments::new(arguments, In(std::ptr::null()));
@@ -356,7 +282,7 @@ runtime! {
 
     fn cudaLaunchCooperativeKernel | cudaLaunchCooperativeKernel_ptsz [defaults] (function: Address, grid: Dim3, block: Dim3, arguments: In<In<u8>>, shared: usize, stream: Address) {
         let arguments = Arguments::new(arguments, In(std::ptr::null()));
-        launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, COOPERATIVE)
+        launch_for_runtime(function, (grid, block, shared), arguments, stream, defaults, Extras::COOPERATIVE)
     }
 
     fn cudaLaunchKernelExC | cudaLaunchKernelExC_ptsz [defaults] (configuration: In<LaunchConfiguration>, function: Address, arguments: In<In<u8>>) {
@@ -404,7 +330,7 @@ driver! {
         let grid = Dim3 { x: grid_x, y: grid_y, z: grid_z };
         let block = Dim3 { x: block_x, y: block_y, z: block_z };
         let arguments = Arguments::new(arguments, In(std::ptr::null()));
-        launch(target, function, &found, (grid, block, shared as usize), arguments, COOPERATIVE)
+        launch(target, function, &found, (grid, block, shared as usize), arguments, Extras::COOPERATIVE)
     }
 
     fn cuLaunchKernelEx | cuLaunchKernelEx_ptsz [defaults] (configuration: In<DriverLaunchConfiguration>, function: Address, arguments: In<In<u8>>, extra: In<Address>) {
@@ -437,6 +363,7 @@ pub fn describe(
         cooperative: extras.cooperative,
         cluster: extras.cluster,
         priority: extras.priority,
+        carveout: extras.carveout,
         programmatic_stream_serialization: false,
     }))
 }
@@ -511,6 +438,5 @@ mod tests {
     fn structures_have_the_sizes_of_the_headers() {
         assert_eq!(size_of::<LaunchConfiguration>(), 56);
         assert_eq!(size_of::<DriverLaunchConfiguration>(), 56);
-        assert_eq!(size_of::<Attribute>(), 72);
     }
 }

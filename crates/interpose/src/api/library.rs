@@ -1,6 +1,6 @@
 //! Libraries: code without a context, loaded where it is used.
 
-use super::module::{images, images_of_file};
+use super::module::{Logs, images, images_of_file};
 use crate::boundary::{driver, runtime};
 use crate::call::ask;
 use crate::context::{check_initialized, current, current_for_runtime};
@@ -61,19 +61,21 @@ fn enumerate(
 
 runtime! {
     fn cudaLibraryLoadData(
-        library: Out<Address>, code: In<u8>, jit_options: Address, jit_values: Address, jit_count: u32,
+        library: Out<Address>, code: In<u8>, jit_options: In<u32>, jit_values: In<Address>, jit_count: u32,
         options: Address, values: Address, count: u32
     ) {
-        let _ = (jit_options, jit_values, jit_count, options, values, count);
+        let _ = (options, values, count);
+        Logs::of_options(jit_count, jit_options, jit_values)?;
         current_for_runtime()?;
         Ok(add(library, images(code)?)?)
     }
 
     fn cudaLibraryLoadFromFile(
-        library: Out<Address>, path: Text, jit_options: Address, jit_values: Address, jit_count: u32,
+        library: Out<Address>, path: Text, jit_options: In<u32>, jit_values: In<Address>, jit_count: u32,
         options: Address, values: Address, count: u32
     ) {
-        let _ = (jit_options, jit_values, jit_count, options, values, count);
+        let _ = (options, values, count);
+        Logs::of_options(jit_count, jit_options, jit_values)?;
         current_for_runtime()?;
         Ok(add(library, images_of_file(&path.get()?)?)?)
     }
@@ -108,19 +110,21 @@ runtime! {
 
 driver! {
     fn cuLibraryLoadData(
-        library: Out<Address>, code: In<u8>, jit_options: Address, jit_values: Address, jit_count: u32,
+        library: Out<Address>, code: In<u8>, jit_options: In<u32>, jit_values: In<Address>, jit_count: u32,
         options: Address, values: Address, count: u32
     ) {
-        let _ = (jit_options, jit_values, jit_count, options, values, count);
+        let _ = (options, values, count);
+        Logs::of_options(jit_count, jit_options, jit_values)?;
         check_initialized()?;
         add(library, images(code)?)
     }
 
     fn cuLibraryLoadFromFile(
-        library: Out<Address>, path: Text, jit_options: Address, jit_values: Address, jit_count: u32,
+        library: Out<Address>, path: Text, jit_options: In<u32>, jit_values: In<Address>, jit_count: u32,
         options: Address, values: Address, count: u32
     ) {
-        let _ = (jit_options, jit_values, jit_count, options, values, count);
+        let _ = (options, values, count);
+        Logs::of_options(jit_count, jit_options, jit_values)?;
         check_initialized()?;
         add(library, images_of_file(&path.get()?)?)
     }

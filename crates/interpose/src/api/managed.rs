@@ -4,9 +4,11 @@ use super::managed_range;
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{check_initialized, current, current_for_runtime, ordinal};
+use crate::options;
 use crate::streams::{Target, target};
 use crate::types::{Address, Location};
-use lockstep_protocol::{CuResult, MemoryLocation, Request};
+use lockstep_protocol::options::Group;
+use lockstep_protocol::{CuResult, MemoryLocation, Request, StreamName};
 
 /// The device number that means the host.
 const HOST: i32 = -1;
@@ -63,6 +65,7 @@ fn advise(
     advice: u32,
     location: MemoryLocation,
 ) -> Result<(), CuResult> {
+    options::accept(Group::Advice, advice)?;
     done(&Request::Advise {
         address: address as u64,
         bytes: bytes as u64,
@@ -71,6 +74,17 @@ fn advise(
     })?;
     managed_range::note(address, bytes, advice, location);
     Ok(())
+}
+
+/// All managed memory is visible to every stream, so there is nothing to attach; a default stream
+/// cannot have any for itself.
+fn attach(target: Target, flags: u32) -> Result<(), CuResult> {
+    const SINGLE: u32 = 4;
+    match target.stream {
+        _ if flags.count_ones() != 1 => Err(CuResult::INVALID_VALUE),
+        StreamName::Legacy if flags == SINGLE => Err(CuResult::INVALID_VALUE),
+        _ => options::accept(Group::ManagedAllocation, flags),
+    }
 }
 
 runtime! {
@@ -97,11 +111,9 @@ runtime! {
         Ok(advise(address, bytes, advice, advised(location)?)?)
     }
 
-    /// All managed memory is visible to every stream, so there is nothing to attach.
     fn cudaStreamAttachMemAsync | cudaStreamAttachMemAsync_ptsz [defaults] (stream: Address, address: Address, bytes: usize, flags: u32) {
         let _ = (address, bytes);
-        target(stream, defaults, current_for_runtime)?;
-        if matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(CuResult::INVALID_VALUE.into()) }
+        Ok(attach(target(stream, defaults, current_for_runtime)?, flags)?)
     }
 }
 
@@ -131,7 +143,6 @@ driver! {
 
     fn cuStreamAttachMemAsync | cuStreamAttachMemAsync_ptsz [defaults] (stream: Address, address: Address, bytes: usize, flags: u32) {
         let _ = (address, bytes);
-        target(stream, defaults, current)?;
-        if matches!(flags, 1 | 2 | 4) { Ok(()) } else { Err(CuResult::INVALID_VALUE) }
+        attach(target(stream, defaults, current)?, flags)
     }
 }

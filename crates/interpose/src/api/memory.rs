@@ -8,9 +8,11 @@ use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
 use crate::graph::capture;
 use crate::graph::model::NodeWork;
+use crate::options;
 use crate::streams::{Target, target};
 use crate::types::{Address, Out};
 use lockstep_protocol::layout::{Region, region_of};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, Reply, Request};
 
 /// `cudaHostAllocPortable`, which is always so and never said.
@@ -57,6 +59,7 @@ pub fn allocate_anyhow(context: ContextHandle, bytes: usize) -> Result<Address, 
 }
 
 fn allocate_host(context: ContextHandle, bytes: usize, flags: u32) -> Result<Address, CuResult> {
+    options::accept_flags(Group::HostAllocation, flags)?;
     let request = Request::AllocateHost {
         context,
         bytes: bytes as u64,
@@ -66,6 +69,7 @@ fn allocate_host(context: ContextHandle, bytes: usize, flags: u32) -> Result<Add
 }
 
 fn allocate_managed(context: ContextHandle, bytes: usize, flags: u32) -> Result<Address, CuResult> {
+    options::accept_flags(Group::ManagedAllocation, flags)?;
     let request = Request::AllocateManaged {
         context,
         bytes: bytes as u64,
@@ -74,8 +78,8 @@ fn allocate_managed(context: ContextHandle, bytes: usize, flags: u32) -> Result<
     Ok(ask!(Address, &request) as Address)
 }
 
-/// Allocates in stream order.
-pub fn allocate_async(place: Target, bytes: usize) -> Result<Address, CuResult> {
+/// Allocates in stream order, from a pool.
+pub fn allocate_async(place: Target, bytes: usize, pool: u64) -> Result<Address, CuResult> {
     let mut made = 0;
     let captured = capture::takes(place, || {
         made = graph_memory::create(place.context, bytes)?;
@@ -84,13 +88,14 @@ pub fn allocate_async(place: Target, bytes: usize) -> Result<Address, CuResult> 
     if captured {
         return Ok(made);
     }
+    pool::check_room(pool, bytes)?;
     let request = Request::AllocateAsync {
         context: place.context,
         stream: place.stream,
         bytes: bytes as u64,
     };
     let address = ask!(Address, &request) as Address;
-    pool::note_allocation(place, address, bytes);
+    pool::note_allocation(pool, address, bytes);
     Ok(address)
 }
 
@@ -237,7 +242,7 @@ runtime! {
         let place = target(stream, defaults, current_for_runtime)?;
         pointer.set_if_wanted(0);
         if bytes > 0 {
-            pointer.set(allocate_async(place, bytes)?)?;
+            pointer.set(allocate_async(place, bytes, pool::pool_of(place)?)?)?;
         }
         Ok(())
     }
@@ -338,7 +343,7 @@ driver! {
         let place = target(stream, defaults, current)?;
         pointer.set_if_wanted(0);
         if bytes > 0 {
-            pointer.set(allocate_async(place, bytes)?)?;
+            pointer.set(allocate_async(place, bytes, pool::pool_of(place)?)?)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::image;
 use crate::opaque::{self, Kind};
 use crate::registry;
 use crate::types::{Address, In, Out, Text};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, ModuleHandle, ModuleImage, Request};
 
 fn decode(module: Address) -> Result<ModuleHandle, CuResult> {
@@ -71,6 +72,7 @@ impl Logs {
                 found[option] = values.at(index)?;
                 places[option] = values.address() + index * size_of::<Address>();
             }
+            crate::options::accept(Group::JitOption, option as u32)?;
         }
         let buffer = |text: usize, size: usize| {
             let present = found[text] != 0 && found[size] != 0;

@@ -4,12 +4,15 @@ use super::launch::{DriverLaunchConfiguration, LaunchConfiguration, describe, fi
 use crate::boundary::{driver, runtime};
 use crate::call::ask;
 use crate::context::{current, current_for_runtime, find};
+use crate::options;
 use crate::process::{lock, process};
 use crate::registry::{self, Function};
 use crate::types::{Address, In, Out, SharedMemoryOfBlock};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, Request, attribute};
 
 fn blocks(function: &Function, threads: i32, shared: usize, flags: u32) -> Result<i32, CuResult> {
+    options::accept_flags(Group::OccupancyFlag, flags)?;
     let request = Request::OccupancyBlocks {
         function: lock(&function.info).handle,
         block_threads: u32::try_from(threads).map_err(|_| CuResult::INVALID_VALUE)?,

@@ -6,6 +6,7 @@ use super::register::is_registered;
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current_for_runtime, visible_device};
 use crate::types::{Address, In, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, PointerInfo, PointerKind};
 
 /// `cudaPointerAttributes`, as far as all versions have it.
@@ -133,6 +134,6 @@ driver! {
         if value.is_null() || number != SYNCHRONOUS {
             return Err(CuResult::INVALID_VALUE);
         }
-        Ok(())
+        crate::options::accept(Group::PointerAttribute, number)
     }
 }

@@ -1,36 +1,38 @@
 //! Memory pools, from which stream-ordered allocations come.
 //!
-//! A pool keeps accounts: what was allocated from it and is not yet freed. Memory itself comes
-//! from the device, and goes back to it when it is freed.
+//! A pool keeps an account: what was allocated from it and is not yet freed, and what it holds.
+//! Memory itself comes from the device, and goes back to it when it is freed.
 
 use super::memory::allocate_async;
+use super::pool_account::Account;
 use super::virtual_memory::Access;
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current, current_for_runtime, find};
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::{device, lock};
 use crate::streams::{Target, target};
 use crate::types::{Address, In, Location, Out};
-use lockstep_protocol::{CuResult, UnsupportedManner};
+use lockstep_protocol::CuResult;
+use lockstep_protocol::options::Group;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Default pools have the numbers below this, one a device.
 const FIRST_CREATED: u64 = 1 << 16;
-/// What a pool reserves is a multiple of this.
-const RESERVATION: u64 = 32 << 20;
 /// Memory in use and reserved, now and at most.
 const RESERVED_NOW: u32 = 5;
 const RESERVED_MOST: u32 = 6;
 const USED_NOW: u32 = 7;
 const USED_MOST: u32 = 8;
+/// How much a pool keeps when the host has waited.
+const RELEASE_THRESHOLD: u32 = 4;
 
 #[derive(Default)]
 struct Pool {
     device: i32,
     attributes: BTreeMap<u32, u64>,
-    used: u64,
-    most_used: u64,
+    account: Account,
 }
 
 struct Pools {
@@ -48,6 +50,11 @@ static POOLS: Mutex<Pools> = Mutex::new(Pools {
     current: BTreeMap::new(),
     allocations: BTreeMap::new(),
 });
+
+/// Rows of the table of options for properties of pools, which have no numbers of their own.
+const HOST_MEMORY: u32 = 0;
+const SHARED_HANDLES: u32 = 1;
+const USAGE: u32 = 3;
 
 /// `cudaMemPoolProps`, `CUmemPoolProps`.
 #[repr(C)]
@@ -70,6 +77,11 @@ fn attribute_bytes(number: u32) -> Result<usize, CuResult> {
         4..=8 => Ok(8),
         _ => Err(CuResult::INVALID_VALUE),
     }
+}
+
+/// Policies of reuse are on unless the program says otherwise.
+fn default_value(number: u32) -> u64 {
+    u64::from(number <= 3)
 }
 
 fn default_pool(number: i32) -> Result<u64, CuResult> {
@@ -110,12 +122,14 @@ fn create(properties: Properties) -> Result<Address, CuResult> {
     if properties.kind != PINNED || properties.reserved.iter().any(|byte| *byte != 0) {
         return Err(CuResult::INVALID_VALUE);
     }
-    if properties.location.kind != DEVICE || properties.handle_types != 0 {
-        crate::call::note(
-            "memory pools of the host, or with handles to share",
-            UnsupportedManner::Option,
-        );
-        return Err(CuResult::NOT_SUPPORTED);
+    if properties.location.kind != DEVICE {
+        options::accept(Group::PoolProperty, HOST_MEMORY)?;
+    }
+    if properties.handle_types != 0 {
+        options::accept(Group::PoolProperty, SHARED_HANDLES)?;
+    }
+    if properties.usage != 0 {
+        options::accept(Group::PoolProperty, USAGE)?;
     }
     device(properties.location.number)?;
     let mut pools = lock(&POOLS);
@@ -123,6 +137,7 @@ fn create(properties: Properties) -> Result<Address, CuResult> {
     let number = pools.next;
     let pool = Pool {
         device: properties.location.number,
+        account: Account::new(properties.maximum as u64),
         ..Pool::default()
     };
     pools.pools.insert(number, pool);
@@ -161,13 +176,13 @@ fn get(pool: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
     let pools = lock(&POOLS);
     let pool = pools.pools.get(&key).ok_or(CuResult::INVALID_VALUE)?;
     let found = match number {
-        RESERVED_NOW => pool.used.next_multiple_of(RESERVATION),
-        RESERVED_MOST => pool.most_used.next_multiple_of(RESERVATION),
-        USED_NOW => pool.used,
-        USED_MOST => pool.most_used,
+        RESERVED_NOW => pool.account.reserved,
+        RESERVED_MOST => pool.account.most_reserved,
+        USED_NOW => pool.account.used,
+        USED_MOST => pool.account.most_used,
         _ => {
-            let default = u64::from(number <= 3);
-            pool.attributes.get(&number).copied().unwrap_or(default)
+            let value = pool.attributes.get(&number).copied();
+            value.unwrap_or(default_value(number))
         }
     };
     value.set_bytes(&found.to_le_bytes()[..bytes])
@@ -181,34 +196,61 @@ fn set(pool: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
     }
     let wanted = u64::from_le_bytes(bytes);
     let key = decode(pool)?;
+    if wanted != default_value(number) {
+        options::accept(Group::PoolAttribute, number)?;
+    }
     let mut pools = lock(&POOLS);
     let pool = pools.pools.get_mut(&key).ok_or(CuResult::INVALID_VALUE)?;
     match (number, wanted) {
         // Marks of the most can only be taken back.
-        (RESERVED_MOST | USED_MOST, 0) => pool.most_used = pool.used,
+        (RESERVED_MOST, 0) => pool.account.most_reserved = pool.account.reserved,
+        (USED_MOST, 0) => pool.account.most_used = pool.account.used,
         (RESERVED_NOW..=USED_MOST, _) => return Err(CuResult::INVALID_VALUE),
         _ => drop(pool.attributes.insert(number, wanted)),
     }
     Ok(())
 }
 
-/// Notes an allocation from the pool of its device.
-pub fn note_allocation(place: Target, address: Address, bytes: usize) {
-    if let Ok(context) = find(place.context)
-        && let Ok(pool) = current_pool(context.device as i32)
-    {
-        note(pool, address, bytes as u64);
+/// The pool that allocations without one come from.
+pub fn pool_of(place: Target) -> Result<u64, CuResult> {
+    current_pool(find(place.context)?.device as i32)
+}
+
+/// Refuses an allocation that a pool has no room for.
+pub fn check_room(pool: u64, bytes: usize) -> Result<(), CuResult> {
+    let pools = lock(&POOLS);
+    match pools.pools.get(&pool) {
+        Some(found) if !found.account.has_room(bytes as u64) => Err(CuResult::OUT_OF_MEMORY),
+        _ => Ok(()),
     }
 }
 
-fn note(pool: u64, address: Address, bytes: u64) {
+/// Notes an allocation from a pool.
+pub fn note_allocation(pool: u64, address: Address, bytes: usize) {
+    let bytes = bytes as u64;
     let mut pools = lock(&POOLS);
     if let Some(found) = pools.pools.get_mut(&pool) {
-        found.used += bytes;
-        found.most_used = found.most_used.max(found.used);
+        found.account.take(bytes);
     }
     let before = pools.allocations.insert(address, (pool, bytes));
     pools.credit(before);
+}
+
+/// The host has waited for work: pools give up what is above their thresholds.
+pub fn release_unused() {
+    for pool in lock(&POOLS).pools.values_mut() {
+        let threshold = pool.attributes.get(&RELEASE_THRESHOLD);
+        pool.account.release(threshold.copied().unwrap_or(0));
+    }
+}
+
+/// Makes a pool give up what is not used, but for so much.
+fn trim(pool: Address, keep: usize) -> Result<(), CuResult> {
+    let key = decode(pool)?;
+    if let Some(pool) = lock(&POOLS).pools.get_mut(&key) {
+        pool.account.release(keep as u64);
+    }
+    Ok(())
 }
 
 /// Notes that an allocation is freed, if it came from a pool.
@@ -223,7 +265,7 @@ impl Pools {
         if let Some((pool, bytes)) = freed
             && let Some(pool) = self.pools.get_mut(&pool)
         {
-            pool.used -= bytes;
+            pool.account.give(bytes);
         }
     }
 }
@@ -239,9 +281,7 @@ fn allocate_from(
     if bytes == 0 {
         return pointer.set(0);
     }
-    let address = allocate_async(place, bytes)?;
-    note(pool, address, bytes as u64);
-    pointer.set(address)
+    pointer.set(allocate_async(place, bytes, pool)?)
 }
 
 /// Every device may use every pool of its own; there is one device.
@@ -249,14 +289,11 @@ fn set_access(pool: Address, list: In<Access>, count: usize) -> Result<(), CuRes
     decode(pool)?;
     for index in 0..count {
         let access = list.at(index)?;
-        if access.location.kind != 1 || !matches!(access.flags, 0 | 1 | 3) {
+        if access.location.kind != 1 {
             return Err(CuResult::INVALID_VALUE);
         }
         device(access.location.number)?;
-        // The device of the pool cannot be shut out.
-        if access.flags == 0 {
-            return Err(CuResult::INVALID_DEVICE);
-        }
+        options::accept(Group::PoolAccess, access.flags)?;
     }
     Ok(())
 }
@@ -332,11 +369,8 @@ runtime! {
         Ok(flags.set(get_access(pool, location)?)?)
     }
 
-    /// Freed memory is never kept, so there is nothing to give back.
     fn cudaMemPoolTrimTo(pool: Address, keep: usize) {
-        let _ = keep;
-        decode(pool)?;
-        Ok(())
+        Ok(trim(pool, keep)?)
     }
 
     fn cudaMallocFromPoolAsync | cudaMallocFromPoolAsync_ptsz [defaults] (pointer: Out<Address>, bytes: usize, pool: Address, stream: Address) {
@@ -403,8 +437,7 @@ driver! {
     }
 
     fn cuMemPoolTrimTo(pool: Address, keep: usize) {
-        let _ = keep;
-        decode(pool).map(|_| ())
+        trim(pool, keep)
     }
 
     fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz [defaults] (pointer: Out<Address>, bytes: usize, pool: Address, stream: Address) {

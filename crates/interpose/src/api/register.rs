@@ -7,9 +7,11 @@
 use crate::boundary::{driver, runtime};
 use crate::call::note;
 use crate::context::{current, current_for_runtime};
+use crate::options;
 use crate::process::lock;
 use crate::types::Address;
 use lockstep_protocol::layout::region_of;
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, UnsupportedManner};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,11 +19,15 @@ use std::sync::Mutex;
 /// Registered ranges: first address to length.
 static RANGES: Mutex<BTreeMap<Address, usize>> = Mutex::new(BTreeMap::new());
 
-fn register(address: Address, bytes: usize) -> Result<(), CuResult> {
+/// `cudaHostRegisterDefault`.
+const DEFAULT: u32 = 0;
+
+fn register(address: Address, bytes: usize, flags: u32) -> Result<(), CuResult> {
     let end = address.checked_add(bytes).ok_or(CuResult::INVALID_VALUE)?;
     if address == 0 || bytes == 0 || region_of(address as u64).is_some() {
         return Err(CuResult::INVALID_VALUE);
     }
+    options::accept_flags(Group::HostRegistration, flags)?;
     let mut ranges = lock(&RANGES);
     let overlap = ranges.range(..end).next_back();
     if overlap.is_some_and(|(start, length)| start + length > address) {
@@ -29,11 +35,7 @@ fn register(address: Address, bytes: usize) -> Result<(), CuResult> {
     }
     ranges.insert(address, bytes);
     drop(ranges);
-    note(
-        "registered host memory, copied as pageable memory is",
-        UnsupportedManner::Option,
-    );
-    Ok(())
+    options::accept(Group::HostRegistration, DEFAULT)
 }
 
 fn unregister(address: Address) -> Result<(), CuResult> {
@@ -65,9 +67,8 @@ pub fn no_device_pointer(address: Address) -> CuResult {
 
 runtime! {
     fn cudaHostRegister(address: Address, bytes: usize, flags: u32) {
-        let _ = flags;
         current_for_runtime()?;
-        Ok(register(address, bytes)?)
+        Ok(register(address, bytes, flags)?)
     }
 
     fn cudaHostUnregister(address: Address) {
@@ -78,9 +79,8 @@ runtime! {
 
 driver! {
     fn cuMemHostRegister_v2(address: Address, bytes: usize, flags: u32) {
-        let _ = flags;
         current()?;
-        register(address, bytes)
+        register(address, bytes, flags)
     }
 
     fn cuMemHostUnregister(address: Address) {
@@ -96,16 +96,16 @@ mod tests {
     #[test]
     fn ranges_neither_overlap_nor_vanish_twice() {
         // Without a simulator the note goes nowhere, and registration still counts.
-        assert_eq!(register(0x10000, 0x1000), Ok(()));
+        assert_eq!(register(0x10000, 0x1000, 0), Ok(()));
         assert_eq!(
-            register(0x10800, 0x1000),
+            register(0x10800, 0x1000, 0),
             Err(CuResult::HOST_MEMORY_ALREADY_REGISTERED)
         );
         assert_eq!(
-            register(0xf000, 0x1001),
+            register(0xf000, 0x1001, 0),
             Err(CuResult::HOST_MEMORY_ALREADY_REGISTERED)
         );
-        assert_eq!(register(0xf000, 0x1000), Ok(()));
+        assert_eq!(register(0xf000, 0x1000, 0), Ok(()));
         assert!(is_registered(0x10fff) && !is_registered(0x11000));
         assert_eq!(no_device_pointer(0x10010), CuResult::NOT_SUPPORTED);
         assert_eq!(unregister(0x10000), Ok(()));

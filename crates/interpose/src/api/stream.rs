@@ -1,6 +1,8 @@
 //! Streams.
 
 use super::context::to_handle;
+use super::launch_attribute::Value;
+use super::{pool, stream_attribute};
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime, find};
@@ -13,6 +15,7 @@ use lockstep_protocol::{CuResult, EventHandle, Request, StreamName, clamp_priori
 
 fn destroy(handle: Address) -> Result<(), CuResult> {
     let stream = remove(handle)?;
+    stream_attribute::forget(handle);
     done(&Request::StreamDestroy { stream })
 }
 
@@ -21,7 +24,9 @@ fn synchronize(target: Target) -> Result<(), CuResult> {
     done(&Request::StreamSynchronize {
         context: target.context,
         stream: target.stream,
-    })
+    })?;
+    pool::release_unused();
+    Ok(())
 }
 
 fn query(target: Target) -> Result<(), CuResult> {
@@ -66,31 +71,6 @@ fn identity(target: Target) -> u64 {
         StreamName::Legacy => 1,
         StreamName::PerThread => 2,
         StreamName::Created(stream) => stream.0 + 2,
-    }
-}
-
-/// `cudaLaunchAttributePriority`, the one attribute of streams that means something here.
-const PRIORITY_ATTRIBUTE: u32 = 8;
-/// Bytes of `cudaLaunchAttributeValue`.
-const ATTRIBUTE_BYTES: usize = 64;
-
-fn get_attribute(stream: Address, number: u32, value: Out<u8>) -> Result<(), CuResult> {
-    let mut bytes = [0; ATTRIBUTE_BYTES];
-    match number {
-        PRIORITY_ATTRIBUTE => bytes[..4].copy_from_slice(&priority(stream)?.to_le_bytes()),
-        1 | 3 | 9 | 10 => drop(created(stream)?),
-        _ => return Err(CuResult::INVALID_VALUE),
-    }
-    value.set_bytes(&bytes)
-}
-
-/// The other attributes are hints about caches and waiting, which change no result.
-fn set_attribute(stream: Address, number: u32, value: In<u8>) -> Result<(), CuResult> {
-    created(stream)?;
-    match number {
-        _ if value.is_null() => Err(CuResult::INVALID_VALUE),
-        1 | 3 | 9 | 10 => Ok(()),
-        _ => Err(CuResult::NOT_SUPPORTED),
     }
 }
 
@@ -144,17 +124,15 @@ runtime! {
     }
 
     fn cudaStreamGetAttribute | cudaStreamGetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: Out<u8>) {
-        Ok(get_attribute(stream, number, value)?)
+        Ok(stream_attribute::get(stream, number, value)?)
     }
 
-    fn cudaStreamSetAttribute | cudaStreamSetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: In<u8>) {
-        Ok(set_attribute(stream, number, value)?)
+    fn cudaStreamSetAttribute | cudaStreamSetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: In<Value>) {
+        Ok(stream_attribute::set(stream, number, value)?)
     }
 
     fn cudaStreamCopyAttributes | cudaStreamCopyAttributes_ptsz [_defaults] (to: Address, from: Address) {
-        created(to)?;
-        created(from)?;
-        Ok(())
+        Ok(stream_attribute::copy(to, from)?)
     }
 }
 
@@ -216,16 +194,14 @@ driver! {
     }
 
     fn cuStreamGetAttribute | cuStreamGetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: Out<u8>) {
-        get_attribute(stream, number, value)
+        stream_attribute::get(stream, number, value)
     }
 
-    fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: In<u8>) {
-        set_attribute(stream, number, value)
+    fn cuStreamSetAttribute | cuStreamSetAttribute_ptsz [_defaults] (stream: Address, number: u32, value: In<Value>) {
+        stream_attribute::set(stream, number, value)
     }
 
     fn cuStreamCopyAttributes | cuStreamCopyAttributes_ptsz [_defaults] (to: Address, from: Address) {
-        created(to)?;
-        created(from)?;
-        Ok(())
+        stream_attribute::copy(to, from)
     }
 }

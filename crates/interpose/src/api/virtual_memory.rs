@@ -4,8 +4,10 @@ use crate::boundary::driver;
 use crate::call::{ask, done};
 use crate::context::{check_initialized, current};
 use crate::opaque::{self, Kind};
+use crate::options;
 use crate::process::{device, lock};
 use crate::types::{Address, In, Location, Out};
+use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, MemoryAccess, PhysicalHandle, Request};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -52,6 +54,29 @@ static STATE: Mutex<State> = Mutex::new(State {
     mappings: BTreeMap::new(),
 });
 
+/// Rows of the table of options for properties of physical memory, which have no numbers of their
+/// own.
+const HOST_MEMORY: u32 = 0;
+const SHARED_HANDLES: u32 = 1;
+const COMPRESSION: u32 = 2;
+const DIRECT_RDMA: u32 = 3;
+const USAGE: u32 = 4;
+
+/// Takes what the program wants of the memory beside its place.
+fn accept_properties(properties: &Properties) -> Result<(), CuResult> {
+    let [compression, rdma, usage, more, ..] = properties.flags.to_le_bytes();
+    let wanted = [
+        (SHARED_HANDLES, properties.handle_types != 0),
+        (COMPRESSION, compression != 0),
+        (DIRECT_RDMA, rdma != 0),
+        (USAGE, usage != 0 || more != 0),
+    ];
+    wanted
+        .into_iter()
+        .filter(|(_, wanted)| *wanted)
+        .try_for_each(|(row, _)| options::accept(Group::PhysicalMemory, row))
+}
+
 fn decode(handle: Address) -> Result<u64, CuResult> {
     opaque::decode(Kind::Physical, handle).ok_or(CuResult::INVALID_VALUE)
 }
@@ -62,7 +87,7 @@ fn check(properties: &Properties) -> Result<(), CuResult> {
         return Err(CuResult::INVALID_VALUE);
     }
     if properties.location.kind != 1 {
-        return Err(CuResult::NOT_SUPPORTED);
+        options::accept(Group::PhysicalMemory, HOST_MEMORY)?;
     }
     device(properties.location.number).map(|_| ())
 }
@@ -90,6 +115,7 @@ fn release(handle: Address) -> Result<(), CuResult> {
 
 /// What `CUmemAccess_flags` allow.
 fn allowed(flags: u32) -> Result<MemoryAccess, CuResult> {
+    options::accept(Group::Access, flags)?;
     match flags {
         0 => Ok(MemoryAccess::None),
         1 => Ok(MemoryAccess::Read),
@@ -143,10 +169,7 @@ driver! {
         if flags != 0 || bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
             return Err(CuResult::INVALID_VALUE);
         }
-        if properties.handle_types != 0 {
-            crate::call::note("memory that is shared by its handle", lockstep_protocol::UnsupportedManner::Option);
-            return Err(CuResult::NOT_SUPPORTED);
-        }
+        accept_properties(&properties)?;
         let request = Request::PhysicalCreate { context: current()?, bytes: bytes as u64 };
         let physical = ask!(Physical, &request);
         lock(&STATE).physicals.insert(physical.0, Physical { properties, references: 1, mapped: None });

@@ -458,6 +458,7 @@ impl Flat<'_> {
                 cooperative: kernel.extras.cooperative,
                 cluster: kernel.extras.cluster,
                 priority: own_priorities.then_some(kernel.extras.priority.unwrap_or(0)),
+                carveout: kernel.extras.carveout,
                 programmatic_stream_serialization: false,
             })),
             NodeWork::Copy(copy) => {

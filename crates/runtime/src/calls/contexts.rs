@@ -1,6 +1,6 @@
 //! Contexts, their limits and peers.
 
-use crate::context::{Context, LIMITS, default_limits};
+use crate::context::{Context, LIMITS, PERSISTING_LIMIT, default_limits};
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{ContextHandle, CuResult, Reply};
@@ -94,10 +94,22 @@ impl<D: Device> Runtime<D> {
         limit: u32,
         value: u64,
     ) -> CallResult<Reply> {
-        let Some((_, _, most)) = LIMITS.iter().find(|(number, ..)| *number == limit) else {
+        let Some(mut known) = LIMITS.iter().find(|known| known.number == limit).copied() else {
             return fail(CuResult::UNSUPPORTED_LIMIT, format!("limit {limit}"));
         };
-        let value = value.min(*most);
+        if limit == PERSISTING_LIMIT {
+            // Ways of L2 are set aside, ten of sixteen at the most.
+            known.unit = (self.config.l2.capacity.0 / 16).max(1);
+            known.most = known.unit * 10;
+        }
+        if known.strict && value > known.most {
+            let most = known.most;
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("limit {limit} = {value}, but it must be at most {most}"),
+            );
+        }
+        let value = value.min(known.most).next_multiple_of(known.unit);
         self.context_mut(handle)?.limits.insert(limit, value);
         if limit == HEAP_LIMIT {
             self.device.set_heap(value);

@@ -48,7 +48,8 @@ impl<D: Device> Runtime<D> {
             );
         }
         let attributes = function.attributes.clone();
-        let carveout = self.carveout(function);
+        let preferred = launch.carveout.unwrap_or(attributes.preferred_carveout);
+        let carveout = self.carveout(function, preferred);
         let index = function.kernel;
         let module = self.module(function.module)?;
         let (code, constants) = (module.code.clone(), module.constants.clone());
@@ -217,11 +218,11 @@ impl<D: Device> Runtime<D> {
         }
     }
 
-    /// The shared memory that the kernel prefers the SM to set aside: the smallest carve-out with
-    /// that share of the largest.
-    pub(super) fn carveout(&self, function: &Function) -> Option<u64> {
+    /// The shared memory that the SM sets aside for a kernel: the smallest carve-out with the preferred
+    /// share of the largest, in percent.
+    pub(super) fn carveout(&self, function: &Function, preferred: i32) -> Option<u64> {
         let sizes = &self.config.sm.shared_carveouts;
-        let Ok(percent) = u64::try_from(function.attributes.preferred_carveout) else {
+        let Ok(percent) = u64::try_from(preferred) else {
             // Without a share of its own, a kernel may still prefer one side.
             return match function.cache_preference {
                 1 => sizes.last().map(|size| size.0),

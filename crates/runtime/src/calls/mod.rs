@@ -17,14 +17,17 @@ pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request};
+use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request, UnsupportedManner};
 
 impl<D: Device> Runtime<D> {
     // A request a line: the list is read as a table.
     #[rustfmt::skip]
     pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
         use Request as R;
-        self.spend(self.config.host.call);
+        // A note is ours, not the program's.
+        if !matches!(request, R::Unsupported { manner: UnsupportedManner::Accepted, .. }) {
+            self.spend(self.config.host.call);
+        }
         match request {
             R::PrimaryContextRetain { device } => self.primary_retain(client, *device),
             R::PrimaryContextRelease { device } => self.primary_release(client, *device),
@@ -80,6 +83,7 @@ impl<D: Device> Runtime<D> {
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
             R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
+            R::StreamPriority { stream, priority } => self.stream_priority(*stream, *priority),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
             R::StreamSynchronize { context, stream } => self.stream_synchronize(client, *context, *stream),
             R::StreamQuery { context, stream } => self.stream_query(client, *context, *stream),
@@ -144,7 +148,9 @@ impl<D: Device> Runtime<D> {
                 .functions
                 .get(function)
                 .map(|function| function.context),
-            R::StreamDestroy { stream } => self.streams.get(stream).map(|stream| stream.context),
+            R::StreamPriority { stream, .. } | R::StreamDestroy { stream } => {
+                self.streams.get(stream).map(|stream| stream.context)
+            }
             R::EventDestroy { event } | R::EventSynchronize { event } | R::EventQuery { event } => {
                 self.events.get(event).map(|event| event.context)
             }

@@ -244,7 +244,8 @@ impl<D: Device> Runtime<D> {
             return Ok(Reply::Value(0));
         }
         let shape = self.block_shape(handle, threads, dynamic_shared)?;
-        let preferred = self.carveout(self.function(handle)?);
+        let function = self.function(handle)?;
+        let preferred = self.carveout(function, function.attributes.preferred_carveout);
         Ok(Reply::Value(u64::from(
             SmLimits::new(&self.config.sm)
                 .within_preferred(shape, preferred)

@@ -37,6 +37,20 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Stream(handle))
     }
 
+    pub(super) fn stream_priority(
+        &mut self,
+        handle: StreamHandle,
+        priority: i32,
+    ) -> CallResult<Reply> {
+        match self.streams.get_mut(&handle) {
+            Some(stream) => {
+                stream.priority = clamp_priority(priority);
+                Ok(Reply::Done)
+            }
+            None => fail(CuResult::INVALID_HANDLE, format!("there is no {handle}")),
+        }
+    }
+
     pub(super) fn stream_destroy(&mut self, handle: StreamHandle) -> CallResult<Reply> {
         // Its work still runs; the timeline keeps what is left of it.
         match self.streams.remove(&handle) {

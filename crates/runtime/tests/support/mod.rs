@@ -497,6 +497,7 @@ fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Reque
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         })),
         "sync" => Request::StreamSynchronize {

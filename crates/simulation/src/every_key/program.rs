@@ -153,6 +153,7 @@ impl Program {
             cooperative: false,
             cluster: None,
             priority: None,
+            carveout: None,
             programmatic_stream_serialization: false,
         };
         self.ask(&Request::Launch(Box::new(launch)));

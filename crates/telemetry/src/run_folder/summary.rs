@@ -176,7 +176,7 @@ pub struct HostWork {
 pub struct UnsupportedRow {
     /// Its name.
     pub name: String,
-    /// `called`, `asked for` or `option`.
+    /// `called`, `asked for`, `option` (which was refused) or `accepted` (and is not modelled).
     pub manner: String,
 }
 
