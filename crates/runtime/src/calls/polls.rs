@@ -34,14 +34,23 @@ pub(crate) struct Poll {
     pages: BTreeMap<u64, Vec<u8>>,
     /// Whether the last step changed a page.
     changed: bool,
+    /// Looks after which time may pass again: who looks when something has changed must have had the
+    /// time to see it, on a machine that has other things to do too.
+    seen_after: u32,
 }
 
 impl<D: Device> Runtime<D> {
     /// What a look waits for: nothing while the host may only be working, or has nothing to wait
     /// for.
     pub(super) fn poll_wait(&self, client: Client, polls: u32) -> Option<Wait> {
-        let waits = polls >= PATIENCE && self.timeline.has_work();
+        let waits = self.has_patience(client, polls) && self.timeline.has_work();
         waits.then_some(Wait::Until(self.poll_end(client)))
+    }
+
+    /// Whether the host has looked often enough for time to pass.
+    fn has_patience(&self, client: Client, polls: u32) -> bool {
+        let poll = self.polls.get(&client.process);
+        polls >= poll.map_or(PATIENCE, |poll| poll.seen_after.max(PATIENCE))
     }
 
     /// When the next look is.
@@ -59,7 +68,7 @@ impl<D: Device> Runtime<D> {
         polls: u32,
     ) -> CallResult<Reply> {
         let pending = self.timeline.has_work();
-        if !pending || polls < PATIENCE {
+        if !pending || !self.has_patience(client, polls) {
             return Ok(Reply::Polled { pending });
         }
         let end = self.poll_end(client);
@@ -67,6 +76,7 @@ impl<D: Device> Runtime<D> {
             since: self.now,
             pages: BTreeMap::new(),
             changed: false,
+            seen_after: 0,
         });
         let page = address - address % PAGE;
         if poll.pages.len() < MOST_PAGES && !poll.pages.contains_key(&page) {
@@ -79,6 +89,9 @@ impl<D: Device> Runtime<D> {
             let now = self.page(*page);
             poll.changed |= *seen != now;
             *seen = now;
+        }
+        if poll.changed {
+            poll.seen_after = polls.saturating_add(PATIENCE);
         }
         self.polls.insert(client.process, poll);
         reached?;

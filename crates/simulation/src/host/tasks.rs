@@ -49,9 +49,9 @@ enum Standing {
     New,
     /// It makes calls.
     Caller,
-    /// It was at rest, or computed for long, before its first call.
+    /// It was at rest before its first call.
     Bystander,
-    /// It makes calls, and computed for too long to be waited for.
+    /// It computed for too long to be waited for.
     GivenUp,
 }
 
@@ -204,14 +204,14 @@ impl Task {
     /// makes a call.
     fn is_late(&mut self, now: Instant, worked: Duration) -> bool {
         let (since, before) = *self.waited_for.get_or_insert((now, worked));
-        let (patience, then) = match self.standing {
-            Standing::New => (PATIENCE_WITH_NEW, Standing::Bystander),
-            _ => (PATIENCE, Standing::GivenUp),
+        let patience = match self.standing {
+            Standing::New => PATIENCE_WITH_NEW,
+            _ => PATIENCE,
         };
         let late = worked.saturating_sub(before) >= patience
             || now.saturating_duration_since(since) >= patience * BUSY_MACHINE;
         if late {
-            self.standing = then;
+            self.standing = Standing::GivenUp;
         }
         late
     }
@@ -276,7 +276,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 tell.send(thread_id()).unwrap();
-                while spinning.load(Ordering::Relaxed) {}
+                while spinning.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
                 let _ = woken.recv();
             });
             let thread = told.recv().unwrap();
@@ -309,7 +311,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 tell.send(thread_id()).unwrap();
-                while spins.load(Ordering::Relaxed) {}
+                while spins.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
             });
             let thread = told.recv().unwrap();
             let inside = BTreeSet::from([thread_id()]);
