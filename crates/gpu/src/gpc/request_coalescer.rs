@@ -94,7 +94,7 @@ mod tests {
             "four have it"
         );
         coalescer.insert(7, 0b0110, 1, Time(100), Time(300));
-        for line in 0..64 as u64 {
+        for line in 0..64_u64 {
             coalescer.insert(1000 + line, 0xf, 1, Time(100), Time(300));
         }
         assert_eq!(coalescer.find(7, 0b0010, 1, Time(50), 4), None, "no room");
