@@ -38,8 +38,8 @@ pub fn accept_flags(group: Group, flags: u32) -> Result<(), CuResult> {
 }
 
 fn note_once(option: &CudaOption, manner: UnsupportedManner) {
-    let same = |known: &CudaOption| std::ptr::eq(known, option);
-    let Some(row) = OPTIONS.iter().position(same) else {
+    let key = |option: &CudaOption| (option.group, option.number);
+    let Some(row) = OPTIONS.iter().position(|known| key(known) == key(option)) else {
         return;
     };
     if !NOTED[row].swap(true, Ordering::Relaxed) {
