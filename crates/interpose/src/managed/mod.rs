@@ -143,7 +143,10 @@ fn access(connection: &mut ClientConnection, address: u64, write: bool) -> Vec<(
     let page = (address - address % PAGE, PAGE);
     if !lock(&CLOSED).contains(address) {
         polling::look(connection, address, write);
-        return vec![page];
+        // While time passed the page may have left.
+        if !lock(&CLOSED).contains(address) {
+            return vec![page];
+        }
     }
     process::ring();
     let response = match connection.call(&Request::HostAccess { address, write }) {
