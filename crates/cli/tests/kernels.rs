@@ -204,14 +204,14 @@ fn broken_ptx_names_its_line() {
     let folder = Folder::new();
     std::fs::write(
         folder.0.join("bad.ptx"),
-        SCALE.replace("mul.f32 %f2", "mul.f99 %f2"),
+        SCALE.replace("mul.f32 %f2", "multiply.f32 %f2"),
     )
     .unwrap();
     let said = folder.run(&["kernel", "bad.ptx"]);
     assert_eq!(said.code, Some(2));
     assert!(
         said.err.contains(
-            "CUDA_ERROR_INVALID_PTX (218): PTX 23:5: no instruction is spelled `mul.f99`"
+            "CUDA_ERROR_INVALID_PTX (218): PTX 23:5: no instruction is spelled `multiply.f32`"
         ),
         "{said:?}"
     );
