@@ -190,7 +190,7 @@ fn a_thread_that_sleeps_by_the_clock_is_named() {
     assert_eq!(said.code, Some(0), "{said:?}");
     let (_, reproducible) = digests(&folder);
     assert!(!reproducible, "{said:?}");
-    assert!(said.out.contains("up to the host"), "{said:?}");
+    assert!(said.err.contains("up to the host"), "{said:?}");
 }
 
 #[test]

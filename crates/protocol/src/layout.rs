@@ -121,7 +121,8 @@ mod tests {
         );
         assert_eq!(Region::Reserved.range().end, PINNED_BASE);
         assert_eq!(Region::Pinned.range().end, MANAGED_BASE);
-        assert_eq!(Region::Managed.range().end, WINDOW_BASE + WINDOW_SIZE);
+        let end = Region::Managed.range().end + crate::doorbell::DOORBELLS_SIZE;
+        assert_eq!(end, WINDOW_BASE + WINDOW_SIZE);
     }
 
     #[test]
