@@ -61,6 +61,8 @@ pub struct Verifier {
     /// Sections that were looked at.
     sections: BTreeMap<usize, Section>,
     kernels: BTreeMap<usize, Arc<Verified>>,
+    /// Where kernels begin and direct branches go, ascending; once it is known.
+    landings: Option<Vec<u32>>,
 }
 
 impl Verifier {
@@ -157,9 +159,10 @@ impl Verifier {
     }
 
     fn section(&mut self, module: &Module, number: usize) -> &Section {
+        let landings = self.landings.get_or_insert_with(|| landings(module));
         self.sections
             .entry(number)
-            .or_insert_with(|| look_at(module, number))
+            .or_insert_with(|| look_at(module, number, landings))
     }
 }
 
@@ -181,11 +184,33 @@ fn section_of(module: &Module, index: u32) -> usize {
     after.saturating_sub(1)
 }
 
-fn look_at(module: &Module, number: usize) -> Section {
+/// Where kernels begin and direct branches go, ascending.
+fn landings(module: &Module) -> Vec<u32> {
+    let entries = module.kernels.iter().map(|kernel| kernel.entry);
+    let targets = module
+        .code
+        .iter()
+        .filter_map(|instruction| match instruction.operation {
+            Operation::Flow(
+                Flow::Branch { target }
+                | Flow::BranchOnDivergence { target, .. }
+                | Flow::Call { target },
+            ) => Some(target),
+            _ => None,
+        });
+    let mut all: Vec<u32> = entries.chain(targets).collect();
+    all.sort_unstable();
+    all
+}
+
+fn look_at(module: &Module, number: usize, landings: &[u32]) -> Section {
     let extent = extent(module, number);
     let filling = filling(module, extent.clone());
+    // What lands in the filling runs off the end.
+    let landing = landings.partition_point(|landing| *landing < filling);
+    let lands = landings.get(landing).is_some_and(|at| *at < extent.end);
     let mut section = Section {
-        end: filling,
+        end: if lands { extent.end } else { filling },
         ..Section::default()
     };
     for index in extent.clone() {
@@ -202,8 +227,6 @@ fn look_at(module: &Module, number: usize) -> Section {
                     section.astray.push(index);
                 } else if !extent.contains(&target) {
                     section.next.push(section_of(module, target));
-                } else if target >= filling {
-                    section.end = extent.end;
                 }
             }
             Flow::BranchIndirect { .. } | Flow::CallIndirect { .. } | Flow::Return { .. } => {
@@ -249,7 +272,8 @@ fn ends(instruction: &Instruction) -> bool {
     match &instruction.operation {
         Operation::Flow(Flow::Branch { .. } | Flow::BranchIndirect { .. }) => always,
         Operation::Flow(Flow::Return { .. } | Flow::Exit) => always,
-        Operation::Unsupported(_) | Operation::Illegal(_) => true,
+        // One whose guard is false is passed over.
+        Operation::Unsupported(_) | Operation::Illegal(_) => always,
         _ => false,
     }
 }

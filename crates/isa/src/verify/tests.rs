@@ -186,3 +186,24 @@ fn a_section_that_runs_off_its_end_leads_into_the_next() {
         &[0, 1],
     );
 }
+
+/// A kernel that begins in what fills up a section, and a branch from elsewhere that goes there.
+#[test]
+fn filling_that_something_lands_in_is_code() {
+    let filled = [exit(), instruction(Operation::Nothing)];
+    let behind = [writes(9), exit()];
+    let mut entered = module(&[&filled, &behind]);
+    entered.kernels[0].entry = 1;
+    let away = [flow(Flow::Branch { target: 2 }), exit()];
+    let branched = module(&[&away[..1], &filled, &behind]);
+    let sections = [(entered, 2), (branched, 3)];
+    for (module, illegal) in sections {
+        let verified = Verifier::default().kernel(&module, 0);
+        let patched = verified.patched.as_deref().expect("a register too many");
+        let at = patched
+            .code
+            .iter()
+            .position(|one| matches!(one.operation, Operation::Illegal(_)));
+        assert_eq!(at, Some(illegal));
+    }
+}
