@@ -167,6 +167,9 @@ impl HostOrder {
             // A thread that sleeps may have sent a call that has not come yet; threads are looked at
             // first, because they ring before they sleep.
             if rests && process.nothing_comes(rung(*number), now) {
+                if let Ok(tasks) = &mut process.tasks {
+                    tasks.confirm_rest();
+                }
                 resting.insert(*number);
             }
         }

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for a new thread that may never make a call.
 const PATIENCE_WITH_NEW: Duration = Duration::from_millis(100);
+/// Threads without a call that are looked at again for having been woken: pools have many more.
+const MOST_BYSTANDERS: usize = 32;
 /// How many times that it may take on a machine that has other things to do.
 const BUSY_MACHINE: u32 = 20;
 
@@ -49,8 +51,8 @@ enum Standing {
     New,
     /// It makes calls.
     Caller,
-    /// It was at rest before its first call.
-    Bystander,
+    /// It was at rest before its first call, after so many times on a processor.
+    Bystander(u64),
     /// It computed for too long to be waited for.
     GivenUp,
 }
@@ -99,6 +101,7 @@ impl Tasks {
             // The process is gone.
             return true;
         }
+        self.notice_woken();
         let watched: Vec<u32> = self
             .tasks
             .iter()
@@ -122,16 +125,33 @@ impl Tasks {
                 Some(sample) => rest &= task.is_late(now, sample.worked),
             }
         }
-        if rest {
-            for thread in watched {
-                if let Some(task) = self.tasks.get_mut(&thread)
-                    && task.standing == Standing::New
-                {
-                    task.standing = Standing::Bystander;
-                }
+        rest
+    }
+
+    /// All threads were at rest, and none had sent a call: those that are new are not waited for again
+    /// until they are woken.
+    pub fn confirm_rest(&mut self) {
+        let new = self
+            .tasks
+            .values_mut()
+            .filter(|task| task.standing == Standing::New);
+        for task in new {
+            if let Some(sample) = task.sample() {
+                task.standing = Standing::Bystander(sample.scheduled);
             }
         }
-        rest
+    }
+
+    /// Bystanders that were given a processor since may be about to make a call.
+    fn notice_woken(&mut self) {
+        for task in self.tasks.values_mut().take(MOST_BYSTANDERS) {
+            if let Standing::Bystander(before) = task.standing
+                && task.scheduled() != Some(before)
+            {
+                task.standing = Standing::New;
+                task.waited_for = None;
+            }
+        }
     }
 
     /// Simulated time is about to pass: notes how threads outside of calls sleep.
@@ -231,16 +251,27 @@ impl Task {
 
     fn sample(&self) -> Option<Sample> {
         let asleep = self.is_asleep()?;
-        // Processor time, time in the queue, and how often it was scheduled.
+        let (worked, scheduled) = self.schedule()?;
+        Some(Sample {
+            asleep,
+            worked,
+            scheduled,
+        })
+    }
+
+    /// How often it was given a processor.
+    fn scheduled(&self) -> Option<u64> {
+        self.schedule().map(|(_, scheduled)| scheduled)
+    }
+
+    /// Processor time, and how often it was scheduled; time in the queue is between them.
+    fn schedule(&self) -> Option<(Duration, u64)> {
         let mut bytes = [0; 96];
         let read = self.schedule.read_at(&mut bytes, 0).ok()?;
         let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
         let mut words = text.split_ascii_whitespace();
-        Some(Sample {
-            asleep,
-            worked: Duration::from_nanos(words.next()?.parse().ok()?),
-            scheduled: words.nth(1)?.parse().ok()?,
-        })
+        let worked = Duration::from_nanos(words.next()?.parse().ok()?);
+        Some((worked, words.nth(1)?.parse().ok()?))
     }
 }
 
@@ -258,7 +289,7 @@ mod tests {
     fn only(tasks: &mut Tasks, thread: u32) {
         for (other, task) in &mut tasks.tasks {
             if *other != thread {
-                task.standing = Standing::Bystander;
+                task.standing = Standing::GivenUp;
             }
         }
     }
