@@ -545,6 +545,45 @@ pub enum MemoryAccess {
     ReadWrite,
 }
 
+impl Request {
+    /// The name of the call, without its arguments.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let text = format!("{self:?}");
+        let end = text.find(|letter: char| !letter.is_alphanumeric());
+        text[..end.unwrap_or(text.len())].to_owned()
+    }
+
+    /// Whether the program waits for the device and does nothing else; afterwards it may look at
+    /// what kernels wrote.
+    #[must_use]
+    pub fn synchronizes(&self) -> bool {
+        matches!(
+            self,
+            Self::ContextSynchronize { .. }
+                | Self::StreamSynchronize { .. }
+                | Self::EventSynchronize { .. }
+        )
+    }
+
+    /// Whether the library in the program asks by itself: no call of the program, so it takes no time
+    /// of the host.
+    #[must_use]
+    pub fn is_of_library(&self) -> bool {
+        matches!(
+            self,
+            Self::HostPoll { .. }
+                | Self::HostVisible
+                | Self::HostAccessMeans { .. }
+                | Self::ThreadBegins
+                | Self::Unsupported {
+                    manner: UnsupportedManner::Accepted,
+                    ..
+                }
+        )
+    }
+}
+
 /// What stops the host's accesses to managed pages that have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HostAccessMeans {

@@ -1,6 +1,6 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory, is_aside};
+use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
@@ -144,7 +144,7 @@ impl<D: Device> Runtime<D> {
 
     /// Answers one request.
     pub fn handle(&mut self, client: Client, request: &Request) -> Response {
-        if !is_aside(request) {
+        if !request.is_of_library() {
             self.calls += 1;
             self.end_polling(client);
         }
@@ -156,7 +156,7 @@ impl<D: Device> Runtime<D> {
             _ => self.answer(client, request),
         };
         let result = match result {
-            Ok(_) if waits(request) => self.flush_managed(client).and(result),
+            Ok(_) if request.synchronizes() => self.flush_managed(client).and(result),
             result => result,
         };
         if result.is_err() {
@@ -413,16 +413,6 @@ impl<D: Device> Runtime<D> {
         let (code, message) = self.contexts.get(&context)?.sticky.clone()?;
         Some(failure(code, message))
     }
-}
-
-/// Calls after which the host may look at what kernels wrote.
-fn waits(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::ContextSynchronize { .. }
-            | Request::StreamSynchronize { .. }
-            | Request::EventSynchronize { .. }
-    )
 }
 
 /// Calls that a dead context still answers.

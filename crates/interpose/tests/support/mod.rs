@@ -458,10 +458,6 @@ fn describe(request: &Request) -> String {
         }
         Request::HostAccessMeans { means } => format!("HostAccessMeans {means:?}"),
         Request::Unsupported { name, manner } => format!("Unsupported {name} {manner:?}"),
-        other => {
-            let text = format!("{other:?}");
-            let end = text.find([' ', '(']).unwrap_or(text.len());
-            text[..end].to_string()
-        }
+        other => other.name(),
     }
 }

@@ -20,14 +20,14 @@ pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request, UnsupportedManner};
+use lockstep_protocol::{ContextHandle, CuResult, ProgramStep, Reply, Request};
 
 impl<D: Device> Runtime<D> {
     // A request a line: the list is read as a table.
     #[rustfmt::skip]
     pub(crate) fn answer(&mut self, client: Client, request: &Request) -> CallResult<Reply> {
         use Request as R;
-        if !is_aside(request) {
+        if !request.is_of_library() {
             self.spend(self.config.host.call);
         }
         match request {
@@ -189,19 +189,4 @@ impl<D: Device> Runtime<D> {
         }
         fail(CuResult::INVALID_DEVICE, format!("device {device} of 1"))
     }
-}
-
-/// What the program's library asks by itself: no call of the program, so it takes no time.
-pub(crate) fn is_aside(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::HostPoll { .. }
-            | Request::HostVisible
-            | Request::HostAccessMeans { .. }
-            | Request::ThreadBegins
-            | Request::Unsupported {
-                manner: UnsupportedManner::Accepted,
-                ..
-            }
-    )
 }

@@ -105,7 +105,7 @@ impl HostOrder {
                 .then(|| format!("the threads of its process cannot be watched ({error})")),
         };
         if let Some(said) = said {
-            let call = name(&request);
+            let call = request.name();
             self.depends(format!(
                 "thread {} of {}: when it called {call} was up to the host: {said}",
                 key.1, hello.name
@@ -224,14 +224,7 @@ impl HostOrder {
     }
 }
 
-/// The name of a call.
-fn name(request: &Request) -> String {
-    let text = format!("{request:?}");
-    let end = text.find(|letter: char| !letter.is_alphanumeric());
-    text[..end.unwrap_or(text.len())].to_owned()
-}
-
-/// What the program's library asks by itself, and whose answer no time changes.
+/// Questions of the program's library that change nothing: their answers do not wait for a turn.
 fn is_aside(request: &Request) -> bool {
     matches!(
         request,
@@ -239,15 +232,9 @@ fn is_aside(request: &Request) -> bool {
     )
 }
 
-/// Calls that only wait: simulated time passes until what they wait for is there.
+/// Calls for which simulated time passes until what they wait for is there.
 fn waits(request: &Request) -> bool {
-    matches!(
-        request,
-        Request::ContextSynchronize { .. }
-            | Request::StreamSynchronize { .. }
-            | Request::EventSynchronize { .. }
-            | Request::HostPoll { .. }
-    )
+    request.synchronizes() || matches!(request, Request::HostPoll { .. })
 }
 
 #[cfg(test)]
