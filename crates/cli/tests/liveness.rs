@@ -207,3 +207,45 @@ fn the_program_itself_is_run_again_where_asked() {
         "{said:?}"
     );
 }
+
+/// A kernel that waits for a flag in mapped memory, which a second thread of the host sets after a while, or
+/// nobody at all.
+const FLAG: &str = r#"
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <cuda_runtime.h>
+__global__ void wait_for_flag(volatile int* flag) { while (*flag == 0) { } }
+int main(int count, char**) {
+    int* flag;
+    cudaHostAlloc(&flag, 64, cudaHostAllocMapped);
+    *flag = 0;
+    wait_for_flag<<<3, 64>>>(flag);
+    std::thread setter([=] {
+        if (count < 2) return;
+        std::this_thread::sleep_for(std::chrono::seconds(4));
+        *(volatile int*)flag = 1;
+    });
+    printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+    setter.join();
+}
+"#;
+
+/// The watchdog of 10^10 cycles would let these spin for hours.
+#[test]
+fn a_kernel_that_waits_for_nobody_is_found_out() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, FLAG, OPTIONS) {
+        return;
+    }
+    for mode in ["timing", "functional"] {
+        let said = folder.run(&["run", "--mode", mode, "--", "./program"]);
+        assert!(said.out.contains("cudaErrorLaunchTimeout"), "{said:?}");
+        assert!(said.err.contains("no warp can make progress"), "{said:?}");
+        assert!(said.err.contains("wait_for_flag"), "{said:?}");
+        assert!(said.err.contains("reading 0x"), "{said:?}");
+        // The setter may set it at any time as long as it is there.
+        let said = folder.run(&["run", "--mode", mode, "--", "./program", "sets"]);
+        assert!(said.out.contains("cudaSuccess"), "{said:?}");
+    }
+}

@@ -16,6 +16,7 @@ mod gpc;
 mod gpu;
 mod l2;
 mod launch;
+mod liveness;
 pub mod memory;
 mod message;
 mod mmu;

@@ -13,6 +13,7 @@ use crate::crossbar::network::Network;
 use crate::fault::Fault;
 use crate::front::WorkDistributor;
 use crate::l2::L2Slice;
+use crate::liveness::Liveness;
 use crate::memory::commit::{CommitScratch, commit_bucket};
 use crate::memory::{BUCKETS, Contents, Log};
 use crate::message::Message;
@@ -127,6 +128,7 @@ pub struct GpuBoundary {
     distributor: PartitionId,
     /// How long a kernel may run.
     watchdog: Option<Duration>,
+    liveness: Option<Liveness>,
 }
 
 impl GpuBoundary {
@@ -136,18 +138,34 @@ impl GpuBoundary {
         contents: Arc<Contents>,
         distributor: PartitionId,
         watchdog: Option<Duration>,
+        liveness: Option<Liveness>,
     ) -> Self {
         Self {
             contents,
             scratch: (0..BUCKETS).map(|_| Mutex::default()).collect(),
             distributor,
             watchdog,
+            liveness,
+        }
+    }
+
+    /// Whether the last boundary found that no warp can go on.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.liveness.as_ref().is_some_and(Liveness::is_stuck)
+    }
+
+    /// Somebody outside the GPU may write its memory, or has done so.
+    pub fn outside_acts(&mut self) {
+        if let Some(liveness) = &mut self.liveness {
+            liveness.outside_acts();
         }
     }
 }
 
 impl Boundary<GpuPartition> for GpuBoundary {
     fn commit(&self, _: Window, shard: Shard, logged: Logged<'_, GpuPartition>) {
+        let compare = self.liveness.as_ref().is_some_and(Liveness::compares);
         let mut sms: Vec<&Log> = Vec::new();
         for bucket in (shard.index..BUCKETS).step_by(shard.count) {
             let concerned = logged.concerning(1 << bucket);
@@ -166,20 +184,29 @@ impl Boundary<GpuPartition> for GpuBoundary {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
             // SAFETY: no partition runs during a commit, and each bucket belongs to one shard.
-            unsafe { commit_bucket(&self.contents, slices, &sms, bucket, &mut scratch) };
+            let changed = unsafe {
+                commit_bucket(&self.contents, slices, &sms, bucket, &mut scratch, compare)
+            };
+            if changed && let Some(liveness) = &self.liveness {
+                liveness.memory_changed();
+            }
         }
     }
 
     fn after(&mut self, window: Window, partitions: &mut Partitions<'_, GpuPartition>) -> Control {
-        let Some(watchdog) = self.watchdog else {
-            return Control::Continue;
-        };
         let GpuPartition::WorkDistributor(distributor) = partitions.get(self.distributor) else {
             return Control::Continue;
         };
-        match distributor.oldest_start() {
-            Some(start) if window.end.since(start) > watchdog => Control::Stop,
-            _ => Control::Continue,
+        if let (Some(start), Some(watchdog)) = (distributor.oldest_start(), self.watchdog)
+            && window.end.since(start) > watchdog
+        {
+            return Control::Stop;
         }
+        let blocks = distributor.blocks();
+        let liveness = self.liveness.as_mut();
+        if liveness.is_some_and(|liveness| liveness.look(window.end, blocks, partitions)) {
+            return Control::Stop;
+        }
+        Control::Continue
     }
 }

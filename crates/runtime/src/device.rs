@@ -7,6 +7,7 @@ use lockstep_counters::LaunchCounters;
 use lockstep_isa::Launch;
 use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
 use lockstep_units::Time;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,6 +88,10 @@ pub trait Device {
     /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
     /// With no kernel running it jumps.
     fn advance(&mut self, limit: Time) -> Advance;
+
+    /// Threads of the host that are inside a call, by process; no others will write memory before the device
+    /// does, unless they wake by themselves.
+    fn host_is_inside(&mut self, _threads: &BTreeMap<u32, BTreeSet<u32>>) {}
 
     /// Gives up every running kernel, after a fault.
     fn abort(&mut self);

@@ -11,6 +11,7 @@ mod reports;
 
 use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
+use crate::host::Inside;
 use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
@@ -22,7 +23,7 @@ use lockstep_isa::Module;
 use lockstep_protocol::{layout, window};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::Hasher;
-use lockstep_units::{Duration, Time};
+use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
 use reload::Reload;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,6 +54,10 @@ pub enum MachineError {
     Watch(#[from] WatchError),
 }
 
+/// Cycles without a block that begins or ends after which warps are watched for whether they can go on: under two
+/// milliseconds of an H200, a second or so of the host.
+const PATIENCE: Cycles = Cycles(1 << 21);
+
 /// One simulated GPU in a run.
 pub struct Machine {
     gpu: Gpu,
@@ -78,6 +83,10 @@ pub struct Machine {
     managed: Vec<(u64, u64)>,
     /// What the simulated GPU could not do.
     failure: Option<String>,
+    /// Threads of the host that are inside a call.
+    host: Inside,
+    /// Whether it was said that kernels wait for the host.
+    warned_of_spin: bool,
 }
 
 /// A runtime over a fresh GPU whose memory is in the file.
@@ -161,6 +170,7 @@ fn options(description: &Description) -> Options {
         cold_caches: description.cold_caches,
         check: description.check,
         watchdog: Some(description.config.launch.watchdog),
+        patience: Some(PATIENCE),
         managed: Some(layout::Region::Managed.range()),
         ..Options::default()
     }
@@ -202,6 +212,8 @@ impl Machine {
             reloads: 0,
             managed: Vec::new(),
             failure: None,
+            host: Inside::new(),
+            warned_of_spin: false,
         })
     }
 }

@@ -312,6 +312,7 @@ fn serve<D: Device>(
         }
     };
     let mut state = lock(state);
+    state.order.leave(key);
     if let Some(client) = state.clients.remove(&key) {
         state.left(client, &hello);
     }
@@ -378,6 +379,9 @@ impl<D: Device> State<D> {
 
     /// Answers calls in their order.
     fn answer_all(&mut self, calls: &[Call]) {
+        self.runtime
+            .device_mut()
+            .host_is_inside(self.order.inside());
         for (key, request) in calls {
             self.order.take(*key);
             let response = self.handle(*key, request);
@@ -403,6 +407,9 @@ impl<D: Device> State<D> {
             };
             waits.push(wait);
         }
+        self.runtime
+            .device_mut()
+            .host_is_inside(self.order.inside());
         self.runtime.advance_to_first(&waits);
         let over = |wait: &Wait| self.runtime.is_over(wait);
         let mut first: Vec<Call> = calls

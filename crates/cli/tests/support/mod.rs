@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -49,6 +50,14 @@ impl Folder {
             .env("LOCKSTEP_LIBRARY_DIR", libraries())
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::null());
+        // A shell without job control lets what it runs in the background ignore interrupts, and tests send them.
+        // SAFETY: the call is safe between fork and exec, and changes the child alone.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         command
     }
 

@@ -125,6 +125,13 @@ impl WorkDistributor {
         oldest.map(|running| running.launch)
     }
 
+    /// Blocks that it has sent to SMs, and those of running kernels that have ended.
+    #[must_use]
+    pub fn blocks(&self) -> (u64, u64) {
+        let ended = self.state.running.iter().map(|running| running.done);
+        (self.state.stats.blocks.get(), ended.sum())
+    }
+
     /// Gives device code addresses to allocate from.
     pub fn set_heap(&mut self, range: Range<u64>) {
         self.state.heap = Heap::new(range);

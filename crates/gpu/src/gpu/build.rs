@@ -20,6 +20,7 @@ use crate::front::{DistributorParameters, DistributorWiring, WorkDistributor};
 use crate::gpc::GpcMap;
 use crate::l2::{L2Slice, SliceParameters, SliceWiring};
 use crate::launch::LaunchTable;
+use crate::liveness::Liveness;
 use crate::memory::{Contents, Home};
 use crate::mmu::{Mmu, MmuWiring};
 use crate::parameters::SmParameters;
@@ -67,7 +68,11 @@ pub fn build(
     let Layout {
         topology, places, ..
     } = plan.layout;
-    let boundary = GpuBoundary::new(contents.clone(), places.distributor, watchdog);
+    let sms = places.first_sm..places.first_sm + places.sms;
+    let liveness = options
+        .patience
+        .map(|cycles| Liveness::new(clock.duration(cycles), sms));
+    let boundary = GpuBoundary::new(contents.clone(), places.distributor, watchdog, liveness);
     let engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
     Ok((engine, places))
 }

@@ -176,6 +176,12 @@ impl Gpu {
                 let fault = self.engine.partition(partition).fault_report().cloned();
                 self.fault(fault.map(Box::new))
             }
+            Outcome::Stopped if self.engine.boundary().is_stuck() => {
+                let what = "no warp can make progress, and nothing else writes what they wait for";
+                let fault = self.hang(what.into());
+                self.end_watch();
+                Advance::Stuck(fault)
+            }
             Outcome::Stopped => {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
                 self.fault(Some(fault))
@@ -198,13 +204,35 @@ impl Gpu {
 
     fn fault(&mut self, fault: Option<Box<Fault>>) -> Advance {
         let fault = fault.expect("the engine stops for a fault that is there");
-        self.failed = Some(fault.clone());
+        self.fail(fault.clone());
         Advance::Faulted(fault)
     }
 
+    /// Makes something the fault of a kernel, for everything that follows.
+    pub fn fail(&mut self, fault: Box<Fault>) {
+        self.failed = Some(fault);
+    }
+
+    /// Somebody outside has written memory, or may have done so.
+    pub fn outside_acts(&mut self) {
+        self.engine.boundary_mut().outside_acts();
+    }
+
+    fn end_watch(&mut self) {
+        for number in 0..self.places.sms {
+            let id = PartitionId(self.places.first_sm + number);
+            if self.sm(number).is_concerned()
+                && let GpuPartition::Sm(sm) = self.engine.partition_mut(id)
+            {
+                sm.end_watch();
+            }
+        }
+    }
+
     fn hang(&self, what: String) -> Box<Fault> {
-        let reports = (0..self.places.sms).filter_map(|number| self.sm(number).hang_report());
-        let first = reports.into_iter().next();
+        let mut sms = 0..self.places.sms;
+        let sm = sms.find(|number| self.sm(*number).has_warps()).unwrap_or(0);
+        let first = self.sm(sm).hang_report();
         let launch = first
             .as_ref()
             .map(|(launch, ..)| *launch)
@@ -220,7 +248,7 @@ impl Gpu {
             launch,
             kernel: context.map_or_else(String::new, |c| c.launch.kernel().name.clone()),
             place,
-            sm: 0,
+            sm,
             cycle: self.cycle(),
         })
     }
@@ -240,8 +268,13 @@ impl Gpu {
             if let Some(record) = self.records.get(&id) {
                 return Ok(record.clone());
             }
-            if let Advance::Faulted(fault) = self.advance(Time::NEVER) {
-                return Err(fault.into());
+            match self.advance(Time::NEVER) {
+                Advance::Reached(_) => {}
+                Advance::Faulted(fault) => return Err(fault.into()),
+                Advance::Stuck(fault) => {
+                    self.fail(fault.clone());
+                    return Err(fault.into());
+                }
             }
             if !self.records.contains_key(&id) && self.launches.get(id.0).is_none() {
                 return Err(GpuError::Launch {
@@ -261,6 +294,7 @@ impl Gpu {
         while self.now() < time {
             match self.advance(time) {
                 Advance::Reached(records) => all.extend(records),
+                Advance::Stuck(_) => {}
                 Advance::Faulted(fault) => return Err(fault.into()),
             }
         }

@@ -32,6 +32,9 @@ pub struct Options {
     pub cold_caches: bool,
     /// SM cycles after which a kernel is taken to hang; never without.
     pub watchdog: Option<Cycles>,
+    /// SM cycles without a block that begins or ends, after which warps are watched for whether they can make
+    /// progress at all; never without.
+    pub patience: Option<Cycles>,
     /// Accepts a configuration whose links are so fast that an epoch has under 16 cycles.
     pub force_short_epoch: bool,
     /// Addresses of managed memory; none without it.
@@ -45,6 +48,9 @@ pub struct Options {
 pub enum Advance {
     /// At the limit, or at the end of kernels before it; these ended.
     Reached(Vec<KernelRecord>),
+    /// No kernel can go on unless somebody outside the GPU writes its memory. Time may pass all the same;
+    /// [`Gpu::fail`](crate::Gpu::fail) makes this the kernel's fault.
+    Stuck(Box<Fault>),
     /// A kernel failed; [`Gpu::abort`](crate::Gpu::abort) makes the GPU usable again.
     Faulted(Box<Fault>),
 }

@@ -4,6 +4,8 @@
 //! first, then the SM logs, where a byte that several SMs wrote takes the value of the largest
 //! (cycle, SM). Sectors of one SM alone, which are nearly all, are applied as they are.
 
+use std::cell::Cell;
+
 use super::contents::Contents;
 use super::geometry::{SECTOR, SectorBytes};
 use super::log::{Entry, Log};
@@ -40,7 +42,8 @@ pub struct CommitScratch {
 /// A claim with this bit set is an index into the conflicts.
 const CONFLICT: u32 = 1 << 31;
 
-/// Applies one bucket of all logs. `sms` is in the order of SM numbers.
+/// Applies one bucket of all logs. `sms` is in the order of SM numbers. Says whether memory has changed, if it is to
+/// `compare`.
 ///
 /// # Safety
 /// No other thread reads contents or commits this bucket meanwhile.
@@ -50,11 +53,19 @@ pub unsafe fn commit_bucket<'a>(
     sms: &[&'a Log],
     bucket: usize,
     scratch: &mut CommitScratch,
-) {
-    let apply = |entry: &Entry| {
+    compare: bool,
+) -> bool {
+    let changed = Cell::new(false);
+    let write = |sector: u64, bytes: &SectorBytes, mask: u32| {
         // SAFETY: the sector is of this bucket, which the caller leaves to this thread.
-        unsafe { contents.write_sector(entry.sector, &entry.bytes, entry.mask) };
+        unsafe {
+            if compare && contents.differs(sector, bytes, mask) {
+                changed.set(true);
+            }
+            contents.write_sector(sector, bytes, mask);
+        }
     };
+    let apply = |entry: &Entry| write(entry.sector, &entry.bytes, entry.mask);
     for log in slices {
         log.bucket(bucket).for_each(apply);
     }
@@ -70,16 +81,14 @@ pub unsafe fn commit_bucket<'a>(
                 }
             }
             for conflict in &scratch.conflicts {
-                // SAFETY: as above.
-                unsafe {
-                    contents.write_sector(conflict.sector, &conflict.bytes, conflict.mask);
-                }
+                write(conflict.sector, &conflict.bytes, conflict.mask);
             }
             scratch.table.clear(scratch.sectors.drain(..));
             scratch.claims.clear();
             scratch.conflicts.clear();
         }
     }
+    changed.get()
 }
 
 fn find_conflicts(sms: &[&Log], bucket: usize, scratch: &mut CommitScratch) {
@@ -186,7 +195,7 @@ mod tests {
             let sms: Vec<&Log> = sms.iter().collect();
             for bucket in 0..BUCKETS {
                 // SAFETY: there is one thread.
-                unsafe { commit_bucket(&contents, slices.iter(), &sms, bucket, &mut scratch) };
+                unsafe { commit_bucket(&contents, slices.iter(), &sms, bucket, &mut scratch, false) };
             }
 
             let mut sorted: Vec<&Write> = writes.iter().collect();

@@ -351,6 +351,19 @@ impl Contents {
         }
     }
 
+    /// Whether writing these bytes of a sector would change it.
+    ///
+    /// # Safety
+    /// No other thread writes this sector meanwhile.
+    pub unsafe fn differs(&self, sector: u64, bytes: &SectorBytes, mask: u32) -> bool {
+        let at = self.pointer(sector * SECTOR, SECTOR).cast::<SectorBytes>();
+        // SAFETY: 32 bytes inside the mapping, which nobody writes, as the caller promises.
+        let old = unsafe { at.read_unaligned() };
+        let mut new = old;
+        merge(&mut new, bytes, mask);
+        new != old
+    }
+
     /// Remembers that someone else wrote these addresses (a copy, the program itself), so that
     /// the digest covers them.
     pub fn note_host_write(&self, range: Range<u64>) {

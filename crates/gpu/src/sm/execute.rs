@@ -15,6 +15,7 @@ use super::issue_model::IssueModel;
 use super::lsu::access;
 use super::ordering::Waiter;
 use super::problem::Problem;
+use super::recurrence;
 use super::report;
 use super::site::Site;
 use super::state::SmState;
@@ -94,8 +95,9 @@ impl SmState {
             timed: M::TIMED,
         };
         let execute = active & guard(site.warp, instruction);
-        if site.port.probe.is_some() {
+        if site.port.is_watched() {
             note_instruction(&site, pc, execute);
+            recurrence::note(&mut site, instruction, execute);
         }
         let step = step(&mut site, instruction, execute);
         if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {

@@ -244,7 +244,7 @@ fn run_straight(state: &mut SmState, slot: u32, clock: &mut Clock, until: u64) -
     let count = module
         .straight_line_from(pc)
         .min(until.saturating_sub(clock.cycle().0));
-    if count < 2 || warp.control_bit_checker.is_some() || state.port.probe.is_some() {
+    if count < 2 || warp.control_bit_checker.is_some() || state.port.is_watched() {
         return false;
     }
     let active = warp.convergence.active();

@@ -4,6 +4,8 @@
 use lockstep_isa::WarpRegister;
 use serde::{Deserialize, Serialize};
 
+use super::recurrence::mix;
+
 /// Rows of a piece: 128 bytes of every thread.
 const ROWS: usize = 32;
 
@@ -71,6 +73,19 @@ impl LocalMemory {
     #[inline]
     pub fn write_word(&mut self, lane: usize, offset: u32, word: u32) {
         self.row(offset as usize / 4).0[lane] = word;
+    }
+
+    /// A number that changes, all but surely, with what is written.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let pieces = self.pieces.iter().enumerate();
+        let written = pieces.filter_map(|(at, piece)| Some((at, piece.as_ref()?)));
+        written.fold(0, |hash, (at, rows)| {
+            let words = rows.iter().flat_map(|row| row.0);
+            words.fold(mix(hash, at as u64), |hash, word| {
+                mix(hash, u64::from(word))
+            })
+        })
     }
 
     #[inline]

@@ -34,6 +34,7 @@ mod ordering;
 mod print;
 mod printer;
 mod problem;
+pub(crate) mod recurrence;
 mod report;
 mod residency;
 mod site;
@@ -64,6 +65,7 @@ use lsu::port::Port;
 pub use lsu::port::Wiring;
 use lsu::shared_banks::DataArrays;
 pub use printer::Printed;
+use recurrence::Recurrence;
 use state::SmState;
 use timing::Timing;
 use translation::Translation;
@@ -171,6 +173,45 @@ impl Sm {
     #[must_use]
     pub fn hang_report(&self) -> Option<(u32, Place, String)> {
         report::hang_report(&self.state)
+    }
+
+    /// Whether warps are here.
+    #[must_use]
+    pub fn has_warps(&self) -> bool {
+        self.state.slots.resident != 0
+    }
+
+    /// Whether warps are here, or a watch over some that were.
+    #[must_use]
+    pub fn is_concerned(&self) -> bool {
+        self.has_warps() || self.state.port.recurrence.is_some()
+    }
+
+    /// Begins to look whether warps go round in circles.
+    pub fn begin_watch(&mut self) {
+        self.state.port.recurrence = Some(Box::new(Recurrence::new(&self.state)));
+    }
+
+    /// Looks no more.
+    pub fn end_watch(&mut self) {
+        self.state.port.recurrence = None;
+    }
+
+    /// Whether something was seen that will not come again.
+    #[must_use]
+    pub fn saw_progress(&self) -> bool {
+        let watch = self.state.port.recurrence.as_ref();
+        watch.is_some_and(|watch| watch.saw_progress())
+    }
+
+    /// Whether no warp here will do anything new, as far as was seen.
+    pub fn is_stuck(&mut self) -> bool {
+        let Some(mut watch) = self.state.port.recurrence.take() else {
+            return self.state.slots.resident == 0;
+        };
+        let stuck = watch.is_stuck(&self.state);
+        self.state.port.recurrence = Some(watch);
+        stuck
     }
 
     /// What its uTLB counted, if there is managed memory.

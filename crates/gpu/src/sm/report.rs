@@ -110,6 +110,12 @@ fn describe_warp(state: &SmState, slot: usize, what: &mut String) {
                 place.push_str(&format!(" in a loop with {}", lines.join(", ")));
             }
         }
+        if verb == "spin"
+            && let Some(watch) = &state.port.recurrence
+            && let Some(what) = watch.loaded(slot)
+        {
+            place.push_str(&format!(", reading {what}"));
+        }
         what.push_str(&format!(
             "; {} threads of block ({x},{y},{z}) from thread ({tx},{ty},{tz}) on {verb} at instruction {pc} \
              `{instruction}`{place}",

@@ -19,6 +19,19 @@ pub enum PathState {
     External(u32),
 }
 
+impl PathState {
+    /// A number of its own for each.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Self::Ready => 0,
+            Self::Deferred => 1,
+            Self::Barrier(barrier) => 1 << 32 | u64::from(barrier),
+            Self::WarpSync(lanes) => 2 << 32 | u64::from(lanes),
+            Self::External(tag) => 3 << 32 | u64::from(tag),
+        }
+    }
+}
+
 /// Lanes with one program counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DivergentPath {

@@ -63,6 +63,29 @@ impl Convergence {
         self.set_sibling(parked);
     }
 
+    /// Folds everything into a value that decides where lanes go: of the counts that let others run,
+    /// what matters if there are others.
+    pub fn fold_state(&self, start: u64, mut step: impl FnMut(u64, u64) -> u64) -> u64 {
+        let mut fold = step(start, u64::from(self.pc) << 32 | u64::from(self.active));
+        for path in &self.paths {
+            fold = step(fold, u64::from(path.pc) << 32 | u64::from(path.lanes));
+            fold = step(fold, path.state.number());
+            fold = step(fold, u64::from(path.sibling) << 1 | u64::from(path.slept));
+        }
+        if self.any_runnable() {
+            let yields = self.yields % YIELDS_TO_SIBLING;
+            fold = step(
+                fold,
+                u64::from(self.branch_budget) << 32 | u64::from(yields),
+            );
+            fold = step(fold, u64::from(self.futile_yields));
+        }
+        for barrier in &self.barriers {
+            fold = step(fold, u64::from(*barrier));
+        }
+        step(fold, u64::from(self.live) << 16 | u64::from(self.restored))
+    }
+
     pub(super) fn any_runnable(&self) -> bool {
         self.paths
             .iter()

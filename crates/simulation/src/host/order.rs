@@ -13,6 +13,7 @@
 //!
 //! Start reading at [`HostOrder::turn`].
 
+use super::outside::Inside;
 use super::tasks::Tasks;
 use lockstep_protocol::{Hello, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +45,8 @@ pub struct HostOrder {
     asides: BTreeSet<Key>,
     processes: BTreeMap<u32, Process>,
     period: u64,
+    /// Who was inside a call when all were found at rest.
+    inside: Inside,
     dependences: Vec<String>,
 }
 
@@ -51,8 +54,9 @@ pub struct HostOrder {
 struct Process {
     /// Its threads; an error if the kernel does not show them.
     tasks: Result<Tasks, String>,
-    /// Connections that have made a call.
-    callers: BTreeSet<u64>,
+    /// The connection that made the first call, and whether another one did.
+    first: u64,
+    several: bool,
     /// Calls that came.
     entered: u64,
     /// Since when calls are on their way, if some are.
@@ -92,16 +96,18 @@ impl HostOrder {
     pub fn enter(&mut self, key: Key, hello: &Hello, request: Arc<Request>) {
         let process = self.processes.entry(key.0).or_insert_with(|| Process {
             tasks: Tasks::of(key.0).map_err(|error| error.to_string()),
-            callers: BTreeSet::new(),
+            first: key.2,
+            several: false,
             entered: 0,
             on_the_way: None,
         });
-        process.callers.insert(key.2);
+        process.several |= key.2 != process.first;
         process.entered += 1;
         process.on_the_way = None;
         let said = match &mut process.tasks {
             Ok(tasks) => tasks.calls(key.1).map(str::to_owned),
-            Err(error) => (process.callers.len() > 1)
+            Err(error) => process
+                .several
                 .then(|| format!("the threads of its process cannot be watched ({error})")),
         };
         if let Some(said) = said {
@@ -131,6 +137,11 @@ impl HostOrder {
         &self.dependences
     }
 
+    /// Who is inside a call, of all processes that have made one.
+    pub fn inside(&self) -> &Inside {
+        &self.inside
+    }
+
     /// How often simulated time could pass so far.
     pub fn period(&self) -> u64 {
         self.period
@@ -148,12 +159,18 @@ impl HostOrder {
         if let Some(aside) = self.answered.iter().find(|key| self.asides.contains(*key)) {
             return Turn::Release(*aside);
         }
-        let mut inside: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        // A process without a call under way has nobody inside one.
+        let mut inside = Inside::new();
+        inside.extend(
+            self.processes
+                .keys()
+                .map(|process| (*process, BTreeSet::new())),
+        );
         for (process, thread, _) in self.calls.keys().chain(&self.answered) {
             inside.entry(*process).or_default().insert(*thread);
         }
         let mut resting = BTreeSet::new();
-        for (number, inside) in &inside {
+        for (number, inside) in inside.iter().filter(|(_, inside)| !inside.is_empty()) {
             let Some(process) = self.processes.get_mut(number) else {
                 continue;
             };
@@ -184,16 +201,16 @@ impl HostOrder {
                 .map(|(key, request)| (*key, request.clone()))
                 .collect()
         };
-        let calls = ready(false);
+        let (calls, waits) = (ready(false), ready(true));
+        self.inside = inside;
         if !calls.is_empty() {
             return Turn::Calls(calls);
         }
-        let waits = ready(true);
         if waits.is_empty() {
             return Turn::Nobody;
         }
         self.period += 1;
-        for (number, inside) in &inside {
+        for (number, inside) in &self.inside {
             if let Some(Ok(tasks)) = self.processes.get_mut(number).map(|one| &mut one.tasks) {
                 tasks.time_passes(inside);
             }
@@ -220,6 +237,12 @@ impl HostOrder {
 
     /// Its answer was sent: the thread is awake, or gone.
     pub fn returned(&mut self, key: Key) {
+        self.returning.remove(&key);
+    }
+
+    /// Its connection has ended: no call comes over it again.
+    pub fn leave(&mut self, key: Key) {
+        self.asides.remove(&key);
         self.returning.remove(&key);
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long a thread may compute while calls of others wait for it, in its processor time.
@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_WITH_NEW: Duration = Duration::from_millis(100);
 /// Threads without a call that are looked at again for having been woken: pools have many more.
 const MOST_BYSTANDERS: usize = 32;
+/// Threads whose files stay open; those of others are opened whenever they are looked at.
+const MOST_OPEN: usize = 64;
 /// How many times that it may take on a machine that has other things to do.
 const BUSY_MACHINE: u32 = 20;
 
@@ -35,13 +37,29 @@ pub struct Tasks {
 
 /// A thread.
 struct Task {
-    stat: File,
-    schedule: File,
+    folder: PathBuf,
+    /// What the kernel shows of it, open as long as few threads are.
+    files: Option<Files>,
     standing: Standing,
     /// Since when calls of others wait for it, and its processor time then.
     waited_for: Option<(Instant, Duration)>,
     /// How it slept when time last passed.
     slept: Option<Sleep>,
+}
+
+/// What the kernel shows of a thread.
+struct Files {
+    stat: File,
+    schedule: File,
+}
+
+impl Files {
+    fn open(folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            stat: File::open(folder.join("stat"))?,
+            schedule: File::open(folder.join("schedstat"))?,
+        })
+    }
 }
 
 /// What is known of a thread.
@@ -55,6 +73,8 @@ enum Standing {
     Bystander(u64),
     /// It computed for too long to be waited for.
     GivenUp,
+    /// The system has no descriptor left to look at it with.
+    Unseen,
 }
 
 /// What the kernel says of a thread.
@@ -82,12 +102,20 @@ impl Tasks {
     /// A thread makes a call. A sentence if simulated time has passed while the thread did what the
     /// simulation does not follow.
     pub fn calls(&mut self, thread: u32) -> Option<&'static str> {
-        let task = self.tasks.get_mut(&thread)?;
-        let given_up = task.standing == Standing::GivenUp;
-        task.standing = Standing::Caller;
+        let Some(task) = self.tasks.get_mut(&thread) else {
+            // Another thread may have ended meanwhile, so that their number says nothing.
+            self.links = 0;
+            return None;
+        };
+        let standing = std::mem::replace(&mut task.standing, Standing::Caller);
         task.waited_for = None;
         match task.slept.take() {
-            _ if given_up => Some("it was computing for longer than other threads waited for it"),
+            _ if standing == Standing::Unseen => {
+                Some("the system had no descriptor left to look at it with")
+            }
+            _ if standing == Standing::GivenUp => {
+                Some("it was computing for longer than other threads waited for it")
+            }
             Some(Sleep::ForWorld) => {
                 Some("it was asleep for a time, or waited for the world outside the program")
             }
@@ -120,6 +148,7 @@ impl Tasks {
                 continue;
             };
             match after {
+                None if task.standing == Standing::Unseen => {}
                 None => drop(self.tasks.remove(thread)),
                 Some(_) if asleep => task.waited_for = None,
                 Some(sample) => rest &= task.is_late(now, sample.worked),
@@ -146,7 +175,7 @@ impl Tasks {
     fn notice_woken(&mut self) {
         for task in self.tasks.values_mut().take(MOST_BYSTANDERS) {
             if let Standing::Bystander(before) = task.standing
-                && task.scheduled() != Some(before)
+                && task.sample().map(|sample| sample.scheduled) != Some(before)
             {
                 task.standing = Standing::New;
                 task.waited_for = None;
@@ -192,26 +221,27 @@ impl Tasks {
         if self.tasks.contains_key(&thread) {
             return;
         }
-        let open = |name: &str| File::open(self.path.join(format!("{thread}/{name}")));
-        // A thread that has ended meanwhile has no files.
-        if let (Ok(stat), Ok(schedule)) = (open("stat"), open("schedstat")) {
-            let standing = match inside.contains(&thread) {
-                true => Standing::Caller,
-                false => Standing::New,
-            };
-            let task = Task {
-                stat,
-                schedule,
-                standing,
-                waited_for: None,
-                slept: None,
-            };
-            self.tasks.insert(thread, task);
-        }
+        let folder = self.path.join(thread.to_string());
+        let files = Files::open(&folder);
+        let standing = match &files {
+            Err(error) if is_gone(error) => return,
+            Err(_) => Standing::Unseen,
+            Ok(_) if inside.contains(&thread) => Standing::Caller,
+            Ok(_) => Standing::New,
+        };
+        let few = self.tasks.len() < MOST_OPEN;
+        let task = Task {
+            folder,
+            files: files.ok().filter(|_| few),
+            standing,
+            waited_for: None,
+            slept: None,
+        };
+        self.tasks.insert(thread, task);
     }
 
-    fn sample(&self, thread: u32) -> Option<Sample> {
-        self.tasks.get(&thread)?.sample()
+    fn sample(&mut self, thread: u32) -> Option<Sample> {
+        self.tasks.get_mut(&thread)?.sample()
     }
 }
 
@@ -236,43 +266,55 @@ impl Task {
         late
     }
 
-    /// The state that the kernel gives, after the name in parentheses.
-    fn is_asleep(&self) -> Option<bool> {
-        let mut bytes = [0; 256];
-        let read = self.stat.read_at(&mut bytes, 0).ok()?;
-        let text = bytes.get(..read)?;
-        let name = text.iter().rposition(|byte| *byte == b')')?;
-        match text.get(name + 2)? {
-            b'Z' | b'X' => None,
-            // `D` is a thread that waits for a page or a lock of the kernel's: it goes on by itself.
-            state => Some(matches!(state, b'S' | b'T' | b't')),
-        }
-    }
-
-    fn sample(&self) -> Option<Sample> {
-        let asleep = self.is_asleep()?;
-        let (worked, scheduled) = self.schedule()?;
+    fn sample(&mut self) -> Option<Sample> {
+        let opened = match self.files {
+            Some(_) => None,
+            None => Files::open(&self.folder)
+                .inspect_err(|error| {
+                    if !is_gone(error) {
+                        self.standing = Standing::Unseen;
+                    }
+                })
+                .ok(),
+        };
+        let files = self.files.as_ref().or(opened.as_ref())?;
+        let asleep = is_asleep(&files.stat)?;
+        let (worked, scheduled) = schedule(&files.schedule)?;
         Some(Sample {
             asleep,
             worked,
             scheduled,
         })
     }
+}
 
-    /// How often it was given a processor.
-    fn scheduled(&self) -> Option<u64> {
-        self.schedule().map(|(_, scheduled)| scheduled)
-    }
+/// Whether a thread has no files because it has ended.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
 
-    /// Processor time, and how often it was scheduled; time in the queue is between them.
-    fn schedule(&self) -> Option<(Duration, u64)> {
-        let mut bytes = [0; 96];
-        let read = self.schedule.read_at(&mut bytes, 0).ok()?;
-        let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
-        let mut words = text.split_ascii_whitespace();
-        let worked = Duration::from_nanos(words.next()?.parse().ok()?);
-        Some((worked, words.nth(1)?.parse().ok()?))
+/// The state that the kernel gives, after the name in parentheses.
+fn is_asleep(stat: &File) -> Option<bool> {
+    let mut bytes = [0; 256];
+    let read = stat.read_at(&mut bytes, 0).ok()?;
+    let text = bytes.get(..read)?;
+    let name = text.iter().rposition(|byte| *byte == b')')?;
+    match text.get(name + 2)? {
+        b'Z' | b'X' => None,
+        // `D` is a thread that waits for a page or a lock of the kernel's: it goes on by itself.
+        state => Some(matches!(state, b'S' | b'T' | b't')),
     }
+}
+
+/// Processor time, and how often a thread was scheduled; time in the queue is between them.
+fn schedule(file: &File) -> Option<(Duration, u64)> {
+    let mut bytes = [0; 96];
+    let read = file.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let worked = Duration::from_nanos(words.next()?.parse().ok()?);
+    Some((worked, words.nth(1)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -361,6 +403,18 @@ mod tests {
             assert!(!tasks.at_rest(&inside, begin), "it is again");
             spins.store(false, Ordering::Relaxed);
         });
+    }
+
+    #[test]
+    fn a_thread_that_is_not_known_is_looked_for() {
+        let mut tasks = Tasks::of(std::process::id()).unwrap();
+        let own = thread_id();
+        tasks.refresh(&BTreeSet::new()).unwrap();
+        // As if it had begun when another one ended.
+        tasks.tasks.remove(&own);
+        assert_eq!(tasks.calls(own), None);
+        tasks.refresh(&BTreeSet::from([own])).unwrap();
+        assert!(tasks.tasks.contains_key(&own));
     }
 
     #[test]

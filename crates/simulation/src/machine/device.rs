@@ -1,9 +1,10 @@
 //! The machine as the runtime sees it.
 
 use super::{Machine, RETURNED, SHORT_SLICE};
+use crate::host::{Inside, who_may_act};
 use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{FaultKind, Launch, LaunchId, Topic};
-use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows, layout};
+use lockstep_gpu::{Launch, Topic};
+use lockstep_protocol::{Extent, MemoryAccess, Rows, layout};
 use lockstep_runtime::Device;
 use lockstep_runtime::device::{Advance, Advice, Fault, Part};
 use lockstep_units::Time;
@@ -35,7 +36,12 @@ impl Device for Machine {
         Ok(())
     }
 
+    fn host_is_inside(&mut self, threads: &Inside) {
+        self.host.clone_from(threads);
+    }
+
     fn advance(&mut self, limit: Time) -> Advance {
+        self.gpu.outside_acts();
         loop {
             if self.progress.is_stopped() {
                 return Advance::Stopped;
@@ -64,15 +70,18 @@ impl Device for Machine {
             self.progress.reached(self.gpu.now().nanoseconds());
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
-                    return Advance::Faulted(Fault {
-                        code: code_of(&fault.kind),
-                        launch: self
-                            .launches
-                            .get(&LaunchId(fault.launch))
-                            .map(|(id, _)| *id),
-                        message: fault.to_string(),
-                    });
+                    return Advance::Faulted(self.fault_of(&fault));
                 }
+                // Until the limit a copy may be under way; the host may write if it is not all here.
+                lockstep_gpu::Advance::Stuck(fault) if limit == Time::NEVER => {
+                    if let Some(who) = who_may_act(&self.host) {
+                        self.warn_of_spin(&fault, &who);
+                    } else {
+                        self.gpu.fail(fault.clone());
+                        return Advance::Faulted(self.fault_of(&fault));
+                    }
+                }
+                lockstep_gpu::Advance::Stuck(_) => {}
                 lockstep_gpu::Advance::Reached(records) => {
                     let moved = self.gpu.has_managed_done();
                     if !records.is_empty() || moved || self.gpu.now() >= limit {
@@ -267,22 +276,4 @@ impl Device for Machine {
 /// Where the heap of device code lies: at the end of the device's region, past all allocations.
 fn heap_start() -> u64 {
     layout::Region::Device(0).range().end - lockstep_runtime::SYSTEM_SPACE
-}
-
-/// CUDA's code for what a kernel did.
-fn code_of(kind: &FaultKind) -> CuResult {
-    match kind {
-        FaultKind::IllegalAddress { .. } | FaultKind::ReadOnly { .. } => CuResult::ILLEGAL_ADDRESS,
-        FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
-        FaultKind::Unsupported(_) | FaultKind::IllegalInstruction(_) => {
-            CuResult::ILLEGAL_INSTRUCTION
-        }
-        FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
-        FaultKind::Assert(_) => CuResult::ASSERT,
-        FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
-            CuResult::LAUNCH_FAILED
-        }
-        FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
-        FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
-    }
 }

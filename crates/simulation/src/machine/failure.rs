@@ -1,7 +1,7 @@
 //! Failures inside the simulator: nothing that comes after one can be trusted.
 
 use super::Machine;
-use lockstep_gpu::GpuError;
+use lockstep_gpu::{FaultKind, GpuError, LaunchId};
 use lockstep_protocol::CuResult;
 use lockstep_runtime::device::Fault;
 
@@ -29,6 +29,24 @@ impl Machine {
         }
     }
 
+    /// The fault of a kernel, as the runtime knows it.
+    pub(super) fn fault_of(&self, fault: &lockstep_gpu::Fault) -> Fault {
+        let launch = self.launches.get(&LaunchId(fault.launch));
+        Fault {
+            code: code_of(&fault.kind),
+            launch: launch.map(|(id, _)| *id),
+            message: fault.to_string(),
+        }
+    }
+
+    /// Kernels go round in circles until the host writes something, which it may; said once.
+    pub(super) fn warn_of_spin(&mut self, fault: &lockstep_gpu::Fault, who: &str) {
+        if !self.warned_of_spin {
+            self.warned_of_spin = true;
+            tracing::warn!("only the host can end this, and {who} may: {fault}");
+        }
+    }
+
     /// A request for managed memory that the engine refuses came too late, which is a mistake of
     /// the simulator.
     pub(super) fn check_managed(&mut self, asked: Result<(), GpuError>) {
@@ -37,5 +55,23 @@ impl Machine {
                 "managed memory: {error}; this is a fault of the simulator, please report it"
             ));
         }
+    }
+}
+
+/// CUDA's code for what a kernel did.
+fn code_of(kind: &FaultKind) -> CuResult {
+    match kind {
+        FaultKind::IllegalAddress { .. } | FaultKind::ReadOnly { .. } => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
+        FaultKind::Unsupported(_) | FaultKind::IllegalInstruction(_) => {
+            CuResult::ILLEGAL_INSTRUCTION
+        }
+        FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
+        FaultKind::Assert(_) => CuResult::ASSERT,
+        FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
+            CuResult::LAUNCH_FAILED
+        }
+        FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
     }
 }

@@ -18,6 +18,7 @@ use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
 use crate::sm::now::Now;
+use crate::sm::recurrence::Recurrence;
 use crate::sm::translation::deferred::Deferred;
 use crate::sm::translation::{Moment, Translation, few};
 
@@ -91,6 +92,8 @@ pub struct Port {
     spare: Vec<Box<StrongRequest>>,
     /// Somebody who watches.
     pub probe: Option<Box<Probe>>,
+    /// Whether warps go round in circles, while that is asked.
+    pub recurrence: Option<Box<Recurrence>>,
 }
 
 impl Port {
@@ -123,7 +126,14 @@ impl Port {
             values: Box::new([WarpRegister::ZERO; 8]),
             spare: Vec::new(),
             probe,
+            recurrence: None,
         }
+    }
+
+    /// Whether somebody wants to know of every instruction.
+    #[inline(always)]
+    pub fn is_watched(&self) -> bool {
+        self.probe.is_some() || self.recurrence.is_some()
     }
 
     /// The first lane whose bytes are not all in one allocation.

@@ -1,0 +1,69 @@
+//! Whether the host can still do something by itself while all who called wait for the device.
+
+use super::sleep::{Sleep, parse};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Processes, and their threads that are inside a call.
+pub type Inside = BTreeMap<u32, BTreeSet<u32>>;
+
+/// Threads of our library in the program's process; what they do follows from what the program does.
+const OWN: &str = "lockstep-";
+
+/// A thread that may go on before the device does, in words; none if every thread is inside a call or waits for
+/// another thread.
+pub fn who_may_act(inside: &Inside) -> Option<String> {
+    inside.iter().find_map(|(process, threads)| {
+        // A process that is gone writes nothing any more.
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        let numbers = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        let mut others = numbers.filter(|thread| !threads.contains(thread));
+        let thread = others.find(|thread| may_act(*process, *thread))?;
+        Some(format!("thread {thread} of process {process}"))
+    })
+}
+
+fn may_act(process: u32, thread: u32) -> bool {
+    let folder = format!("/proc/{process}/task/{thread}");
+    let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name));
+    if read("comm").is_ok_and(|name| name.starts_with(OWN)) {
+        return false;
+    }
+    match read("syscall") {
+        Ok(line) => parse(&line) != Sleep::ForThread,
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_thread_outside_of_calls_may_act_unless_it_waits_for_another() {
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let process = std::process::id();
+        assert!(
+            may_act(process, own),
+            "this thread is running, so it may do anything"
+        );
+        let (tell, told) = mpsc::channel();
+        let (stop, stopped) = mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32)
+                .unwrap();
+            let _ = stopped.recv();
+        });
+        let thread = told.recv().unwrap();
+        // Where the kernel does not show system calls, everybody may act.
+        if std::fs::read_to_string(format!("/proc/self/task/{own}/syscall")).is_ok() {
+            while may_act(process, thread) {
+                std::thread::yield_now();
+            }
+        }
+        drop(stop);
+        sleeper.join().unwrap();
+        assert_eq!(who_may_act(&Inside::new()), None);
+    }
+}
