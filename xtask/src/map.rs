@@ -1,9 +1,11 @@
 //! ARCHITECTURE.md against the tree: every crate and every top-level folder is named there, and
-//! nothing else is; and the order of the crates is the order in which they use each other.
+//! nothing else is; and the order of the crates is the order in which they use each other. And no
+//! file of tests is forgotten.
 
 use crate::{process, project};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// Checks the page; an error lists every difference.
 pub fn check() -> Result<()> {
@@ -11,6 +13,7 @@ pub fn check() -> Result<()> {
     let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
     let listed = names_of(&page, "## Crates");
     let mut problems = folder_problems(&page)?;
+    problems.extend(test_problems(&root.join("crates"))?);
 
     let mut present = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("crates"))? {
@@ -54,6 +57,29 @@ pub fn check() -> Result<()> {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
+}
+
+/// Files of tests that no `tests/main.rs` names, where a crate has one: they would not be compiled.
+fn test_problems(crates: &Path) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for entry in std::fs::read_dir(crates)? {
+        let tests = entry?.path().join("tests");
+        let Ok(main) = std::fs::read_to_string(tests.join("main.rs")) else {
+            continue;
+        };
+        for file in std::fs::read_dir(&tests)? {
+            let path = file?.path();
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let is_test = path.extension().is_some_and(|end| end == "rs") && name != "main";
+            if is_test && !main.contains(&format!("\nmod {name};")) {
+                problems.push(format!(
+                    "{} is not among the modules of main.rs beside it, so it is never run",
+                    path.display()
+                ));
+            }
+        }
+    }
+    Ok(problems)
 }
 
 /// Top-level folders with committed files that the page does not name, and names without such a folder.

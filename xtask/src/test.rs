@@ -175,13 +175,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             "warnings",
         ])),
         Stage::Build => simulator::build(),
-        // In release: what the build stage made is used again, and simulating is fast.
-        Stage::Tests => process::run(&mut process::cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--workspace",
-        ])),
+        Stage::Tests => run_tests(),
         Stage::Python => python::check(),
         Stage::Documentation => process::run(
             process::cargo(&[
@@ -208,6 +202,31 @@ fn run_stage(stage: Stage) -> Result<()> {
         Stage::Docs => docs::check(),
         Stage::Workloads => Ok(()),
     }
+}
+
+/// In release: what the build stage made is used again, and simulating is fast. Of the examples, those that tests
+/// start; and of this program, what `cargo xtask` made.
+fn run_tests() -> Result<()> {
+    let release = [
+        "test",
+        "--quiet",
+        "--release",
+        "--workspace",
+        "--exclude",
+        "xtask",
+    ];
+    let targets = ["--lib", "--bins", "--tests"];
+    let examples = ["fake_gpu", "fake_program", "sample"].map(|name| ["--example", name]);
+    let all = [&release[..], &targets, examples.as_flattened()].concat();
+    let documentation = [&release[..], &["--doc"]].concat();
+    for arguments in [
+        &all[..],
+        &documentation,
+        &["test", "--quiet", "--package", "xtask"],
+    ] {
+        process::run(&mut process::cargo(arguments))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

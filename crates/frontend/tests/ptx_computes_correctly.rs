@@ -1,7 +1,6 @@
 //! Every `.ptx` under `tests/computes_correctly` leaves in memory what its comments say.
 
-mod harness;
-
+use crate::harness;
 use std::path::Path;
 
 #[test]

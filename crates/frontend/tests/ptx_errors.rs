@@ -1,8 +1,7 @@
 //! What is wrong with a text is said with its place, and no text makes the front end panic.
 
-mod harness;
-
-use harness::link;
+use crate::harness;
+use crate::harness::link;
 use proptest::prelude::*;
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";

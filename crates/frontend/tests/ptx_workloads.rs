@@ -1,7 +1,6 @@
 //! Every workload, compiled by nvcc, parses and links.
 
-mod harness;
-
+use crate::harness;
 use std::{
     path::{Path, PathBuf},
     process::Command,

@@ -1,8 +1,6 @@
 //! What kernels compute, in both modes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lockstep_gpu::Mode;
 use lockstep_isa::instruction::BlockBarrierMode;
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, Space};

@@ -1,10 +1,8 @@
 //! Kernels that run side by side have their own traffic of L2 and DRAM each.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_gpu::{KernelRecord, Mode};
 use lockstep_isa::Module;
 use lockstep_isa::memory::Space;

@@ -1,8 +1,6 @@
 //! Accesses that move more than one value at a time: copies to shared memory, matrices, vectors.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lockstep_gpu::Mode;
 use lockstep_isa::Operand;
 use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, Element, Space};

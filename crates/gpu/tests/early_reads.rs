@@ -1,11 +1,9 @@
 //! The checking mode on compiled machine code: silent as it is, and loud when control bits are made
 //! worse.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{FaultKind, Gpu, GpuError, Launch, Mode, Options};
 use lockstep_isa::Module;

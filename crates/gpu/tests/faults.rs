@@ -1,8 +1,6 @@
 //! What stops a kernel, and what its message says; calls that leave the device code.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lockstep_gpu::{Advance, FaultKind, Gpu, GpuError, Mode, Options};
 use lockstep_isa::instruction::{BlockBarrierMode, CodeAddress, Flow, SystemCallKind};
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Space};

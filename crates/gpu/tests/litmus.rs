@@ -2,11 +2,9 @@
 //! what programs rely on always does. Each test runs 1,000 times over random SM counts, latencies
 //! (and so epochs), positions and delays, in both modes.
 
-mod common;
-
 use std::sync::{Arc, OnceLock};
 
-use common::*;
+use crate::common::*;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Gpu, Mode};
 use lockstep_isa::Module;

@@ -1,8 +1,6 @@
 //! Kernels that can never end are found out, and no others.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use lockstep_engine::Options as EngineOptions;
 use lockstep_gpu::{Gpu, GpuError, KernelRecord, Mode, Options};
 use lockstep_isa::Module;

@@ -1,10 +1,8 @@
 //! Managed memory on the GPU: the same values, the right faults, one answer.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Advance, Advice, Contents, EngineOptions, Gpu, Mode, Options, Schedule};
 use lockstep_isa::Module;

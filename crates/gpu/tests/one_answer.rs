@@ -1,10 +1,8 @@
 //! Equal digests however the host runs the simulation, and after saving and loading.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_gpu::{
     Advance, EngineOptions, Gpu, INTERCONNECTS, Mode, Options, Perturbation, Recorder, Schedule,
     Watch,

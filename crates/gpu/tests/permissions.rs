@@ -1,10 +1,8 @@
 //! Memory that may only be read: loads of it succeed, and whatever would write it stops the kernel.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_gpu::memory::Contents;
 use lockstep_gpu::{Gpu, GpuError, Mode, Options};
 use lockstep_isa::Module;

@@ -1,10 +1,8 @@
 //! Programs in PTX, from text to results, in both modes.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_gpu::{Launch, Mode};
 
 const MODES: [Mode; 2] = [Mode::Functional, Mode::Timing];

@@ -1,11 +1,9 @@
 //! The work distributor on a small GPU, with all orders of arrivals, sizes and priorities: every
 //! schedule ends, queues keep their order, urgent kernels come first.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Gpu, KernelRecord, Mode};
 use lockstep_isa::Module;

@@ -1,12 +1,10 @@
 //! Settings that cannot be: every key with every kind of wrong value is refused with a sentence, or
 //! makes a GPU that runs. Nothing panics, hangs or takes memory without bound.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_config::{GpuConfig, load, to_toml};
 use lockstep_gpu::{Gpu, Mode, Options};
 use lockstep_isa::Module;

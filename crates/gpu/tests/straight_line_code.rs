@@ -1,10 +1,8 @@
 //! Machine code that runs straight on does what it does step by step, in the same cycles.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Launch, Mode};
 use lockstep_isa::Module;

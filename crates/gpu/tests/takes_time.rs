@@ -1,11 +1,9 @@
 //! What orderings, accesses and instructions cost in simulated cycles: snapshots, so that a
 //! change of timing is seen in review.
 
-mod common;
-
 use std::fmt::Write;
 
-use common::*;
+use crate::common::*;
 use expect_test::{Expect, expect};
 use lockstep_gpu::Mode;
 use lockstep_isa::instruction::Control;

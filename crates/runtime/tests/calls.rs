@@ -1,7 +1,6 @@
 //! What calls answer and when, on a device that knows nothing but time.
 
-mod support;
-
+use crate::support;
 use expect_test::{Expect, expect};
 
 fn check(script: &str, expected: Expect) {

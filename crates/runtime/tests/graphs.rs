@@ -1,14 +1,12 @@
 //! Graphs, values in memory and mapped memory, on a device that knows nothing but time.
 
-mod support;
-
+use crate::support::{CONTEXT, Fake, runtime};
 use lockstep_protocol::{
     ContextHandle, Copy, CuResult, Extent, Fill, FunctionHandle, GraphHandle, GraphNode, GraphWork,
     ImageKind, ImageRole, Launch, LaunchConfig, MemoryAccess, ModuleImage, PhysicalHandle, Place,
     Reply, Request, Rows, StreamName, ValueAction, ValueWork,
 };
 use lockstep_runtime::{Client, Device, Runtime};
-use support::{CONTEXT, Fake, runtime};
 
 const CLIENT: Client = Client {
     connection: 0,

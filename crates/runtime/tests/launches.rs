@@ -1,13 +1,11 @@
 //! What a launch carries to the device beside its shape.
 
-mod support;
-
+use crate::support::{CONTEXT, Fake, runtime};
 use lockstep_protocol::{
     FunctionHandle, GraphNode, GraphWork, ImageKind, ImageRole, Launch, LaunchConfig, ModuleImage,
     Reply, Request, StreamName,
 };
 use lockstep_runtime::{Client, Runtime};
-use support::{CONTEXT, Fake, runtime};
 
 const CLIENT: Client = Client {
     connection: 0,

@@ -1,11 +1,9 @@
 //! Managed memory over a device that pages: what the runtime tells it, and what programs are told.
 
-mod support;
-
 use lockstep_protocol::{HostAccessMeans, MemoryLocation, Reply, Request, StreamName};
 use lockstep_runtime::device::Advice;
 
-use support::{Paging, paged};
+use crate::support::{Paging, paged};
 
 const PAGE: u64 = 4096;
 

@@ -1,0 +1,20 @@
+//! GPU kernels, as machines of a few SMs run them.
+//!
+//! One program for all of them: what they share is compiled once. Each file is a subject.
+
+mod common;
+mod computes_correctly;
+mod concurrent_traffic;
+mod copies_and_matrices;
+mod early_reads;
+mod faults;
+mod litmus;
+mod liveness;
+mod managed;
+mod one_answer;
+mod permissions;
+mod ptx_programs;
+mod schedules;
+mod settings;
+mod straight_line_code;
+mod takes_time;
