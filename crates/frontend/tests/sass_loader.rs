@@ -32,6 +32,26 @@ fn both_header_dialects_name_their_architecture() {
 }
 
 #[test]
+fn a_cubin_says_what_it_was_compiled_for() {
+    let virtual_architecture =
+        |bytes: &[u8]| Cubin::read(bytes).expect("a cubin").virtual_architecture;
+    for (bytes, architecture) in [(SM_70, 70), (SM_80, 80), (SM_90, 90)] {
+        assert_eq!(virtual_architecture(bytes), architecture);
+    }
+    // As `nvcc -gencode arch=compute_75,code=sm_90` writes it.
+    let owner = b"NVIDIA Corp\0\x02\0";
+    let place = SM_90
+        .windows(owner.len())
+        .rposition(|window| window == owner);
+    let mut other = SM_90.to_vec();
+    other[place.expect("a note") + owner.len()] = 75;
+    assert_eq!(virtual_architecture(&other), 75);
+    // A note without an end says nothing.
+    other[place.expect("a note") - 12] = 0xff;
+    assert_eq!(virtual_architecture(&other), 90);
+}
+
+#[test]
 fn a_kernel_has_its_registers_parameters_and_shared_memory() {
     for (bytes, base) in [(SM_70, 0x160), (SM_80, 0x160), (SM_90, 0x210)] {
         let image = Image::read(bytes).expect("a cubin");

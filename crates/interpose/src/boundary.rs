@@ -25,14 +25,15 @@ impl From<CuResult> for RuntimeError {
     }
 }
 
-/// Runs a function of the runtime API. A failure becomes the thread's last error.
+/// Runs a function of the runtime API. A failure becomes the thread's last error; that something is not ready yet is
+/// an answer, no failure.
 pub fn answer_runtime(name: &str, body: impl FnOnce() -> Result<(), RuntimeError>) -> i32 {
     let code = match guarded(name, body) {
         Some(Ok(())) => 0,
         Some(Err(error)) => error.0,
         None => CuResult::UNKNOWN.0 as i32,
     };
-    if code != 0 {
+    if code != 0 && code != CuResult::NOT_READY.0 as i32 {
         thread::current().last_error.set(code);
     }
     code

@@ -141,8 +141,8 @@ pub struct Kernel {
     pub barriers: u32,
     /// Cluster dimensions that the kernel asks for.
     pub cluster: Option<[u32; 3]>,
-    /// Version of the PTX it was compiled from × 10, 0 if unknown.
-    pub ptx_version: u32,
+    /// The virtual architecture that it was compiled for, as 75 for `compute_75`.
+    pub virtual_architecture: u32,
     /// Constants of this kernel alone, on top of the module's.
     pub constants: Vec<ConstantBank>,
     /// Where the driver's own words are in bank 0.

@@ -504,7 +504,7 @@ fn make_kernels(
             required_threads: function.required_threads,
             barriers: needs.named_barriers,
             cluster: function.cluster,
-            ptx_version: program.version,
+            virtual_architecture: program.architecture,
             constants: needs.constants.clone(),
             bank0: Bank0Layout::default(),
         });

@@ -12,6 +12,8 @@ use super::error::Error;
 const MACHINE: u16 = 190;
 /// ABI byte of the older header dialect, whose flags hold the architecture in the low byte.
 const OLD_ABI: u8 = 0x33;
+/// The note of newer files that says what code was compiled for.
+const CUDA_NOTE: &str = ".note.nv.cuinfo";
 /// Largest section without file contents that is believed.
 const LARGEST_SECTION: u64 = 1 << 40;
 /// How often a byte of the file may be part of a section, or of a name.
@@ -71,6 +73,8 @@ pub struct Relocation {
 pub struct Cubin {
     /// Compute capability × 10.
     pub architecture: u32,
+    /// The virtual architecture that the code was compiled for.
+    pub virtual_architecture: u32,
     /// All sections, in the file's order.
     pub sections: Vec<Section>,
     /// All symbols, in the file's order.
@@ -102,6 +106,21 @@ pub fn architecture(bytes: &[u8]) -> Result<u32, Error> {
     let flags = header.e_flags(endian);
     let old = header.e_ident().os_abi == OLD_ABI;
     Ok(if old { flags & 0xff } else { flags >> 8 & 0xff })
+}
+
+/// The virtual architecture that code was compiled for: old headers have it in their flags, newer files in a note. That
+/// of the machine code where nothing says it.
+fn virtual_architecture(header: &FileHeader64<Endianness>, sections: &[Section]) -> Option<u32> {
+    if header.e_ident().os_abi == OLD_ABI {
+        let endian = header.endian().ok()?;
+        return Some(header.e_flags(endian) >> 16 & 0xff).filter(|found| *found != 0);
+    }
+    let note = sections.iter().find(|section| section.name == CUDA_NOTE)?;
+    // Three words of sizes and kind, the owner's name in whole words, then version and architecture.
+    let owner = u32::from_le_bytes(*note.bytes.first_chunk()?);
+    let start = 12 + owner.checked_next_multiple_of(4)? as usize + 2;
+    let found = note.bytes.get(start..)?.first_chunk()?;
+    Some(u16::from_le_bytes(*found).into()).filter(|found| *found != 0)
 }
 
 fn broken(error: object::read::Error) -> Error {
@@ -246,6 +265,7 @@ impl Cubin {
         let relocations = file.relocations(sections.len(), symbols.len())?;
         Ok(Self {
             architecture,
+            virtual_architecture: virtual_architecture(header, &sections).unwrap_or(architecture),
             sections,
             symbols,
             relocations,

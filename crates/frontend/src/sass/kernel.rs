@@ -53,6 +53,7 @@ impl Image {
             entry,
             predicates: PREDICATES,
             convergence_barriers: CONVERGENCE_BARRIERS,
+            virtual_architecture: self.cubin.virtual_architecture,
             registers: text.map_or(0, |section| section.info >> 24),
             barriers: text.map_or(0, |section| (section.flags >> 20 & 0x7f) as u32),
             shared_bytes: if hopper {

@@ -291,6 +291,7 @@ mod tests {
     fn cubin(bytes: Vec<u8>, place: u64) -> Cubin {
         Cubin {
             architecture: 90,
+            virtual_architecture: 90,
             sections: vec![
                 section(".text.kernel", vec![0; 128]),
                 section(".debug_line", bytes),

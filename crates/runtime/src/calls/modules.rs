@@ -4,8 +4,8 @@ use crate::device::Device;
 use crate::module::{Function, LoadedModule, lay_out};
 use crate::{CallResult, Runtime, fail, failure};
 use lockstep_config::occupancy::{BlockShape, SmLimits};
-use lockstep_isa::Kernel;
 use lockstep_isa::module::GlobalKind;
+use lockstep_isa::{Kernel, Module};
 use lockstep_protocol::{
     ContextHandle, CuResult, FunctionAttributes, FunctionHandle, FunctionInfo, GlobalInfo, Launch,
     ModuleHandle, ModuleImage, ParameterSlot, PointerKind, Reply,
@@ -126,7 +126,7 @@ impl<D: Device> Runtime<D> {
         let (function, attributes) = match known {
             Some((function, known)) => (*function, known.attributes.clone()),
             None => {
-                let mut attributes = self.attributes_of(found, code.architecture);
+                let mut attributes = self.attributes_of(found, &code);
                 attributes.constant = self.user_constants(handle)?;
                 let function = FunctionHandle(self.fresh());
                 let entry = Function {
@@ -311,7 +311,12 @@ impl<D: Device> Runtime<D> {
         }
     }
 
-    fn attributes_of(&self, kernel: &Kernel, architecture: u32) -> FunctionAttributes {
+    fn attributes_of(&self, kernel: &Kernel, module: &Module) -> FunctionAttributes {
+        // A driver makes machine code for its GPU out of PTX.
+        let architecture = match module.native {
+            true => module.architecture,
+            false => self.config.device.compute_capability.architecture(),
+        };
         let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let sm = &self.config.sm;
         let limits = SmLimits::new(sm);
@@ -339,7 +344,7 @@ impl<D: Device> Runtime<D> {
             static_shared: number(kernel.shared_bytes),
             local: number(kernel.local_bytes),
             registers: number(kernel.registers),
-            ptx_version: number(kernel.ptx_version),
+            ptx_version: number(kernel.virtual_architecture),
             binary_version: number(architecture),
             maximum_dynamic_shared: number(
                 u32::try_from(sm.shared_per_block.0)
