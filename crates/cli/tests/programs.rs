@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
     cudaEventRecord(start);
     add<<<(n + 255) / 256, 256>>>(a, b, n);
     cudaEventRecord(end);
+    if (cudaEventQuery(end) != cudaErrorNotReady) return 11;
+    if (cudaPeekAtLastError() != cudaSuccess) return 12; // that it is not ready is no error
     cudaMemcpy(h, b, n * 4, cudaMemcpyDeviceToHost);
     float ms = 0; cudaEventElapsedTime(&ms, start, end);
     int v = 0; cudaMemcpyFromSymbol(&v, visits, 4);
