@@ -45,8 +45,6 @@ enum Stage {
     Python,
     /// `cargo doc` with warnings denied
     Documentation,
-    /// Every interleaving of the engine's exchange
-    Loom,
     /// Generated pages are up to date, and what README says of the product is so
     #[value(alias = "pages")]
     Docs,
@@ -188,17 +186,6 @@ fn run_stage(stage: Stage) -> Result<()> {
             ])
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
-        Stage::Loom => process::run(&mut process::cargo(&[
-            "test",
-            "--quiet",
-            "--release",
-            "--package",
-            "lockstep-engine",
-            "--features",
-            "loom",
-            "--lib",
-            "loom",
-        ])),
         Stage::Docs => docs::check(),
         Stage::Workloads => Ok(()),
     }

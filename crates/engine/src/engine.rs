@@ -8,7 +8,7 @@ use lockstep_units::{Duration, Time};
 use crate::boundary::{Boundary, NoBoundary, Partitions};
 use crate::cost::WorkerCount;
 use crate::epoch_barrier::MOST_FOLLOWERS;
-use crate::inbox::Order;
+use crate::order::Order;
 use crate::outbox::LinkUse;
 use crate::pool::Pool;
 use crate::profile::{Profile, Stopwatch};

@@ -13,7 +13,7 @@
 use lockstep_units::Time;
 
 use crate::PartitionId;
-use crate::inbox::Order;
+use crate::order::Order;
 use crate::prefetch::prefetch_value;
 use crate::sync::{Padded, UnsafeCell};
 

@@ -3,7 +3,7 @@
 use lockstep_units::Time;
 
 use crate::exchange::SendBuffer;
-use crate::inbox::Order;
+use crate::order::Order;
 use crate::outbox::Egress;
 use crate::{Inbox, Outbox, Partition, PartitionId, Topology, Wake, Window};
 

@@ -4,18 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use lockstep_units::Time;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
+use crate::order::Order;
 use crate::{LoadError, PartitionId, Reader, Writer};
-
-/// The place of a message in the order of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub due: Time,
-    pub sender: PartitionId,
-    pub sequence: u64,
-}
 
 /// What waits in the heap: the order, and where the message itself lies. Messages stay where they
 /// are while the heap moves only these.

@@ -86,13 +86,13 @@ mod error;
 mod exchange;
 mod harness;
 mod inbox;
-#[cfg(all(test, feature = "loom"))]
-mod loom_tests;
 mod options;
+mod order;
 mod outbox;
 mod partition;
 mod pool;
 mod prefetch;
+mod primitives;
 mod profile;
 mod save;
 mod shared;

@@ -4,7 +4,7 @@ use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::SendBuffer;
-use crate::inbox::Order;
+use crate::order::Order;
 use crate::{LinkId, PartitionId, Topology, Window};
 
 /// What a partition remembers between windows about its sending.

@@ -1,43 +1,6 @@
-//! The few primitives that `loom` replaces when it explores every interleaving.
+//! What threads share, over [primitives](crate::primitives) that can be exchanged.
 
-#[cfg(not(feature = "loom"))]
-mod chosen {
-    pub(crate) use std::hint::spin_loop;
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
-    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use std::thread::yield_now;
-
-    /// `std`'s cell, with the closures of `loom`'s.
-    #[derive(Debug, Default)]
-    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
-
-    impl<T> UnsafeCell<T> {
-        pub(crate) const fn new(value: T) -> Self {
-            Self(std::cell::UnsafeCell::new(value))
-        }
-
-        #[inline(always)]
-        pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-            f(self.0.get())
-        }
-
-        #[inline(always)]
-        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-            f(self.0.get())
-        }
-    }
-}
-
-#[cfg(feature = "loom")]
-mod chosen {
-    pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
-    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
-    pub(crate) use loom::thread::yield_now;
-}
-
-pub(crate) use chosen::*;
+pub(crate) use crate::primitives::*;
 
 /// A lock whose holder cannot leave anything half done: poisoning carries no meaning.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

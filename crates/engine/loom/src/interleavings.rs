@@ -1,6 +1,6 @@
 //! Every interleaving of epoch barrier and exchange, explored by `loom`.
 //!
-//! Run with `cargo test -p lockstep-engine --features loom --release --lib loom`. The models are small on purpose: they finish in seconds.
+//! The models are small on purpose: they finish in seconds.
 
 use lockstep_units::Time;
 use loom::sync::Arc;
@@ -9,7 +9,7 @@ use loom::thread;
 use crate::PartitionId;
 use crate::epoch_barrier::{EpochBarrier, SpinBudget};
 use crate::exchange::Exchange;
-use crate::inbox::Order;
+use crate::order::Order;
 use crate::sync::UnsafeCell;
 
 const HASTY: SpinBudget = SpinBudget::new(0);
@@ -80,17 +80,17 @@ fn take_turns(followers: usize, turns: u64, mut spin_budget: SpinBudget) {
 }
 
 #[test]
-fn loom_the_gate_orders_a_leader_and_a_sleepy_follower() {
+fn the_gate_orders_a_leader_and_a_sleepy_follower() {
     loom::model(|| take_turns(1, 2, HASTY));
 }
 
 #[test]
-fn loom_the_gate_orders_a_leader_and_a_spinning_follower() {
+fn the_gate_orders_a_leader_and_a_spinning_follower() {
     loom::model(|| take_turns(1, 2, SpinBudget::new(1)));
 }
 
 #[test]
-fn loom_the_gate_orders_two_followers() {
+fn the_gate_orders_two_followers() {
     bounded(|| take_turns(2, 1, HASTY));
 }
 
@@ -119,18 +119,18 @@ fn sit_out(spin_budget: SpinBudget) {
 }
 
 #[test]
-fn loom_a_follower_that_is_not_needed_sleeps_through_it() {
+fn a_follower_that_is_not_needed_sleeps_through_it() {
     loom::model(|| sit_out(HASTY));
 }
 
 #[test]
-fn loom_a_follower_that_is_not_needed_waits_through_it() {
+fn a_follower_that_is_not_needed_waits_through_it() {
     loom::model(|| sit_out(SpinBudget::new(1)));
 }
 
 /// Two workers with a partition each send to both, in two steps, and take what was sent before.
 #[test]
-fn loom_the_exchange_moves_every_message_once() {
+fn the_exchange_moves_every_message_once() {
     const STEPS: u64 = 3;
     fn step(exchange: &Exchange<Box<u64>>, worker: usize, step: u64) {
         let me = PartitionId(worker as u32);
