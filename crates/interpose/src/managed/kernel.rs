@@ -4,7 +4,7 @@
 //! A page is closed by dropping its entry in the page table; its contents stay in the file. The
 //! next access is a minor fault (the file has the page) or a missing one (it has not).
 
-use super::{access, check, spawn};
+use super::{Access, check, serve_access, spawn};
 use lockstep_protocol::ClientConnection;
 use lockstep_protocol::pages::PAGE;
 use std::io;
@@ -17,6 +17,7 @@ const PIECE: u64 = 2 << 20;
 
 const API: u64 = 0xaa;
 const FEATURE_MISSING_SHMEM: u64 = 1 << 5;
+const FEATURE_THREAD: u64 = 1 << 8;
 const FEATURE_MINOR_SHMEM: u64 = 1 << 10;
 const MODE_MISSING: u64 = 1 << 0;
 const MODE_MINOR: u64 = 1 << 2;
@@ -49,7 +50,8 @@ pub fn start(connection: ClientConnection) -> io::Result<Faults> {
     }
     // SAFETY: a descriptor that was just made and that nobody else has.
     let file = Arc::new(unsafe { OwnedFd::from_raw_fd(file as i32) });
-    let mut words = [API, FEATURE_MISSING_SHMEM | FEATURE_MINOR_SHMEM, 0];
+    let features = FEATURE_MISSING_SHMEM | FEATURE_THREAD | FEATURE_MINOR_SHMEM;
+    let mut words = [API, features, 0];
     request(&file, IOCTL_API, &mut words)?;
     let served = file.clone();
     spawn(move || serve(&served, connection))?;
@@ -88,7 +90,7 @@ fn request<const N: usize>(file: &OwnedFd, code: u64, words: &mut [u64; N]) -> i
 
 fn serve(file: &OwnedFd, mut connection: ClientConnection) {
     loop {
-        // `struct uffd_msg`: the event in the first byte, then flags and address.
+        // `struct uffd_msg`: the event in the first byte, then flags, address and thread.
         let mut message = [0u64; 4];
         // SAFETY: the buffer is as long as said.
         let read = unsafe { libc::read(file.as_raw_fd(), message.as_mut_ptr().cast(), 32) };
@@ -98,8 +100,12 @@ fn serve(file: &OwnedFd, mut connection: ClientConnection) {
             }
             continue;
         }
-        let (flags, address) = (message[1], message[2]);
-        for (address, bytes) in access(&mut connection, address, flags & FLAG_WRITE != 0) {
+        let access = Access {
+            address: message[2],
+            write: message[1] & FLAG_WRITE != 0,
+            thread: message[3] as u32,
+        };
+        for (address, bytes) in serve_access(&mut connection, access) {
             open(file, address, bytes);
         }
     }

@@ -18,6 +18,7 @@
 mod kernel;
 pub mod polling;
 mod protection;
+mod running;
 mod wrappers;
 
 use crate::process::{self, lock};
@@ -138,11 +139,21 @@ fn connect() -> Result<ClientConnection, String> {
     Ok(connection)
 }
 
+/// An access of the program that was stopped.
+#[derive(Clone, Copy)]
+struct Access {
+    address: u64,
+    write: bool,
+    /// Who it was, as the kernel numbers threads; 0 if it did not say.
+    thread: u32,
+}
+
 /// Asks the simulator to move the page of an access back; answers the pages that are open now.
-fn access(connection: &mut ClientConnection, address: u64, write: bool) -> Vec<(u64, u64)> {
+fn serve_access(connection: &mut ClientConnection, access: Access) -> Vec<(u64, u64)> {
+    let Access { address, write, .. } = access;
     let page = (address - address % PAGE, PAGE);
     if !lock(&CLOSED).contains(address) {
-        polling::look(connection, address, write);
+        polling::look(connection, access);
         // While time passed the page may have left.
         if !lock(&CLOSED).contains(address) {
             return vec![page];

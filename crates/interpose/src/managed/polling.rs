@@ -3,14 +3,16 @@
 //! Simulated time passes inside calls, so such a host would wait for ever for what a kernel writes.
 //! When no call has come for a while, the memory that host and device share is closed. Whoever looks
 //! there then stops, and the simulator is asked (`HostPoll`): it lets time pass once a page was
-//! looked at often enough. A page that was opened is closed again after a moment, so that a host that
-//! goes on looking stops again. The next call ends it.
+//! looked at often enough. A page that was opened is closed again once whoever stopped there has run
+//! for a moment, so that it saw what there is to see, and stops again if it goes on looking. The
+//! next call ends it.
 //!
 //! A program that does not poll pays for a thread that looks at two counters fifty times a second.
 //!
 //! Start reading at [`tick`].
 
-use super::{MEANS, Means, connect, start};
+use super::running::Looker;
+use super::{Access, MEANS, Means, connect, start};
 use crate::process::{self, lock};
 use crate::report;
 use lockstep_protocol::layout::{Region, region_of};
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 /// How long no call comes before memory is closed.
 const QUIET: Duration = Duration::from_millis(20);
-/// How long a page that was looked at stays open.
+/// How long a page that was looked at stays open at least.
 const OPEN: Duration = Duration::from_micros(100);
 
 /// Ticks for which a page that was looked at is closed again and again.
@@ -53,8 +55,16 @@ struct Watch {
     ranges: Vec<(u64, u64)>,
     /// How often each page was looked at since the last call.
     looks: BTreeMap<u64, u32>,
-    /// Pages that were looked at lately, and how many ticks ago that was less than [`LATELY`].
-    open: BTreeMap<u64, u32>,
+    /// Pages that were looked at lately.
+    open: BTreeMap<u64, OpenPage>,
+}
+
+/// A page that was opened for those who looked there.
+struct OpenPage {
+    /// Ticks for which it is still closed.
+    left: u32,
+    /// Who has not looked yet.
+    lookers: Vec<Looker>,
 }
 
 /// A thread makes its first call.
@@ -107,10 +117,13 @@ pub fn tick(connection: &mut Option<ClientConnection>) {
         return;
     }
     // More than once: the thread that opens a page may do so after this.
-    watch.open.retain(|page, left| {
-        close(*page, PAGE);
-        *left -= 1;
-        *left > 0
+    watch.open.retain(|page, open| {
+        open.lookers.retain_mut(|looker| !looker.has_run());
+        if open.lookers.is_empty() {
+            close(*page, PAGE);
+            open.left -= 1;
+        }
+        open.left > 0
     });
 }
 
@@ -146,7 +159,8 @@ fn arm(connection: &mut Option<ClientConnection>, begun: u64) {
 }
 
 /// Whether an access to this page is somebody who looks at closed memory; counts it.
-pub fn look(connection: &mut ClientConnection, address: u64, write: bool) {
+pub(super) fn look(connection: &mut ClientConnection, access: Access) {
+    let Access { address, write, .. } = access;
     let page = address - address % PAGE;
     let polls = {
         let mut watch = lock(&WATCH);
@@ -155,9 +169,9 @@ pub fn look(connection: &mut ClientConnection, address: u64, write: bool) {
         if !watch.armed || !ranges.any(within) {
             return;
         }
-        watch.open.insert(page, LATELY);
         if write {
             // Who writes does not wait.
+            watch.open(page, access.thread);
             return;
         }
         let looks = watch.looks.entry(page).or_default();
@@ -177,11 +191,22 @@ pub fn look(connection: &mut ClientConnection, address: u64, write: bool) {
     if !pending {
         watch.disarm();
     } else if watch.armed {
-        watch.open.insert(page, LATELY);
+        watch.open(page, access.thread);
     }
 }
 
 impl Watch {
+    /// A page is about to be opened for a thread that stopped there.
+    fn open(&mut self, page: u64, thread: u32) {
+        let open = self.open.entry(page).or_insert(OpenPage {
+            left: LATELY,
+            lookers: Vec::new(),
+        });
+        open.left = LATELY;
+        open.lookers.retain(|looker| looker.thread != thread);
+        open.lookers.extend(Looker::new(thread));
+    }
+
     /// Opens everything; nobody is watched until calls stop again.
     fn disarm(&mut self) {
         self.looks.clear();

@@ -4,7 +4,7 @@
 //! handed a closed page would fail instead, so those that programs use are wrapped
 //! (`wrappers.rs`). A fault that is not ours goes to the handler that was there before.
 
-use super::{access, check, spawn};
+use super::{Access, check, serve_access, spawn};
 use crate::process;
 use lockstep_protocol::ClientConnection;
 use lockstep_protocol::layout::{Region, region_of};
@@ -23,8 +23,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// An access that waits, on the stack of the handler.
 #[repr(C)]
 struct Waiting {
-    address: u64,
-    write: bool,
+    access: Access,
     done: AtomicU32,
 }
 
@@ -82,8 +81,12 @@ extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut c_vo
         return;
     }
     let waiting = Waiting {
-        address,
-        write,
+        access: Access {
+            address,
+            write,
+            // SAFETY: the call has no preconditions.
+            thread: unsafe { libc::gettid() } as u32,
+        },
         done: AtomicU32::new(0),
     };
     let place = std::ptr::from_ref(&waiting) as usize;
@@ -153,7 +156,7 @@ fn serve(requests: &OwnedFd, mut connection: ClientConnection) {
         }
         // SAFETY: the handler that wrote the address waits until `done` is set.
         let waiting = unsafe { &*(place as *const Waiting) };
-        for (address, bytes) in access(&mut connection, waiting.address, waiting.write) {
+        for (address, bytes) in serve_access(&mut connection, waiting.access) {
             open(address, bytes);
         }
         let word = waiting.done.as_ptr();
