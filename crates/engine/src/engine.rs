@@ -261,12 +261,6 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         unsafe { &*self.shared.boundary.get() }
     }
 
-    /// What happens between epochs, to be changed.
-    pub fn boundary_mut(&mut self) -> &mut B {
-        // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
-        unsafe { &mut *self.shared.boundary.get() }
-    }
-
     /// Sends a message from outside the machine.
     ///
     /// Such messages come after those of partitions that are due at the same time, in the order

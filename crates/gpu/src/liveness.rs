@@ -66,11 +66,6 @@ impl Liveness {
         self.stuck
     }
 
-    /// Somebody outside may have done something: a look that is under way says nothing.
-    pub fn outside_acts(&mut self) {
-        self.memory_changed();
-    }
-
     /// Looks whether warps make progress, at a boundary, when so many blocks have begun and ended. True if they
     /// never will.
     pub fn look(
@@ -79,7 +74,10 @@ impl Liveness {
         blocks: (u64, u64),
         partitions: &mut Partitions<'_, GpuPartition>,
     ) -> bool {
-        self.stuck = false;
+        // What was found last has been told, with what was watched.
+        if std::mem::take(&mut self.stuck) {
+            self.each_sm(partitions, Sm::end_watch);
+        }
         if blocks != self.blocks {
             self.blocks = blocks;
             self.since = now;

@@ -156,9 +156,9 @@ impl GpuBoundary {
     }
 
     /// Somebody outside the GPU may write its memory, or has done so.
-    pub fn outside_acts(&mut self) {
-        if let Some(liveness) = &mut self.liveness {
-            liveness.outside_acts();
+    pub fn outside_acts(&self) {
+        if let Some(liveness) = &self.liveness {
+            liveness.memory_changed();
         }
     }
 }

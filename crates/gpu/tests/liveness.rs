@@ -126,27 +126,51 @@ fn a_lock_that_is_never_given_back() {
     }
 }
 
+/// One block sets a flag after a while, the others wait for it.
+fn set_late(k: &mut Assembler) {
+    let [block, count] = k.regs();
+    let (first, more) = (k.pred(), k.pred());
+    k.block(block);
+    k.less(first, block, imm(1));
+    let (wait, over) = (k.label(), k.label());
+    k.branch_if(first, false, wait);
+    k.mov(count, imm(0));
+    let again = k.here();
+    k.add(count, count, imm(1));
+    k.less(more, count, imm(60_000));
+    k.branch_if(more, true, again);
+    k.store(Space::Global, BASE, imm(128), imm(1), RELAXED);
+    k.branch(over);
+    k.place(wait);
+    wait_for_flag(k, Space::Global, BASE);
+    k.place(over);
+}
+
 #[test]
 fn a_flag_that_is_set_after_a_long_time() {
-    let build = |k: &mut Assembler| {
-        let [block, count] = k.regs();
-        let (first, more) = (k.pred(), k.pred());
-        k.block(block);
-        k.less(first, block, imm(1));
-        let (wait, over) = (k.label(), k.label());
-        k.branch_if(first, false, wait);
-        k.mov(count, imm(0));
-        let again = k.here();
-        k.add(count, count, imm(1));
-        k.less(more, count, imm(60_000));
-        k.branch_if(more, true, again);
-        k.store(Space::Global, BASE, imm(128), imm(1), RELAXED);
-        k.branch(over);
-        k.place(wait);
-        wait_for_flag(k, Space::Global, BASE);
-        k.place(over);
-    };
-    ends(build, 4, 32);
+    ends(set_late, 4, 32);
+}
+
+/// Looking often, rarely or never is nothing that the simulation could tell.
+#[test]
+fn being_watched_changes_nothing() {
+    for mode in MODES {
+        let digests = [None, Some(1_000), Some(7_777)].map(|patience| {
+            let mut k = Assembler::new();
+            set_late(&mut k);
+            let options = Options {
+                mode,
+                patience: patience.map(Cycles),
+                ..Options::default()
+            };
+            let mut gpu = Gpu::new(&small(4), memory(), options).unwrap();
+            let id = gpu.launch(launch(&k.finish(), 4, 32, &[])).unwrap();
+            gpu.run_until_complete(id).unwrap();
+            gpu.digest("gpu").root()
+        });
+        assert_eq!(digests[0], digests[1], "{mode:?}");
+        assert_eq!(digests[0], digests[2], "{mode:?}");
+    }
 }
 
 /// The counter is in memory; registers are the same in every round.

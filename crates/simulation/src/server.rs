@@ -374,14 +374,16 @@ impl<D: Device> State<D> {
     fn turn(&mut self) -> Turn {
         let doorbells = &self.doorbells;
         let rung = |process| doorbells.rung(process);
-        self.order.turn(rung, Instant::now())
+        let turn = self.order.turn(rung, Instant::now());
+        if matches!(turn, Turn::Calls(_) | Turn::Waits(_)) {
+            let inside = self.order.inside();
+            self.runtime.device_mut().host_is_inside(inside);
+        }
+        turn
     }
 
     /// Answers calls in their order.
     fn answer_all(&mut self, calls: &[Call]) {
-        self.runtime
-            .device_mut()
-            .host_is_inside(self.order.inside());
         for (key, request) in calls {
             self.order.take(*key);
             let response = self.handle(*key, request);
@@ -407,9 +409,6 @@ impl<D: Device> State<D> {
             };
             waits.push(wait);
         }
-        self.runtime
-            .device_mut()
-            .host_is_inside(self.order.inside());
         self.runtime.advance_to_first(&waits);
         let over = |wait: &Wait| self.runtime.is_over(wait);
         let mut first: Vec<Call> = calls

@@ -178,9 +178,7 @@ impl Gpu {
             }
             Outcome::Stopped if self.engine.boundary().is_stuck() => {
                 let what = "no warp can make progress, and nothing else writes what they wait for";
-                let fault = self.hang(what.into());
-                self.end_watch();
-                Advance::Stuck(fault)
+                Advance::Stuck(self.hang(what.into()))
             }
             Outcome::Stopped => {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
@@ -214,19 +212,8 @@ impl Gpu {
     }
 
     /// Somebody outside has written memory, or may have done so.
-    pub fn outside_acts(&mut self) {
-        self.engine.boundary_mut().outside_acts();
-    }
-
-    fn end_watch(&mut self) {
-        for number in 0..self.places.sms {
-            let id = PartitionId(self.places.first_sm + number);
-            if self.sm(number).is_concerned()
-                && let GpuPartition::Sm(sm) = self.engine.partition_mut(id)
-            {
-                sm.end_watch();
-            }
-        }
+    pub fn outside_acts(&self) {
+        self.engine.boundary().outside_acts();
     }
 
     fn hang(&self, what: String) -> Box<Fault> {

@@ -8,7 +8,7 @@ use std::path::Path;
 pub type Inside = BTreeMap<u32, BTreeSet<u32>>;
 
 /// Threads of our library in the program's process; what they do follows from what the program does.
-const OWN: &str = "lockstep-";
+const OWN: [&str; 2] = ["lockstep-watch", "lockstep-faults"];
 
 /// A thread that may go on before the device does, in words; none if every thread is inside a call or waits for
 /// another thread.
@@ -26,7 +26,7 @@ pub fn who_may_act(inside: &Inside) -> Option<String> {
 fn may_act(process: u32, thread: u32) -> bool {
     let folder = format!("/proc/{process}/task/{thread}");
     let read = |name: &str| std::fs::read_to_string(Path::new(&folder).join(name));
-    if read("comm").is_ok_and(|name| name.starts_with(OWN)) {
+    if read("comm").is_ok_and(|name| OWN.contains(&name.trim_end())) {
         return false;
     }
     match read("syscall") {
