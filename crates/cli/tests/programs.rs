@@ -29,8 +29,8 @@ int main(int argc, char** argv) {
     cudaEventRecord(start);
     add<<<(n + 255) / 256, 256>>>(a, b, n);
     cudaEventRecord(end);
-    if (cudaEventQuery(end) != cudaErrorNotReady) return 11;
-    if (cudaPeekAtLastError() != cudaSuccess) return 12; // that it is not ready is no error
+    while (cudaEventQuery(end) == cudaErrorNotReady)
+        if (cudaPeekAtLastError() != cudaSuccess) return 12; // that it is not ready is no error
     cudaMemcpy(h, b, n * 4, cudaMemcpyDeviceToHost);
     float ms = 0; cudaEventElapsedTime(&ms, start, end);
     int v = 0; cudaMemcpyFromSymbol(&v, visits, 4);
@@ -347,4 +347,65 @@ fn ptx_of_several_units_is_assembled_and_linked() {
         );
         assert!(said.err.contains("2 units"), "{gpu}: {said:?}");
     }
+}
+
+/// Allocates, with addresses that are the same in every run, and tells where and what it finds there.
+const ALLOCATES: &str = r#"
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/personality.h>
+#include <unistd.h>
+#ifdef CUDA
+#include <cuda_runtime.h>
+__global__ void set(int* p) { p[threadIdx.x] = threadIdx.x; }
+#endif
+int main(int argc, char** argv) {
+    if (!(personality(0xffffffff) & ADDR_NO_RANDOMIZE)) {
+        personality(ADDR_NO_RANDOMIZE);
+        execv("/proc/self/exe", argv);
+    }
+#ifdef CUDA
+    int *device, host[32];
+    for (int round = 0; round < 20; round++) {
+        if (cudaMalloc(&device, 128 << round % 8)) return 1;
+        set<<<1, 32>>>(device);
+        cudaMemcpy(host, device, 128, cudaMemcpyDeviceToHost);
+        cudaStream_t stream;
+        cudaStreamCreate(&stream);
+        cudaMemcpyAsync(device, host, 128, cudaMemcpyHostToDevice, stream);
+        cudaStreamDestroy(stream);
+        if (cudaDeviceSynchronize()) return 2;
+        cudaFree(device);
+    }
+#endif
+    long found = 0;
+    for (int round = 0; round < 400; round++) {
+        size_t bytes = 8 + round * 37 % 5000;
+        unsigned char* block = (unsigned char*)malloc(bytes);
+        for (size_t at = 0; at < bytes; at++) found += block[at] != 0;
+        if (round % 40 == 0) printf("%p\n", block);
+    }
+    printf("set by others %ld\n", found);
+}
+"#;
+
+#[test]
+fn the_heap_of_a_program_is_its_own() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, ALLOCATES, &["-x", "c++", "-cudart", "none"]) {
+        return;
+    }
+    let alone = std::process::Command::new(folder.0.join("program"))
+        .output()
+        .unwrap();
+    let alone = String::from_utf8(alone.stdout).unwrap();
+    let said = run(&folder, &[], &[]);
+    assert_eq!(said.out, alone, "{said:?}");
+
+    // What a CUDA program finds in memory that it never set is what the kernel put there: zeros.
+    assert!(build_cuda(&folder, ALLOCATES, &["-arch=sm_90", "-DCUDA"]));
+    let said = run(&folder, &[], &[]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.ends_with("set by others 0\n"), "{said:?}");
 }

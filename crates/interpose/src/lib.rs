@@ -23,6 +23,7 @@ mod context;
 mod entries;
 mod fresh;
 mod graph;
+mod heap;
 mod hook;
 mod image;
 mod managed;

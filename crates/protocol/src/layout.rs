@@ -21,6 +21,10 @@ use std::ops::Range;
 /// libraries and stacks on x86-64 and AArch64, and from the shadow of AddressSanitizer.
 pub const WINDOW_BASE: u64 = 0x2000_0000_0000;
 
+/// Where the library in a CUDA program asks for memory of its own: below the window, away from the
+/// program's.
+pub const CLIENT_HEAP: u64 = WINDOW_BASE - (1 << 40);
+
 /// Length of the window. The file is sparse: only touched pages exist.
 pub const WINDOW_SIZE: u64 = 16 << 40;
 

@@ -14,7 +14,7 @@ mod symbols;
 pub use loader::warning;
 
 use crate::boundary::guarded;
-use crate::report;
+use crate::{heap, report};
 use std::path::Path;
 
 /// Runs before the constructors of the program and, because this library is linked with
@@ -27,6 +27,7 @@ static CONSTRUCTOR: extern "C" fn() = start;
 #[cfg_attr(test, allow(dead_code))]
 extern "C" fn start() {
     guarded("start", || {
+        heap::survive_fork();
         loader::for_each_new(serve);
         loader::watch(serve_new);
     });
