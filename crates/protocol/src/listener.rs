@@ -9,6 +9,9 @@ use thiserror::Error;
 /// The environment variable that tells a CUDA program where its simulator listens.
 pub const SOCKET_VARIABLE: &str = "LOCKSTEP_SOCKET";
 
+/// What the socket is called in its directory.
+const SOCKET: &str = "socket";
+
 /// Longest path that a Unix socket may have, in bytes.
 const MAXIMUM_PATH: usize = 107;
 
@@ -51,10 +54,14 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens in a new directory under `parent` (the temporary directory, say).
-    pub fn bind_under(parent: &Path) -> Result<Self, ListenError> {
-        let directory = private_directory(parent)?;
-        let path = directory.join("socket");
+    /// Listens in a new directory under `parent` (the temporary directory, say). `prepare` is told the
+    /// path of the socket before anything of it is there.
+    pub fn bind_under(
+        parent: &Path,
+        prepare: impl FnMut(&Path) -> io::Result<()>,
+    ) -> Result<Self, ListenError> {
+        let directory = private_directory(parent, prepare)?;
+        let path = directory.join(SOCKET);
         let bound = if path.as_os_str().len() > MAXIMUM_PATH {
             Err(ListenError::PathTooLong {
                 path: path.display().to_string(),
@@ -109,7 +116,10 @@ impl Drop for Listener {
 
 /// Creates `lockstep-<process>-<n>` with the first free `n`. Creation is atomic and
 /// refuses what exists, so nobody can put a directory of theirs in its place.
-fn private_directory(parent: &Path) -> Result<PathBuf, ListenError> {
+fn private_directory(
+    parent: &Path,
+    mut prepare: impl FnMut(&Path) -> io::Result<()>,
+) -> Result<PathBuf, ListenError> {
     let failure = |error| ListenError::Directory {
         parent: parent.display().to_string(),
         error,
@@ -117,6 +127,10 @@ fn private_directory(parent: &Path) -> Result<PathBuf, ListenError> {
     let process = std::process::id();
     for attempt in 0..10_000 {
         let directory = parent.join(format!("lockstep-{process}-{attempt}"));
+        if directory.symlink_metadata().is_ok() {
+            continue;
+        }
+        prepare(&directory.join(SOCKET)).map_err(failure)?;
         match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
             Ok(()) => return Ok(directory),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -26,7 +26,7 @@ fn welcome() -> Welcome {
 
 #[test]
 fn the_handshake_hands_over_memory_and_devices() {
-    let listener = Listener::bind_under(&std::env::temp_dir()).unwrap();
+    let listener = Listener::bind_under(&std::env::temp_dir(), |_| Ok(())).unwrap();
     let directory = listener.path().parent().unwrap().to_path_buf();
     let mode = std::fs::metadata(&directory).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

@@ -58,31 +58,34 @@ pub struct Door {
     failures: u32,
 }
 
-impl Default for Door {
-    fn default() -> Self {
-        Self {
-            spare: spare(),
-            failures: 0,
-        }
-    }
-}
-
-fn spare() -> Option<File> {
-    File::open("/dev/null").ok()
+fn spare() -> std::io::Result<File> {
+    File::open("/dev/null")
 }
 
 impl Door {
+    /// A door for a server that is about to start.
+    ///
+    /// # Errors
+    /// No descriptor is left to keep.
+    pub fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            spare: Some(spare()?),
+            failures: 0,
+        })
+    }
+
     /// The next connection; `None` if it should be tried again.
     ///
     /// # Errors
     /// Somebody could not attach, and has been told why.
     pub fn accept(&mut self, listener: &Listener) -> Result<Option<UnixStream>, String> {
+        if self.spare.is_none() {
+            // Somebody else had it in the moment when it was used.
+            self.spare = spare().ok();
+        }
         let error = match listener.accept() {
             Ok(stream) => {
                 self.failures = 0;
-                if self.spare.is_none() {
-                    self.spare = spare();
-                }
                 return Ok(Some(stream));
             }
             Err(error) => error,
@@ -102,7 +105,7 @@ impl Door {
         if let Ok(stream) = listener.accept() {
             refuse(&stream, &problem);
         }
-        self.spare = spare();
+        self.spare = spare().ok();
         Err(problem)
     }
 }

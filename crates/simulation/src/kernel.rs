@@ -71,10 +71,10 @@ pub fn run_kernel(
     let image = read_image(kernel)?;
     check_memory()?;
     let name = kernel.file.display().to_string();
-    let folder = RunFolder::create(description.out.as_deref(), description.existing, &name)?;
-    let folder = Arc::new(folder);
     let interrupts = Interrupts::listen(description.progress.stop_flag());
     let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
+    let folder = RunFolder::create(description.out.as_deref(), description.existing, &name)?;
+    let folder = Arc::new(folder);
     let command: Vec<String> = [Some(name), kernel.entry.clone()]
         .into_iter()
         .flatten()

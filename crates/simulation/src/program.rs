@@ -96,15 +96,18 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let path = supervise::find_program(name)?;
     let libraries = Libraries::find()?;
     check_memory()?;
-    let folder = RunFolder::create(description.out.as_deref(), description.existing, name)?;
-    let folder = Arc::new(folder);
+    // Before there is a folder: a signal leaves none that says nothing.
     let interrupts = Interrupts::listen(description.progress.stop_flag());
     let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
-    // Right after the socket, and before the first summary: whenever it is killed, no socket stays, and
-    // no summary that says that the run goes on.
-    let listener = Arc::new(listen()?);
-    let guardian = Guardian::start(Some(listener.path()), &folder)
-        .map_err(system("a guardian for the socket"))?;
+    let folder = RunFolder::create(description.out.as_deref(), description.existing, name)?;
+    let folder = Arc::new(folder);
+    // The guardian comes before the socket and the first summary: whenever the simulator is killed, no
+    // socket stays, and no summary that says that the run goes on.
+    let mut guardian = None;
+    let listener = Arc::new(listen(|socket| {
+        guardian = Some(Guardian::start(Some(socket), &folder)?);
+        Ok(())
+    })?);
     let reporter = Reporter::start(description, command, &folder, &interrupts)?;
     let run = Run {
         description,
@@ -253,15 +256,17 @@ fn notice(name: &str, path: &Path, made_calls: bool, results: &Results) -> Optio
 }
 
 /// A socket in a private directory, where the system keeps such things.
-fn listen() -> Result<Listener, ListenError> {
+fn listen(mut prepare: impl FnMut(&Path) -> std::io::Result<()>) -> Result<Listener, ListenError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     if let Some(parent) = runtime.filter(|parent| parent.is_dir())
-        && let Ok(listener) = Listener::bind_under(&parent)
+        && let Ok(listener) = Listener::bind_under(&parent, &mut prepare)
     {
         return Ok(listener);
     }
-    match Listener::bind_under(&std::env::temp_dir()) {
-        Err(ListenError::PathTooLong { .. }) => Listener::bind_under(Path::new("/tmp")),
+    match Listener::bind_under(&std::env::temp_dir(), &mut prepare) {
+        Err(ListenError::PathTooLong { .. }) => {
+            Listener::bind_under(Path::new("/tmp"), &mut prepare)
+        }
         other => other,
     }
 }

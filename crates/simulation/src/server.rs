@@ -141,12 +141,14 @@ impl<D: Device + Send + 'static> Server<D> {
         let streams = Arc::new(Mutex::new(Streams::default()));
         let (wake, woken) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map(|(a, b)| (b, a))?;
+        let mut door = Door::new()?;
         let acceptor = {
             let (state, streams) = (state.clone(), streams.clone());
             std::thread::Builder::new()
                 .name("accept".into())
                 .spawn(move || {
                     accept(
+                        &mut door,
                         &listener,
                         &woken,
                         &Arc::new(window),
@@ -201,6 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn accept<D: Device + Send + 'static>(
+    door: &mut Door,
     listener: &Listener,
     woken: &OwnedFd,
     window: &Arc<OwnedFd>,
@@ -209,7 +212,6 @@ fn accept<D: Device + Send + 'static>(
     streams: &Arc<Mutex<Streams>>,
 ) {
     use rustix::event::{PollFd, PollFlags, poll};
-    let mut door = Door::default();
     loop {
         let mut files = [
             PollFd::from_borrowed_fd(woken.as_fd(), PollFlags::IN),

@@ -87,7 +87,7 @@ pub struct Knowledge {
 impl Simulator {
     /// Starts serving.
     pub fn start(knowledge: Knowledge) -> Self {
-        let listener = Listener::bind_under(&std::env::temp_dir()).unwrap();
+        let listener = Listener::bind_under(&std::env::temp_dir(), |_| Ok(())).unwrap();
         let file = Arc::new(window::create().unwrap());
         let memory = Arc::new(Memory(Window::map_anywhere(&*file).unwrap()));
         let mut state = State {
