@@ -1,7 +1,7 @@
 //! Single and double precision. PTX ISA, "Floating Point Instructions".
 
 use super::prelude::*;
-use crate::semantics::{Rounding, float32, float64, transcendental as special};
+use crate::semantics::{Rounding, float32, float64};
 
 entries! {
     // Without a rounding, `add`, `sub`, `mul` round to nearest.
@@ -31,8 +31,6 @@ entries! {
     "min[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(extreme3; float32::min);
     "max[.ftz][.NaN][.abs].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(extreme3; float32::max);
     "div(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(directed; float32::div_rounded);
-    "div.approx[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; special::divide);
-    "div.full[.ftz].f32" SPECIAL [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; special::divide_full);
     "rcp(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)]
         semantics!(directed1; |a, r| float32::div_rounded(0x3f80_0000, a, r));
     "sqrt(@rnd)[.ftz].f32" SPECIAL [Write(F32), Read(F32)] semantics!(directed1; float32::sqrt_rounded);

@@ -9,7 +9,7 @@ use crate::{
     WarpRegister,
     semantics::{
         float16::{Kind, pack, unpack},
-        transcendental as special,
+        transcendental as unit,
     },
 };
 
@@ -57,14 +57,14 @@ entries! {
     "max[.ftz][.NaN].xorsign.abs.f16x2" HALF [Write(B32), Read(B32), Read(B32)] semantics!(extreme; (H, Kind::max));
     "max[.NaN].xorsign.abs.bf16" HALF [Write(F16), Read(F16), Read(F16)] semantics!(extreme; (B, Kind::max));
     "max[.NaN].xorsign.abs.bf16x2" HALF [Write(B32), Read(B32), Read(B32)] semantics!(extreme; (B, Kind::max));
-    "ex2.approx[.ftz].f16" SPECIAL [Write(F16), Read(F16)] semantics!(one; (H, exponential));
-    "ex2.approx[.ftz].f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(one; (H, exponential));
-    "ex2.approx.ftz.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(one; (B, exponential));
-    "ex2.approx.ftz.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(one; (B, exponential));
-    "tanh.approx.f16" SPECIAL [Write(F16), Read(F16)] semantics!(one; (H, tangent));
-    "tanh.approx.f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(one; (H, tangent));
-    "tanh.approx.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(one; (B, tangent));
-    "tanh.approx.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(one; (B, tangent));
+    "ex2.approx.f16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (H, unit::exponential));
+    "ex2.approx.f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (H, unit::exponential));
+    "ex2.approx.ftz.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (B, unit::exponential));
+    "ex2.approx.ftz.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (B, unit::exponential));
+    "tanh.approx.f16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (H, unit::hyperbolic_tangent));
+    "tanh.approx.f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (H, unit::hyperbolic_tangent));
+    "tanh.approx.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (B, unit::hyperbolic_tangent));
+    "tanh.approx.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (B, unit::hyperbolic_tangent));
 }
 
 #[inline(always)]
@@ -82,14 +82,36 @@ fn magnitude(_: Kind, a: u16) -> u16 {
     a & 0x7fff
 }
 
+/// A function of the special function unit on the lower or upper halves of a register.
 #[inline(always)]
-fn exponential(kind: Kind, a: u16) -> u16 {
-    kind.narrow(special::exponential(kind.widen(a)))
+fn special_half(
+    l: &Lanes<'_>,
+    i: &Instruction,
+    half: usize,
+    (kind, f): (Kind, impl Fn(&[u32; 32]) -> [u32; 32]),
+) -> [u32; 32] {
+    let a = l.halves(i.sources[0]);
+    let wide = map_lanes(|n| kind.widen(unpack(a.0[n])[half]));
+    let result = f(&wide.0);
+    map_lanes(|n| u32::from(unit::narrow(kind, result[n]))).0
 }
 
 #[inline(always)]
-fn tangent(kind: Kind, a: u16) -> u16 {
-    kind.narrow(special::hyperbolic_tangent(kind.widen(a)))
+fn special(l: &mut Lanes<'_>, i: &Instruction, function: (Kind, impl Fn(&[u32; 32]) -> [u32; 32])) {
+    let row = WarpRegister(special_half(l, i, 0, function));
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn special_pair(
+    l: &mut Lanes<'_>,
+    i: &Instruction,
+    (kind, f): (Kind, impl Fn(&[u32; 32]) -> [u32; 32]),
+) {
+    let low = special_half(l, i, 0, (kind, &f));
+    let high = special_half(l, i, 1, (kind, &f));
+    let row = map_lanes(|n| low[n] | high[n] << 16);
+    l.write(i.destination, 0, &row);
 }
 
 /// Applies `f` to both halves of three operands, `.ftz`, `.sat` and `.relu` as asked.

@@ -23,6 +23,13 @@ pub const FROM: u32 = Modifiers::FREE;
 pub const TO: u32 = Modifiers::FREE + 4;
 /// Which function `MUFU` computes: [`Function`] in four bits.
 pub const FUNCTION: u32 = Modifiers::FREE;
+/// `MUFU` on a half.
+pub const SMALL_HALF: u64 = 1 << (Modifiers::FREE + 4);
+/// `MUFU` on a bfloat16.
+pub const SMALL_BRAIN: u64 = 2 << (Modifiers::FREE + 4);
+const SMALL: u64 = SMALL_HALF | SMALL_BRAIN;
+/// `MUFU` on the upper half of a register, `.H1`.
+pub const UPPER_HALF: u64 = 1 << (Modifiers::FREE + 6);
 /// Pairs: the result takes `sources[0]` as its high and `sources[1]` as its low half.
 pub const PAIR: u64 = 1 << (Modifiers::FREE + 8);
 /// Bytes or halves of the source: `.B0` to `.B3`, `.H0`, `.H1` as a shift in bits.
@@ -296,25 +303,46 @@ pub enum Function {
 /// `MUFU`.
 #[inline(always)]
 pub fn transcendental(lanes: &mut Lanes<'_>, i: &Instruction) {
+    use transcendental as unit;
     match i.modifiers >> FUNCTION & 15 {
-        0 => function(lanes, i, transcendental::cosine_of_turns),
-        1 => function(lanes, i, transcendental::sine_of_turns),
-        2 => function(lanes, i, transcendental::exponential),
-        3 => function(lanes, i, transcendental::logarithm),
-        4 => function(lanes, i, transcendental::reciprocal),
-        5 => function(lanes, i, transcendental::reciprocal_square_root),
-        6 => function(lanes, i, transcendental::reciprocal_high),
-        7 => function(lanes, i, transcendental::reciprocal_square_root_high),
-        8 => function(lanes, i, transcendental::square_root),
-        _ => function(lanes, i, transcendental::hyperbolic_tangent),
+        0 => function(lanes, i, unit::cosine_of_turns),
+        1 => function(lanes, i, unit::sine_of_turns),
+        2 => function(lanes, i, unit::exponential),
+        3 => function(lanes, i, unit::logarithm),
+        4 => function(lanes, i, unit::reciprocal),
+        5 => function(lanes, i, unit::reciprocal_square_root),
+        6 => function(lanes, i, unit::reciprocal_high),
+        7 => function(lanes, i, unit::reciprocal_square_root_high),
+        8 => function(lanes, i, unit::square_root),
+        _ => function(lanes, i, unit::hyperbolic_tangent),
     }
 }
 
 #[inline(always)]
-fn function(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u32) -> u32) {
-    operands!(lanes, i; a = float_at 0);
-    let row = map_lanes(|n| f(a.0[n]));
+fn function(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&[u32; 32]) -> [u32; 32]) {
+    let kind = match i.modifiers & SMALL {
+        0 => {
+            operands!(lanes, i; a = float_at 0);
+            let row = WarpRegister(f(&a.0));
+            return lanes.write(i.destination, 0, &row);
+        }
+        SMALL_HALF => Kind::Half,
+        _ => Kind::Brain,
+    };
+    let row = WarpRegister(f(&small_operand(lanes, i, kind)));
+    let row = map_lanes(|n| u32::from(transcendental::narrow(kind, row.0[n])));
     lanes.write(i.destination, 0, &row);
+}
+
+/// One half of a register in single precision.
+#[inline(never)]
+fn small_operand(lanes: &Lanes<'_>, i: &Instruction, kind: Kind) -> [u32; 32] {
+    let source = i.sources[0];
+    let high = i.modifiers & UPPER_HALF != 0;
+    lanes.raw(source.operand, 0).0.map(|word| {
+        let half = float16::unpack(word)[usize::from(high)];
+        source.of_float(kind.widen(half))
+    })
 }
 
 #[cfg(test)]

@@ -262,7 +262,15 @@ pub(super) fn function(spelling: &Spelling<'_>) -> u64 {
         .iter()
         .position(|word| spelling.has(word))
         .unwrap_or(0);
+    let upper = spelling
+        .operands()
+        .iter()
+        .flat_map(|operand| &operand.modifiers)
+        .any(|word| word.name() == "H1");
     (index as u64) << convert::FUNCTION
+        | spelling.bits("F16", convert::SMALL_HALF)
+        | spelling.bits("BF16", convert::SMALL_BRAIN)
+        | if upper { convert::UPPER_HALF } else { 0 }
 }
 
 /// Formats named in the text, in its order.
