@@ -32,6 +32,9 @@ pub struct Validate {
     /// validation/frontends.csv; options after `--` are programs by name
     #[arg(long, conflicts_with_all = ["quick", "record", "microbench"])]
     frontends: bool,
+    /// All inputs of the special function unit against checksums of an H200, in minutes
+    #[arg(long, conflicts_with_all = ["quick", "record", "microbench", "frontends"])]
+    special_functions: bool,
     /// More options for `lockstep correlate`
     #[arg(last = true)]
     options: Vec<String>,
@@ -48,6 +51,9 @@ impl Validate {
         }
         if self.frontends {
             return frontends::sweep(&self.options);
+        }
+        if self.special_functions {
+            return special_functions();
         }
         simulator::build()?;
         build_programs()?;
@@ -72,6 +78,18 @@ impl Validate {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         process::run(&mut simulator::lockstep(&words))
     }
+}
+
+/// Checks every input of every function that was recorded.
+fn special_functions() -> Result<()> {
+    process::run(&mut process::cargo(&[
+        "test",
+        "--release",
+        "--package=lockstep-isa",
+        "--test=special_functions",
+        "--",
+        "--ignored",
+    ]))
 }
 
 /// Where the executables with machine code that was measured are.

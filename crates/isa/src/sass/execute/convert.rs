@@ -350,7 +350,7 @@ mod tests {
     use super::*;
     use crate::{
         Convergence, Mask, Operand,
-        instruction::{Operation, SchedulingInfo},
+        instruction::{Compute, Operation, SchedulingInfo},
         lanes::{ConstantBanks, Identity},
         semantics,
     };
@@ -358,10 +358,14 @@ mod tests {
 
     /// What lane 0 gets for `value`, by a whole instruction.
     fn run(value: u32, from: Format, to: Format, rounding: Rounding) -> u64 {
-        let compute = semantics!(convert).choose();
-        let mut i = Instruction::new(Operation::Compute(compute), SchedulingInfo::default());
-        i.modifiers =
+        let modifiers =
             (from as u64) << FROM | (to as u64) << TO | Modifiers::rounding_bits(rounding);
+        compute(semantics!(convert).choose(), value, modifiers)
+    }
+
+    fn compute(compute: Compute, value: u32, modifiers: u64) -> u64 {
+        let mut i = Instruction::new(Operation::Compute(compute), SchedulingInfo::default());
+        i.modifiers = modifiers;
         i.sources[0] = Operand::Register(0).into();
         i.destination = Some(2);
         let mut registers = vec![
@@ -381,6 +385,21 @@ mod tests {
         };
         compute(&mut lanes, &i);
         u64::from(registers[2].0[0]) | u64::from(registers[3].0[0]) << 32
+    }
+
+    /// Values of an H200: the other half of the result is zero.
+    #[test]
+    fn functions_of_halves_read_the_half_they_name() {
+        let mufu = |function: Function, value: u32, modifiers: u64| {
+            let modifiers = (function as u64) << FUNCTION | modifiers;
+            compute(semantics!(transcendental).choose(), value, modifiers)
+        };
+        let (tangent, power) = (Function::HyperbolicTangent, Function::Exponential);
+        assert_eq!(mufu(tangent, 0x3c00_3800, SMALL_HALF), 0x3764);
+        assert_eq!(mufu(tangent, 0x3c00_3800, SMALL_HALF | UPPER_HALF), 0x3a17);
+        assert_eq!(mufu(power, 0x4000_4900, SMALL_BRAIN), 0x7f80);
+        assert_eq!(mufu(power, 0x4000_4900, SMALL_BRAIN | UPPER_HALF), 0x4080);
+        assert_eq!(mufu(Function::Reciprocal, 0x4000_0000, 0), 0x3f00_0000);
     }
 
     proptest! {

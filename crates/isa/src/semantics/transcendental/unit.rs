@@ -14,32 +14,32 @@ pub type Row = (i32, i32, i32);
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     constant: i64,
-    linear: i32,
-    quadratic: i32,
+    /// The quadratic coefficient in the upper, the linear one in the lower 32 bits: two loads for
+    /// three numbers.
+    slopes: i64,
 }
 
 impl Segment {
     /// Nothing is there.
     pub const ZERO: Self = Self {
         constant: 0,
-        linear: 0,
-        quadratic: 0,
+        slopes: 0,
     };
 
     /// Constant and quadratic coefficient are shifted left, and `rounding` is added.
     pub const fn new(row: Row, constant: u32, quadratic: u32, rounding: i64) -> Self {
         Self {
             constant: ((row.0 as i64) << constant) + rounding,
-            linear: row.1,
-            quadratic: row.2 << quadratic,
+            slopes: ((row.2 << quadratic) as i64) << 32 | row.1 as u32 as i64,
         }
     }
 
     #[inline(always)]
     fn at(&self, x: u32, square: u32) -> i64 {
+        let (linear, quadratic) = (self.slopes as i32, (self.slopes >> 32) as i32);
         self.constant
-            + i64::from(self.linear) * i64::from(x)
-            + i64::from(self.quadratic) * i64::from(square)
+            + i64::from(linear) * i64::from(x as i32)
+            + i64::from(quadratic) * i64::from(square as i32)
     }
 }
 
