@@ -73,12 +73,32 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
                 site.warp.convergence.warp_sync(mask);
             }
         }
+        Flow::Collective { .. } | Flow::WarpSyncExclusive if execute == 0 => {
+            site.warp.convergence.advance();
+        }
+        Flow::Collective { target } => {
+            let (agree, mask) = lanes_that_agree(&lanes, instruction, execute);
+            site.warp.convergence.collective(agree, mask, target);
+        }
+        Flow::WarpSyncExclusive => {
+            let (agree, mask) = lanes_that_agree(&lanes, instruction, execute);
+            site.warp.convergence.warp_sync_exclusive(agree, mask);
+        }
+        Flow::EndCollective => site.warp.convergence.end_collective(),
         Flow::Yield => site.warp.convergence.yield_to_others(false),
     }
     if native {
         count_again(site.warp, site.block);
     }
     Ok(())
+}
+
+/// The mask that the lowest lane names, behind the lanes that name the same one.
+fn lanes_that_agree(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask) -> (Mask, Mask) {
+    let masks = lanes.raw(instruction.sources[0].operand, 0).0;
+    let mask = masks[execute.trailing_zeros() as usize % LANES];
+    let agree = lanes_of(execute).filter(|lane| masks[*lane] == mask);
+    (agree.fold(0, |agree, lane| agree | 1 << lane), mask)
 }
 
 /// Counts what lanes executed again in vain.

@@ -216,7 +216,13 @@ impl Convergence {
             }
             return false;
         }
-        let coming = !self.lanes_at_barriers();
+        // Lanes that wait for each other within the warp come nowhere, unless something outside lets others go on.
+        let outside = |path: &DivergentPath| matches!(path.state, PathState::External(_));
+        let coming = if self.paths.iter().any(outside) {
+            !self.lanes_at_barriers()
+        } else {
+            0
+        };
         let vain = self.paths.iter().filter_map(|path| match path.state {
             PathState::Barrier(barrier) if self.barrier(barrier) & coming == 0 => {
                 Some((barrier, path.pc))

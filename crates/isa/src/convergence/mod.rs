@@ -10,6 +10,7 @@
 //! | `path.rs` | one divergent path: program counter, lanes, why it waits |
 //! | `branch.rs` | divergence: branches, direct and indirect |
 //! | `barrier.rs` | reconvergence: Volta's convergence barriers |
+//! | `collective.rs` | `WARPSYNC.COLLECTIVE`, `ENDCOLLECTIVE` |
 //! | `sync.rs` | `WARPSYNC`, and waiting for something outside the warp |
 //! | `schedule.rs` | which path runs next |
 //!
@@ -31,6 +32,7 @@
 
 mod barrier;
 mod branch;
+mod collective;
 mod path;
 mod schedule;
 mod sync;
@@ -39,7 +41,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::warp_register::Mask;
+use crate::warp_register::{LANES, Mask};
 
 pub use path::{DivergentPath, PathState};
 use schedule::full_branch_budget;
@@ -83,6 +85,8 @@ pub struct Convergence {
     reconverge_anywhere: bool,
     /// What was issued again and is not counted yet.
     reissued: Reissued,
+    /// Where each lane goes on after a collective; none was executed if this is empty.
+    collective_targets: Option<Box<[u32; LANES]>>,
 }
 
 impl Convergence {
@@ -103,6 +107,7 @@ impl Convergence {
             restored: 0,
             reconverge_anywhere,
             reissued: Reissued::default(),
+            collective_targets: None,
         }
     }
 
@@ -211,6 +216,7 @@ impl Convergence {
             self.release_barrier(barrier as u16);
         }
         self.release_warp_syncs();
+        self.release_collectives();
     }
 
     /// Makes the chosen lanes of each path ready at the instruction after theirs; those at one

@@ -13,6 +13,13 @@ pub enum PathState {
     Barrier(u16),
     /// It waits at a `WarpSync` for these lanes.
     WarpSync(Mask),
+    /// It waits at a `WARPSYNC.COLLECTIVE` for these lanes, and goes to a place of its own afterwards.
+    Collective {
+        /// Lanes that execute together.
+        mask: Mask,
+        /// Where its lanes go on.
+        target: u32,
+    },
     /// It waits at a convergence barrier that no longer holds it, behind all paths that are ready.
     Deferred,
     /// It waits for something outside the warp, under a tag that the SM chooses (a block barrier).

@@ -15,18 +15,39 @@ impl Convergence {
         if wanted & !self.active == 0 {
             return self.advance();
         }
+        self.park_at_meeting(PathState::WarpSync(mask));
+        self.release_warp_syncs();
+        self.schedule_next();
+    }
+
+    /// As [`Self::warp_sync`] for the given active lanes, which agree on the mask: what follows is executed by the lanes
+    /// of the mask and nobody else (`WARPSYNC.EXCLUSIVE`). Others that are with them come again with their mask.
+    pub fn warp_sync_exclusive(&mut self, lanes: Mask, mask: Mask) {
+        let others = self.active & !lanes;
+        if others != 0 {
+            self.set_sibling(DivergentPath::ready(self.pc, others));
+            self.active = lanes;
+        }
+        self.warp_sync(mask);
+    }
+
+    /// The running path waits for other lanes of the warp. Counts what hardware executes once more.
+    pub(super) fn park_at_meeting(&mut self, state: PathState) {
         let (pc, active) = (self.pc, self.active);
-        let waiting =
-            |path: &DivergentPath| path.pc == pc && matches!(path.state, PathState::WarpSync(_));
+        let waiting = |path: &DivergentPath| {
+            let waits = matches!(
+                path.state,
+                PathState::WarpSync(_) | PathState::Collective { .. }
+            );
+            path.pc == pc && waits
+        };
         let asleep = |path: &DivergentPath| path.state != PathState::Ready || path.slept;
-        self.park(PathState::WarpSync(mask));
+        self.park(state);
         let here = self.lanes_where(waiting);
         if !self.reconverge_anywhere && (here != active || self.paths.iter().all(asleep)) {
             self.reissued.instructions += 1;
             self.reissued.lanes += here.count_ones();
         }
-        self.release_warp_syncs();
-        self.schedule_next();
     }
 
     /// The running path waits for something outside the warp; its next instruction is the

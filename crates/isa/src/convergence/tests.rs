@@ -384,3 +384,78 @@ fn warp_syncs_at_two_places_wait_for_each_other() {
     places.sort_unstable();
     assert_eq!(places, [(2, 0xe), (10, 0x1)]);
 }
+
+#[test]
+fn a_collective_is_executed_once_where_lanes_waited_first() {
+    let mut warp = native(0xf);
+    warp.branch(0x1, 20); // lane 0 first, at 20; the others at 1
+    warp.collective(0x1, 0xf, 23); // 20: waits
+    assert_eq!((warp.pc(), warp.active()), (1, 0xe));
+    warp.collective(0xe, 0xf, 4); // 1: all have come
+    assert_eq!((warp.pc(), warp.active()), (21, 0xf), "the first place");
+    warp.advance();
+    warp.end_collective(); // 22
+    assert_eq!((warp.pc(), warp.active()), (4, 0xe), "each to its own");
+    warp.exit(0xe);
+    assert_eq!((warp.pc(), warp.active()), (23, 0x1), "whose code it was");
+}
+
+#[test]
+fn a_collective_of_lanes_that_are_together_waits_for_nobody() {
+    let mut warp = native(0xff);
+    warp.branch(0xf0, 40); // lanes 0 to 3 first at a tie
+    warp.collective(0xf, 0xf, 9); // 1
+    assert_eq!((warp.pc(), warp.active()), (2, 0xf));
+    warp.end_collective(); // 2
+    assert_eq!((warp.pc(), warp.active()), (9, 0xf));
+}
+
+#[test]
+fn lanes_of_two_collectives_at_one_place_do_not_mix() {
+    let mut warp = native(0xff);
+    warp.collective(0x0f, 0x0f, 5); // 0
+    assert_eq!((warp.pc(), warp.active()), (1, 0x0f));
+    warp.end_collective();
+    assert_eq!((warp.pc(), warp.active()), (5, 0x0f));
+    warp.exit(0x0f);
+    assert_eq!((warp.pc(), warp.active()), (0, 0xf0), "with their own mask");
+}
+
+#[test]
+fn a_collective_does_not_wait_for_lanes_that_end() {
+    let mut warp = native(0x7);
+    warp.branch(0x4, 9); // lane 2 first
+    warp.collective(0x4, 0x7, 12); // 9
+    warp.branch(0x1, 30); // 1: lane 1 first at a tie, at 2
+    warp.collective(0x2, 0x7, 6); // 2
+    assert_eq!((warp.pc(), warp.active()), (30, 0x1));
+    warp.exit(0x1);
+    assert_eq!((warp.pc(), warp.active()), (10, 0x6));
+}
+
+/// `__syncwarp()` in a branch that not all lanes take.
+#[test]
+fn lanes_behind_a_branch_do_not_wait_for_lanes_that_wait_for_them() {
+    let mut warp = native(0xf);
+    warp.converge_set(0); // 0
+    warp.branch(0x3, 9); // 1: lanes 2, 3 first at a tie
+    warp.warp_sync(0xf); // 2
+    assert_eq!((warp.pc(), warp.active()), (9, 0x3));
+    warp.converge_wait(0); // 9: waits for lanes 2 and 3, which wait for these
+    assert_eq!((warp.pc(), warp.active()), (9, 0x3), "once more");
+    warp.converge_wait(0);
+    assert_eq!((warp.pc(), warp.active()), (10, 0x3));
+    warp.exit(0x3);
+    assert_eq!((warp.pc(), warp.active()), (3, 0xc));
+}
+
+#[test]
+fn lanes_with_several_masks_go_on_group_by_group() {
+    let mut warp = native(0xff);
+    warp.warp_sync_exclusive(0x0f, 0x0f); // 0
+    assert_eq!((warp.pc(), warp.active()), (1, 0x0f));
+    warp.suspend(1);
+    assert_eq!((warp.pc(), warp.active()), (0, 0xf0), "again");
+    warp.warp_sync_exclusive(0xf0, 0xf0);
+    assert_eq!((warp.pc(), warp.active()), (1, 0xf0));
+}

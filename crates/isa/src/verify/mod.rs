@@ -194,6 +194,7 @@ fn landings(module: &Module) -> Vec<u32> {
             Operation::Flow(
                 Flow::Branch { target }
                 | Flow::BranchOnDivergence { target, .. }
+                | Flow::Collective { target }
                 | Flow::Call { target },
             ) => Some(target),
             _ => None,
@@ -222,6 +223,7 @@ fn look_at(module: &Module, number: usize, landings: &[u32]) -> Section {
         match flow {
             Flow::Branch { target }
             | Flow::BranchOnDivergence { target, .. }
+            | Flow::Collective { target }
             | Flow::Call { target } => {
                 if target as usize >= module.code.len() {
                     section.astray.push(index);

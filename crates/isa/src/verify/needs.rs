@@ -93,7 +93,9 @@ impl Needs {
         self.operand(address.base, if address.wide { 2 } else { 1 });
         self.operand(address.uniform, if address.uniform_wide { 2 } else { 1 });
         let words = match operation.action {
-            Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes().div_ceil(4),
+            Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::LoadReduce(_, kind) => {
+                kind.bytes().div_ceil(4)
+            }
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
             _ => u32::from(operation.element.words()),
         };
