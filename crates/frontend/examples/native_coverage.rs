@@ -1,5 +1,6 @@
-//! Which instructions of some programs cannot be executed: `native_coverage PROGRAM...` reads
-//! cubins, fat binaries and host executables, and prints a line for each kind of gap.
+//! Which instructions of some programs cannot be executed: `native_coverage [--spellings] PROGRAM...` reads
+//! cubins, fat binaries and host executables, and prints a line for each kind of gap, and the share of
+//! instructions that can be executed. With `--spellings` operands are left out of the lines.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,12 @@ use object::{Object, ObjectSection};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut gaps: BTreeMap<String, u32> = BTreeMap::new();
-    let (mut images, mut instructions) = (0, 0);
-    for path in std::env::args().skip(1) {
+    let (mut images, mut instructions, mut unable) = (0, 0, 0);
+    let mut arguments = std::env::args().skip(1).peekable();
+    let spellings = arguments
+        .next_if(|argument| argument == "--spellings")
+        .is_some();
+    for path in arguments {
         let bytes = std::fs::read(&path)?;
         for cubin in cubins(&bytes) {
             images += 1;
@@ -34,7 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                         if let Operation::Unsupported(why) | Operation::Illegal(why) =
                             &instruction.operation
                         {
-                            *gaps.entry(why.to_string()).or_default() += 1;
+                            let kind = if spellings { spelling(why) } else { why };
+                            *gaps.entry(kind.to_owned()).or_default() += 1;
+                            unable += 1;
                         }
                     }
                 }
@@ -44,11 +51,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for (gap, count) in &gaps {
         println!("{count:6} {gap}");
     }
+    let share = 100.0 * (1.0 - f64::from(unable) / (instructions.max(1) as f64));
     println!(
-        "{images} images, {instructions} instructions, {} kinds of gaps",
+        "{images} images, {instructions} instructions, {} kinds of gaps, {share:.4} % can be executed",
         gaps.len()
     );
     Ok(())
+}
+
+/// Opcode and modifiers of a sentence that begins with an instruction.
+fn spelling(sentence: &str) -> &str {
+    let words = sentence.split_whitespace();
+    words
+        .skip_while(|word| word.starts_with('@'))
+        .next()
+        .unwrap_or(sentence)
 }
 
 fn cubins(bytes: &[u8]) -> Vec<Vec<u8>> {

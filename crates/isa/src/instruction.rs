@@ -116,6 +116,16 @@ pub enum Flow {
     /// `WARPSYNC`, `bar.warp.sync` and the implicit synchronisation of `*.sync` instructions: wait until
     /// the lanes of the mask in `sources[0]` have all come here.
     WarpSync,
+    /// `WARPSYNC.EXCLUSIVE`: as [`Flow::WarpSync`], and nobody else executes what follows with the lanes of the mask.
+    WarpSyncExclusive,
+    /// `WARPSYNC.COLLECTIVE`: wait until the lanes of the mask in `sources[0]` have all come to such an
+    /// instruction, then execute what follows one of them together.
+    Collective {
+        /// Where the lanes that wait here go on after [`Flow::EndCollective`].
+        target: u32,
+    },
+    /// `ENDCOLLECTIVE`: each lane goes to the target of its own [`Flow::Collective`].
+    EndCollective,
     /// Let other lanes of the warp go first.
     Yield,
 }

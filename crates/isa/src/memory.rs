@@ -88,6 +88,9 @@ pub enum Action {
     /// sum of `values[0]`, `[2]` and `[3]` the shared one; `values[1]`, if any, the bytes to copy.
     /// The rest is zeroed, and all of it in lanes where `predicates[0]` does not hold.
     CopyToShared,
+    /// `multimem.ld_reduce`/`LDGMC`: the values of all members of a multicast object, reduced. There are no multicast
+    /// objects yet, so that no address is one of them.
+    LoadReduce(AtomicOperation, AtomicType),
     /// Brings a line in; no value moves.
     Prefetch,
     /// Cache control (`CCTL`, `discard`): no value moves.
@@ -307,6 +310,22 @@ pub enum AtomicOperation {
     CompareAndSwap,
     /// As [`AtomicOperation::CompareAndSwap`], but what is given back is whether it did (`CAST`).
     CompareAndTest,
+}
+
+impl AtomicOperation {
+    /// Whether a generic atomic of machine code does this in a space. Otherwise it leaves memory as it is and says so:
+    /// an H200 adds no floats in shared memory, and knows little more there of 64 bits than exchanges.
+    #[must_use]
+    pub fn is_native_in(self, space: Space, kind: AtomicType) -> bool {
+        match (space, kind) {
+            (Space::Global, _) | (_, AtomicType::U32 | AtomicType::S32) => true,
+            (Space::Shared, AtomicType::U64 | AtomicType::S64) => matches!(
+                self,
+                Self::Exchange | Self::CompareAndSwap | Self::CompareAndTest
+            ),
+            _ => false,
+        }
+    }
 }
 
 /// Types that atomics work on.

@@ -43,6 +43,12 @@ pub const RELOCATION_KINDS: &[RelocationKind] = &[
     row(0, "R_CUDA_NONE", Action::Leave),
     row(1, "R_CUDA_32", Action::Address(4, &[part(0, 32, 0)])),
     row(2, "R_CUDA_64", Action::Address(8, &[part(0, 64, 0)])),
+    // Generic addresses: a variable in global memory has one only.
+    row(3, "R_CUDA_G32", Action::Address(4, &[part(0, 32, 0)])),
+    row(4, "R_CUDA_G64", Action::Address(8, &[part(0, 64, 0)])),
+    // What a pointer to a function holds: since Volta the address of its code.
+    row(34, "R_CUDA_FUNC_DESC_32", Action::Address(4, &[part(0, 32, 0)])),
+    row(35, "R_CUDA_FUNC_DESC_64", Action::Address(8, &[part(0, 64, 0)])),
     // An instruction's number at 32, whole or by halves.
     row(
         55,
@@ -70,10 +76,53 @@ pub const RELOCATION_KINDS: &[RelocationKind] = &[
         "R_CUDA_ABS55_16_34",
         Action::Address(16, &[part(16, 8, 2), part(34, 47, 10)]),
     ),
+    row(
+        61,
+        "R_CUDA_FUNC_DESC32_32",
+        Action::Address(16, &[part(32, 32, 0)]),
+    ),
+    row(
+        62,
+        "R_CUDA_FUNC_DESC32_LO_32",
+        Action::Address(16, &[part(32, 32, 0)]),
+    ),
+    row(
+        63,
+        "R_CUDA_FUNC_DESC32_HI_32",
+        Action::Address(16, &[part(32, 32, 32)]),
+    ),
+    row(70, "R_CUDA_32_LO", Action::Address(4, &[part(0, 32, 0)])),
+    row(71, "R_CUDA_32_HI", Action::Address(4, &[part(0, 32, 32)])),
     // YIELD on Volta, which a driver may turn into a NOP.
     row(68, "R_CUDA_YIELD_OPCODE9_0", Action::Leave),
     row(69, "R_CUDA_YIELD_CLEAR_PRED4_87", Action::Leave),
+    row(72, "R_CUDA_UNUSED_CLEAR32", Action::Leave),
     row(73, "R_CUDA_UNUSED_CLEAR64", Action::Leave),
+    // One byte of an address, where data is not aligned.
+    row(76, "R_CUDA_8_0", Action::Address(1, &[part(0, 8, 0)])),
+    row(77, "R_CUDA_8_8", Action::Address(1, &[part(0, 8, 8)])),
+    row(78, "R_CUDA_8_16", Action::Address(1, &[part(0, 8, 16)])),
+    row(79, "R_CUDA_8_24", Action::Address(1, &[part(0, 8, 24)])),
+    row(80, "R_CUDA_8_32", Action::Address(1, &[part(0, 8, 32)])),
+    row(81, "R_CUDA_8_40", Action::Address(1, &[part(0, 8, 40)])),
+    row(82, "R_CUDA_8_48", Action::Address(1, &[part(0, 8, 48)])),
+    row(83, "R_CUDA_8_56", Action::Address(1, &[part(0, 8, 56)])),
+    row(84, "R_CUDA_G8_0", Action::Address(1, &[part(0, 8, 0)])),
+    row(85, "R_CUDA_G8_8", Action::Address(1, &[part(0, 8, 8)])),
+    row(86, "R_CUDA_G8_16", Action::Address(1, &[part(0, 8, 16)])),
+    row(87, "R_CUDA_G8_24", Action::Address(1, &[part(0, 8, 24)])),
+    row(88, "R_CUDA_G8_32", Action::Address(1, &[part(0, 8, 32)])),
+    row(89, "R_CUDA_G8_40", Action::Address(1, &[part(0, 8, 40)])),
+    row(90, "R_CUDA_G8_48", Action::Address(1, &[part(0, 8, 48)])),
+    row(91, "R_CUDA_G8_56", Action::Address(1, &[part(0, 8, 56)])),
+    row(92, "R_CUDA_FUNC_DESC_8_0", Action::Address(1, &[part(0, 8, 0)])),
+    row(93, "R_CUDA_FUNC_DESC_8_8", Action::Address(1, &[part(0, 8, 8)])),
+    row(94, "R_CUDA_FUNC_DESC_8_16", Action::Address(1, &[part(0, 8, 16)])),
+    row(95, "R_CUDA_FUNC_DESC_8_24", Action::Address(1, &[part(0, 8, 24)])),
+    row(96, "R_CUDA_FUNC_DESC_8_32", Action::Address(1, &[part(0, 8, 32)])),
+    row(97, "R_CUDA_FUNC_DESC_8_40", Action::Address(1, &[part(0, 8, 40)])),
+    row(98, "R_CUDA_FUNC_DESC_8_48", Action::Address(1, &[part(0, 8, 48)])),
+    row(99, "R_CUDA_FUNC_DESC_8_56", Action::Address(1, &[part(0, 8, 56)])),
 ];
 
 const fn row(number: u32, name: &'static str, action: Action) -> RelocationKind {
@@ -128,6 +177,17 @@ mod tests {
         assert_eq!(low, 0x9abc_def0_0000_7802);
         assert_eq!(patched(57, 0x7802, address, None), 0x1234_5678_0000_7802);
         assert_eq!(patched(57, 0x7802, address, Some(0)), 0x1234_5678_0000_7802);
+    }
+
+    #[test]
+    fn pointers_to_functions_and_generic_addresses_are_whole_addresses() {
+        let address = 0x1234_5678_9abc_def0;
+        for (number, alike) in [(62, 56), (63, 57), (61, 55), (4, 2), (35, 2), (3, 1)] {
+            let expected = patched(alike, 0x7802, address, Some(0));
+            assert_eq!(patched(number, 0x7802, address, Some(0)), expected, "{number}");
+        }
+        let bytes = (0..8).map(|k| (patched(84 + k, 0, address, Some(0)) as u64) << (8 * k));
+        assert_eq!(bytes.sum::<u64>(), address);
     }
 
     #[test]

@@ -269,7 +269,7 @@ impl Memory {
                         .copy_from_slice(&data);
                 }
             }
-            Action::Prefetch | Action::CacheControl => {}
+            Action::Prefetch | Action::CacheControl | Action::LoadReduce(..) => {}
         }
         Ok(())
     }

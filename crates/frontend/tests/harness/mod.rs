@@ -393,6 +393,9 @@ fn flow(
             warp.convergence.warp_sync(mask);
         }
         Flow::Yield => warp.convergence.yield_to_others(false),
+        Flow::WarpSyncExclusive | Flow::Collective { .. } | Flow::EndCollective => {
+            unreachable!("PTX has no instruction of this kind")
+        }
     }
 }
 

@@ -30,7 +30,7 @@ pub const PREDICATES: u16 = 15;
 /// Where the outcome of `BAR.RED` waits for `B2R`.
 pub const BARRIER_OUTCOME: u16 = 7;
 /// First uniform predicate.
-const UNIFORM_PREDICATES: u16 = 8;
+pub const UNIFORM_PREDICATES: u16 = 8;
 
 impl Frame {
     /// Register that holds the count of `BAR.RED.POPC` for `B2R`: the last of the uniform ones.

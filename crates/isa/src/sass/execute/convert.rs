@@ -245,35 +245,6 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
     }
 }
 
-/// `F2FP`: two FP32 values into a pair, the first into the high half.
-#[inline(always)]
-pub fn pack_pair(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let modifiers = Modifiers(i.modifiers);
-    let brain = Format::from_bits(i.modifiers, TO) == Format::Bf16;
-    let relu = modifiers.has(Modifiers::RELU);
-    let rounding = modifiers.rounding();
-    operands!(lanes, i; high = float_at 0, low = float_at 1);
-    let row = if rounding == Rounding::Nearest && !relu {
-        let pair =
-            |n: usize, kind: Kind| float16::pack([kind.narrow(low.0[n]), kind.narrow(high.0[n])]);
-        if brain {
-            map_lanes(|n| pair(n, Kind::Brain))
-        } else {
-            map_lanes(|n| pair(n, Kind::Half))
-        }
-    } else {
-        let kind = if brain { Kind::Brain } else { Kind::Half };
-        map_lanes(|n| {
-            let half = |word: u32| {
-                let value = kind.narrow_rounded(word, rounding);
-                if relu { kind.relu(value) } else { value }
-            };
-            float16::pack([half(low.0[n]), half(high.0[n])])
-        })
-    };
-    lanes.write(i.destination, 0, &row);
-}
-
 /// Functions of the transcendental unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -47,7 +47,8 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
             },
             Vec::new(),
         ),
-        "NOP" | "ENDCOLLECTIVE" | "PREEXIT" | "ACQBULK" => {
+        "ENDCOLLECTIVE" => flow(Flow::EndCollective),
+        "NOP" | "PREEXIT" | "ACQBULK" => {
             Instruction::new(Operation::Nothing, scheduling())
         }
         _ => return Ok(None),
@@ -214,7 +215,15 @@ fn barrier(spelling: &Spelling<'_>) -> Result<u16, BindError> {
 }
 
 fn warp_sync(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    let mut instruction = flow(Flow::WarpSync);
+    let mut instruction = flow(if spelling.has("COLLECTIVE") {
+        Flow::Collective {
+            target: target(spelling)?,
+        }
+    } else if spelling.has("EXCLUSIVE") {
+        Flow::WarpSyncExclusive
+    } else {
+        Flow::WarpSync
+    });
     let mask = spelling.operands().iter().find(|operand| {
         matches!(
             operand.value,

@@ -266,15 +266,6 @@ fn choose_by_order(
     })
 }
 
-/// `VIMNMX3`: the smallest of three where `predicates[0]` holds, else the largest.
-#[inline(always)]
-pub fn minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
-    operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
-    let first = choose_by_order(lanes, i, a, b);
-    let result = choose_by_order(lanes, i, &first, c);
-    lanes.write(i.destination, 0, &result);
-}
-
 /// `VIADDMNMX`: `a + b`, then the smaller or larger of it and `c`.
 #[inline(always)]
 pub fn add_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {

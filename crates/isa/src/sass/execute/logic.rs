@@ -133,16 +133,12 @@ pub fn permute(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write(i.destination, 0, &row);
 }
 
-/// `P2R`: predicates as bits of one byte, under a mask; the rest of `sources[0]` stays.
+/// `P2R`, `UP2UR`: predicates as bits of one byte, under a mask; the rest of `sources[0]` stays.
+/// `sources[2]` is the first predicate of the file.
 pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
     let shift = 8 * (i.modifiers >> BYTE & 3) as u32;
     operands!(lanes, i; old = integer_at 0, mask = integer_at 1);
-    let base = i.sources[2].operand;
-    let first = if let Operand::Immediate(first) = base {
-        first as usize
-    } else {
-        0
-    };
+    let first = usize::from(first_predicate(i));
     let row = map_lanes(|n| {
         let bits = (0..7).fold(0, |bits, k| {
             bits | (lanes
@@ -157,7 +153,7 @@ pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write(i.destination, 0, &row);
 }
 
-/// `R2P`: the bits of one byte to predicates, under a mask.
+/// `R2P`, `UR2UP`: the bits of one byte to predicates, under a mask.
 pub fn register_to_predicates(lanes: &mut Lanes<'_>, i: &Instruction) {
     let shift = 8 * (i.modifiers >> BYTE & 3) as u32;
     let value = lanes.integer(i.sources[0]);
@@ -165,7 +161,16 @@ pub fn register_to_predicates(lanes: &mut Lanes<'_>, i: &Instruction) {
     for k in 0..7 {
         if mask >> k & 1 == 1 {
             let bits = mask_of(|n| value.0[n] >> (shift + k) & 1 == 1);
-            lanes.set_predicate(PredicateRegister::Lanes(k as u16), bits);
+            let register = PredicateRegister::Lanes(first_predicate(i) + k as u16);
+            lanes.set_predicate(register, bits);
         }
+    }
+}
+
+/// Where the predicates that move between files begin.
+fn first_predicate(i: &Instruction) -> u16 {
+    match i.sources[2].operand {
+        Operand::Immediate(first) => first as u16,
+        _ => 0,
     }
 }

@@ -18,6 +18,8 @@ pub mod integer;
 pub mod logic;
 pub mod matrix;
 pub mod memory;
+pub mod pack;
+pub mod packed_integer;
 pub mod table;
 mod volta;
 pub mod warp;

@@ -3,6 +3,7 @@
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
+    memory::{LOCAL_WINDOW, SHARED_WINDOW},
     operand::Operand,
     semantics::{
         Modifiers,
@@ -26,7 +27,9 @@ pub fn shuffle(lanes: &mut Lanes<'_>, i: &Instruction) {
         2 => ShuffleMode::Down,
         _ => ShuffleMode::Butterfly,
     };
-    let [values, b, clamp] = [0, 1, 2].map(|n| lanes.integer(i.sources[n]));
+    let [mut values, b, clamp] = [0, 1, 2].map(|n| lanes.integer(i.sources[n]));
+    // Lanes that are elsewhere or have ended give nothing.
+    values.blend(&WarpRegister::ZERO, !lanes.active);
     let (result, in_range) = warp::shuffle(mode, &values.0, &b.0, &clamp.0);
     lanes.write(i.destination, 0, &WarpRegister(result));
     lanes.set_predicate(i.predicate_destinations[0], in_range);
@@ -115,7 +118,13 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
         }
         0x21..=0x23 => who.threads(usize::from(index - 0x21)),
         0x25..=0x27 => WarpRegister::splat(who.block[usize::from(index - 0x25)]),
-        0x2f => WarpRegister::splat((crate::memory::SHARED_WINDOW >> 32) as u32),
+        0x2e => WarpRegister::splat((LOCAL_WINDOW >> 32) as u32),
+        0x2f => WarpRegister::splat((SHARED_WINDOW >> 32) as u32),
+        0x30 => WarpRegister::splat(SHARED_WINDOW as u32),
+        0x34 => WarpRegister::splat(LOCAL_WINDOW as u32),
+        // A thread's local memory is one piece from the start of its window (SR_LMEMLOSZ, SR_LMEMHIOFF): code that
+        // compares its stack pointer with the lower end finds room down to there.
+        0x36 | 0x37 => WarpRegister::ZERO,
         0x32 => WarpRegister::splat(who.total_shared),
         0x38 => each(&|lane| 1 << lane),
         0x39 => each(&|lane| (1 << lane) - 1),
@@ -144,8 +153,8 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub const WIDE_SPECIAL: u64 = 1 << (Modifiers::FREE + 8);
 /// Special registers that [`special`] answers; a program that asks for another is refused.
 pub const SPECIAL_REGISTERS: &[u8] = &[
-    0x00, 0x02, 0x03, 0x20, 0x21, 0x22, 0x23, 0x25, 0x26, 0x27, 0x2f, 0x32, 0x38, 0x39, 0x3a, 0x3b,
-    0x3c, 0x43, 0x50, 0x51, 0x52, 0x53, 0x88, 0xff,
+    0x00, 0x02, 0x03, 0x20, 0x21, 0x22, 0x23, 0x25, 0x26, 0x27, 0x2e, 0x2f, 0x30, 0x32, 0x34, 0x36,
+    0x37, 0x38, 0x39, 0x3a, 0x3b, 0x3c, 0x43, 0x50, 0x51, 0x52, 0x53, 0x88, 0xff,
 ];
 
 /// `B2R`, `BMOV` from a convergence barrier: its lanes as a word.

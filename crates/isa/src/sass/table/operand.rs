@@ -100,6 +100,10 @@ impl RowReader<'_> {
                 uniform: false,
                 relative: false,
             },
+            "absolute-uniform-register-target" => Place::RegisterTarget {
+                uniform: true,
+                relative: false,
+            },
             _ => {
                 if let Some(set) = core.strip_prefix("w:") {
                     Place::Word(self.choice(set))

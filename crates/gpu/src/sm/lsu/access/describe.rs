@@ -21,7 +21,9 @@ pub fn is_strong(operation: &MemoryOperation) -> bool {
 /// Bytes that one lane accesses.
 pub fn access_bytes(operation: &MemoryOperation) -> u32 {
     let element = match operation.action {
-        Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes(),
+        Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::LoadReduce(_, kind) => {
+            kind.bytes()
+        }
         _ => operation.element.bytes(),
     };
     element * u32::from(operation.elements.max(1))
@@ -44,6 +46,7 @@ pub fn describe(operation: &MemoryOperation) -> String {
         Action::LoadMatrix { .. } => "matrix load",
         Action::StoreMatrix { .. } => "matrix store",
         Action::CopyToShared => "copy to shared memory",
+        Action::LoadReduce(..) => "reduction of a multicast object, which is not mapped there,",
         Action::Prefetch => "prefetch",
         Action::CacheControl => "cache control",
     };

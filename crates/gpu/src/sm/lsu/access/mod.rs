@@ -22,12 +22,13 @@ use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
     Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Space, WINDOW_SIZE, classify_generic,
 };
+use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Instruction, Mask};
 
 pub use strong::deliver_answer;
 
-use describe::{access_bytes, describe};
+use describe::{access_bytes, describe, illegal};
 
 use crate::fault::FaultKind;
 use crate::sm::lsu::outcome::{Done, Traffic};
@@ -69,6 +70,11 @@ pub fn memory(
         } => {
             return matrix::store_matrix(site, operation, execute, places, matrices, transpose);
         }
+        Action::LoadReduce(..) => {
+            let lane = execute.trailing_zeros() as usize;
+            let space = operation.space;
+            return Err(illegal(site, operation, lane, places[lane], space));
+        }
         Action::CopyToShared => {
             return copy::copy_to_shared(site, operation, execute, copied, &addresses);
         }
@@ -94,17 +100,23 @@ pub fn memory(
             constant(site, operation, execute, &addresses, bank);
             Ok(())
         }
-        Space::Generic => generic(site, operation, execute, &addresses),
+        Space::Generic => generic(site, instruction, operation, execute, &addresses),
     }
 }
 
 fn generic(
     site: &mut Site<'_, '_>,
+    instruction: &Instruction,
     operation: &MemoryOperation,
     execute: Mask,
     addresses: &Addresses,
 ) -> Result<(), Problem> {
+    let performed = instruction.predicate_destinations[0];
     if addresses.bounds(execute).0 >= SHARED_WINDOW.max(LOCAL_WINDOW) + WINDOW_SIZE {
+        if performed != PredicateRegister::True {
+            let mut lanes = site.warp.lanes(site.context, instruction);
+            lanes.set_predicate(performed, execute);
+        }
         return global::global(site, operation, execute, addresses);
     }
     let mut offsets = addresses.lanes;
@@ -119,6 +131,18 @@ fn generic(
         }
     }
     let in_global = execute & !in_shared & !in_local;
+    if let Action::Atomic(function, kind) = operation.action
+        && performed != PredicateRegister::True
+    {
+        if !function.is_native_in(Space::Local, kind) {
+            in_local = 0;
+        }
+        if !function.is_native_in(Space::Shared, kind) {
+            in_shared = 0;
+        }
+        let mut lanes = site.warp.lanes(site.context, instruction);
+        lanes.set_predicate(performed, in_shared | in_local | in_global);
+    }
     let bytes = access_bytes(operation);
     // The last one says what it cost.
     if in_shared != 0 {

@@ -1,4 +1,8 @@
 //! Atomics and reductions: `ATOM`, `ATOMG`, `ATOMS`, `RED`.
+//!
+//! A generic `ATOM` writes a predicate: whether it was performed. Where it was not (sums of floats and most 64-bit
+//! operations in shared memory, everything in local memory) the compiler's code asks for the space of the
+//! address (`QSPC`) and does the work in another way.
 
 use super::super::bind::{BindError, Spelling};
 use super::{destination, finish, operation, scope, values};
@@ -48,17 +52,25 @@ pub(super) fn atomic(spelling: &Spelling<'_>, space: Space) -> Result<Instructio
     let Some((operator, kind)) = atomic_kind(spelling) else {
         return Ok(spelling.unsupported("is an atomic that cannot be executed yet"));
     };
-    if operator == AtomicOperation::CompareAndTest && space != Space::Shared {
+    if operator == AtomicOperation::CompareAndTest && space == Space::Global {
         return Ok(spelling.unsupported("is a test and swap outside shared memory"));
     }
     let destination = destination(spelling)?;
-    finish_atomic(
+    let mut instruction = finish_atomic(
         spelling,
         space,
         Action::Atomic(operator, kind),
         kind,
         destination,
-    )
+    )?;
+    let performed = spelling
+        .operands()
+        .iter()
+        .find_map(|operand| spelling.predicate(operand));
+    if let Some(performed) = performed {
+        instruction.predicate_destinations[0] = performed.register;
+    }
+    Ok(instruction)
 }
 
 pub(super) fn reduction(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
@@ -72,6 +84,49 @@ pub(super) fn reduction(spelling: &Spelling<'_>) -> Result<Instruction, BindErro
         kind,
         None,
     )
+}
+
+/// `LDGMC`: as many elements as a vector has, one register or pair each.
+pub(super) fn load_reduced(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
+    const VECTORS: [(&str, AtomicType, u8); 9] = [
+        ("F16x2", AtomicType::F16x2, 1),
+        ("F16x4", AtomicType::F16x2, 2),
+        ("F16x8", AtomicType::F16x2, 4),
+        ("BF16x2", AtomicType::Bf16x2, 1),
+        ("BF16x4", AtomicType::Bf16x2, 2),
+        ("BF16x8", AtomicType::Bf16x2, 4),
+        ("F32", AtomicType::F32 { flush: false }, 1),
+        ("F32x2", AtomicType::F32 { flush: false }, 2),
+        ("F32x4", AtomicType::F32 { flush: false }, 4),
+    ];
+    let vector = VECTORS.iter().find(|(word, ..)| spelling.has(word));
+    let known = match (vector, atomic_kind(spelling)) {
+        (Some((_, kind, elements)), _) => {
+            // `F32ADD` adds pairs of 16 bits in single precision.
+            let operator = if spelling.has("MIN") {
+                AtomicOperation::Min
+            } else if spelling.has("MAX") {
+                AtomicOperation::Max
+            } else {
+                AtomicOperation::Add
+            };
+            Some((operator, *kind, *elements))
+        }
+        (None, Some((operator, kind))) => Some((operator, kind, 1)),
+        _ => None,
+    };
+    let Some((operator, kind, elements)) = known else {
+        return Ok(spelling.unsupported("reduces in a way that cannot be executed yet"));
+    };
+    let action = Action::LoadReduce(operator, kind);
+    let mut operation = operation(spelling, Space::Global, action, 0)?;
+    let destination = destination(spelling)?;
+    operation.elements = elements;
+    let words = (kind.bytes() / 4) as u16;
+    for (index, slot) in (0..).zip(&mut operation.data[..usize::from(elements)]) {
+        *slot = destination.map(|first| first + index * words);
+    }
+    Ok(finish(operation, destination, 0))
 }
 
 pub(super) fn finish_atomic(

@@ -147,6 +147,9 @@ pub(super) fn load_constant(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write(i.destination, 0, &first);
 }
 
+/// `QSPC`: the base of the address takes one register.
+const NARROW_BASE: u64 = 1 << 8;
+
 /// `QSPC`: whether a generic address is in shared or local memory.
 pub(super) fn query_space(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let (_, memory) = memory_operand(spelling, 0)?;
@@ -160,13 +163,15 @@ pub(super) fn query_space(spelling: &Spelling<'_>) -> Result<Instruction, BindEr
         Operation::Compute(in_space),
         SchedulingInfo {
             latency: Latency::Compare,
-            ..scheduling(Unit::Alu, 0, [2, 0, 0, 0])
+            ..scheduling(Unit::Alu, 0, [1 + u8::from(base.wide), 0, 2, 0])
         },
     );
     instruction.sources[0] = base.base.into();
     instruction.sources[1] = Operand::Immediate(base.offset as u64).into();
+    instruction.sources[2] = base.uniform.into();
     instruction.predicate_destinations[0] = register.unwrap_or(PredicateRegister::True);
-    instruction.modifiers = if spelling.has("S") {
+    // No block of another SM is in the window of shared memory: what is distributed is the block's own.
+    instruction.modifiers = if spelling.has("S") || spelling.has("D") {
         1
     } else if spelling.has("L") {
         2
@@ -175,13 +180,21 @@ pub(super) fn query_space(spelling: &Spelling<'_>) -> Result<Instruction, BindEr
     } else {
         return Ok(spelling.unsupported("asks for a memory space that is not modelled"));
     };
+    if !base.wide {
+        instruction.modifiers |= NARROW_BASE;
+    }
     Ok(instruction)
 }
 
 pub(super) fn in_space(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let base = lanes.pair(i.sources[0].operand);
+    let base = if i.modifiers & NARROW_BASE == 0 {
+        lanes.pair(i.sources[0].operand)
+    } else {
+        lanes.raw(i.sources[0].operand, 0).0.map(u64::from)
+    };
     let offset = lanes.pair(i.sources[1].operand)[0];
-    let wanted = [Space::Global, Space::Shared, Space::Local][(i.modifiers as usize).min(2)];
+    let offset = lanes.pair(i.sources[2].operand)[0].wrapping_add(offset);
+    let wanted = [Space::Global, Space::Shared, Space::Local][(i.modifiers as usize & 3).min(2)];
     let holds = mask_of(|n| classify_generic(base[n].wrapping_add(offset)).0 == wanted);
     lanes.set_predicate(i.predicate_destinations[0], holds);
 }

@@ -15,7 +15,7 @@ use crate::{
     operand::Operand,
     sass::decoded::{MemoryAddress, Operand as Spelled, Value},
 };
-use atomic::{atomic, reduction};
+use atomic::{atomic, load_reduced, reduction};
 use barrier::{barrier, barrier_result, dependence, fence};
 use constant::{constant, query_space};
 use matrix::{copy_to_shared, matrix_load, matrix_store};
@@ -39,6 +39,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "ATOMG" => atomic(spelling, Space::Global)?,
         "ATOMS" => atomic(spelling, Space::Shared)?,
         "RED" | "REDG" => reduction(spelling)?,
+        "LDGMC" => load_reduced(spelling)?,
         "LDSM" => matrix_load(spelling)?,
         "STSM" => matrix_store(spelling)?,
         "LDGSTS" => copy_to_shared(spelling)?,
@@ -208,6 +209,7 @@ fn finish(
         Action::LoadMatrix { matrices, .. } => matrices,
         Action::Load => operation.element.words() as u8,
         Action::Atomic(_, kind) => (kind.bytes() / 4).max(1) as u8,
+        Action::LoadReduce(_, kind) => operation.elements * (kind.bytes() / 4) as u8,
         _ => 0,
     };
     let source_registers = [address_registers(&operation), value_registers, 0, 0];

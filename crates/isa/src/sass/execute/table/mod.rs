@@ -5,7 +5,7 @@ mod operands;
 
 use super::{
     bind::{BindError, Spelling},
-    convert, float, integer, logic, matrix, warp,
+    convert, float, integer, logic, matrix, pack, packed_integer, warp,
 };
 use crate::{
     instruction::{Instruction, Latency, Mix, Operation, SchedulingInfo, Unit},
@@ -95,10 +95,10 @@ rows! {
     "UIMAD": uniform!(multiply_add), Uniform, Uniform, Integer, multiply, By(multiply_widths);
     "IABS": semantics!(integer::absolute), Alu, Integer, Integer, none, Single;
     "IMNMX": semantics!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
-    "VIMNMX": semantics!(integer::minimum_maximum), Alu, Integer, Integer, signed, Single;
-    "VIMNMX3": semantics!(integer::minimum_maximum3), Alu, Integer, Integer, signed, Single;
-    "VIADD": semantics!(integer::add2), Alu, Integer, Integer, none, Single;
-    "VIADDMNMX": semantics!(integer::add_minimum_maximum), Alu, Integer, Integer, signed, Single;
+    "VIMNMX": semantics!(packed_integer::minimum_maximum), Alu, Integer, Integer, packed_integer::bits, Single;
+    "VIMNMX3": semantics!(packed_integer::minimum_maximum3), Alu, Integer, Integer, packed_integer::bits, Single;
+    "VIADD": semantics!(packed_integer::add), Alu, Integer, Integer, packed_integer::bits, Single;
+    "VIADDMNMX": semantics!(packed_integer::add_minimum_maximum), Alu, Integer, Integer, packed_integer::bits, Single;
     "VABSDIFF": semantics!(integer::absolute_difference), Alu, Integer, Integer, signed, Single;
     "VABSDIFF4": semantics!(integer::absolute_difference_bytes), Alu, Integer, Integer, signed_bytes, Single;
     "IDP": semantics!(dot_product), Fma, Float, Integer, dot_product_bits, Single;
@@ -130,6 +130,8 @@ rows! {
     "UPRMT": uniform!(logic::permute), Uniform, Uniform, Integer, none, Single;
     "P2R": semantics!(logic::predicates_to_register), Alu, Integer, Integer, byte, Single;
     "R2P": semantics!(logic::register_to_predicates), Alu, Compare, Integer, byte, Single;
+    "UP2UR": uniform!(logic::predicates_to_register), Uniform, Uniform, Integer, byte, Single;
+    "UR2UP": uniform!(logic::register_to_predicates), Uniform, Uniform, Integer, byte, Single;
     "R2UR": semantics!(logic::to_uniform), Uniform, Uniform, Other, none, Single;
     // Single precision.
     "FADD": semantics!(float::add), Fma, Float, Fp32, float_bits, Single;
@@ -158,9 +160,11 @@ rows! {
     "F2I": semantics!(convert::convert), Transcendental, Conversion, Fp32, float_to_integer, By(conversion_widths);
     "I2F": semantics!(convert::convert), Transcendental, Conversion, Integer, integer_to_float, By(conversion_widths);
     "I2FP": semantics!(convert::convert), Alu, Integer, Integer, integer_to_float, Single;
-    "F2IP": semantics!(convert::convert), Alu, Integer, Fp32, float_to_integer, Single;
     "FRND": semantics!(convert::convert), Transcendental, Conversion, Fp32, round_float, By(conversion_widths);
-    "F2FP": semantics!(convert::pack_pair), Alu, Integer, Fp32, pack, Single;
+    "F2FP": semantics!(pack::pack), Alu, Integer, Fp32, pack::bits, Single;
+    "F2IP": semantics!(pack::pack_rounded), Alu, Integer, Fp32, pack::float_bits, Single;
+    "I2IP": semantics!(pack::pack_integers), Alu, Integer, Integer, pack::integer_bits, Single;
+    "I2I": semantics!(pack::clamp_integer), Alu, Integer, Integer, pack::integer_bits, Single;
     // Lanes together.
     "SHFL": semantics!(warp::shuffle), LoadStore, Shuffle, Other, shuffle, Single;
     "VOTE": semantics!(warp::vote), Alu, Vote, Other, vote, Single;
@@ -240,10 +244,6 @@ impl Row {
 
 /// Forms of a known opcode that have no semantics here yet.
 fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
-    let packed = ["U16x2", "S16x2"].iter().any(|word| spelling.has(word));
-    if packed {
-        return Some("works on pairs of 16-bit integers, which cannot be executed yet");
-    }
     match spelling.name {
         "S2R" | "S2UR" | "CS2R" => {
             let known = spelling
@@ -258,15 +258,7 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
         "MUFU" if spelling.has("F16") => {
             Some("works on half precision, which cannot be executed yet")
         }
-        "F2FP" if !spelling.has("PACK_AB") => Some("packs in a way that cannot be executed yet"),
-        "F2FP"
-            if spelling
-                .words
-                .iter()
-                .any(|word| ["E4M3", "E5M2", "RS"].contains(word)) =>
-        {
-            Some("packs a format that cannot be executed yet")
-        }
+        "F2FP" => pack::refused(spelling),
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
         "PRMT" | "UPRMT" if !spelling.words.is_empty() => {
             Some("permutes in a mode that cannot be executed yet")

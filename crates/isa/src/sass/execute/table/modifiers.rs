@@ -378,15 +378,6 @@ pub(super) fn conversion_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
     )
 }
 
-pub(super) fn pack(spelling: &Spelling<'_>) -> u64 {
-    let to = if spelling.has("BF16") {
-        Format::Bf16
-    } else {
-        Format::F16
-    };
-    (to as u64) << convert::TO | rounding(spelling) | spelling.bits("RELU", Modifiers::RELU)
-}
-
 pub(super) fn mode(spelling: &Spelling<'_>, modes: &[&str]) -> u64 {
     let mode = modes
         .iter()

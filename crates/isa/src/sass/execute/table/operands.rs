@@ -1,6 +1,6 @@
 //! Operands of an arithmetic instruction: which are destinations, sources and predicates.
 
-use super::super::bind::{BindError, Spelling, predicate_register};
+use super::super::bind::{BindError, Spelling, UNIFORM_PREDICATES, predicate_register};
 use crate::{
     instruction::Instruction,
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
@@ -68,12 +68,21 @@ fn place_destinations(spelling: &Spelling<'_>, instruction: &mut Instruction) ->
     };
     let sets_predicates_only = matches!(
         spelling.name,
-        "ISETP" | "UISETP" | "FSETP" | "DSETP" | "HSETP2" | "PLOP3" | "UPLOP3" | "FCHK" | "R2P"
+        "ISETP"
+            | "UISETP"
+            | "FSETP"
+            | "DSETP"
+            | "HSETP2"
+            | "PLOP3"
+            | "UPLOP3"
+            | "FCHK"
+            | "R2P"
+            | "UR2UP"
     );
     let leading = match spelling.name {
         "FCHK" => 1,
         "VOTE" | "VOTEU" | "ELECT" | "R2UR" | "SHFL" | "LOP3" | "ULOP3" | "MATCH" => 1,
-        "R2P" => 0,
+        "R2P" | "UR2UP" => 0,
         _ => 2,
     };
     while next < operands.len() && next < leading {
@@ -126,8 +135,14 @@ fn finish_operands(spelling: &Spelling<'_>, instruction: &mut Instruction, predi
         "IADD3" | "UIADD3" if predicates == 0 => {
             instruction.predicates = [PredicateOperand::FALSE; 3];
         }
-        // The new bits come from the old register under a mask.
-        "P2R" => instruction.sources[2] = Operand::Immediate(0).into(),
+        // Which predicates move; without a mask all of a byte do.
+        "P2R" | "R2P" => instruction.sources[2] = Operand::Immediate(0).into(),
+        "UP2UR" | "UR2UP" => {
+            if instruction.sources[1].operand == Operand::None {
+                instruction.sources[1] = Operand::Immediate(0xff).into();
+            }
+            instruction.sources[2] = Operand::Immediate(UNIFORM_PREDICATES.into()).into();
+        }
         _ => {}
     }
 }
