@@ -314,14 +314,14 @@ pub enum AtomicOperation {
 
 impl AtomicOperation {
     /// Whether a generic atomic of machine code does this in a space. Otherwise it leaves memory as it is and says so:
-    /// an H200 adds no floats in shared memory, and knows little more there of 64 bits than exchanges.
+    /// an H200 adds no floats in shared memory, and of 64 bits it adds and exchanges only.
     #[must_use]
     pub fn is_native_in(self, space: Space, kind: AtomicType) -> bool {
         match (space, kind) {
             (Space::Global, _) | (_, AtomicType::U32 | AtomicType::S32) => true,
             (Space::Shared, AtomicType::U64 | AtomicType::S64) => matches!(
                 self,
-                Self::Exchange | Self::CompareAndSwap | Self::CompareAndTest
+                Self::Add | Self::Exchange | Self::CompareAndSwap | Self::CompareAndTest
             ),
             _ => false,
         }

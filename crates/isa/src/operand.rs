@@ -66,7 +66,11 @@ impl Source {
     #[must_use]
     #[inline(always)]
     pub fn of_float64(&self, value: u64) -> u64 {
-        let [absolute, negate] = [self.absolute, self.negate].map(|on| u64::from(on) << 63);
+        const INFINITY: u64 = 0x7ff << 52;
+        // What is not a number passes as it is.
+        let number = u64::from(value << 1 <= INFINITY << 1);
+        let [absolute, negate] =
+            [self.absolute, self.negate].map(|on| (u64::from(on) & number) << 63);
         (value & !absolute) ^ negate
     }
 }

@@ -47,8 +47,16 @@ pub const RELOCATION_KINDS: &[RelocationKind] = &[
     row(3, "R_CUDA_G32", Action::Address(4, &[part(0, 32, 0)])),
     row(4, "R_CUDA_G64", Action::Address(8, &[part(0, 64, 0)])),
     // What a pointer to a function holds: since Volta the address of its code.
-    row(34, "R_CUDA_FUNC_DESC_32", Action::Address(4, &[part(0, 32, 0)])),
-    row(35, "R_CUDA_FUNC_DESC_64", Action::Address(8, &[part(0, 64, 0)])),
+    row(
+        34,
+        "R_CUDA_FUNC_DESC_32",
+        Action::Address(4, &[part(0, 32, 0)]),
+    ),
+    row(
+        35,
+        "R_CUDA_FUNC_DESC_64",
+        Action::Address(8, &[part(0, 64, 0)]),
+    ),
     // An instruction's number at 32, whole or by halves.
     row(
         55,
@@ -115,14 +123,46 @@ pub const RELOCATION_KINDS: &[RelocationKind] = &[
     row(89, "R_CUDA_G8_40", Action::Address(1, &[part(0, 8, 40)])),
     row(90, "R_CUDA_G8_48", Action::Address(1, &[part(0, 8, 48)])),
     row(91, "R_CUDA_G8_56", Action::Address(1, &[part(0, 8, 56)])),
-    row(92, "R_CUDA_FUNC_DESC_8_0", Action::Address(1, &[part(0, 8, 0)])),
-    row(93, "R_CUDA_FUNC_DESC_8_8", Action::Address(1, &[part(0, 8, 8)])),
-    row(94, "R_CUDA_FUNC_DESC_8_16", Action::Address(1, &[part(0, 8, 16)])),
-    row(95, "R_CUDA_FUNC_DESC_8_24", Action::Address(1, &[part(0, 8, 24)])),
-    row(96, "R_CUDA_FUNC_DESC_8_32", Action::Address(1, &[part(0, 8, 32)])),
-    row(97, "R_CUDA_FUNC_DESC_8_40", Action::Address(1, &[part(0, 8, 40)])),
-    row(98, "R_CUDA_FUNC_DESC_8_48", Action::Address(1, &[part(0, 8, 48)])),
-    row(99, "R_CUDA_FUNC_DESC_8_56", Action::Address(1, &[part(0, 8, 56)])),
+    row(
+        92,
+        "R_CUDA_FUNC_DESC_8_0",
+        Action::Address(1, &[part(0, 8, 0)]),
+    ),
+    row(
+        93,
+        "R_CUDA_FUNC_DESC_8_8",
+        Action::Address(1, &[part(0, 8, 8)]),
+    ),
+    row(
+        94,
+        "R_CUDA_FUNC_DESC_8_16",
+        Action::Address(1, &[part(0, 8, 16)]),
+    ),
+    row(
+        95,
+        "R_CUDA_FUNC_DESC_8_24",
+        Action::Address(1, &[part(0, 8, 24)]),
+    ),
+    row(
+        96,
+        "R_CUDA_FUNC_DESC_8_32",
+        Action::Address(1, &[part(0, 8, 32)]),
+    ),
+    row(
+        97,
+        "R_CUDA_FUNC_DESC_8_40",
+        Action::Address(1, &[part(0, 8, 40)]),
+    ),
+    row(
+        98,
+        "R_CUDA_FUNC_DESC_8_48",
+        Action::Address(1, &[part(0, 8, 48)]),
+    ),
+    row(
+        99,
+        "R_CUDA_FUNC_DESC_8_56",
+        Action::Address(1, &[part(0, 8, 56)]),
+    ),
 ];
 
 const fn row(number: u32, name: &'static str, action: Action) -> RelocationKind {
@@ -184,7 +224,11 @@ mod tests {
         let address = 0x1234_5678_9abc_def0;
         for (number, alike) in [(62, 56), (63, 57), (61, 55), (4, 2), (35, 2), (3, 1)] {
             let expected = patched(alike, 0x7802, address, Some(0));
-            assert_eq!(patched(number, 0x7802, address, Some(0)), expected, "{number}");
+            assert_eq!(
+                patched(number, 0x7802, address, Some(0)),
+                expected,
+                "{number}"
+            );
         }
         let bytes = (0..8).map(|k| (patched(84 + k, 0, address, Some(0)) as u64) << (8 * k));
         assert_eq!(bytes.sum::<u64>(), address);

@@ -1,7 +1,7 @@
 //! Double precision on one lane, as bits. PTX ISA, "Floating Point Instructions", `.f64`.
 //!
-//! A NaN operand comes through, made quiet, the first one first; an invalid operation gives
-//! [`NAN`]. NVIDIA documents canonical NaNs for single precision only.
+//! A NaN operand comes through, made quiet; of several the second, then the third (H200, measured). An invalid
+//! operation gives [`NAN`]. NVIDIA documents canonical NaNs for single precision only.
 
 use super::{
     float32::Property,
@@ -20,19 +20,19 @@ const fn is_nan(a: u64) -> bool {
     a & !SIGN > INFINITY
 }
 
-/// Gives `value`'s bits; if it is NaN, the first NaN among the operands, or [`NAN`].
+/// Gives `value`'s bits; if it is NaN, the one NaN of the operands that counts, or [`NAN`].
 #[inline(always)]
 fn settle(value: f64, operands: [u64; 3]) -> u64 {
     if !value.is_nan() {
         return value.to_bits();
     }
     let [a, b, c] = operands;
-    if is_nan(a) {
-        a | QUIET
-    } else if is_nan(b) {
+    if is_nan(b) {
         b | QUIET
     } else if is_nan(c) {
         c | QUIET
+    } else if is_nan(a) {
+        a | QUIET
     } else {
         NAN
     }

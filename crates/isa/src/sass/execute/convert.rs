@@ -37,6 +37,8 @@ pub const SHIFT: u32 = Modifiers::FREE + 9;
 const SHIFTED: u64 = 31 << SHIFT;
 /// The result is rounded to an integer but stays a float.
 pub const WHOLE: u64 = 1 << (Modifiers::FREE + 14);
+/// Not a number becomes the integer with its highest bit alone rather than zero.
+pub const NAN_TO_HIGHEST: u64 = 1 << (Modifiers::FREE + 15);
 
 /// Formats that conversions know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +122,7 @@ impl Format {
 pub fn convert(lanes: &mut Lanes<'_>, i: &Instruction) {
     use Format::{F32, F64, S32, U32};
     use Rounding::{Nearest, Zero};
-    let special = Modifiers::FLUSH | Modifiers::SATURATE | WHOLE | SHIFTED;
+    let special = Modifiers::FLUSH | Modifiers::SATURATE | WHOLE | SHIFTED | NAN_TO_HIGHEST;
     let plain = i.modifiers & special == 0;
     let whole = i.modifiers & special == WHOLE;
     let from = Format::from_bits(i.modifiers, FROM);
@@ -171,7 +173,16 @@ fn any(lanes: &mut Lanes<'_>, i: &Instruction, from: Format, to: Format) {
         _ => lanes.integer(source).0.map(|word| u64::from(word >> shift)),
     };
     let modifiers = Modifiers(i.modifiers);
-    let results = values.map(|value| one(value, from, to, modifiers));
+    let mut results = values.map(|value| one(value, from, to, modifiers));
+    if to == Format::F64 && !modifiers.has(WHOLE) {
+        // What is not a number keeps its sign and its fraction, whatever the signs of the operand.
+        let raw = lanes.raw(source.operand, 0);
+        for (result, word) in results.iter_mut().zip(raw.0) {
+            if f64::from_bits(*result).is_nan() && from != Format::F64 {
+                *result = widened_nan(word >> shift, from);
+            }
+        }
+    }
     if to.is_wide() {
         lanes.write64(i.destination, &results);
     } else {
@@ -211,6 +222,7 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
     }
     if from == Format::F64 {
         return match (to.integer(), to) {
+            (Some(target), _) if f64::from_bits(value).is_nan() => not_a_number(target, modifiers),
             (Some(target), _) => convert::float64_to_integer(value, target, rounding),
             (None, Format::F64) => convert::float64_to_whole(value, rounding),
             (None, Format::F16) => u64::from(Kind::Half.narrow_double(value, rounding)),
@@ -218,9 +230,16 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
             (None, _) => u64::from(flush(convert::float64_to_float32(value, rounding))),
         };
     }
+    let flush_half = |kind: Kind, half: u16| {
+        if modifiers.flush() {
+            kind.flush(half)
+        } else {
+            half
+        }
+    };
     let single = match from {
-        Format::F16 => Kind::Half.widen(value as u16),
-        Format::Bf16 => Kind::Brain.widen(value as u16),
+        Format::F16 => Kind::Half.widen(flush_half(Kind::Half, value as u16)),
+        Format::Bf16 => Kind::Brain.widen(flush_half(Kind::Brain, value as u16)),
         _ => flush(value as u32),
     };
     let single = if modifiers.has(WHOLE) {
@@ -229,10 +248,17 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
         single
     };
     match (to.integer(), to) {
+        (Some(target), _) if f32::from_bits(single).is_nan() => not_a_number(target, modifiers),
         (Some(target), _) => convert::float32_to_integer(single, target, rounding),
         (None, Format::F64) => convert::float32_to_float64(single),
-        (None, Format::F16) => u64::from(Kind::Half.narrow_rounded(single, rounding)),
-        (None, Format::Bf16) => u64::from(Kind::Brain.narrow_rounded(single, rounding)),
+        (None, Format::F16) => {
+            let half = Kind::Half.narrow_rounded(single, rounding);
+            u64::from(flush_half(Kind::Half, half))
+        }
+        (None, Format::Bf16) => {
+            let half = Kind::Brain.narrow_rounded(single, rounding);
+            u64::from(flush_half(Kind::Brain, half))
+        }
         (None, Format::Tf32) => u64::from(convert::float32_to_tf32(single, rounding)),
         (None, _) => {
             let value = flush(single);
@@ -242,6 +268,26 @@ fn one(value: u64, from: Format, to: Format, modifiers: Modifiers) -> u64 {
                 value
             })
         }
+    }
+}
+
+/// Not a number in double precision.
+fn widened_nan(word: u32, from: Format) -> u64 {
+    const EXPONENT_AND_QUIET: u64 = 0x7ff8 << 48;
+    let (sign, fraction) = match from {
+        Format::F16 => (word >> 15 & 1, u64::from(word & 0x3ff) << 42),
+        Format::Bf16 => (word >> 15 & 1, u64::from(word & 0x7f) << 45),
+        _ => (word >> 31, u64::from(word & 0x7f_ffff) << 29),
+    };
+    u64::from(sign) << 63 | EXPONENT_AND_QUIET | fraction
+}
+
+/// What an integer type has for what is not a number.
+fn not_a_number(to: Integer, modifiers: Modifiers) -> u64 {
+    if modifiers.has(NAN_TO_HIGHEST) {
+        1 << (to.bits - 1)
+    } else {
+        0
     }
 }
 

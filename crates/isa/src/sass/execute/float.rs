@@ -31,6 +31,10 @@ pub const SMALLER: u64 = 1 << (Modifiers::FREE + 8);
 pub const LARGER: u64 = 1 << (Modifiers::FREE + 9);
 /// `FMUL.M8` and kin: the product is scaled by a power of two.
 pub const SCALE: u32 = Modifiers::FREE + 4;
+/// Powers of two by which `FMUL` scales its product, in the order of [`SCALE`]; the first is none.
+pub const SCALES: [&str; 7] = ["", "D8", "D4", "D2", "M2", "M4", "M8"];
+/// A product with zero is zero, whatever the other factor (`.FMZ`).
+pub const ZERO_WINS: u64 = 1 << (Modifiers::FREE + 3);
 
 /// `FADD`, rounding by the modifiers.
 #[inline(always)]
@@ -44,6 +48,9 @@ pub fn add(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `FMUL`.
 #[inline(always)]
 pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & (ZERO_WINS | 7 << SCALE) != 0 {
+        return multiply_scaled(lanes, i);
+    }
     match Modifiers(i.modifiers).rounding() {
         Rounding::Nearest => float_binary(lanes, i, float32::mul),
         rounding => float_binary(lanes, i, |a, b| float32::mul_rounded(a, b, rounding)),
@@ -53,6 +60,9 @@ pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `FFMA` for any host.
 #[inline(always)]
 pub fn fused(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & ZERO_WINS != 0 {
+        return fused_with_zero(lanes, i);
+    }
     match Modifiers(i.modifiers).rounding() {
         Rounding::Nearest => float_ternary(lanes, i, float32::fma),
         rounding => float_ternary(lanes, i, |a, b, c| float32::fma_rounded(a, b, c, rounding)),
@@ -62,6 +72,9 @@ pub fn fused(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `FFMA` for hosts with a fused multiply-add of their own.
 #[inline(always)]
 pub fn fused_host(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & ZERO_WINS != 0 {
+        return fused_with_zero(lanes, i);
+    }
     match Modifiers(i.modifiers).rounding() {
         Rounding::Nearest => float_ternary(lanes, i, float32::fma_host),
         rounding => float_ternary(lanes, i, |a, b, c| float32::fma_rounded(a, b, c, rounding)),
@@ -87,6 +100,7 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         };
         return lanes.write(i.destination, 0, &result);
     }
+    let [first, second] = [0, 1].map(|n| lanes.raw(i.sources[n].operand, 0));
     let result = map_lanes(|n| {
         let flush = |x| {
             if modifiers.flush() {
@@ -96,18 +110,14 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
             }
         };
         let (x, y) = (flush(a.0[n]), flush(b.0[n]));
-        let (x_key, y_key) = if modifiers.has(Modifiers::XOR_SIGN) {
-            (float32::abs(x), float32::abs(y))
-        } else {
-            (x, y)
-        };
         let value = if smaller >> n & 1 == 1 {
-            float32::min(x_key, y_key, nan)
+            float32::min(x, y, nan)
         } else {
-            float32::max(x_key, y_key, nan)
+            float32::max(x, y, nan)
         };
         if modifiers.has(Modifiers::XOR_SIGN) {
-            float32::with_xor_sign(value, x, y)
+            // The signs are those of the registers, before negation and magnitude.
+            float32::with_xor_sign(float32::abs(value), first.0[n], second.0[n])
         } else {
             value
         }
@@ -166,12 +176,8 @@ pub fn check_divide(lanes: &mut Lanes<'_>, i: &Instruction) {
     let slow = mask_of(|n| {
         let (x, y) = (exponent(a.0[n]), exponent(b.0[n]));
         let difference = x - y;
-        x == 0xff
-            || y == 0xff
-            || y == 0
-            || y >= 253
-            || x <= 23
-            || !(-125..126).contains(&difference)
+        // As an H200 answers at every bound.
+        x == 0xff || x <= 24 || y <= 1 || y >= 252 || !(-124..127).contains(&difference)
     });
     lanes.set_predicate(i.predicate_destinations[0], slow);
 }
@@ -424,13 +430,26 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
+    let plain = |source: Source| Source {
+        negate: false,
+        absolute: false,
+        ..source
+    };
+    let [first, second] = [0, 1].map(|n| packed(lanes, plain(i.sources[n]), kind));
+    let xor_sign = Modifiers(i.modifiers).has(Modifiers::XOR_SIGN);
     let row = map_lanes(|n| {
         let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
+        let signs = float16::unpack(first.0[n] ^ second.0[n]);
         float16::pack([0, 1].map(|h| {
-            if smaller >> n & 1 == 1 {
+            let value = if smaller >> n & 1 == 1 {
                 kind.min(x[h], y[h], nan)
             } else {
                 kind.max(x[h], y[h], nan)
+            };
+            if xor_sign && value != float16::NAN {
+                value & 0x7fff | signs[h] & 0x8000
+            } else {
+                value
             }
         }))
     });
@@ -479,8 +498,40 @@ fn half_comparison(lanes: &Lanes<'_>, i: &Instruction) -> [u32; 2] {
         packed(lanes, i.sources[0], kind),
         packed(lanes, i.sources[1], kind),
     );
+    let flush = Modifiers(i.modifiers).flush();
     [0, 1].map(|h| {
-        let wide = |word: u32| f32::from_bits(kind.widen(float16::unpack(word)[h]));
+        let wide = |word: u32| {
+            let half = float16::unpack(word)[h];
+            f32::from_bits(kind.widen(if flush { kind.flush(half) } else { half }))
+        };
         compare_lanes(comparison, |n| wide(a.0[n]), |n| wide(b.0[n]))
     })
+}
+
+/// `FMUL` with a scale or with zeros that win. The product of two floats is exact in double precision.
+#[inline(never)]
+fn multiply_scaled(lanes: &mut Lanes<'_>, i: &Instruction) {
+    const FACTORS: [f64; 8] = [1.0, 0.125, 0.25, 0.5, 2.0, 4.0, 8.0, 1.0];
+    let factor = FACTORS[(i.modifiers >> SCALE & 7) as usize];
+    let zero_wins = i.modifiers & ZERO_WINS != 0;
+    let rounding = Modifiers(i.modifiers).rounding();
+    float_binary(lanes, i, |a, b| {
+        let [x, y] = [a, b].map(f32::from_bits);
+        if zero_wins && (x == 0.0 || y == 0.0) {
+            return 0;
+        }
+        let product = f64::from(x) * f64::from(y) * factor;
+        crate::semantics::convert::float64_to_float32(product.to_bits(), rounding)
+    });
+}
+
+/// `FFMA.FMZ`.
+#[inline(never)]
+fn fused_with_zero(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let rounding = Modifiers(i.modifiers).rounding();
+    float_ternary(lanes, i, |a, b, c| {
+        let zero = [a, b].iter().any(|word| float32::abs(*word) == 0);
+        let (a, b) = if zero { (0, 0) } else { (a, b) };
+        float32::fma_rounded(a, b, c, rounding)
+    });
 }

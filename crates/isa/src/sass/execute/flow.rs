@@ -48,9 +48,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
             Vec::new(),
         ),
         "ENDCOLLECTIVE" => flow(Flow::EndCollective),
-        "NOP" | "PREEXIT" | "ACQBULK" => {
-            Instruction::new(Operation::Nothing, scheduling())
-        }
+        "NOP" | "PREEXIT" | "ACQBULK" => Instruction::new(Operation::Nothing, scheduling()),
         _ => return Ok(None),
     };
     // A second predicate narrows the guard: `EXIT P2`, `BRA UP0, …`.

@@ -6,7 +6,9 @@ use crate::{
     operand::{Operand, PredicateRegister},
     operands, operands64,
     semantics::{
-        Modifiers, integer,
+        Modifiers,
+        compare::Comparison,
+        integer,
         lane_loops::{
             binary, compare_lanes, map_lanes, map_lanes64, mask_of, ternary, ternary_wide,
         },
@@ -15,6 +17,8 @@ use crate::{
     warp_register::{LANES, WarpRegister},
 };
 
+/// `VABSDIFF4`: differences are summed (`.ACC`).
+pub const ACCUMULATE: u64 = 1 << (Modifiers::FREE + 6);
 /// The high half of a product or shift is wanted (`.HI`).
 pub const HIGH: u64 = 1 << Modifiers::FREE;
 /// Sign extension of the first operand stands for its high word (`LEA.HI.SX32`).
@@ -114,7 +118,8 @@ pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {
         return binary(lanes, i, |a, b| integer::add(a << shift, b));
     }
     let extended = modifiers.has(Modifiers::CARRY_IN);
-    let flip = u32::from(x.negate).wrapping_neg();
+    // With a carry the complement stands for the negation.
+    let flip = u32::from(x.negate || x.invert).wrapping_neg();
     let one = u64::from(x.negate && !extended);
     let (b, b_one) = addend(lanes, i, 1, extended);
     let mut rooms = [ScratchRegister::uninit(); 2];
@@ -180,12 +185,28 @@ pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
             ternary_wide(lanes, i, integer::mad_wide)
         };
     }
+    let (sums, overflow) = product_sums(lanes, i);
+    lanes.write64(i.destination, &sums);
+    lanes.set_predicate(i.predicate_destinations[0], overflow);
+}
+
+/// `a × b + c` in 64 bits with what is carried in, and what is carried out. A negated `c` is its complement and a one,
+/// which may be carried too.
+fn product_sums(lanes: &Lanes<'_>, i: &Instruction) -> ([u64; LANES], u32) {
+    let modifiers = Modifiers(i.modifiers);
+    let signed = modifiers.has(Modifiers::SIGNED);
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
-    operands64!(lanes, i; c = integer64_at 2);
-    let carry = if modifiers.has(Modifiers::CARRY_IN) {
-        lanes.predicate(i.predicates[0])
+    let third = i.sources[2];
+    let c = lanes.pair(third.operand);
+    let flip = if third.negate || third.invert {
+        u64::MAX
     } else {
         0
+    };
+    let carry = match (modifiers.has(Modifiers::CARRY_IN), third.negate) {
+        (true, _) => lanes.predicate(i.predicates[0]),
+        (false, true) => u32::MAX,
+        (false, false) => 0,
     };
     let mut overflow = 0;
     let mut sums = [0; LANES];
@@ -196,16 +217,20 @@ pub fn multiply_add_wide(lanes: &mut Lanes<'_>, i: &Instruction) {
             integer::mul_wide(a.0[n], b.0[n])
         };
         let out;
-        (*sum, out) = integer::add64_with_carry(product, c.at(n), carry >> n & 1 == 1);
+        (*sum, out) = integer::add64_with_carry(product, c[n] ^ flip, carry >> n & 1 == 1);
         overflow |= u32::from(out) << n;
     }
-    lanes.write64(i.destination, &sums);
-    lanes.set_predicate(i.predicate_destinations[0], overflow);
+    (sums, overflow)
 }
 
 /// `IMAD.HI`: high word of `a × b + c`, where `c` is 64 bits wide.
 #[inline(always)]
 pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if !without_carries(i) {
+        let (sums, overflow) = product_sums(lanes, i);
+        lanes.write(i.destination, 0, &map_lanes(|n| (sums[n] >> 32) as u32));
+        return lanes.set_predicate(i.predicate_destinations[0], overflow);
+    }
     operands!(lanes, i; a = integer_at 0, b = integer_at 1);
     operands64!(lanes, i; c = integer64_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
@@ -215,13 +240,7 @@ pub fn multiply_add_high(lanes: &mut Lanes<'_>, i: &Instruction) {
         map_lanes64(|n| integer::mul_wide(a.0[n], b.0[n]))
     };
     let sums = map_lanes64(|n| products[n].wrapping_add(c.at(n)));
-    let overflow = if i.predicate_destinations[0] == PredicateRegister::True {
-        0
-    } else {
-        mask_of(|n| sums[n] < products[n])
-    };
     lanes.write(i.destination, 0, &map_lanes(|n| (sums[n] >> 32) as u32));
-    lanes.set_predicate(i.predicate_destinations[0], overflow);
 }
 
 /// `IABS`.
@@ -292,7 +311,7 @@ pub fn add2(lanes: &mut Lanes<'_>, i: &Instruction) {
     );
 }
 
-/// `VABSDIFF`: `|a - b| + c`.
+/// `VABSDIFF`: `|a - b| + c`; the predicate says whether the sum carries.
 #[inline(always)]
 pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
@@ -304,26 +323,37 @@ pub fn absolute_difference(lanes: &mut Lanes<'_>, i: &Instruction) {
             integer::sad(a.0[n], b.0[n], c.0[n])
         }
     });
+    let carried = mask_of(|n| result.0[n] < c.0[n]);
     lanes.write(i.destination, 0, &result);
+    lanes.set_predicate(i.predicate_destinations[0], carried);
 }
 
-/// `VABSDIFF4`: sum of the differences of four bytes, plus `c` (`.ACC`).
+/// `VABSDIFF4`: the differences of four bytes, or with `.ACC` their sum plus `c`; the predicate says whether it carries.
 #[inline(always)]
 pub fn absolute_difference_bytes(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, b = integer_at 1, c = integer_at 2);
     let signed = Modifiers(i.modifiers).has(Modifiers::SIGNED);
+    let sums = Modifiers(i.modifiers).has(ACCUMULATE);
     let result = map_lanes(|n| {
         let (x, y) = (a.0[n].to_le_bytes(), b.0[n].to_le_bytes());
-        (0..4).fold(c.0[n], |sum, k| {
-            let difference = if signed {
-                u32::from((x[k] as i8).abs_diff(y[k] as i8))
+        let differences: [u8; 4] = std::array::from_fn(|k| {
+            if signed {
+                (x[k] as i8).abs_diff(y[k] as i8)
             } else {
-                u32::from(x[k].abs_diff(y[k]))
-            };
-            sum.wrapping_add(difference)
-        })
+                x[k].abs_diff(y[k])
+            }
+        });
+        if sums {
+            differences
+                .iter()
+                .fold(c.0[n], |sum, byte| sum.wrapping_add(u32::from(*byte)))
+        } else {
+            u32::from_le_bytes(differences)
+        }
     });
+    let carried = mask_of(|n| sums && result.0[n] < c.0[n]);
     lanes.write(i.destination, 0, &result);
+    lanes.set_predicate(i.predicate_destinations[0], carried);
 }
 
 /// `IDP.4A`: dot product of bytes, plus `c`.
@@ -368,10 +398,9 @@ pub fn compare(lanes: &mut Lanes<'_>, i: &Instruction) {
         // Equal high words leave the answer to the low words.
         let equal = mask_of(|n| a.0[n] == b.0[n]);
         let low = lanes.predicate(i.predicates[1]);
-        let strict = mask_of(|n| {
-            crate::semantics::compare::compare(comparison, a.0[n] ^ flip, b.0[n] ^ flip)
-        });
-        holds = (strict & !equal) | (low & equal);
+        if !matches!(comparison, Comparison::False | Comparison::True) {
+            holds = (holds & !equal) | (low & equal);
+        }
     }
     store_comparison(lanes, i, holds);
 }

@@ -8,7 +8,7 @@ use crate::{
     semantics::{
         Modifiers,
         lane_loops::{map_lanes, mask_of},
-        logic,
+        logic::{self, PermuteMode},
     },
     warp_register::{FULL, WarpRegister, lanes_of},
 };
@@ -21,6 +21,19 @@ pub const SECOND_TABLE: u32 = Modifiers::FREE + 8;
 pub const BYTE: u32 = Modifiers::FREE;
 /// `LOP3.PAND`: the predicate takes the and of "not zero" and the input.
 pub const PREDICATE_AND: u64 = 1 << (Modifiers::FREE + 8);
+
+/// How `PRMT` makes its selector: position in [`PERMUTE_MODES`].
+pub const PERMUTE: u32 = Modifiers::FREE;
+/// Modes of `PRMT` by the words that name them.
+pub const PERMUTE_MODES: [(&str, PermuteMode); 7] = [
+    ("", PermuteMode::Index),
+    ("F4E", PermuteMode::ForwardExtract),
+    ("B4E", PermuteMode::BackwardExtract),
+    ("RC8", PermuteMode::ReplicateByte),
+    ("ECL", PermuteMode::EdgeClampLeft),
+    ("ECR", PermuteMode::EdgeClampRight),
+    ("RC16", PermuteMode::ReplicateHalf),
+];
 
 /// `MOV`, and `R2UR` where all lanes agree.
 #[inline(always)]
@@ -118,7 +131,12 @@ pub fn plop3(lanes: &mut Lanes<'_>, i: &Instruction) {
 #[inline(always)]
 pub fn permute(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands!(lanes, i; a = integer_at 0, selector = integer_at 1, b = integer_at 2);
+    let mode = (i.modifiers >> PERMUTE & 7) as usize;
     let row = match i.sources[1].operand {
+        _ if mode != 0 => {
+            let mode = PERMUTE_MODES[mode % PERMUTE_MODES.len()].1;
+            map_lanes(|n| logic::prmt(a.0[n], b.0[n], logic::prmt_selector(mode, selector.0[n])))
+        }
         // Four bytes as they are, by one selector for all lanes: what compilers write.
         Operand::Immediate(chosen) if chosen & 0x8888 == 0 => {
             let from: [u32; 4] = [0, 4, 8, 12].map(|at| 8 * (chosen >> at & 7) as u32);
@@ -157,13 +175,14 @@ pub fn predicates_to_register(lanes: &mut Lanes<'_>, i: &Instruction) {
 pub fn register_to_predicates(lanes: &mut Lanes<'_>, i: &Instruction) {
     let shift = 8 * (i.modifiers >> BYTE & 3) as u32;
     let value = lanes.integer(i.sources[0]);
-    let mask = lanes.integer(i.sources[1]).0[0];
+    let mask = lanes.integer(i.sources[1]);
     for k in 0..7 {
-        if mask >> k & 1 == 1 {
-            let bits = mask_of(|n| value.0[n] >> (shift + k) & 1 == 1);
-            let register = PredicateRegister::Lanes(first_predicate(i) + k as u16);
-            lanes.set_predicate(register, bits);
-        }
+        let index = first_predicate(i) + k as u16;
+        let wanted = mask_of(|n| mask.0[n] >> k & 1 == 1);
+        let bits = mask_of(|n| value.0[n] >> (shift + k) & 1 == 1);
+        let old = lanes.predicates[usize::from(index)];
+        let new = bits & wanted | old & !wanted;
+        lanes.set_predicate(PredicateRegister::Lanes(index), new);
     }
 }
 

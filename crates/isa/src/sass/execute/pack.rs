@@ -5,7 +5,7 @@
 //! | words | result |
 //! |---|---|
 //! | `F16.F32.PACK_AB` | A, B as 16-bit floats |
-//! | `F16.F32.MERGE_C` | upper half of C, B as a 16-bit float |
+//! | `F16.F32.MERGE_C` | lower half of C, B as a 16-bit float |
 //! | `E4M3.F32.PACK_AB_MERGE_C` | lower half of C, A, B as 8-bit floats |
 //! | `E4M3.F16.UNPACK_B_MERGE_C` | lower half of C, the two halves of B as 8-bit floats |
 //! | `F16.E4M3.UNPACK_B` | the two lower bytes of B as 16-bit floats |
@@ -35,6 +35,8 @@ const NARROW: u32 = Modifiers::FREE;
 const FORM: u32 = Modifiers::FREE + 4;
 /// `I2IP`, `F2IP`: the upper half of the third source is kept.
 const UPPER: u64 = 1 << (Modifiers::FREE + 8);
+/// `F2IP`: not a number becomes the byte with its highest bit alone.
+const NAN_TO_HIGHEST: u64 = 1 << (Modifiers::FREE + 9);
 
 /// Narrow formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +144,7 @@ fn any(lanes: &mut Lanes<'_>, i: &Instruction) {
         let one = |word: u32| narrowed(narrow, word, modifiers);
         match (form, narrow) {
             ("PACK_AB", _) => one(a) << 16 | one(b),
-            ("MERGE_C", _) => c & 0xffff_0000 | one(b),
+            ("MERGE_C", _) => c << 16 | one(b),
             ("PACK_AB_MERGE_C", _) => c << 16 | one(a) << 8 | one(b),
             ("UNPACK_B_MERGE_C", Narrow::Eight(small)) => {
                 let [low, high] = float16::unpack(b).map(|half| {
@@ -273,6 +275,11 @@ pub(super) fn float_bits(spelling: &Spelling<'_>) -> u64 {
     integer_bits(spelling)
         | Modifiers::rounding_bits(rounding)
         | spelling.bits("RELU", Modifiers::RELU)
+        | if spelling.has("NTZ") {
+            0
+        } else {
+            NAN_TO_HIGHEST
+        }
 }
 
 /// `F2IP`: A and B rounded to bytes, below half of C.
@@ -283,7 +290,11 @@ pub fn pack_rounded(lanes: &mut Lanes<'_>, i: &Instruction) {
     let c = lanes.integer(i.sources[2]);
     let row = map_lanes(|n| {
         let byte = |word: u32| {
-            let value = convert::float32_to_integer(word, to, modifiers.rounding()) as u32;
+            let value = if f32::from_bits(word).is_nan() && modifiers.has(NAN_TO_HIGHEST) {
+                0x80
+            } else {
+                convert::float32_to_integer(word, to, modifiers.rounding()) as u32
+            };
             let negative = to.signed && value & 0x80 != 0;
             if negative && modifiers.has(Modifiers::RELU) {
                 0

@@ -18,7 +18,9 @@ pub const PAIRS: u64 = 1 << Modifiers::FREE;
 /// Signedness, clamping at zero, and whether words are pairs.
 pub(super) fn bits(spelling: &Spelling<'_>) -> u64 {
     let unsigned = spelling.has("U32") || spelling.has("U16x2");
-    let pairs = ["U16x2", "S16x2", "16x2"].iter().any(|word| spelling.has(word));
+    let pairs = ["U16x2", "S16x2", "16x2"]
+        .iter()
+        .any(|word| spelling.has(word));
     (if unsigned { 0 } else { Modifiers::SIGNED })
         | spelling.bits("RELU", Modifiers::RELU)
         | if pairs { PAIRS } else { 0 }
@@ -76,8 +78,8 @@ fn choose(a: i64, b: i64, smaller: bool, relu: bool) -> i64 {
     if relu { chosen.max(0) } else { chosen }
 }
 
-/// `VIMNMX`: the smaller where `predicates[0]` holds, else the larger. Predicates say whether the first source was
-/// chosen or is equal: of a word, or of the lower and the upper half.
+/// `VIMNMX`: the smaller where `predicates[0]` holds, else the larger. Predicates say whether the result is the
+/// first source: of a word, or of the lower and the upper half.
 #[inline(always)]
 pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let alone = i.predicate_destinations == [PredicateRegister::True; 2];
@@ -98,12 +100,13 @@ fn choose_parts(lanes: &mut Lanes<'_>, i: &Instruction) {
     for n in 0..LANES {
         let smaller = smaller >> n & 1 == 1;
         let (x, y) = (parts.split(a.0[n]), parts.split(b.0[n]));
+        let chosen = [0, 1].map(|part| choose(x[part], y[part], smaller, relu));
         for part in 0..2 {
-            let (x, y) = (x[part], y[part]);
-            let is_first = if smaller { x <= y } else { x >= y };
-            first[part] |= u32::from(is_first) << n;
+            // A word speaks for both predicates.
+            let of = if parts.pairs { part } else { 0 };
+            first[part] |= u32::from(chosen[of] == x[of]) << n;
         }
-        row.0[n] = parts.join([0, 1].map(|part| choose(x[part], y[part], smaller, relu)));
+        row.0[n] = parts.join(chosen);
     }
     lanes.write(i.destination, 0, &row);
     for (register, mask) in i.predicate_destinations.into_iter().zip(first) {

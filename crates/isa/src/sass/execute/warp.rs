@@ -28,8 +28,8 @@ pub fn shuffle(lanes: &mut Lanes<'_>, i: &Instruction) {
         _ => ShuffleMode::Butterfly,
     };
     let [mut values, b, clamp] = [0, 1, 2].map(|n| lanes.integer(i.sources[n]));
-    // Lanes that are elsewhere or have ended give nothing.
-    values.blend(&WarpRegister::ZERO, !lanes.active);
+    // Lanes that do not execute it give zero.
+    values.blend(&WarpRegister::ZERO, !lanes.execute);
     let (result, in_range) = warp::shuffle(mode, &values.0, &b.0, &clamp.0);
     lanes.write(i.destination, 0, &WarpRegister(result));
     lanes.set_predicate(i.predicate_destinations[0], in_range);

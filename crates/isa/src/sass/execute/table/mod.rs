@@ -126,8 +126,8 @@ rows! {
     "ULOP3": uniform!(logic::lop3), Uniform, Uniform, Integer, table_bits, Single;
     "PLOP3": semantics!(logic::plop3), Alu, Compare, Integer, tables_bits, Single;
     "UPLOP3": uniform!(logic::plop3), Uniform, Uniform, Integer, tables_bits, Single;
-    "PRMT": semantics!(logic::permute), Alu, Integer, Integer, none, Single;
-    "UPRMT": uniform!(logic::permute), Uniform, Uniform, Integer, none, Single;
+    "PRMT": semantics!(logic::permute), Alu, Integer, Integer, permute_bits, Single;
+    "UPRMT": uniform!(logic::permute), Uniform, Uniform, Integer, permute_bits, Single;
     "P2R": semantics!(logic::predicates_to_register), Alu, Integer, Integer, byte, Single;
     "R2P": semantics!(logic::register_to_predicates), Alu, Compare, Integer, byte, Single;
     "UP2UR": uniform!(logic::predicates_to_register), Uniform, Uniform, Integer, byte, Single;
@@ -135,7 +135,7 @@ rows! {
     "R2UR": semantics!(logic::to_uniform), Uniform, Uniform, Other, none, Single;
     // Single precision.
     "FADD": semantics!(float::add), Fma, Float, Fp32, float_bits, Single;
-    "FMUL": semantics!(float::multiply), Fma, Float, Fp32, float_bits, Single;
+    "FMUL": semantics!(float::multiply), Fma, Float, Fp32, multiply_bits, Single;
     "FFMA": fused(), Fma, Float, Fp32, float_bits, Single;
     "FMNMX": semantics!(float::minimum_maximum), Alu, Integer, Fp32, float_bits, Single;
     "FSETP": semantics!(float::compare), Alu, Compare, Fp32, compare_floats, Single;
@@ -260,8 +260,11 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
         }
         "F2FP" => pack::refused(spelling),
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
-        "PRMT" | "UPRMT" if !spelling.words.is_empty() => {
-            Some("permutes in a mode that cannot be executed yet")
+        "DSETP" if (spelling.has("MIN") || spelling.has("MAX")) && !spelling.has("AND") => {
+            Some("joins a minimum or maximum in a way that cannot be executed yet")
+        }
+        "FMNMX" | "HMNMX2" if spelling.has("IS_A") => {
+            Some("says which operand it took, which cannot be executed yet")
         }
         _ => None,
     }

@@ -72,7 +72,12 @@ pub(super) fn signed(spelling: &Spelling<'_>) -> u64 {
 }
 
 pub(super) fn signed_bytes(spelling: &Spelling<'_>) -> u64 {
-    spelling.bits("S8", Modifiers::SIGNED)
+    let signed = if spelling.has("U8") {
+        0
+    } else {
+        Modifiers::SIGNED
+    };
+    signed | spelling.bits("ACC", integer::ACCUMULATE)
 }
 
 #[inline(always)]
@@ -202,10 +207,16 @@ pub(super) fn rounding(spelling: &Spelling<'_>) -> u64 {
 pub(super) fn float_bits(spelling: &Spelling<'_>) -> u64 {
     rounding(spelling)
         | spelling.bits("FTZ", Modifiers::FLUSH)
-        | spelling.bits("FMZ", Modifiers::FLUSH)
+        | spelling.bits("FMZ", Modifiers::FLUSH | float::ZERO_WINS)
         | spelling.bits("SAT", Modifiers::SATURATE)
         | spelling.bits("NAN", Modifiers::NAN)
         | spelling.bits("XORSIGN", Modifiers::XOR_SIGN)
+}
+
+/// `FMUL` also scales its product.
+pub(super) fn multiply_bits(spelling: &Spelling<'_>) -> u64 {
+    let scale = float::SCALES.iter().position(|word| spelling.has(word));
+    float_bits(spelling) | (scale.unwrap_or(0) as u64) << float::SCALE
 }
 
 pub(super) fn half_bits(spelling: &Spelling<'_>) -> u64 {
@@ -236,6 +247,14 @@ pub(super) fn tables_bits(spelling: &Spelling<'_>) -> u64 {
     let tables = immediates(spelling);
     let table = |index: usize| tables.get(index).copied().unwrap_or(0) & 0xff;
     table(0) << logic::TABLE | table(1) << logic::SECOND_TABLE
+}
+
+/// How `PRMT` makes its selector.
+pub(super) fn permute_bits(spelling: &Spelling<'_>) -> u64 {
+    let mode = logic::PERMUTE_MODES
+        .iter()
+        .position(|(word, _)| spelling.has(word));
+    (mode.unwrap_or(0) as u64) << logic::PERMUTE
 }
 
 pub(super) fn byte(spelling: &Spelling<'_>) -> u64 {
@@ -296,6 +315,15 @@ pub(super) fn formats(spelling: &Spelling<'_>) -> Vec<Format> {
     spelling.words.iter().filter_map(format).collect()
 }
 
+/// How `F2I` and `F2IP` treat what is not a number: the highest bit alone, or zero (`.NTZ`).
+pub(super) fn not_a_number(spelling: &Spelling<'_>) -> u64 {
+    if spelling.has("NTZ") {
+        0
+    } else {
+        convert::NAN_TO_HIGHEST
+    }
+}
+
 pub(super) fn formats_bits(spelling: &Spelling<'_>, to: Format, from: Format) -> u64 {
     let behind = spelling
         .operands()
@@ -346,7 +374,7 @@ pub(super) fn integer_and_float(spelling: &Spelling<'_>) -> (Format, Format) {
 
 pub(super) fn float_to_integer(spelling: &Spelling<'_>) -> u64 {
     let (integer, float) = integer_and_float(spelling);
-    formats_bits(spelling, integer, float)
+    formats_bits(spelling, integer, float) | not_a_number(spelling)
 }
 
 pub(super) fn integer_to_float(spelling: &Spelling<'_>) -> u64 {
