@@ -1,11 +1,9 @@
 //! Compiled machine code whose lanes meet in divergent code, and atomics through generic addresses, against what an H200
 //! leaves in memory.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Gpu, Launch, Mode};
 use lockstep_isa::Module;

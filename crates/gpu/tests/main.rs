@@ -10,6 +10,7 @@ mod early_reads;
 mod faults;
 mod litmus;
 mod liveness;
+mod machine_code;
 mod managed;
 mod one_answer;
 mod permissions;
