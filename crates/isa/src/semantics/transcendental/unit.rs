@@ -35,11 +35,11 @@ impl Segment {
     }
 
     #[inline(always)]
-    fn at(&self, x: u32, square: u32) -> i64 {
+    fn at(&self, x: u32, square: u16) -> i64 {
         let (linear, quadratic) = (self.slopes as i32, (self.slopes >> 32) as i32);
         self.constant
             + i64::from(linear) * i64::from(x as i32)
-            + i64::from(quadratic) * i64::from(square as i32)
+            + i64::from(quadratic) * i64::from(square)
     }
 }
 
@@ -69,19 +69,34 @@ pub fn each<const L: usize>(f: impl Fn(usize) -> u32) -> [u32; L] {
     lanes
 }
 
-/// x² ÷ 2^19 as the squarer has it: of the products of two bits of `x`, those below 2^18 are left
-/// out before they are added.
+/// x² ÷ 2^19 as the squarer has it, for `x` in two parts of 8 and 9 bits: of the products of two
+/// bits of `x`, those below 2^18 are left out before they are added.
 ///
-/// So of the two halves of `x`, the lower one's own square never counts, the upper one's always
-/// does, and of their product only the upper columns do.
+/// So the lower part's own square never counts, the upper one's always does, and of their product
+/// only the upper columns do. 16 bits suffice, and twice as many lanes fit a vector.
 #[inline(always)]
-pub fn square(x: u32) -> u32 {
-    let (upper, lower) = (x >> 9, x & 511);
-    let mut sum = (upper * upper) >> 1;
+pub fn square(upper: u16, lower: u16) -> u16 {
+    let mut sum = upper.wrapping_mul(upper) >> 1;
     for bit in 1..8 {
-        sum += (lower >> (9 - bit)) & (upper >> bit & 1).wrapping_neg();
+        let mask = (upper << (15 - bit)).cast_signed() >> 15;
+        sum += (lower >> (9 - bit)) & mask.cast_unsigned();
     }
     sum
+}
+
+/// [`square`] of every lane.
+#[inline(always)]
+fn squares<const L: usize>(x: &[u32; L]) -> [u16; L] {
+    let (mut upper, mut lower) = ([0; L], [0; L]);
+    for (n, x) in x.iter().enumerate() {
+        upper[n] = (x >> 9) as u16;
+        lower[n] = (x & 511) as u16;
+    }
+    let mut squares = [0; L];
+    for n in 0..L {
+        squares[n] = square(upper[n], lower[n]);
+    }
+    squares
 }
 
 /// The polynomials of the chosen segments at `x`. The number of segments is a power of two.
@@ -92,7 +107,7 @@ pub fn interpolate<const L: usize, const N: usize>(
     x: &[u32; L],
 ) -> [i64; L] {
     const { assert!(N.is_power_of_two()) };
-    let squares: [u32; L] = each(|n| square(x[n]));
+    let squares = squares(x);
     let mut values = [0; L];
     for (n, value) in values.iter_mut().enumerate() {
         *value = table[index[n] as usize & (N - 1)].at(x[n], squares[n]);
