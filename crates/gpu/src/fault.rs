@@ -89,6 +89,12 @@ pub enum FaultKind {
     /// A word that is no instruction, or one that the kernel may not execute.
     #[error("illegal instruction: {0}")]
     IllegalInstruction(String),
+    /// An arrival at a barrier in shared memory that the barrier does not expect.
+    #[error("{0}")]
+    Mbarrier(String),
+    /// An access to another block of the cluster that it does not allow.
+    #[error("{0}")]
+    Cluster(String),
     /// A jump to where no code of the kernel is.
     #[error("jump to {target:#x}, where no code of the kernel is")]
     IllegalJump {

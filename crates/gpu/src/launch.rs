@@ -102,6 +102,8 @@ impl LaunchContext {
             total_shared: self.launch.shared(),
             local_bytes: self.launch.local_bytes(),
             environment: self.launch.environment(),
+            cluster_size: self.launch.cluster(),
+            explicit_cluster: self.launch.has_explicit_cluster(),
             ..Identity::default()
         }
     }

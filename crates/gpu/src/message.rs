@@ -7,6 +7,7 @@
 
 use lockstep_counters::Counters;
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
+use lockstep_isa::semantics::mbarrier::Change;
 use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,24 @@ pub enum Message {
         block: u64,
         /// The launch, as slices know it.
         tag: u8,
+        /// Grids before it have not ended.
+        waits: bool,
+    },
+    /// Work distributor to SM: run this block of a cluster.
+    StartCluster(Box<StartCluster>),
+    /// SM to SM: an access to shared memory of another block of the cluster, or an arrival at its barrier.
+    Cluster(Box<ClusterRequest>),
+    /// SM to SM: it is performed; loads and atomics carry what was read.
+    ClusterDone(Box<ClusterRequest>),
+    /// SM to work distributor: a block lets the grid that follows begin.
+    DependentsMayStart {
+        /// Launch.
+        launch: u32,
+    },
+    /// Work distributor to SM: the grids before this launch have ended.
+    PrerequisitesDone {
+        /// Launch.
+        launch: u32,
     },
     /// SM to work distributor: a block has ended.
     BlockDone(Box<BlockDone>),
@@ -183,10 +202,151 @@ impl Message {
             }
             Self::ReadDone { miss } => format!("sectors of miss {miss}"),
             Self::StartBlock { launch, block, .. } => format!("block {block} of launch {launch}"),
+            Self::StartCluster(start) => {
+                let (_, block) = start.blocks[start.rank as usize];
+                format!("block {block} of launch {}, of a cluster", start.launch)
+            }
+            Self::Cluster(request) => format!(
+                "{} shared memory of block {}, {} lanes",
+                request.action.words(),
+                request.block,
+                request.lanes.len()
+            ),
             Self::BlockDone(done) => format!("end of a block of launch {}", done.launch),
             Self::Packet(packet) => packet.message.words(),
             other => format!("{other:?}"),
         }
+    }
+}
+
+/// A block of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartCluster {
+    /// Launch.
+    pub launch: u32,
+    /// The launch, as slices know it.
+    pub tag: u8,
+    /// Grids before it have not ended.
+    pub waits: bool,
+    /// The block's number in the cluster.
+    pub rank: u32,
+    /// SM and number in the grid of each block, by rank.
+    pub blocks: Vec<(u32, u64)>,
+}
+
+/// What a block of a cluster asks of another, or tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterRequest {
+    /// Launch.
+    pub launch: u32,
+    /// The block that it is for, by its number in the grid.
+    pub block: u64,
+    /// What is to be done.
+    pub action: ClusterAction,
+    /// What each lane accesses.
+    pub lanes: Vec<ClusterLane>,
+    /// Transaction of the SM that asks.
+    pub transaction: u32,
+    /// Order of the access among those of that SM, for fences.
+    pub generation: u64,
+}
+
+impl ClusterRequest {
+    /// Without lanes.
+    #[must_use]
+    pub fn new(launch: u32, block: u64, action: ClusterAction) -> Box<Self> {
+        Box::new(Self {
+            launch,
+            block,
+            action,
+            lanes: Vec::new(),
+            transaction: u32::MAX,
+            generation: 0,
+        })
+    }
+}
+
+/// What is done to shared memory of another block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClusterAction {
+    /// Read it.
+    Load,
+    /// Write it.
+    Store,
+    /// Read, modify, write; return the old values.
+    Atomic(AtomicOperation, AtomicType),
+    /// Read, modify, write.
+    Reduce(AtomicOperation, AtomicType),
+    /// Write it, and tell an `mbarrier` beside it of the bytes.
+    StoreAsync,
+    /// Read, modify, write, and tell an `mbarrier` of the bytes.
+    ReduceAsync(AtomicOperation, AtomicType),
+    /// Change an `mbarrier`.
+    Mbarrier,
+    /// All threads of a block have arrived at the barrier of the cluster.
+    Arrived {
+        /// Its number in the cluster.
+        rank: u32,
+        /// Phases that it has arrived at.
+        phases: u32,
+    },
+}
+
+impl ClusterAction {
+    /// In words, for errors.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Load => "a load from",
+            Self::Store => "a store to",
+            Self::Atomic(..) | Self::Reduce(..) => "an atomic on",
+            Self::StoreAsync => "an asynchronous store to",
+            Self::ReduceAsync(..) => "an asynchronous reduction to",
+            Self::Mbarrier => "an arrival at an mbarrier in",
+            Self::Arrived { .. } => "an arrival at the barrier of a cluster, not",
+        }
+    }
+}
+
+/// What one lane accesses in shared memory of another block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterLane {
+    /// Lane.
+    pub lane: u8,
+    /// Bytes that it accesses.
+    pub bytes: u8,
+    /// Where.
+    pub place: u32,
+    /// The `mbarrier` that is told.
+    pub mbarrier: u32,
+    /// What is written or was read; atomics have the operand, then the second one.
+    pub words: [u32; 4],
+    /// What an `mbarrier` is changed by.
+    pub change: Change,
+}
+
+impl ClusterLane {
+    /// The words as bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(self.words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Takes bytes as words.
+    pub fn set_bytes(&mut self, bytes: [u8; 16]) {
+        for (word, from) in self.words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_le_bytes([from[0], from[1], from[2], from[3]]);
+        }
+    }
+
+    /// Two words from one on.
+    #[must_use]
+    pub fn long(&self, first: usize) -> u64 {
+        u64::from(self.words[first]) | u64::from(self.words[first + 1]) << 32
     }
 }
 
@@ -238,6 +398,8 @@ pub enum ManagedAction {
 pub struct BlockDone {
     /// Launch.
     pub launch: u32,
+    /// It had let the grid that follows begin before.
+    pub triggered: bool,
     /// Blocks of the launch that could come for the warps that have left, this one's or others'.
     pub rooms: u32,
     /// What the block counted, with what the SM counted for the launch if this was the last of

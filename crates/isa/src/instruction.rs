@@ -47,6 +47,8 @@ pub enum Operation {
     Flow(Flow),
     /// Meets other warps of the block.
     Barrier(BlockBarrier),
+    /// Meets other blocks of the cluster, or other grids.
+    Grid(GridOperation),
     /// Orders memory accesses.
     Fence(FenceOperation),
     /// Asks the system: print, allocate, assert, trap.
@@ -169,6 +171,19 @@ pub enum BlockBarrierMode {
     ReduceOr,
 }
 
+/// What concerns blocks other than the thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GridOperation {
+    /// `barrier.cluster.arrive`, `UCGABAR_ARV`.
+    ClusterArrive,
+    /// `barrier.cluster.wait`, `UCGABAR_WAIT`.
+    ClusterWait,
+    /// `griddepcontrol.launch_dependents`, `PREEXIT`: the grid that follows may begin.
+    LaunchDependents,
+    /// `griddepcontrol.wait`, `ACQBULK`: waits until the grids before have ended.
+    WaitForPrerequisites,
+}
+
 /// Calls that leave the device code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SystemCall {
@@ -197,6 +212,8 @@ pub enum SystemCallKind {
     Breakpoint,
     /// `nanosleep`: the warp rests for about this many nanoseconds (argument 0).
     Sleep,
+    /// `NANOSLEEP.SYNCS`: a short rest between two tests of an `mbarrier`.
+    SleepAtMbarrier,
 }
 
 /// What the SM needs to know of an instruction besides its semantics.

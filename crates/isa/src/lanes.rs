@@ -76,6 +76,10 @@ pub struct Identity {
     pub total_shared: u32,
     /// Bytes of local memory of a thread, stack included.
     pub local_bytes: u32,
+    /// Blocks of a cluster by axis; 0 as 1.
+    pub cluster_size: [u32; 3],
+    /// Whether the launch or the kernel asked for clusters.
+    pub explicit_cluster: bool,
     /// `%envreg0` to `%envreg3`: 1 and 2 hold the cooperative grid's work space address, high word first.
     pub environment: [u32; 4],
 }
@@ -86,6 +90,27 @@ impl Identity {
     pub fn nanoseconds(&self) -> u64 {
         let now = Time(self.time).nanoseconds();
         now - now % u64::from(self.timer_step.max(1))
+    }
+
+    /// Blocks of a cluster by axis.
+    #[must_use]
+    #[inline]
+    pub fn cluster(&self) -> [u32; 3] {
+        self.cluster_size.map(|size| size.max(1))
+    }
+
+    /// `%cluster_ctarank`: the number of the block in its cluster.
+    #[must_use]
+    pub fn cluster_rank(&self) -> u32 {
+        let size = self.cluster();
+        let [x, y, z] = [0, 1, 2].map(|axis| self.block[axis] % size[axis]);
+        x + size[0] * (y + size[1] * z)
+    }
+
+    /// `%cluster_nctarank`: blocks of a cluster.
+    #[must_use]
+    pub fn cluster_blocks(&self) -> u32 {
+        self.cluster().iter().product()
     }
 
     /// `%tid` of a lane.

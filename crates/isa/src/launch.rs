@@ -36,6 +36,11 @@ pub struct Launch {
     pub queue: u64,
     /// Blocks of a launch with a lower number are sent out before those of one with a higher.
     pub priority: i32,
+    /// Blocks of a cluster by axis, if the launch says so; else the kernel may.
+    pub cluster: Option<[u32; 3]>,
+    /// May begin before the launch before it in its queue has ended, as soon as that one lets it
+    /// (programmatic dependent launch).
+    pub programmatic: bool,
     /// Work space for grid-wide barriers, if the launch is cooperative.
     pub cooperative: Option<u64>,
     /// Bytes of constant banks that differ from the module's: bank, offset, bytes.
@@ -64,6 +69,8 @@ impl Launch {
             arguments: Vec::new(),
             queue: 0,
             priority: 0,
+            cluster: None,
+            programmatic: false,
             cooperative: None,
             constants: Vec::new(),
             at: Time::ZERO,
@@ -109,6 +116,41 @@ impl Launch {
     #[must_use]
     pub fn own_shared(&self) -> u32 {
         self.shared() - self.kernel().shared_reserved
+    }
+
+    /// Blocks of a cluster by axis; one where nobody asked for clusters.
+    #[must_use]
+    pub fn cluster(&self) -> [u32; 3] {
+        self.cluster.or(self.kernel().cluster).unwrap_or([1; 3])
+    }
+
+    /// Whether somebody asked for clusters, even of one block.
+    #[must_use]
+    pub fn has_explicit_cluster(&self) -> bool {
+        self.cluster.or(self.kernel().cluster).is_some()
+    }
+
+    /// Blocks of a cluster.
+    #[must_use]
+    pub fn cluster_blocks(&self) -> u32 {
+        let [x, y, z] = self.cluster();
+        x.saturating_mul(y).saturating_mul(z)
+    }
+
+    /// The number in the grid of a block of a cluster, where clusters are numbered along x, then y, then z, and
+    /// so are the blocks of each.
+    #[must_use]
+    pub fn block_of_cluster(&self, cluster: u64, rank: u32) -> u64 {
+        let size = self.cluster().map(u64::from);
+        let grid = self.config.grid.map(u64::from);
+        let clusters = [0, 1].map(|axis| (grid[axis] / size[axis]).max(1));
+        let rank = u64::from(rank);
+        let place = [
+            cluster % clusters[0] * size[0] + rank % size[0],
+            cluster / clusters[0] % clusters[1] * size[1] + rank / size[0] % size[1],
+            cluster / (clusters[0] * clusters[1]) * size[2] + rank / (size[0] * size[1]),
+        ];
+        place[0] + grid[0] * (place[1] + grid[1] * place[2])
     }
 
     /// `%envreg0` to `%envreg3`: a cooperative launch finds its work space there.
@@ -161,6 +203,19 @@ mod tests {
         };
         assert_eq!(launch(plain).local_bytes(), 16);
         assert_eq!(launch(calls).local_bytes(), 8 + 1024 + 8);
+    }
+
+    #[test]
+    fn blocks_of_clusters_are_numbered_along_each_axis() {
+        let mut launch = launch(kernel());
+        launch.config.grid = [4, 4, 2];
+        assert_eq!(launch.block_of_cluster(7, 0), 7);
+        launch.cluster = Some([2, 2, 1]);
+        let blocks = |cluster| [0, 1, 2, 3].map(|rank| launch.block_of_cluster(cluster, rank));
+        assert_eq!(blocks(0), [0, 1, 4, 5]);
+        assert_eq!(blocks(1), [2, 3, 6, 7]);
+        assert_eq!(blocks(6), [24, 25, 28, 29]);
+        assert_eq!(launch.cluster_blocks(), 4);
     }
 
     #[test]

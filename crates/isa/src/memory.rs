@@ -55,6 +55,8 @@ pub enum Space {
 pub const SHARED_WINDOW: u64 = 0x0000_1000_0000_0000;
 /// Generic addresses from here are the thread's local memory.
 pub const LOCAL_WINDOW: u64 = 0x0000_1100_0000_0000;
+/// Bytes of the shared window that each block of a cluster has, by its rank.
+pub const CTA_WINDOW: u64 = 1 << 24;
 /// Size of either window.
 pub const WINDOW_SIZE: u64 = 1 << 32;
 
@@ -91,10 +93,92 @@ pub enum Action {
     /// `multimem.ld_reduce`/`LDGMC`: the values of all members of a multicast object, reduced. There are no multicast
     /// objects yet, so that no address is one of them.
     LoadReduce(AtomicOperation, AtomicType),
+    /// `mbarrier`/`SYNCS`: works on the 64-bit state of a barrier in shared memory.
+    Mbarrier(MbarrierAction),
+    /// `st.async`/`STAS`: to the shared memory of a block of the cluster. The lower word of the address is
+    /// where, the upper word the `mbarrier` there that is told of the bytes.
+    StoreAsync,
+    /// `red.async`/`REDAS`, in the same way.
+    ReduceAsync(AtomicOperation, AtomicType),
     /// Brings a line in; no value moves.
     Prefetch,
     /// Cache control (`CCTL`, `discard`): no value moves.
     CacheControl,
+}
+
+/// What is done to an `mbarrier`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MbarrierAction {
+    /// Sets it up for the number of arrivals in `values[0]`.
+    Initialize,
+    /// Writes `values[0]` and `values[1]`, the lower word first, and returns what was there in `data[0]`.
+    Exchange,
+    /// Threads arrive, transactions are announced or have come. `values[0]` is the number where one is
+    /// asked for.
+    Change {
+        /// Threads that arrive for each lane.
+        arrivals: Amount,
+        /// Transactions for each lane.
+        transactions: Amount,
+        /// The transactions have come rather than being announced.
+        completes: bool,
+        /// Those that arrive take part in no later phase.
+        drops: bool,
+        /// What `data[0]` receives.
+        returns: MbarrierResult,
+    },
+    /// `predicate_destinations[0]` says whether the phase has ended whose parity is in bit 31 of
+    /// `values[0]`.
+    Test {
+        /// The parity is in bit 0.
+        by_parity: bool,
+        /// If it has not, the warp waits for it for a while: `values[1]` nanoseconds, or as long as
+        /// hardware likes if there is no number.
+        waits: bool,
+    },
+    /// The place is no barrier any more.
+    Invalidate,
+    /// Changes the barrier when the copies to shared memory before it are complete.
+    AfterCopies {
+        /// What then happens for each lane.
+        then: AfterCopies,
+        /// Announces a transaction for each lane now.
+        announces: bool,
+    },
+}
+
+/// How many arrivals or transactions a lane makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// None.
+    Zero,
+    /// One.
+    One,
+    /// As many as `values[0]` says.
+    Value,
+}
+
+/// What an arrival returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MbarrierResult {
+    /// Nothing.
+    Nothing,
+    /// The state before it.
+    State,
+    /// The upper word of the state before the warp, and in the lower word the lanes that arrived
+    /// together (`TMASK`).
+    Lanes,
+}
+
+/// What happens to an `mbarrier` when copies to shared memory are complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum AfterCopies {
+    /// An arrival.
+    Arrive,
+    /// A transaction is complete.
+    CompleteTransaction,
+    /// An arrival at a barrier in Ampere's layout.
+    ArriveAmpere,
 }
 
 /// Type and width of one element.
@@ -310,6 +394,8 @@ pub enum AtomicOperation {
     CompareAndSwap,
     /// As [`AtomicOperation::CompareAndSwap`], but what is given back is whether it did (`CAST`).
     CompareAndTest,
+    /// An arrival at an `mbarrier` in Ampere's layout (`ATOMS.ARRIVE.64`).
+    Arrive,
 }
 
 impl AtomicOperation {

@@ -191,6 +191,8 @@ pub struct Bank0Layout {
     pub environment: Option<u32>,
     /// Number of SMs.
     pub sms: Option<u32>,
+    /// Words about clusters, from the flag that somebody asked for them on.
+    pub cluster: Option<u32>,
     /// 64-bit memory descriptor; its content is of no concern here.
     pub descriptor: Option<u32>,
 }
@@ -249,9 +251,38 @@ impl Kernel {
         word(self.bank0.stack_pointer, 0, identity.local_bytes);
         word(self.bank0.dynamic_shared, 0, identity.dynamic_shared);
         word(self.bank0.sms, 0, identity.sms);
+        for (index, value) in cluster_words(identity) {
+            word(self.bank0.cluster, index, value);
+        }
         set(0, bank0);
         banks
     }
+}
+
+/// Words about clusters in bank 0, counted from the first: the flag, blocks of a cluster, their reciprocals,
+/// clusters of the grid, bytes from one block's part of the shared window to the next, the window, blocks of a
+/// cluster in all. So an H200 has them (`validation/hardware/h200/clusters.txt`).
+fn cluster_words(identity: &Identity) -> [(u32, u32); 14] {
+    let size = identity.cluster();
+    let clusters = |axis: usize| identity.grid_size[axis] / size[axis];
+    let reciprocal = |axis: usize| (1.0 / size[axis] as f32).to_bits();
+    let window = crate::memory::SHARED_WINDOW;
+    [
+        (0, u32::from(identity.explicit_cluster)),
+        (1, size[0]),
+        (2, size[1]),
+        (3, size[2]),
+        (4, reciprocal(0)),
+        (5, reciprocal(1)),
+        (6, reciprocal(2)),
+        (7, clusters(0)),
+        (8, clusters(1)),
+        (9, clusters(2)),
+        (11, crate::memory::CTA_WINDOW as u32),
+        (12, window as u32),
+        (13, (window >> 32) as u32),
+        (18, identity.cluster_blocks()),
+    ]
 }
 
 /// A variable of a module before it has an address.

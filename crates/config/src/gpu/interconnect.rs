@@ -32,6 +32,14 @@ pub struct InterconnectConfig {
     pub atomic_bytes_per_sector: Bytes,
     /// Bytes that it occupies for each lane.
     pub atomic_bytes_per_lane: Bytes,
+    /// From an SM to another one of its GPC, in SM cycles: blocks of a cluster reach each other's shared memory
+    /// this way. 0 if blocks have no clusters. No shorter than the shortest of the other latencies, or epochs
+    /// become shorter.
+    #[serde(default)]
+    pub cluster_latency: Cycles,
+    /// Bytes that an SM sends to others of its GPC in a cycle.
+    #[serde(default = "cluster_bytes_per_cycle")]
+    pub cluster_bytes_per_cycle: BytesPerCycle,
     /// The routers of `mesh` and `switched`.
     #[serde(default)]
     pub network: NetworkConfig,
@@ -56,6 +64,10 @@ pub struct NetworkConfig {
     pub injection_ports: u32,
     /// Ejection ports of an SM or a slice, a flit a cycle each.
     pub ejection_ports: u32,
+}
+
+fn cluster_bytes_per_cycle() -> BytesPerCycle {
+    "18 B/cycle".parse().expect("a bandwidth")
 }
 
 fn crossbar() -> String {

@@ -73,6 +73,15 @@ pub struct LatencyConfig {
     /// The same for compare and swap, or on 64 bits; each makes it longer.
     #[serde(default)]
     pub shared_cas: Cycles,
+    /// Operations on an `mbarrier` in shared memory: arrivals, tests.
+    #[serde(default = "mbarrier")]
+    pub mbarrier: Cycles,
+    /// From the end of a phase of an `mbarrier` to the next instruction of a warp that waited for it.
+    #[serde(default = "mbarrier_wake")]
+    pub mbarrier_wake: Cycles,
+    /// How long `mbarrier.try_wait` waits if the program does not say.
+    #[serde(default = "mbarrier_wait")]
+    pub mbarrier_wait: Cycles,
     /// Loads from constant memory that hit.
     pub constant: Cycles,
 }
@@ -112,4 +121,16 @@ pub struct IntervalConfig {
     pub texture: Cycles,
     /// Barriers, special registers, the rest.
     pub miscellaneous: Cycles,
+}
+
+fn mbarrier() -> Cycles {
+    Cycles(20)
+}
+
+fn mbarrier_wake() -> Cycles {
+    Cycles(65)
+}
+
+fn mbarrier_wait() -> Cycles {
+    Cycles(8_000)
 }

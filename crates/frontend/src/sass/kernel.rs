@@ -208,6 +208,7 @@ fn bank0(architecture: Architecture) -> Bank0Layout {
         grid: Some(0x30),
         environment: Some(if hopper { 0x40 } else { 0x88 }),
         sms: Some(0x10c),
+        cluster: hopper.then_some(0x140),
         descriptor: Some(if hopper { 0x208 } else { 0x118 }),
     }
 }

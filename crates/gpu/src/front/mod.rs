@@ -2,19 +2,22 @@
 //! for the SMs.
 //!
 //! Modelled: launch queues, how many kernels run at a time, occupancy of each SM, the order in which
-//! SMs receive blocks, the end of a kernel, the heap that device code allocates from.
-//! Left out: clusters of blocks, priorities of streams, preemption.
+//! SMs receive blocks, clusters, grids that begin before the one before has ended, the end of a kernel, the heap
+//! that device code allocates from. Left out: preemption.
 //!
 //! Start reading at [`WorkDistributor::run`].
 
+mod clusters;
 mod heap;
 mod parameters;
 mod policy;
 mod rounds;
 mod running;
+mod sending;
 mod slots;
 mod work_distributor;
 
+pub use clusters::ClusterGroups;
 pub use parameters::{DistributorParameters, DistributorWiring};
 pub use policy::{DISPATCH_POLICIES, DispatchPolicy};
 pub use slots::{BlockNeeds, block_shape};

@@ -5,6 +5,7 @@ use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::LinkId;
 use lockstep_units::{Cycles, Duration, Hertz};
 
+use super::clusters::ClusterGroups;
 use super::policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
 use super::rounds::Units;
 use crate::gpc::GpcMap;
@@ -57,6 +58,8 @@ pub struct DistributorParameters {
     pub ranks: Vec<u32>,
     /// Whose turn each SM is in.
     pub units: Units,
+    /// Which SMs the blocks of a cluster may go to.
+    pub clusters: ClusterGroups,
     /// Work distributor to slice, if kernels are to find empty caches.
     pub invalidate: Option<LinkId>,
     /// Number of the first slice's partition.
@@ -108,6 +111,7 @@ impl DistributorParameters {
             policy,
             units: Units::new(first, &config.dispatch.first_sms_turns, &ranks, gpcs),
             ranks,
+            clusters: ClusterGroups::new(first, config.device.sms, gpcs),
             invalidate: cold.then_some(wiring.control),
             first_slice: wiring.first_slice,
             slices: config.l2.slices,

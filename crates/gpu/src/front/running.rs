@@ -22,6 +22,12 @@ pub struct RunningKernel {
     pub needs: BlockNeeds,
     /// Blocks of its grid.
     pub blocks: u64,
+    /// Blocks of a cluster; they are sent together.
+    pub cluster: u32,
+    /// Grids before it in its queue have not ended.
+    pub waits: bool,
+    /// Blocks that have ended or have let the grid that follows begin.
+    pub released: u64,
     /// Blocks that were sent to SMs.
     pub sent: u64,
     /// Blocks that have ended.
@@ -48,9 +54,15 @@ impl RunningKernel {
         self.sent < self.blocks && self.first <= at
     }
 
+    /// Whether the grid that follows may begin, if it asks for that.
+    pub fn lets_dependents_start(&self) -> bool {
+        self.released >= self.blocks
+    }
+
     /// A block has ended on an SM.
     pub fn block_done(&mut self, sm: usize, done: &BlockDone) {
         self.done += 1;
+        self.released += u64::from(!done.triggered);
         self.counters.add(&done.counters);
         if done.counters.l1_sectors + done.counters.strong_accesses > 0 {
             let word = sm / 64;

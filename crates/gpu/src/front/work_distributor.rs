@@ -31,34 +31,36 @@ use crate::statistics::DispatchStats;
 /// The work distributor.
 #[derive(Debug)]
 pub struct WorkDistributor {
-    parameters: Arc<DistributorParameters>,
+    pub(super) parameters: Arc<DistributorParameters>,
     contents: Arc<Contents>,
     launches: LaunchTable,
-    state: State,
-    policy: DispatchPolicy,
+    pub(super) state: State,
+    pub(super) policy: DispatchPolicy,
     /// SMs by how free they are, as `slots` says.
-    freest: FreestFirst,
+    pub(super) freest: FreestFirst,
     /// Running kernels whose blocks fit nowhere, until one ends.
-    nowhere: Vec<u32>,
+    pub(super) nowhere: Vec<u32>,
     fault: Option<(Time, Box<Fault>)>,
     /// Somebody who watches.
-    probe: Option<Box<Probe>>,
+    pub(super) probe: Option<Box<Probe>>,
 }
 
 /// What is saved.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct State {
+pub(super) struct State {
     waiting: VecDeque<u32>,
-    running: Vec<RunningKernel>,
-    slots: Vec<SmSlots>,
+    pub(super) running: Vec<RunningKernel>,
+    pub(super) slots: Vec<SmSlots>,
     /// When the next block may leave.
-    next_send: Time,
+    pub(super) next_send: Time,
     heap: Heap,
     /// Kernels that ended since they were last taken.
     records: Vec<KernelRecord>,
+    /// The GPC whose turn it is for a cluster.
+    pub(super) next_gpc: u32,
     /// When the last kernel of each queue ended.
     ended: BTreeMap<u64, Time>,
-    stats: DispatchStats,
+    pub(super) stats: DispatchStats,
 }
 
 impl WorkDistributor {
@@ -175,7 +177,7 @@ impl WorkDistributor {
             while let Some(delivery) = inbox.take_due(now) {
                 self.take(delivery.sender, delivery.message, now, outbox);
             }
-            self.end_kernels(now);
+            self.end_kernels(now, outbox);
             self.start_kernels(now, outbox);
             self.send_blocks(now, outbox);
             let mut next = self.next_action();
@@ -209,6 +211,12 @@ impl WorkDistributor {
         match message {
             Message::Launch(launch) => self.state.waiting.push_back(launch),
             Message::BlockDone(done) => self.block_done(sender, *done, now, outbox),
+            Message::DependentsMayStart { launch } => {
+                let mut running = self.state.running.iter_mut();
+                if let Some(running) = running.find(|running| running.launch == launch) {
+                    running.released += 1;
+                }
+            }
             Message::Drained { launch } => self.drained(launch, now),
             Message::Heap(request) => self.heap(request, sender, now, outbox),
             other => panic!("the work distributor was sent {other:?}"),
@@ -305,7 +313,7 @@ impl WorkDistributor {
     }
 
     /// An SM that had so many warps in use has another number of them now.
-    fn note_warps(&mut self, sm: u32, before: u32) {
+    pub(super) fn note_warps(&mut self, sm: u32, before: u32) {
         let (rank, after) = (
             self.parameters.ranks[sm as usize],
             self.state.slots[sm as usize].warps,
@@ -325,7 +333,8 @@ impl WorkDistributor {
         }
     }
 
-    fn end_kernels(&mut self, now: Time) {
+    fn end_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
+        let before = self.state.running.len();
         let clock = self.parameters.clock;
         let mut index = 0;
         while index < self.state.running.len() {
@@ -356,6 +365,31 @@ impl WorkDistributor {
                 tag: running.tag,
             });
         }
+        if self.state.running.len() != before {
+            self.release_dependents(now, outbox);
+        }
+    }
+
+    /// Tells blocks that wait for the grids before theirs, if these have ended.
+    fn release_dependents(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
+        for index in 0..self.state.running.len() {
+            let running = &self.state.running[index];
+            let (queue, launch) = (running.queue, running.launch);
+            let mut all = self.state.running.iter();
+            if !running.waits || all.any(|other| other.queue == queue && other.launch < launch) {
+                continue;
+            }
+            let running = &mut self.state.running[index];
+            running.waits = false;
+            if running.sent == 0 {
+                continue;
+            }
+            for sm in 0..self.parameters.sms {
+                let to = PartitionId(self.parameters.first_sm + sm);
+                let message = Message::PrerequisitesDone { launch };
+                outbox.send(self.parameters.start, to, now, Bytes(0), message);
+            }
+        }
     }
 
     /// Starts the kernels at the heads of their queues, the most urgent first.
@@ -369,19 +403,29 @@ impl WorkDistributor {
         }
     }
 
-    /// Launches that are the next of a queue of which nothing runs: the most urgent first, and among
-    /// equals the one that came first.
+    /// Launches that are the next of a queue of which nothing runs, or all that runs lets them begin: the most
+    /// urgent first, and among equals the one that came first.
     fn heads(&self) -> Vec<u32> {
         if self.state.waiting.is_empty() {
             return Vec::new();
         }
-        let running = self.state.running.iter();
-        let mut taken: Vec<u64> = running.map(|running| running.queue).collect();
+        let mut running: Vec<u64> = Vec::new();
+        let mut taken: Vec<u64> = Vec::new();
+        for kernel in &self.state.running {
+            running.push(kernel.queue);
+            if !kernel.lets_dependents_start() {
+                taken.push(kernel.queue);
+            }
+        }
         let mut heads = Vec::new();
         for launch in &self.state.waiting {
             let context = self.waiting_context(*launch);
-            if !taken.contains(&context.launch.queue) {
-                taken.push(context.launch.queue);
+            let queue = context.launch.queue;
+            if taken.contains(&queue) {
+                continue;
+            }
+            taken.push(queue);
+            if context.launch.programmatic || !running.contains(&queue) {
                 heads.push((context.launch.priority, *launch));
             }
         }
@@ -389,7 +433,7 @@ impl WorkDistributor {
         heads.into_iter().map(|(_, launch)| launch).collect()
     }
 
-    fn waiting_context(&self, launch: u32) -> Arc<LaunchContext> {
+    pub(super) fn waiting_context(&self, launch: u32) -> Arc<LaunchContext> {
         self.launches
             .get(launch)
             .expect("a waiting launch is in the table")
@@ -417,8 +461,11 @@ impl WorkDistributor {
         let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
         self.state.stats.launches.increment();
         let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
+        let cluster = context.launch.cluster_blocks();
         let plan = match &mut self.policy {
-            DispatchPolicy::GpcRounds { next } if self.state.running.is_empty() => {
+            DispatchPolicy::GpcRounds { next }
+                if self.state.running.is_empty() && cluster == 1 =>
+            {
                 self.parameters.units.plan(blocks, needs.most, next)
             }
             _ => Vec::new(),
@@ -430,6 +477,9 @@ impl WorkDistributor {
             tag: self.free_tag(),
             needs,
             blocks,
+            cluster,
+            waits: self.state.running.iter().any(|other| other.queue == queue),
+            released: 0,
             sent: 0,
             done: 0,
             plan,
@@ -450,92 +500,6 @@ impl WorkDistributor {
     fn free_tag(&self) -> u8 {
         let is_free = |tag: &u8| self.state.running.iter().all(|running| running.tag != *tag);
         (NO_LAUNCH + 1..u8::MAX).find(is_free).unwrap_or(u8::MAX)
-    }
-
-    /// Sends blocks, those of the most urgent and then of the oldest kernel first, as many as `now`
-    /// allows. Blocks that run are never taken from their SM for more urgent ones.
-    fn send_blocks(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
-        while self.state.next_send <= now {
-            let Some((index, sm)) = self.next_block(now) else {
-                return;
-            };
-            let running = &mut self.state.running[index];
-            let message = Message::StartBlock {
-                launch: running.launch,
-                block: running.sent,
-                tag: running.tag,
-            };
-            running.sent += 1;
-            if let DispatchPolicy::GpcRounds { next } = &mut self.policy
-                && running.sent > running.plan.len() as u64
-                && running.sent == running.blocks
-            {
-                self.parameters.units.passed(sm, next);
-            }
-            if let Some(probe) = &self.probe {
-                probe.note(Topic::Dispatcher, now, || {
-                    format!("sends {} to sm {sm}", message.words())
-                });
-            }
-            self.state.stats.blocks.increment();
-            let first_are_sent = running.sent >= u64::from(self.parameters.sms);
-            let slots = &mut self.state.slots[sm as usize];
-            let before = slots.warps;
-            slots.take(running.launch, &running.needs);
-            self.note_warps(sm, before);
-            let to = PartitionId(self.parameters.first_sm + sm);
-            outbox.send(self.parameters.start, to, now, Bytes(64), message);
-            // The first blocks go to all SMs at once.
-            if first_are_sent {
-                self.state.next_send = now + self.parameters.interval;
-            }
-        }
-    }
-
-    /// A kernel with a block that fits somewhere, and where.
-    fn next_block(&mut self, now: Time) -> Option<(usize, u32)> {
-        for (index, running) in self.state.running.iter().enumerate() {
-            if !running.has_block(now) || self.nowhere.contains(&running.launch) {
-                continue;
-            }
-            let limits = &self.parameters.limits;
-            let fits = |slots: &SmSlots| slots.fits(running.launch, &running.needs, limits);
-            let planned = running.plan.get(running.sent as usize).copied();
-            let planned = planned.filter(|sm| fits(&self.state.slots[*sm as usize]));
-            let sm = planned.or_else(|| self.policy.pick(&self.state.slots, &self.freest, fits));
-            if let Some(sm) = sm {
-                return Some((index, sm));
-            }
-            self.nowhere.push(running.launch);
-        }
-        None
-    }
-
-    /// When something of its own is to happen: a kernel is complete, or a block may leave that has
-    /// room. A block that fits nowhere waits for a message.
-    fn next_action(&mut self) -> Time {
-        let mut next = Time::NEVER;
-        for running in &self.state.running {
-            if let Some(end) = running.end.filter(|_| running.draining == 0) {
-                next = next.min(end);
-            }
-        }
-        let limits = &self.parameters.limits;
-        let slots = &self.state.slots;
-        for running in &self.state.running {
-            let at = running.first.max(self.state.next_send);
-            let waits = running.sent < running.blocks && !self.nowhere.contains(&running.launch);
-            if !waits || at >= next {
-                continue;
-            }
-            let mut freest = self.freest.iter();
-            if freest.any(|sm| slots[sm as usize].fits(running.launch, &running.needs, limits)) {
-                next = at;
-            } else {
-                self.nowhere.push(running.launch);
-            }
-        }
-        next
     }
 
     /// Writes everything.

@@ -119,6 +119,8 @@ impl Plan<'_> {
         let wiring = Wiring {
             request: self.layout.request,
             report: links.report,
+            cluster: links.cluster,
+            sms: places.first_sm,
             slices: places.first_slice,
             dispatcher: places.distributor,
             header: network.packet_header.0,

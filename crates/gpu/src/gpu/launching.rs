@@ -9,7 +9,8 @@ use lockstep_isa::{Launch, Module, Verified, Verifier};
 
 use super::{Gpu, Mode};
 use crate::error::GpuError;
-use crate::front::{BlockNeeds, block_shape};
+use crate::front::{BlockNeeds, ClusterGroups, block_shape};
+use crate::gpc::GpcMap;
 use crate::launch::{LaunchContext, LaunchId};
 use crate::memory::LINE;
 use crate::message::Message;
@@ -94,6 +95,23 @@ impl Gpu {
         (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
     }
 
+    /// Blocks of the largest cluster that can be launched.
+    #[must_use]
+    pub fn largest_cluster(&self) -> u32 {
+        if self.config.interconnect.cluster_latency.0 == 0 {
+            return 1;
+        }
+        self.cluster_groups().largest().max(1)
+    }
+
+    /// SMs that the blocks of one cluster may share.
+    #[must_use]
+    pub fn cluster_groups(&self) -> ClusterGroups {
+        let device = &self.config.device;
+        let first = &self.config.dispatch.first_sms;
+        ClusterGroups::new(first, device.sms, &GpcMap::of(&self.config))
+    }
+
     /// Refuses what no SM can hold, and shapes that are impossible.
     fn check(&self, launch: &Launch) -> Result<(), GpuError> {
         let name = launch.module.kernels.get(launch.kernel);
@@ -128,8 +146,18 @@ impl Gpu {
                 limits.shared_per_block
             ));
         }
-        if let Some(cluster) = kernel.cluster.filter(|cluster| *cluster != [1; 3]) {
-            return refuse(format!("clusters of {cluster:?} blocks are not modelled"));
+        let (cluster, grid) = (launch.cluster(), launch.config.grid);
+        if cluster.contains(&0) || (0..3).any(|axis| grid[axis] % cluster[axis] != 0) {
+            return refuse(format!(
+                "a grid of {grid:?} blocks is not made of clusters of {cluster:?}"
+            ));
+        }
+        let largest = self.largest_cluster();
+        if launch.cluster_blocks() > largest {
+            return refuse(format!(
+                "a cluster of {} blocks, and {largest} are the most",
+                launch.cluster_blocks()
+            ));
         }
         let needs = BlockNeeds::new(launch, &limits);
         if needs.most == 0 {

@@ -41,6 +41,8 @@ pub struct Links {
     pub report: LinkId,
     /// Work distributor to slice.
     pub control: LinkId,
+    /// SM to SM, where blocks have clusters.
+    pub cluster: Option<LinkId>,
     /// SM to slice, or to the network of requests.
     pub request: LinkId,
     /// Slice to SM, or to the network of replies.
@@ -210,7 +212,15 @@ impl Links {
                 link("forget", gmmu, slices, hop, None),
             ]
         });
+        let drained = link("drained", slices, distributor, dispatch, None);
+        // Last, so that machines without clusters have the links that they had.
+        let cluster = (network.cluster_latency > Cycles(0)).then(|| {
+            let bytes = network.cluster_bytes_per_cycle;
+            let bandwidth = (options.mode == Mode::Timing).then(|| rate(bytes));
+            link("cluster", sms, sms, network.cluster_latency, bandwidth)
+        });
         Self {
+            cluster,
             start,
             report,
             control,
@@ -218,7 +228,7 @@ impl Links {
             reply,
             delivery,
             translation,
-            drained: link("drained", slices, distributor, dispatch, None),
+            drained,
         }
     }
 }

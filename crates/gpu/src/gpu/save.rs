@@ -126,6 +126,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.stack,
         launch.cooperative,
     ));
+    writer.write(&(launch.cluster, launch.programmatic));
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
     writer.write(&context.constants.get().map(|constants| &constants.banks));
 }
@@ -136,6 +137,7 @@ fn load_launch(
 ) -> Result<LaunchContext, GpuError> {
     let (id, module_id, kernel, queue, priority): (LaunchId, u64, u64, u64, i32) = reader.read()?;
     let (config, carveout, stack, cooperative) = reader.read()?;
+    let (cluster, programmatic) = reader.read()?;
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
     let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
@@ -156,6 +158,8 @@ fn load_launch(
             arguments,
             queue,
             priority,
+            cluster,
+            programmatic,
             cooperative,
             constants,
             at,

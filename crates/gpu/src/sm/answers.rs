@@ -8,6 +8,7 @@ use super::lsu::access;
 use super::lsu::transactions::NOBODY;
 use super::now::Now;
 use super::state::SmState;
+use super::sub_core::scoreboard::NO_GROUP;
 use crate::memory::SECTOR;
 use crate::message::{HeapRequest, Message, StrongAction, StrongRequest};
 
@@ -37,20 +38,21 @@ impl SmState {
                 _ => ATOMIC_ANSWER,
             };
             let at = model.receive_strong(bytes, now.cycle);
-            self.answered(model, request.transaction, at, now.cycle);
+            self.answered(model, request.transaction, at, now);
         }
         self.port.finish_strong(request);
         self.check_fences(model, now, outbox);
     }
 
-    /// An answer of a transaction came in a cycle; it is there at cycle `at`.
+    /// An answer of a transaction came now; it is there at cycle `at`.
     pub(super) fn answered<M: IssueModel>(
         &mut self,
         model: &mut M,
         number: u32,
         at: u64,
-        cycle: u64,
+        now: Now,
     ) {
+        let cycle = now.cycle;
         let Some(transaction) = self.port.transactions.answer(number, at) else {
             return;
         };
@@ -65,7 +67,12 @@ impl SmState {
             let launch = launch.expect("a warp that waits has a block");
             let (pc, group) = (transaction.pc, transaction.group);
             model.complete(slot, pc, launch, group, transaction.ready);
+            if group != NO_GROUP {
+                let arrivals = model.take_copy_arrivals(slot);
+                self.copies_completed(model, arrivals, now);
+            }
         }
+        let warp = &mut self.warps[usize::from(slot)];
         if warp.pending == 0 && warp.convergence.live() == 0 {
             let block = warp.block;
             self.leave(slot);

@@ -7,6 +7,8 @@ use lockstep_engine::{LoadError, Reader, Writer};
 use serde::{Deserialize, Serialize};
 
 use super::barrier::{BARRIERS, Barrier};
+use super::cluster::ClusterMember;
+use super::mbarrier_table::MbarrierTable;
 use crate::l2::NO_LAUNCH;
 use crate::launch::{LaunchContext, LaunchTable};
 
@@ -32,6 +34,14 @@ pub struct Block {
     pub live: u32,
     /// Shared memory.
     pub shared: Vec<u8>,
+    /// Barriers in it.
+    pub mbarriers: MbarrierTable,
+    /// The cluster, if it is of one.
+    pub cluster: Option<Box<ClusterMember>>,
+    /// Grids before its own have not ended.
+    pub waits: bool,
+    /// It has let the grid that follows begin.
+    pub triggered: bool,
     /// Barriers.
     pub barriers: [Barrier; BARRIERS],
     /// What it counted.

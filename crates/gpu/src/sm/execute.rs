@@ -4,7 +4,7 @@
 
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
-use lockstep_isa::instruction::Flow;
+use lockstep_isa::instruction::{Flow, GridOperation};
 use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask};
@@ -22,6 +22,7 @@ use super::state::SmState;
 use super::sub_core::early_reads::check;
 use super::warp::Warp;
 use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::probe::Topic;
 use crate::sm::lsu::transactions::NOBODY;
@@ -54,6 +55,8 @@ enum Step {
     OrderFirst {
         boundary: bool,
     },
+    /// It waits at an `mbarrier` and tests again.
+    Suspended,
     Wrong(Problem),
 }
 
@@ -119,6 +122,9 @@ impl SmState {
                     self.slots.waiting |= 1 << slot;
                     self.slots.clear_ready(slot);
                 }
+                if self.port.done.mbarrier {
+                    self.after_mbarrier(model, slot, now);
+                }
                 Effect::Memory
             }
             Step::Done(effect) => {
@@ -133,6 +139,10 @@ impl SmState {
             }
             Step::Special => self.special(model, slot, pc, now, outbox),
             Step::OrderFirst { boundary } => self.order_first(slot, boundary),
+            Step::Suspended => {
+                self.suspend_at_mbarrier(slot);
+                Effect::Again
+            }
             Step::Wrong(problem) => self.failed(slot, problem, now),
         };
         (effect, free)
@@ -156,6 +166,10 @@ impl SmState {
                 model.arrive_at_barrier(now.cycle);
                 self.arrive(model, slot, &context, instruction, *barrier, now)
             }
+            Operation::Grid(operation) => {
+                self.grid_instruction(model, slot, &context, instruction, *operation, now, outbox);
+                Ok(())
+            }
             Operation::Fence(fence) => {
                 self.fence_instruction::<M>(slot, *fence, now);
                 Ok(())
@@ -170,6 +184,44 @@ impl SmState {
         }
         self.refresh(model, slot, now.cycle);
         Effect::Met
+    }
+
+    /// Meets other blocks of the cluster, or other grids.
+    #[allow(clippy::too_many_arguments, reason = "what an instruction may reach")]
+    fn grid_instruction<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        slot: u8,
+        context: &LaunchContext,
+        instruction: &Instruction,
+        operation: GridOperation,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let warp = &mut self.warps[usize::from(slot)];
+        let execute = warp.lanes(context, instruction).execute;
+        if execute == 0 {
+            return warp.convergence.advance();
+        }
+        match operation {
+            GridOperation::ClusterArrive => {
+                warp.convergence.advance();
+                self.arrive_at_cluster(model, slot, execute, now, outbox);
+            }
+            GridOperation::ClusterWait => {
+                if !self.wait_for_cluster(slot) {
+                    self.warps[usize::from(slot)].convergence.advance();
+                }
+            }
+            GridOperation::LaunchDependents => {
+                warp.convergence.advance();
+                self.launch_dependents(slot, now, outbox);
+            }
+            GridOperation::WaitForPrerequisites => {
+                warp.convergence.advance();
+                self.wait_for_prerequisites(slot);
+            }
+        }
     }
 
     fn failed(&mut self, slot: u8, problem: Problem, now: Now) -> Effect {
@@ -206,6 +258,7 @@ impl SmState {
                 self.complete_barrier(model, block_slot, number, &context, now);
             }
         }
+        self.check_cluster_barrier(model, block_slot, now, outbox);
         if live == 0 {
             if self.warps[usize::from(slot)].pending == 0 {
                 self.leave(slot);
@@ -305,15 +358,23 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
             }
             match access::memory(site, instruction, operation) {
                 Ok(()) if site.port.done.order_first => Step::OrderFirst { boundary: false },
+                Ok(()) if site.port.done.suspends => Step::Suspended,
                 Ok(()) => {
                     site.warp.released = false;
-                    site.warp.convergence.advance();
+                    if site.port.done.yields {
+                        site.warp.convergence.let_others_run();
+                    } else {
+                        site.warp.convergence.advance();
+                    }
                     Step::Done(Effect::Memory)
                 }
                 Err(problem) => Step::Wrong(problem),
             }
         }
-        Operation::Barrier(_) | Operation::Fence(_) | Operation::System(_) => Step::Special,
+        Operation::Barrier(_)
+        | Operation::Grid(_)
+        | Operation::Fence(_)
+        | Operation::System(_) => Step::Special,
         Operation::Unsupported(_) if execute == 0 => {
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)

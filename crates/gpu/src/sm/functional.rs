@@ -12,6 +12,7 @@ use lockstep_units::{Clock, Cycle};
 
 use super::execute::{Effect, guard};
 use super::issue_model::IssueModel;
+use super::mbarrier_waits::CopyArrival;
 use super::state::SmState;
 use super::translation::deferred::DeferredLoad;
 use super::warp::Warp;
@@ -58,12 +59,12 @@ impl Functional {
         let mut next_message = state.next_message(inbox);
         while clock.cycle() < cycles.end {
             let now = Now::of(&clock, start);
-            if next_message <= now.cycle || state.ordering.has_sleepers() {
+            if next_message.min(state.wakes()) <= now.cycle {
                 state.receive(self, now, inbox, outbox);
                 next_message = state.next_message(inbox);
             }
             if state.slots.ready == 0 {
-                let next = next_message.min(state.ordering.next_sleeper());
+                let next = next_message.min(state.wakes());
                 if next >= cycles.end.0 {
                     return;
                 }
@@ -79,8 +80,8 @@ impl Functional {
             let slot = self.turn;
             state.progress = now.cycle;
             let turn_ends = (now.cycle / TURN + 1) * TURN;
-            let until = turn_ends.min(next_message).min(cycles.end.0);
-            if !state.ordering.has_sleepers() && run_straight(state, slot, &mut clock, until) {
+            let until = turn_ends.min(next_message).min(state.wakes()).min(cycles.end.0);
+            if run_straight(state, slot, &mut clock, until) {
                 continue;
             }
             match self.issue(state, slot as u8, now, outbox) {
@@ -142,6 +143,14 @@ impl IssueModel for Functional {
     fn schedule(&mut self, _: u8, _: &Warp, _: Option<&LaunchContext>, _: u64) {}
 
     fn complete(&mut self, _: u8, _: u32, _: &LaunchContext, _: u32, _: u64) {}
+
+    fn copies_complete(&mut self, _: u8, _: CopyArrival, cycle: u64) -> Option<u64> {
+        Some(cycle)
+    }
+
+    fn take_copy_arrivals(&mut self, _: u8) -> Vec<(u64, CopyArrival)> {
+        Vec::new()
+    }
 
     fn arrive_at_barrier(&mut self, _: u64) {}
 

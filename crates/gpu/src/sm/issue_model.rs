@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lockstep_engine::Outbox;
 
+use super::mbarrier_waits::CopyArrival;
 use super::now::Now;
 use super::state::SmState;
 use super::translation::deferred::DeferredLoad;
@@ -33,6 +34,13 @@ pub trait IssueModel {
 
     /// Memory has answered an instruction of a warp; its values are there at `cycle`.
     fn complete(&mut self, slot: u8, pc: u32, launch: &LaunchContext, group: u32, cycle: u64);
+
+    /// When the copies to shared memory of a warp are complete that an arrival waits for. `None` if that is not
+    /// known yet: then the arrival comes back from `take_copy_arrivals`.
+    fn copies_complete(&mut self, slot: u8, arrival: CopyArrival, cycle: u64) -> Option<u64>;
+
+    /// Arrivals whose copies are complete, with the cycle in which they are.
+    fn take_copy_arrivals(&mut self, slot: u8) -> Vec<(u64, CopyArrival)>;
 
     /// Counts an arrival at a barrier of a block.
     fn arrive_at_barrier(&mut self, cycle: u64);

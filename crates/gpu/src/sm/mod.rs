@@ -20,15 +20,19 @@
 mod answers;
 mod barrier;
 mod block_barriers;
+mod cluster;
 mod collect;
 mod control_flow;
 mod cta;
 mod execute;
+mod dependents;
 pub mod front_end;
 pub mod functional;
 mod issue_model;
 mod local_memory;
 pub mod lsu;
+mod mbarrier_table;
+pub mod mbarrier_waits;
 pub mod now;
 mod ordering;
 mod print;
@@ -105,7 +109,8 @@ impl Sm {
         };
         let translation = translation.map(|wiring| Box::new(Translation::new(wiring)));
         let arrays = DataArrays::new(&parameters);
-        let port = Port::new(contents, home, wiring, translation, arrays, probe);
+        let wait = parameters.lsu.mbarrier_wait;
+        let port = Port::new(contents, home, wiring, translation, arrays, wait, probe);
         Self {
             state: SmState::new(number, parameters, launches, port),
             mode,

@@ -39,6 +39,8 @@ pub struct Ordering {
     due: u64,
     /// Warps that sleep, and until when.
     sleepers: Vec<(u64, u8)>,
+    /// When the first of them wakes.
+    next_sleeper: u64,
 }
 
 impl Default for Ordering {
@@ -47,6 +49,7 @@ impl Default for Ordering {
             fences: Vec::new(),
             due: u64::MAX,
             sleepers: Vec::new(),
+            next_sleeper: u64::MAX,
         }
     }
 }
@@ -112,21 +115,14 @@ impl Ordering {
     /// A warp sleeps until a cycle.
     pub fn sleep(&mut self, until: u64, slot: u8) {
         self.sleepers.push((until, slot));
-    }
-
-    /// Whether a warp sleeps.
-    #[must_use]
-    #[inline]
-    pub fn has_sleepers(&self) -> bool {
-        !self.sleepers.is_empty()
+        self.next_sleeper = self.next_sleeper.min(until);
     }
 
     /// When the first of those who sleep wakes.
     #[must_use]
     #[inline]
     pub fn next_sleeper(&self) -> u64 {
-        let all = self.sleepers.iter().map(|(until, _)| *until);
-        all.min().unwrap_or(u64::MAX)
+        self.next_sleeper
     }
 
     /// Takes out those whose sleep is over, a bit a slot.
@@ -137,7 +133,19 @@ impl Ordering {
             woken |= u64::from(due) << slot;
             !due
         });
+        self.find_next_sleeper();
         woken
+    }
+
+    /// Those of some slots sleep no longer.
+    pub fn cancel_sleep(&mut self, slots: u64) {
+        self.sleepers.retain(|(_, slot)| slots >> slot & 1 == 0);
+        self.find_next_sleeper();
+    }
+
+    fn find_next_sleeper(&mut self) {
+        let all = self.sleepers.iter().map(|(until, _)| *until);
+        self.next_sleeper = all.min().unwrap_or(u64::MAX);
     }
 }
 
@@ -183,6 +191,10 @@ mod tests {
         assert_eq!(ordering.next_sleeper(), 10);
         assert_eq!(ordering.wake_sleepers(15), 1 << 3);
         assert_eq!(ordering.wake_sleepers(25), 1 << 5);
-        assert!(!ordering.has_sleepers());
+        assert_eq!(ordering.next_sleeper(), u64::MAX);
+        ordering.sleep(30, 1);
+        ordering.sleep(40, 2);
+        ordering.cancel_sleep(1 << 1);
+        assert_eq!(ordering.next_sleeper(), 40);
     }
 }

@@ -8,7 +8,7 @@ use lockstep_units::Cycle;
 use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultKind, Place};
 use crate::launch::LaunchContext;
 use crate::sm::now::Now;
 
@@ -22,6 +22,21 @@ pub(super) fn fail(state: &mut SmState, slot: u8, problem: Problem, now: Now) {
         launch: launch.id.0,
         kernel: launch.launch.kernel().name.clone(),
         place: Some(place(warp, launch, problem.lane, warp.convergence.pc())),
+        sm: state.number,
+        cycle: Cycle(now.cycle),
+    };
+    state.fault = Some((now.time, Box::new(fault)));
+    state.slots.ready = 0;
+}
+
+/// Stops the SM with a fault that is a block's, not that of one of its threads.
+pub(super) fn fail_block(state: &mut SmState, block: u8, kind: FaultKind, now: Now) {
+    let launch = state.blocks.launch_of(block);
+    let fault = Fault {
+        kind,
+        launch: launch.map_or(0, |launch| launch.id.0),
+        kernel: launch.map_or_else(String::new, |launch| launch.launch.kernel().name.clone()),
+        place: None,
         sm: state.number,
         cycle: Cycle(now.cycle),
     };

@@ -4,12 +4,14 @@ use lockstep_counters::Counters;
 use lockstep_engine::Outbox;
 use lockstep_units::Bytes;
 
+use super::cluster::{ClusterBarrier, ClusterMember};
 use super::cta::{Block, GONE, OwnContext};
 use super::issue_model::IssueModel;
+use super::mbarrier_table::MbarrierTable;
 use super::now::Now;
 use super::ordering::{FenceWait, Waiter};
 use super::state::SmState;
-use crate::message::{BlockDone, Message};
+use crate::message::{BlockDone, Message, StartCluster};
 use crate::probe::Topic;
 
 impl SmState {
@@ -20,6 +22,8 @@ impl SmState {
         launch: u32,
         index: u64,
         tag: u8,
+        waits: bool,
+        cluster: Option<Box<ClusterMember>>,
         now: Now,
     ) {
         let context = self.blocks.own_context(launch, &self.launches);
@@ -40,6 +44,10 @@ impl SmState {
             index,
             live: (u64::MAX >> (64 - warps.len())) as u32,
             shared: vec![0; context.launch.shared().next_multiple_of(16) as usize],
+            mbarriers: MbarrierTable::default(),
+            cluster,
+            waits,
+            triggered: false,
             barriers: Default::default(),
             counters: Counters {
                 warps_launched: warps.len() as u64,
@@ -55,6 +63,25 @@ impl SmState {
         for warp in warps {
             self.refresh(model, warp, now.cycle);
         }
+    }
+
+    /// A block of a cluster comes.
+    pub(super) fn start_cluster<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        start: StartCluster,
+        now: Now,
+    ) {
+        let context = self.blocks.own_context(start.launch, &self.launches);
+        let warps = context.launch.config.warps() as usize;
+        let (_, index) = start.blocks[start.rank as usize];
+        let member = ClusterMember {
+            rank: start.rank,
+            barrier: ClusterBarrier::new(start.blocks.len(), warps),
+            blocks: start.blocks,
+        };
+        let member = Some(Box::new(member));
+        self.start_block(model, start.launch, index, start.tag, start.waits, member, now);
     }
 
     /// Fills a warp slot for each warp of a new block.
@@ -129,6 +156,7 @@ impl SmState {
         }
         let done = Message::BlockDone(Box::new(BlockDone {
             launch: block.launch,
+            triggered: block.triggered,
             rooms,
             counters: block.counters,
         }));

@@ -15,6 +15,7 @@ use lockstep_units::{Clock, Cycle, Hertz, Time};
 use super::cta::BlockTable;
 use super::issue_model::IssueModel;
 use super::lsu::port::Port;
+use super::mbarrier_waits::MbarrierWaits;
 use super::now::Now;
 use super::ordering::{FenceWait, Ordering, Waiter};
 use super::printer::Printer;
@@ -44,6 +45,10 @@ pub struct SmState {
     pub blocks: BlockTable,
     /// Who waits at fences, and who sleeps.
     pub ordering: Ordering,
+    /// Who waits at barriers in shared memory.
+    pub mbarriers: MbarrierWaits,
+    /// Warps that wait for the grids before theirs, a bit a slot.
+    pub waiting_for_grids: u64,
     /// The memory side.
     pub port: Port,
     /// What kernels printed.
@@ -78,6 +83,8 @@ impl SmState {
             slots: WarpSlots::default(),
             blocks: BlockTable::new(parameters.blocks as usize),
             ordering: Ordering::default(),
+            mbarriers: MbarrierWaits::default(),
+            waiting_for_grids: 0,
             port,
             printer: Printer::default(),
             fault: None,
@@ -128,12 +135,26 @@ impl SmState {
         }
         let next = next
             .min(self.ordering.next_sleeper())
-            .min(self.ordering.due());
+            .min(self.due());
         if next == u64::MAX {
             Wake::OnMessage
         } else {
             Wake::At(self.clock().edge(Cycle(next)))
         }
+    }
+
+    /// The same, or a warp has slept long enough.
+    #[must_use]
+    #[inline]
+    pub fn wakes(&self) -> u64 {
+        self.due().min(self.ordering.next_sleeper())
+    }
+
+    /// When something happens that nobody has to be told of: a fence is through, a copy complete.
+    #[must_use]
+    #[inline]
+    pub fn due(&self) -> u64 {
+        self.ordering.due().min(self.mbarriers.due())
     }
 
     /// The cycle of the next message, at the end of time if there is none.
@@ -159,8 +180,19 @@ impl SmState {
                 probe.note(Topic::Sm, now.time, words);
             }
             match delivery.message {
-                Message::StartBlock { launch, block, tag } => {
-                    self.start_block(model, launch, block, tag, now);
+                Message::StartBlock {
+                    launch,
+                    block,
+                    tag,
+                    waits,
+                } => self.start_block(model, launch, block, tag, waits, None, now),
+                Message::StartCluster(start) => self.start_cluster(model, *start, now),
+                Message::Cluster(request) => {
+                    self.cluster_request(model, delivery.sender, request, now, outbox);
+                }
+                Message::ClusterDone(request) => self.cluster_done(model, request, now, outbox),
+                Message::PrerequisitesDone { launch } => {
+                    self.prerequisites_done(model, launch, now);
                 }
                 Message::Performed(request) => self.performed(model, request, now, outbox),
                 Message::ReadDone { miss } => {
@@ -176,8 +208,12 @@ impl SmState {
         if self.ordering.due() <= now.cycle {
             self.check_fences(model, now, outbox);
         }
-        if self.ordering.has_sleepers() {
+        if self.mbarriers.due() <= now.cycle {
+            self.mbarriers_due(model, now);
+        }
+        if self.ordering.next_sleeper() <= now.cycle {
             let woken = self.ordering.wake_sleepers(now.cycle);
+            self.mbarriers.let_go(woken);
             self.release(model, woken, now.cycle);
         }
     }
@@ -255,6 +291,8 @@ impl SmState {
         }
         self.blocks.save(writer);
         writer.write(&self.ordering);
+        writer.write(&self.mbarriers);
+        writer.write(&self.waiting_for_grids);
         self.port.save(writer);
         writer.write(&self.printer);
         writer.write(&self.progress);
@@ -280,6 +318,8 @@ impl SmState {
         }
         self.blocks.load(reader, &self.launches)?;
         self.ordering = reader.read()?;
+        self.mbarriers = reader.read()?;
+        self.waiting_for_grids = reader.read()?;
         self.port.load(reader)?;
         self.printer = reader.read()?;
         self.progress = reader.read()?;

@@ -27,6 +27,8 @@ pub struct Warp {
     pub pending: u32,
     /// The ordering before a release is done, the access itself comes next.
     pub released: bool,
+    /// Until when it waits at an `mbarrier`; 0 if it does not.
+    pub suspended_until: u64,
     /// When its values are ready by the compiler's account, in the checking mode.
     pub control_bit_checker: Option<Box<ControlBitChecker>>,
 }
@@ -42,6 +44,7 @@ impl Default for Warp {
             block: 0,
             pending: 0,
             released: false,
+            suspended_until: 0,
             control_bit_checker: None,
         }
     }
@@ -67,6 +70,7 @@ impl Warp {
         self.block = block;
         self.pending = 0;
         self.released = false;
+        self.suspended_until = 0;
         if let Some(control_bit_checker) = &mut self.control_bit_checker {
             control_bit_checker.reset(
                 usize::from(kernel.warp_registers),

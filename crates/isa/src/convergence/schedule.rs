@@ -86,6 +86,20 @@ impl Convergence {
         step(fold, u64::from(self.live) << 16 | u64::from(self.restored))
     }
 
+    /// Whether lanes that do not run now could.
+    #[must_use]
+    pub fn others_can_run(&self) -> bool {
+        !self.paths.is_empty() && self.any_runnable()
+    }
+
+    /// Goes on to the next instruction after the path that has waited longest has run. Unlike
+    /// [`Self::yield_to_others`], convergence barriers go on waiting for these lanes.
+    pub fn let_others_run(&mut self) {
+        self.pc += 1;
+        self.reconverge_at_pc();
+        self.run_oldest();
+    }
+
     pub(super) fn any_runnable(&self) -> bool {
         self.paths
             .iter()

@@ -63,21 +63,21 @@ registers! {
     "%envreg2" 32 true semantics!(all_lanes; |id| id.environment[2]);
     "%envreg3" 32 true semantics!(all_lanes; |id| id.environment[3]);
     // A block without a cluster is a cluster of one.
-    "%is_explicit_cluster" 32 true semantics!(all_lanes; |_| 0);
-    "%clusterid.x" 32 true semantics!(all_lanes; |id| id.block[0]);
-    "%clusterid.y" 32 true semantics!(all_lanes; |id| id.block[1]);
-    "%clusterid.z" 32 true semantics!(all_lanes; |id| id.block[2]);
-    "%nclusterid.x" 32 true semantics!(all_lanes; |id| id.grid_size[0]);
-    "%nclusterid.y" 32 true semantics!(all_lanes; |id| id.grid_size[1]);
-    "%nclusterid.z" 32 true semantics!(all_lanes; |id| id.grid_size[2]);
-    "%cluster_ctaid.x" 32 true semantics!(all_lanes; |_| 0);
-    "%cluster_ctaid.y" 32 true semantics!(all_lanes; |_| 0);
-    "%cluster_ctaid.z" 32 true semantics!(all_lanes; |_| 0);
-    "%cluster_nctaid.x" 32 true semantics!(all_lanes; |_| 1);
-    "%cluster_nctaid.y" 32 true semantics!(all_lanes; |_| 1);
-    "%cluster_nctaid.z" 32 true semantics!(all_lanes; |_| 1);
-    "%cluster_ctarank" 32 true semantics!(all_lanes; |_| 0);
-    "%cluster_nctarank" 32 true semantics!(all_lanes; |_| 1);
+    "%is_explicit_cluster" 32 true semantics!(all_lanes; |id| u32::from(id.explicit_cluster));
+    "%clusterid.x" 32 true semantics!(all_lanes; |id| id.block[0] / id.cluster()[0]);
+    "%clusterid.y" 32 true semantics!(all_lanes; |id| id.block[1] / id.cluster()[1]);
+    "%clusterid.z" 32 true semantics!(all_lanes; |id| id.block[2] / id.cluster()[2]);
+    "%nclusterid.x" 32 true semantics!(all_lanes; |id| id.grid_size[0] / id.cluster()[0]);
+    "%nclusterid.y" 32 true semantics!(all_lanes; |id| id.grid_size[1] / id.cluster()[1]);
+    "%nclusterid.z" 32 true semantics!(all_lanes; |id| id.grid_size[2] / id.cluster()[2]);
+    "%cluster_ctaid.x" 32 true semantics!(all_lanes; |id| id.block[0] % id.cluster()[0]);
+    "%cluster_ctaid.y" 32 true semantics!(all_lanes; |id| id.block[1] % id.cluster()[1]);
+    "%cluster_ctaid.z" 32 true semantics!(all_lanes; |id| id.block[2] % id.cluster()[2]);
+    "%cluster_nctaid.x" 32 true semantics!(all_lanes; |id| id.cluster()[0]);
+    "%cluster_nctaid.y" 32 true semantics!(all_lanes; |id| id.cluster()[1]);
+    "%cluster_nctaid.z" 32 true semantics!(all_lanes; |id| id.cluster()[2]);
+    "%cluster_ctarank" 32 true semantics!(all_lanes; |id| id.cluster_rank());
+    "%cluster_nctarank" 32 true semantics!(all_lanes; |id| id.cluster_blocks());
 }
 
 /// The special register with this name.

@@ -3,6 +3,7 @@
 use super::{
     float16::{Kind, pack, unpack},
     float32, float64, integer,
+    mbarrier::arrive_ampere,
 };
 use crate::memory::{AtomicOperation, AtomicType};
 
@@ -18,6 +19,7 @@ pub fn apply(
 ) -> Option<u64> {
     match operation {
         AtomicOperation::Exchange => Some(a),
+        AtomicOperation::Arrive => (kind == AtomicType::U64).then(|| arrive_ampere(old)),
         AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
             Some(if equal(kind, old, a) { b } else { old })
         }
@@ -82,7 +84,7 @@ fn word(operation: AtomicOperation, old: u32, a: u32, signed: bool) -> Option<u3
         Is::And => old & a,
         Is::Or => old | a,
         Is::Xor => old ^ a,
-        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest => return None,
+        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest | Is::Arrive => return None,
     })
 }
 
@@ -111,7 +113,7 @@ fn long(operation: AtomicOperation, old: u64, a: u64, signed: bool) -> Option<u6
         Is::And => old & a,
         Is::Or => old | a,
         Is::Xor => old ^ a,
-        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest => return None,
+        Is::Exchange | Is::CompareAndSwap | Is::CompareAndTest | Is::Arrive => return None,
     })
 }
 

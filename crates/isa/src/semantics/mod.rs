@@ -19,6 +19,7 @@ pub mod integer;
 pub mod lane_loops;
 pub mod logic;
 pub mod matrix;
+pub mod mbarrier;
 pub mod modifiers;
 pub mod small_float;
 pub mod soft;

@@ -53,6 +53,7 @@ impl Needs {
             Operation::Nothing
             | Operation::Compute(_)
             | Operation::Barrier(_)
+            | Operation::Grid(_)
             | Operation::Fence(_)
             | Operation::Unsupported(_)
             | Operation::Illegal(_) => {}
@@ -93,14 +94,20 @@ impl Needs {
         self.operand(address.base, if address.wide { 2 } else { 1 });
         self.operand(address.uniform, if address.uniform_wide { 2 } else { 1 });
         let words = match operation.action {
-            Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::LoadReduce(_, kind) => {
-                kind.bytes().div_ceil(4)
-            }
+            Action::Atomic(_, kind)
+            | Action::Reduce(_, kind)
+            | Action::LoadReduce(_, kind)
+            | Action::ReduceAsync(_, kind) => kind.bytes().div_ceil(4),
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
             _ => u32::from(operation.element.words()),
         };
+        // A barrier has 64 bits; what changes it comes in words.
+        let value_words = match operation.action {
+            Action::Mbarrier(_) => 1,
+            _ => words,
+        };
         for value in operation.values {
-            self.operand(value, words);
+            self.operand(value, value_words);
         }
         for register in operation.data {
             self.register(register, words);

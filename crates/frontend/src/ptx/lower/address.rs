@@ -32,6 +32,20 @@ fn within_range(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
     l.set_predicate(i.predicate_destinations[0], inside);
 }
 
+/// `a` is shared memory of the own block, which an address may name by its rank.
+const OWN_BLOCK: Semantics = semantics!(in_own_block);
+
+fn in_own_block(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
+    let [a, b, ..] = i.sources.map(|source| l.integer64(source));
+    let own = u64::from(l.identity.cluster_rank()) + 1;
+    let inside = mask_of(|n| {
+        let offset = a[n].wrapping_sub(b[n]);
+        let named = offset >> 24 & 0xff;
+        offset < WINDOW_SIZE && (named == 0 || named == own)
+    });
+    l.set_predicate(i.predicate_destinations[0], inside);
+}
+
 fn outside_windows(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
     let a = l.integer64(i.sources[0]);
     let inside = |x: u64, window: u64| x.wrapping_sub(window) < WINDOW_SIZE;
@@ -276,7 +290,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(space) = i.modifiers.iter().find_map(|word| self.space_of(word)) else {
             return self.wrong("`isspacep` needs a space such as `.global`");
         };
+        let own_only = i.modifiers.contains(&"shared::cta") || i.modifiers.contains(&"shared");
         let (semantics, start, size) = match space {
+            VariableSpace::Shared if own_only => (OWN_BLOCK, SHARED_WINDOW, 0),
             VariableSpace::Global => (OUTSIDE_WINDOWS, 0, 0),
             VariableSpace::Shared => (WITHIN, SHARED_WINDOW, WINDOW_SIZE),
             VariableSpace::Local => (WITHIN, LOCAL_WINDOW, WINDOW_SIZE),

@@ -17,10 +17,10 @@ use crate::ptx::{
 
 impl<'p, 'a> Lowering<'p, 'a> {
     pub(super) fn atomic(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        let modifiers = self.access_modifiers(i)?;
         if i.modifiers.contains(&"async") {
-            return self.stop(i, "reduces asynchronously, which is not modelled");
+            return self.store_async(i);
         }
+        let modifiers = self.access_modifiers(i)?;
         let reduce = i.opcode == "red";
         let Some(operation) = i.modifiers.iter().find_map(|word| atomic_operation(word)) else {
             return self.wrong("an atomic needs an operation such as `.add`");

@@ -108,7 +108,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return Ok(());
         }
         if has("cluster") {
-            return self.stop(i, "meets other blocks of a cluster, which are not modelled");
+            return self.cluster_barrier(i);
         }
         let (mode, target) = if has("arrive") {
             (BlockBarrierMode::Arrive, 0)

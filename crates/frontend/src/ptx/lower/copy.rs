@@ -45,7 +45,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
     /// `cp.async` and the waiting for it. Copies are made at once, so that groups need no count.
     pub(super) fn copy(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
         let second = i.modifiers.get(1).copied().unwrap_or("");
-        if i.modifiers.first() != Some(&"async") || second == "bulk" || second == "mbarrier" {
+        if second == "mbarrier" {
+            return self.copy_arrives(i);
+        }
+        if i.modifiers.first() != Some(&"async") || second == "bulk" {
             return self.stop(i, "copies in bulk, which is not modelled");
         }
         if matches!(second, "commit_group" | "wait_group" | "wait_all") {

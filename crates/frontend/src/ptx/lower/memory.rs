@@ -132,8 +132,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// Turns a finished access into the operation of `code` and appends it.
     pub(super) fn push_access(&mut self, mut code: Code<'a>, operation: MemoryOperation) {
-        code.communicates = matches!(operation.action, Action::Atomic(..) | Action::Reduce(..))
-            || operation.strength != Strength::Weak;
+        code.communicates = matches!(
+            operation.action,
+            Action::Atomic(..) | Action::Reduce(..) | Action::Mbarrier(_)
+        ) || operation.strength != Strength::Weak;
         let constant = matches!(operation.space, Space::Constant { .. });
         if !constant {
             code.uniformity = Uniformity::Divergent;
@@ -217,12 +219,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     pub(super) fn store(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        // `st.async` and `st.bulk` belong to Hopper's asynchronous set.
-        if i.modifiers
-            .iter()
-            .any(|word| *word == "async" || *word == "bulk")
-        {
-            return self.stop(i, "stores asynchronously, which is not modelled");
+        if i.modifiers.contains(&"bulk") {
+            return self.stop(i, "stores in bulk, which is not modelled");
+        }
+        if i.modifiers.contains(&"async") {
+            return self.store_async(i);
         }
         self.expect_operands(&i.operands, 2..=3)?;
         let modifiers = self.access_modifiers(i)?;

@@ -6,11 +6,13 @@
 mod address;
 mod atomic;
 mod call;
+mod cluster;
 mod control;
 mod copy;
 mod function;
 mod matrix;
 mod matrix_access;
+mod mbarrier;
 mod memory;
 mod moves;
 mod names;
@@ -246,10 +248,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "trap" | "brkpt" | "nanosleep" => self.system(i),
             "bar" | "barrier" => self.barrier(i),
             "membar" | "fence" => self.fence(i),
+            "mbarrier" => self.mbarrier(i),
             "ldmatrix" | "stmatrix" => self.matrix_access(i),
             "mma" => self.mma(i),
             "wmma" => self.wmma(i),
-            "pmevent" | "griddepcontrol" | "setmaxnreg" | "createpolicy" => self.hint(i),
+            "mapa" => self.mapa(i),
+            "getctarank" => self.cluster_rank(i),
+            "griddepcontrol" => self.grid_dependency(i),
+            "pmevent" | "setmaxnreg" | "createpolicy" => self.hint(i),
             _ if unsupported::sentence(i).is_some() => self.unsupported(i),
             _ => self.by_table(i),
         }

@@ -16,26 +16,14 @@ const OPCODES: &[(&str, &str)] = &[
         "wgmma",
         "is Hopper's asynchronous matrix multiply, which is not modelled",
     ),
-    (
-        "mbarrier",
-        "works on an asynchronous barrier, which is not modelled",
-    ),
     ("tensormap", "works on a tensor map, which is not modelled"),
     (
         "multimem",
         "works on several GPUs at once, which is not modelled",
     ),
     (
-        "mapa",
-        "names another block's shared memory, which is not modelled",
-    ),
-    (
-        "getctarank",
-        "asks for a block of a cluster, which is not modelled",
-    ),
-    (
         "clusterlaunchcontrol",
-        "works on clusters, which are not modelled",
+        "cancels clusters that wait, which Hopper cannot",
     ),
     (
         "tcgen05",

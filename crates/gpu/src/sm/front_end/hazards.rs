@@ -154,7 +154,10 @@ impl Found {
             Operation::Memory(operation) => self.memory(operation),
             Operation::System(call) => {
                 for operand in &call.arguments {
-                    let wide = !matches!(call.kind, SystemCallKind::Sleep);
+                    let wide = !matches!(
+                        call.kind,
+                        SystemCallKind::Sleep | SystemCallKind::SleepAtMbarrier
+                    );
                     self.read(*operand, if wide { 2 } else { 1 });
                 }
                 let count = if call.kind == SystemCallKind::Allocate {
@@ -175,12 +178,18 @@ impl Found {
         let address = &operation.address;
         self.read(address.base, if address.wide { 2 } else { 1 });
         let element = match operation.action {
-            Action::Atomic(_, kind) | Action::Reduce(_, kind) => kind.bytes().div_ceil(4) as u16,
+            Action::Atomic(_, kind)
+            | Action::Reduce(_, kind)
+            | Action::ReduceAsync(_, kind) => kind.bytes().div_ceil(4) as u16,
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
             _ => operation.element.words(),
         };
+        let value_words = match operation.action {
+            Action::Mbarrier(_) => 1,
+            _ => element,
+        };
         for value in operation.values {
-            self.read(value, element);
+            self.read(value, value_words);
         }
         for register in operation.data {
             self.write(register, element);

@@ -231,6 +231,7 @@ fn kind(instruction: &Instruction) -> Kind {
         (Operation::Barrier(barrier), _) if barrier.mode != BlockBarrierMode::Arrive => {
             Kind::Barrier
         }
+        (Operation::Grid(_), _) => Kind::Barrier,
         (Operation::Fence(_), _) => Kind::Fence,
         (Operation::System(_), _) => Kind::Sleep,
         (Operation::Compute(_), _) if instruction.scheduling.unit == Unit::LoadStore => {
@@ -318,7 +319,11 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
 fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
     let cycles = match &instruction.operation {
         Operation::Memory(operation) => match operation.action {
-            Action::Store | Action::Reduce(..) | Action::StoreMatrix { .. } => {
+            Action::Store
+            | Action::Reduce(..)
+            | Action::StoreMatrix { .. }
+            | Action::StoreAsync
+            | Action::ReduceAsync(..) => {
                 p.sub_core.store_operands
             }
             _ => p.sub_core.load_operands,

@@ -25,6 +25,10 @@ pub enum Traffic {
         /// Read, modify, write.
         atomic: Option<SharedAtomic>,
     },
+    /// A barrier in shared memory.
+    Mbarrier,
+    /// Shared memory of other blocks.
+    Remote,
     /// A bank of constants.
     Constant,
     /// Local memory: sectors in `Port::found`.
@@ -56,6 +60,12 @@ pub struct Done {
     pub wavefronts: u16,
     /// Sectors of [`Port::changed`](super::port::Port::changed) are no longer what L1 has.
     pub changed: bool,
+    /// [`Port::mbarriers`](super::port::Port::mbarriers) has something to be looked at.
+    pub mbarrier: bool,
+    /// Nothing happened yet: the warp waits at an `mbarrier`.
+    pub suspends: bool,
+    /// Other lanes of the warp go first.
+    pub yields: bool,
     /// Nothing happened yet: strong accesses under way must be answered first.
     pub order_first: bool,
 }
@@ -69,6 +79,9 @@ impl Done {
         strong_load: false,
         wavefronts: 0,
         changed: false,
+        mbarrier: false,
+        suspends: false,
+        yields: false,
         order_first: false,
     };
 }
@@ -78,6 +91,6 @@ impl Done {
     #[must_use]
     #[inline(always)]
     pub fn is_seen_by_others(&self) -> bool {
-        matches!(self.traffic, Traffic::Global { .. })
+        matches!(self.traffic, Traffic::Global { .. } | Traffic::Remote)
     }
 }

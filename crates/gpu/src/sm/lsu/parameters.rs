@@ -9,6 +9,12 @@ use crate::crossbar::Kind;
 pub struct LsuParameters {
     /// Cycles of a load from shared memory without conflict.
     pub shared_latency: u64,
+    /// Cycles of an operation on an `mbarrier`.
+    pub mbarrier_latency: u64,
+    /// Cycles from the end of its phase to a warp that waited.
+    pub mbarrier_wake: u64,
+    /// Cycles for which a warp waits there if the program does not say.
+    pub mbarrier_wait: u64,
     /// Cycles of an atomic on shared memory without conflict.
     pub shared_atomic_latency: u64,
     /// How much longer it takes if it compares before it writes, and again if it is on 64 bits.
@@ -70,6 +76,9 @@ impl LsuParameters {
         let (latency, lsu) = (&config.sm.latency, &config.sm.lsu);
         Ok(Self {
             shared_latency: latency.shared.0,
+            mbarrier_latency: latency.mbarrier.0,
+            mbarrier_wake: latency.mbarrier_wake.0,
+            mbarrier_wait: latency.mbarrier_wait.0,
             shared_atomic_latency: latency.shared_atomic.0,
             shared_swap_adds: (latency.shared_cas.0).saturating_sub(latency.shared_atomic.0),
             queue: lsu.mio_queue as usize,

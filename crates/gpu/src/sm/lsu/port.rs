@@ -15,8 +15,9 @@ use super::shared_banks::DataArrays;
 use super::transactions::Transactions;
 use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
-use crate::message::{Message, StrongAction, StrongRequest};
+use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
+use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
 use crate::sm::translation::deferred::Deferred;
@@ -29,6 +30,10 @@ pub struct Wiring {
     pub request: Egress,
     /// SM to dispatcher.
     pub report: LinkId,
+    /// SM to SM, where blocks have clusters.
+    pub cluster: Option<LinkId>,
+    /// First SM.
+    pub sms: u32,
     /// First slice.
     pub slices: u32,
     /// The dispatcher.
@@ -83,6 +88,8 @@ pub struct Port {
     pub partial: Mask,
     /// How the last access went.
     pub done: Done,
+    /// What the last access did to barriers in shared memory.
+    pub mbarriers: MbarrierPort,
     /// Sectors that an atomic or a strong store changes.
     pub changed: Coalesced,
     /// The values that the access writes.
@@ -104,6 +111,7 @@ impl Port {
         wiring: Wiring,
         translation: Option<Box<Translation>>,
         arrays: DataArrays,
+        wait: u64,
         probe: Option<Box<Probe>>,
     ) -> Self {
         Self {
@@ -122,6 +130,7 @@ impl Port {
             found: Coalesced::NONE,
             partial: 0,
             done: Done::NOTHING,
+            mbarriers: MbarrierPort::new(wait),
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
             spare: Vec::new(),
@@ -269,6 +278,23 @@ impl Port {
         let probe = self.probe.as_deref();
         let request = self.wiring.request;
         request.send(slice, now.time, size, message, outbox, probe);
+    }
+
+    /// Sends what a block asks of another one of its cluster.
+    pub fn send_cluster(
+        &mut self,
+        sm: u32,
+        request: Box<ClusterRequest>,
+        bytes: u64,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let Some(link) = self.wiring.cluster else {
+            return;
+        };
+        let to = PartitionId(self.wiring.sms + sm);
+        let size = Bytes(self.wiring.header + bytes);
+        outbox.send(link, to, now.time, size, Message::Cluster(request));
     }
 
     /// The sectors of a line that a store writes in part; `partial` names them by their position in

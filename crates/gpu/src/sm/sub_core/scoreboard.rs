@@ -7,10 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::stall::Reason;
 use crate::sm::front_end::hazards::{Hazard, Span};
 use crate::sm::front_end::issue_table::NO_COUNTER;
+use crate::sm::mbarrier_waits::CopyArrival;
 use crate::sm::now::PENDING;
 
 /// Dependence counters of a warp (SASS).
 const COUNTERS: usize = 6;
+
+/// Stands for the counter of a group that a barrier in shared memory waits for.
+const BARRIER: u8 = COUNTERS as u8;
 
 /// No group of copies.
 pub const NO_GROUP: u32 = u32::MAX;
@@ -60,6 +64,8 @@ pub struct Scoreboard {
     pub copies: Vec<Copies>,
     /// Copies of groups that were dropped from the front.
     pub copies_base: u32,
+    /// Arrivals at barriers that wait for all groups up to one.
+    arrivals: Vec<(u32, CopyArrival)>,
 }
 
 impl Scoreboard {
@@ -81,6 +87,7 @@ impl Scoreboard {
         self.line = 0;
         self.copies.clear();
         self.copies_base = 0;
+        self.arrivals.clear();
     }
 
     /// When the registers and predicates of an instruction can be read and written.
@@ -191,6 +198,43 @@ impl Scoreboard {
             let (counter, ready) = (group.counter, group.ready);
             self.lower(counter, ready);
         }
+    }
+
+    /// When the copies so far are complete; none that follow are among them. `None` while memory has some:
+    /// then the arrival waits for them.
+    pub fn arrive_after_copies(&mut self, arrival: CopyArrival, now: u64) -> Option<u64> {
+        if let Some(open) = self.copies.last_mut()
+            && open.counter == NO_COUNTER
+        {
+            open.counter = BARRIER;
+        }
+        if self.copies.iter().any(|group| group.remaining > 0) {
+            let last = self.copies_base + self.copies.len() as u32 - 1;
+            self.arrivals.push((last, arrival));
+            return None;
+        }
+        let ready = self.copies.iter().map(|group| group.ready);
+        Some(ready.max().unwrap_or(0).max(now))
+    }
+
+    /// Takes the arrivals whose copies are complete.
+    pub fn take_copy_arrivals(&mut self) -> Vec<(u64, CopyArrival)> {
+        let mut complete = Vec::new();
+        if self.arrivals.is_empty() {
+            return complete;
+        }
+        let (copies, base) = (&self.copies, self.copies_base);
+        self.arrivals.retain(|(last, arrival)| {
+            let groups = (last + 1).saturating_sub(base) as usize;
+            let before = &copies[..groups.min(copies.len())];
+            let done = before.iter().all(|group| group.remaining == 0);
+            if done {
+                let ready = before.iter().map(|group| group.ready).max();
+                complete.push((ready.unwrap_or(0), *arrival));
+            }
+            !done
+        });
+        complete
     }
 
     /// Closes the group of copies; a counter waits for it.

@@ -66,6 +66,15 @@ impl Timing {
         let operands = entry.taken + u64::from(info.operands);
         let ready = match done.traffic {
             Traffic::None => now.cycle + NOTHING_TOUCHED,
+            Traffic::Remote => {
+                let pending = done.transaction != NOBODY;
+                return Cost {
+                    ready: if pending { PENDING } else { operands },
+                    long: true,
+                    operands,
+                };
+            }
+            Traffic::Mbarrier => last + self.parameters.lsu.mbarrier_latency,
             Traffic::Constant => last + self.parameters.sub_core.constant_latency,
             Traffic::Shared { atomic, .. } => {
                 last + shared_latency(&self.parameters, info, atomic, wavefronts)
@@ -107,7 +116,7 @@ impl Timing {
         let last = taken + wavefronts - 1;
         let wide = u64::from(info.words.max(1) - 1) * self.parameters.lsu.wide_global;
         let scoreboard = &mut self.warps.scoreboards[usize::from(issued.slot)];
-        let group = if info.copies && info.native {
+        let group = if info.copies {
             scoreboard.open_copies()
         } else {
             NO_GROUP
@@ -249,7 +258,7 @@ fn wavefronts(
             let delivered = bytes >> parameters.lsu.l1_bytes_shift;
             wavefronts.max(delivered).max(1)
         }
-        Traffic::Constant | Traffic::None => 1,
+        Traffic::Constant | Traffic::None | Traffic::Mbarrier | Traffic::Remote => 1,
     }
 }
 

@@ -24,6 +24,7 @@ use super::front_end::FrontEnd;
 use super::issue_model::IssueModel;
 use super::lsu::LoadStoreUnit;
 use super::lsu::l1tex::Filled;
+use super::mbarrier_waits::CopyArrival;
 use super::now::{Now, PENDING};
 use super::state::SmState;
 use super::statistics::PartStats;
@@ -103,8 +104,7 @@ impl Timing {
         let mut next_message = state.next_message(inbox);
         while clock.cycle() < cycles.end {
             let now = Now::of(&clock, start);
-            let due = next_message.min(state.ordering.due());
-            if due <= now.cycle || state.ordering.has_sleepers() {
+            if next_message.min(state.wakes()) <= now.cycle {
                 state.receive(self, now, inbox, outbox);
                 next_message = state.next_message(inbox);
             }
@@ -119,8 +119,7 @@ impl Timing {
             }
             let next = next
                 .min(next_message)
-                .min(state.ordering.due())
-                .min(state.ordering.next_sleeper());
+                .min(state.wakes());
             if next >= cycles.end.0 {
                 return;
             }
@@ -339,6 +338,14 @@ impl IssueModel for Timing {
         self.warps.complete(slot, pc, launch, group, cycle);
     }
 
+    fn copies_complete(&mut self, slot: u8, arrival: CopyArrival, cycle: u64) -> Option<u64> {
+        self.warps.scoreboards[usize::from(slot)].arrive_after_copies(arrival, cycle)
+    }
+
+    fn take_copy_arrivals(&mut self, slot: u8) -> Vec<(u64, CopyArrival)> {
+        self.warps.scoreboards[usize::from(slot)].take_copy_arrivals()
+    }
+
     fn arrive_at_barrier(&mut self, cycle: u64) {
         let admission = &mut self.admission;
         let at = cycle.max(admission.barrier_free);
@@ -373,7 +380,7 @@ impl IssueModel for Timing {
             }
             Filled::Data { at, targets } => {
                 for transaction in &targets {
-                    state.answered(self, *transaction, at, now.cycle);
+                    state.answered(self, *transaction, at, now);
                 }
                 self.lsu.l1tex.recycle(mshr, targets);
             }
@@ -390,7 +397,7 @@ impl IssueModel for Timing {
     ) {
         let hit = self.access_deferred(state, load, at, outbox);
         // The answer that stood for the translation.
-        state.answered(self, load.transaction, hit, now.cycle);
+        state.answered(self, load.transaction, hit, now);
     }
 
     fn set_translation_full(&mut self, full: bool) {

@@ -82,10 +82,10 @@ impl SmState {
                     self.port.dispatch_strong(request, now, outbox);
                 }
                 Deferred::Load(load) if remote => {
-                    self.answered(model, load.transaction, now.cycle, now.cycle);
+                    self.answered(model, load.transaction, now.cycle, now);
                 }
                 Deferred::Store { transaction, .. } if remote => {
-                    self.answered(model, transaction, now.cycle, now.cycle);
+                    self.answered(model, transaction, now.cycle, now);
                 }
                 Deferred::Load(load) => model.resume_load(self, load, at, now, outbox),
                 Deferred::Store {
@@ -99,7 +99,7 @@ impl SmState {
                     let tag = self.blocks.tag_of(self.warps[usize::from(warp)].block);
                     self.port
                         .send_write(line, sectors, partial, tag, at, clock, outbox);
-                    self.answered(model, transaction, at, now.cycle);
+                    self.answered(model, transaction, at, now);
                 }
             }
         }

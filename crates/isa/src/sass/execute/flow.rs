@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     instruction::{
-        CodeAddress, Flow, Instruction, Latency, Mix, Operation, SchedulingInfo, SystemCall,
+        CodeAddress, Flow, GridOperation, Instruction, Latency, Mix, Operation, SchedulingInfo, SystemCall,
         SystemCallKind, Unit,
     },
     module::CODE_BASE,
@@ -48,7 +48,11 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
             Vec::new(),
         ),
         "ENDCOLLECTIVE" => flow(Flow::EndCollective),
-        "NOP" | "PREEXIT" | "ACQBULK" => Instruction::new(Operation::Nothing, scheduling()),
+        "UCGABAR_ARV" => grid(GridOperation::ClusterArrive),
+        "UCGABAR_WAIT" => grid(GridOperation::ClusterWait),
+        "PREEXIT" => grid(GridOperation::LaunchDependents),
+        "ACQBULK" => grid(GridOperation::WaitForPrerequisites),
+        "NOP" => Instruction::new(Operation::Nothing, scheduling()),
         _ => return Ok(None),
     };
     // A second predicate narrows the guard: `EXIT P2`, `BRA UP0, …`.
@@ -69,6 +73,18 @@ fn scheduling() -> SchedulingInfo {
         mix: Mix::Control,
         ..SchedulingInfo::default()
     }
+}
+
+fn grid(operation: GridOperation) -> Instruction {
+    Instruction::new(
+        Operation::Grid(operation),
+        SchedulingInfo {
+            unit: Unit::Miscellaneous,
+            latency: Latency::Barrier,
+            mix: Mix::Control,
+            ..SchedulingInfo::default()
+        },
+    )
 }
 
 fn flow(flow: Flow) -> Instruction {
@@ -327,5 +343,10 @@ fn sleep(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         Some(operand) => spelling.source(operand)?.operand,
         None => Operand::Immediate(0),
     };
-    Ok(system(SystemCallKind::Sleep, vec![argument]))
+    let kind = if spelling.has("SYNCS") {
+        SystemCallKind::SleepAtMbarrier
+    } else {
+        SystemCallKind::Sleep
+    };
+    Ok(system(kind, vec![argument]))
 }

@@ -136,6 +136,7 @@ pub fn special(lanes: &mut Lanes<'_>, i: &Instruction) {
         0x51 => WarpRegister::splat((who.clock >> 32) as u32),
         0x52 => WarpRegister::splat(who.nanoseconds() as u32),
         0x53 => WarpRegister::splat((who.nanoseconds() >> 32) as u32),
+        0x88 => WarpRegister::splat(who.cluster_rank()),
         _ => WarpRegister::ZERO,
     };
     lanes.write(i.destination, 0, &row);

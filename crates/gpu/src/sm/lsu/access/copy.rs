@@ -64,7 +64,12 @@ pub(super) fn copy_to_shared(
     site.port.read_sectors(&found);
     for lane in lanes_of(execute) {
         let [base, uniform, offset] = [0, 2, 3].map(|part| site.port.values[part].0[lane]);
-        let to = u64::from(base.wrapping_add(uniform).wrapping_add(offset));
+        let mut to = u64::from(base.wrapping_add(uniform).wrapping_add(offset));
+        if let Some(member) = &site.block.cluster
+            && to >> 24 == u64::from(member.rank)
+        {
+            to &= 0xff_ffff;
+        }
         let end = to + u64::from(bytes);
         if end > site.block.shared.len() as u64 {
             return Err(illegal(site, operation, lane, to, Space::Shared));

@@ -21,7 +21,10 @@ pub fn is_strong(operation: &MemoryOperation) -> bool {
 /// Bytes that one lane accesses.
 pub fn access_bytes(operation: &MemoryOperation) -> u32 {
     let element = match operation.action {
-        Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::LoadReduce(_, kind) => {
+        Action::Atomic(_, kind)
+        | Action::Reduce(_, kind)
+        | Action::LoadReduce(_, kind)
+        | Action::ReduceAsync(_, kind) => {
             kind.bytes()
         }
         _ => operation.element.bytes(),
@@ -47,6 +50,9 @@ pub fn describe(operation: &MemoryOperation) -> String {
         Action::StoreMatrix { .. } => "matrix store",
         Action::CopyToShared => "copy to shared memory",
         Action::LoadReduce(..) => "reduction of a multicast object, which is not mapped there,",
+        Action::Mbarrier(_) => "mbarrier operation",
+        Action::StoreAsync => "asynchronous store",
+        Action::ReduceAsync(..) => "asynchronous reduction",
         Action::Prefetch => "prefetch",
         Action::CacheControl => "cache control",
     };

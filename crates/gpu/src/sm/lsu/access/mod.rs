@@ -7,11 +7,13 @@
 //!
 //! Start reading at [`memory`].
 
+mod cluster;
 mod copy;
 mod describe;
 mod global;
 mod local;
 mod matrix;
+mod mbarrier;
 mod registers;
 mod shared;
 mod store_buffer;
@@ -26,6 +28,8 @@ use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Instruction, Mask};
 
+pub use cluster::deliver_from_cluster;
+pub use mbarrier::too_many;
 pub use strong::deliver_answer;
 
 use describe::{access_bytes, describe, illegal};
@@ -56,8 +60,12 @@ pub fn memory(
     let addresses = operation.address.evaluate(&lanes, bytes);
     let copied = lanes.predicate(instruction.predicates[0]);
     gather_values(&lanes, operation, &mut site.port.values);
+    let addresses = own_block(site, operation, execute, addresses)?;
     let places = &addresses.lanes;
     match operation.action {
+        Action::StoreAsync | Action::ReduceAsync(..) => {
+            return cluster::store_async(site, operation, execute, &addresses);
+        }
         Action::LoadMatrix {
             matrices,
             transpose,
@@ -92,9 +100,13 @@ pub fn memory(
             },
         });
     }
+    if let Action::Mbarrier(action) = operation.action {
+        let offsets = mbarrier::offsets(operation, execute, &addresses);
+        return mbarrier::mbarrier(site, instruction, operation, action, execute, &offsets);
+    }
     match operation.space {
         Space::Global => global::global(site, operation, execute, &addresses),
-        Space::Shared => shared::shared(site, operation, execute, &addresses),
+        Space::Shared => cluster::shared_access(site, operation, execute, &addresses),
         Space::Local => local::local(site, operation, execute, places),
         Space::Constant { bank } => {
             constant(site, operation, execute, &addresses, bank);
@@ -102,6 +114,30 @@ pub fn memory(
         }
         Space::Generic => generic(site, instruction, operation, execute, &addresses),
     }
+}
+
+/// Matrices are in the block's own memory, which an address may name by its rank.
+fn own_block(
+    site: &Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: Addresses,
+) -> Result<Addresses, Problem> {
+    let matrix = matches!(
+        operation.action,
+        Action::LoadMatrix { .. } | Action::StoreMatrix { .. }
+    );
+    if !matrix || !cluster::may_name_blocks(site, &addresses) {
+        return Ok(addresses);
+    }
+    let owners = cluster::owners(site, execute, &addresses.lanes);
+    if owners.own & execute != execute {
+        let lane = (execute & !owners.own).trailing_zeros() as usize;
+        let what = format!("a {} of another block of the cluster", describe(operation));
+        let kind = FaultKind::IllegalInstruction(what);
+        return Err(Problem { lane, kind });
+    }
+    Ok(Addresses::of(owners.offsets, access_bytes(operation)))
 }
 
 fn generic(
@@ -147,7 +183,7 @@ fn generic(
     // The last one says what it cost.
     if in_shared != 0 {
         let offsets = Addresses::of(offsets, bytes);
-        shared::shared(site, operation, in_shared, &offsets)?;
+        cluster::shared_access(site, operation, in_shared, &offsets)?;
     }
     if in_local != 0 {
         local::local(site, operation, in_local, &offsets)?;

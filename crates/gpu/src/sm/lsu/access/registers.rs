@@ -17,12 +17,13 @@ pub(super) fn gather_values(
 ) {
     let elements = usize::from(operation.elements.max(1));
     let (count, rows) = match operation.action {
-        Action::Store => (elements, operation.element.words()),
-        Action::Atomic(_, kind) | Action::Reduce(_, kind) => {
+        Action::Store | Action::StoreAsync => (elements, operation.element.words()),
+        Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::ReduceAsync(_, kind) => {
             (elements.max(2), kind.bytes().div_ceil(4) as u16)
         }
         Action::StoreMatrix { matrices, .. } => (usize::from(matrices), 1),
         Action::CopyToShared => (4, 1),
+        Action::Mbarrier(_) => (2, 1),
         _ => return,
     };
     for (element, operand) in operation.values.iter().take(count).enumerate() {

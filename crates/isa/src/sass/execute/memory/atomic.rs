@@ -28,6 +28,7 @@ pub(super) fn atomic_kind(spelling: &Spelling<'_>) -> Option<(AtomicOperation, A
             "EXCH" => AtomicOperation::Exchange,
             "CAS" => AtomicOperation::CompareAndSwap,
             "CAST" => AtomicOperation::CompareAndTest,
+            "ARRIVE" => AtomicOperation::Arrive,
             _ => return None,
         })
     })?;

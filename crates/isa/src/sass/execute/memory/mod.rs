@@ -2,8 +2,10 @@
 
 mod atomic;
 mod barrier;
+mod cluster;
 mod constant;
 mod matrix;
+mod mbarrier;
 
 use super::bind::{BindError, Spelling};
 use crate::{
@@ -43,6 +45,10 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "LDSM" => matrix_load(spelling)?,
         "STSM" => matrix_store(spelling)?,
         "LDGSTS" => copy_to_shared(spelling)?,
+        "STAS" => cluster::store_async(spelling)?,
+        "REDAS" => cluster::reduce_async(spelling)?,
+        "SYNCS" => mbarrier::syncs(spelling)?,
+        "ARRIVES" => mbarrier::after_copies(spelling)?,
         "QSPC" => query_space(spelling)?,
         "BAR" => barrier(spelling)?,
         "B2R" => barrier_result(spelling)?,
@@ -207,7 +213,7 @@ fn finish(
 ) -> Instruction {
     let registers = match operation.action {
         Action::LoadMatrix { matrices, .. } => matrices,
-        Action::Load => operation.element.words() as u8,
+        Action::Load | Action::Mbarrier(_) => operation.element.words() as u8,
         Action::Atomic(_, kind) => (kind.bytes() / 4).max(1) as u8,
         Action::LoadReduce(_, kind) => operation.elements * (kind.bytes() / 4) as u8,
         _ => 0,
