@@ -31,7 +31,7 @@ pub use crossbar::network::NetworkStats;
 pub use dram::DRAM_BACK_ENDS;
 pub use error::GpuError;
 pub use fault::{Fault, FaultKind, Place};
-pub use front::{ClusterGroups, DISPATCH_POLICIES, DispatchPolicy};
+pub use front::{DISPATCH_POLICIES, DispatchPolicy};
 pub use gpu::{Advance, Gpu, Mode, Options};
 pub use launch::{KernelRecord, LaunchId};
 pub use lockstep_counters::Counters;

@@ -19,6 +19,10 @@ struct Arrival {
     priority: i32,
     /// Cycles after the first.
     after: u64,
+    /// Blocks of a cluster.
+    cluster: u32,
+    /// May begin before the one before it in its queue has ended.
+    programmatic: bool,
 }
 
 /// Blocks: one, more than fit at once with few threads, more than fit with many.
@@ -79,6 +83,8 @@ fn every_arrival() -> Vec<Arrival> {
                                 queue,
                                 priority,
                                 after,
+                                cluster: 1,
+                                programmatic: false,
                             });
                         }
                     }
@@ -100,7 +106,10 @@ fn run_schedule(gpu: &mut Gpu, module: &Arc<Module>, schedule: &[Arrival]) -> Ve
         let arrival = schedule[index];
         let at = begin + clock.duration(Cycles(arrival.after));
         gpu.advance_to(at).unwrap();
-        let mut one = launch(module, arrival.blocks, arrival.threads, &[arrival.rounds]);
+        let blocks = arrival.blocks * arrival.cluster;
+        let mut one = launch(module, blocks, arrival.threads, &[arrival.rounds]);
+        one.cluster = Some([arrival.cluster, 1, 1]);
+        one.programmatic = arrival.programmatic;
         one.queue = arrival.queue;
         one.priority = arrival.priority;
         ids[index] = Some(gpu.launch(one).unwrap());
@@ -119,8 +128,13 @@ fn check_queues(schedule: &[Arrival], records: &[KernelRecord]) {
         for (other, second) in schedule.iter().enumerate() {
             let earlier = (first.after, index) < (second.after, other);
             if earlier && first.queue == second.queue {
-                let ordered = records[index].end <= records[other].start;
-                assert!(ordered, "{schedule:?}");
+                // Nobody says when its dependents may begin, so they begin when its blocks have ended.
+                let begins = if second.programmatic {
+                    records[index].start
+                } else {
+                    records[index].end
+                };
+                assert!(begins <= records[other].start, "{schedule:?}");
             }
         }
     }
@@ -157,6 +171,57 @@ fn triples_of_kernels_end_in_order() {
     }
 }
 
+/// Clusters of two take both SMs at once, among kernels that take them one by one, and some begin early: all of
+/// them end, whatever comes when.
+#[test]
+fn clusters_among_others_end_in_order() {
+    let (config, module, all) = (tiny(), module(), every_arrival());
+    let mut random = Random(23);
+    for mode in [Mode::Timing, Mode::Functional] {
+        let mut gpu = gpu(&config, mode);
+        for _ in 0..2000 {
+            let mut schedule: [Arrival; 4] =
+                std::array::from_fn(|_| all[random.below(all.len() as u64) as usize]);
+            for arrival in &mut schedule {
+                arrival.queue = random.below(3);
+                arrival.cluster = 1 + random.below(2) as u32;
+                arrival.programmatic = random.below(3) == 0;
+            }
+            let records = run_schedule(&mut gpu, &module, &schedule);
+            check_queues(&schedule, &records);
+        }
+    }
+}
+
+/// A kernel behind one whose cluster waits for room does not take that room block by block.
+#[test]
+fn small_blocks_do_not_keep_a_cluster_waiting() {
+    let (config, module) = (tiny(), module());
+    let arrival = |blocks, cluster, queue, rounds, after| Arrival {
+        blocks,
+        threads: 128,
+        rounds,
+        queue,
+        priority: 0,
+        after,
+        cluster,
+        programmatic: false,
+    };
+    let mut gpu = gpu(&config, Mode::Timing);
+    // Two blocks of different length, then the cluster, then a flood.
+    let schedule = [
+        arrival(1, 1, 0, 400, 0),
+        arrival(1, 1, 1, 900, 10),
+        arrival(1, 2, 2, 10, 900),
+        arrival(60, 1, 3, 300, 1000),
+    ];
+    let records = run_schedule(&mut gpu, &module, &schedule);
+    assert!(records[2].end < records[3].end, "{records:?}");
+    let flood = records[3].end.0 - records[3].start.0;
+    let waited = records[2].end.0 - records[2].start.0;
+    assert!(waited < flood / 4, "{waited} of {flood}");
+}
+
 /// Measured on an H200 (`host_and_streams.cu prio`): blocks of the urgent kernel leave as soon as
 /// the first blocks of the other end.
 #[test]
@@ -169,6 +234,8 @@ fn urgent_blocks_leave_before_those_that_wait() {
         queue: 0,
         priority: 0,
         after: 0,
+        cluster: 1,
+        programmatic: false,
     };
     let late = |priority| Arrival {
         blocks: 2,

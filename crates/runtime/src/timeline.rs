@@ -47,6 +47,8 @@ struct Stream {
     finished: Time,
     /// The head is running.
     busy: bool,
+    /// Kernels behind it that were handed over before it has ended, in order; those that have ended, with when.
+    early: VecDeque<(u64, Option<Time>)>,
 }
 
 impl Stream {
@@ -242,6 +244,7 @@ impl Timeline {
                 stream.queue.clear();
                 stream.completed = stream.pushed;
                 stream.busy = false;
+                stream.early.clear();
             }
         }
         self.kernels.retain(|_, stream| !streams.contains(stream));

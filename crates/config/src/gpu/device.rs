@@ -57,7 +57,28 @@ fn nothing() -> String {
     "none".into()
 }
 
+/// SMs of a TPC.
+const SMS_PER_TPC: u32 = 2;
+
 impl DeviceConfig {
+    /// The GPC of each TPC: as the GPU file names it, else in rounds over the GPCs, each as long as it has
+    /// TPCs left.
+    #[must_use]
+    pub fn gpcs_of_tpcs(&self) -> Vec<u32> {
+        let gpcs = self.gpcs.max(1);
+        let tpcs = self.sms.div_ceil(SMS_PER_TPC) as usize;
+        let sizes = &self.gpc_tpcs[..self.gpc_tpcs.len().min(gpcs as usize)];
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        let rounds = (0..largest).flat_map(|round| {
+            (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
+        });
+        let mut of_tpcs: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(tpcs).collect();
+        for (gpc, known) in of_tpcs.iter_mut().zip(&self.gpc_of_tpc) {
+            *gpc = *known;
+        }
+        of_tpcs
+    }
+
     pub(super) fn limits(&self) -> Vec<Limit> {
         vec![
             Limit::new("device.sms", self.sms).from(1).to(4096),

@@ -8,6 +8,9 @@
 //! Start reading at [`SmLimits::occupancy`].
 
 mod carveout;
+mod clusters;
+
+pub use clusters::{cluster_groups, largest_cluster, most_clusters};
 
 use lockstep_units::WARP;
 

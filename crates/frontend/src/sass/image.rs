@@ -254,9 +254,10 @@ impl Image {
             .ok_or_else(unresolved)
     }
 
-    /// How many uniform registers the code names, and one row more for barriers.
+    /// How many uniform registers the code names, and one row more for barriers; before it two for a register of
+    /// its own that some code has (`RPCMOV`).
     fn uniform_registers(&self, sections: &[Section]) -> u16 {
-        let mut highest = 0;
+        let (mut highest, mut moves) = (0, 0);
         for section in sections
             .iter()
             .filter(|section| section.name.starts_with(".text."))
@@ -264,10 +265,13 @@ impl Image {
             for (address, word) in words(section) {
                 if let Ok(decoded) = decode(self.architecture, address, word) {
                     highest = highest.max(highest_uniform(&decoded));
+                    if decoded.opcode.name() == "RPCMOV" {
+                        moves = 2;
+                    }
                 }
             }
         }
-        highest + 1
+        highest + moves + 1
     }
 
     fn bind_section(

@@ -7,8 +7,10 @@
 //!
 //! Start reading at [`ClusterGroups::place`].
 
+use lockstep_config::GpuConfig;
+use lockstep_config::occupancy::cluster_groups;
+
 use super::slots::SmSlots;
-use crate::gpc::GpcMap;
 
 /// SMs of a TPC.
 const SMS_PER_TPC: u32 = 2;
@@ -23,37 +25,11 @@ pub struct ClusterGroups {
 }
 
 impl ClusterGroups {
-    /// Of so many SMs, where those named have turns of their own.
+    /// From a GPU file.
     #[must_use]
-    pub fn new(first: &[u32], sms: u32, map: &GpcMap) -> Self {
-        let mut gpcs = vec![Vec::new(); map.gpcs() as usize];
-        let mut own: Vec<Vec<u32>> = Vec::new();
-        for sm in 0..sms {
-            if !first.contains(&sm) {
-                gpcs[map.gpc_of_sm(sm) as usize].push(sm);
-            } else if let Some(tpc) = own.last_mut().filter(|tpc| same_tpc(tpc[0], sm)) {
-                tpc.push(sm);
-            } else {
-                own.push(vec![sm]);
-            }
-        }
-        Self { first: own, gpcs }
-    }
-
-    /// Blocks of the largest cluster that a GPC has SMs for.
-    #[must_use]
-    pub fn largest(&self) -> u32 {
-        let all = self.first.iter().chain(&self.gpcs);
-        all.map(|sms| sms.len() as u32).max().unwrap_or(0)
-    }
-
-    /// How many clusters of so many blocks run at once where an SM has room for `blocks` of them.
-    #[must_use]
-    pub fn most(&self, size: u32, blocks: u32) -> u64 {
-        let fits = |sms: &&Vec<u32>| sms.len() as u32 >= size;
-        let groups = self.first.iter().chain(&self.gpcs).filter(fits);
-        let room = |sms: &Vec<u32>| sms.len() as u64 * u64::from(blocks) / u64::from(size.max(1));
-        groups.map(room).sum()
+    pub fn new(config: &GpuConfig) -> Self {
+        let (first, gpcs) = cluster_groups(config);
+        Self { first, gpcs }
     }
 
     /// The SMs of a cluster, by rank, if it fits anywhere. `next` is the GPC whose turn it is.
@@ -127,23 +103,7 @@ mod tests {
     use super::*;
 
     fn h200() -> ClusterGroups {
-        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        let first = &config.dispatch.first_sms;
-        ClusterGroups::new(first, config.device.sms, &GpcMap::of(&config))
-    }
-
-    /// `cudaOccupancyMaxActiveClusters` on an H200, for one, two, three and eight blocks an SM.
-    #[test]
-    fn as_many_clusters_run_at_once_as_on_an_h200() {
-        let groups = h200();
-        let most = |blocks| [1, 2, 3, 4, 5, 6, 7, 8].map(|size| groups.most(size, blocks));
-        assert_eq!(most(1), [132, 66, 39, 30, 22, 17, 15, 15]);
-        assert_eq!(most(2), [264, 132, 79, 62, 47, 39, 32, 30]);
-        assert_eq!(most(3), [396, 198, 124, 92, 69, 62, 47, 45]);
-        assert_eq!(most(8), [1056, 528, 327, 248, 193, 163, 139, 124]);
-        let large = [9, 10, 11, 12, 13, 14, 15, 16].map(|size| groups.most(size, 8));
-        assert_eq!(large, [102, 88, 81, 74, 67, 65, 58, 58]);
-        assert_eq!((groups.most(18, 8), groups.largest()), (16, 18));
+        ClusterGroups::new(&lockstep_config::load::<&str>(Some("h200"), &[]).unwrap())
     }
 
     /// Where an H200 put clusters of blocks of 1,024 threads, as long as it had empty SMs.
@@ -158,7 +118,7 @@ mod tests {
             let groups = h200();
             let mut slots = vec![SmSlots::default(); 132];
             let mut next = start;
-            let mut sort = |list: &str| {
+            let sort = |list: &str| {
                 let mut all: Vec<Vec<u32>> = list
                     .split(';')
                     .map(|one| one.split(' ').map(|sm| sm.parse().unwrap()).collect())
@@ -184,7 +144,10 @@ mod tests {
 
     #[test]
     fn a_cluster_that_fits_no_gpc_is_not_placed() {
-        let groups = ClusterGroups::new(&[], 4, &GpcMap::new(2, &[0, 1]));
+        let groups = ClusterGroups {
+            first: Vec::new(),
+            gpcs: vec![vec![0, 1], vec![2, 3]],
+        };
         let slots = vec![SmSlots::default(); 4];
         let mut next = 0;
         assert_eq!(groups.place(3, &mut next, &slots, |_| true), None);

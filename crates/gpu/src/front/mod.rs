@@ -17,7 +17,6 @@ mod sending;
 mod slots;
 mod work_distributor;
 
-pub use clusters::ClusterGroups;
 pub use parameters::{DistributorParameters, DistributorWiring};
 pub use policy::{DISPATCH_POLICIES, DispatchPolicy};
 pub use slots::{BlockNeeds, block_shape};

@@ -111,7 +111,7 @@ impl DistributorParameters {
             policy,
             units: Units::new(first, &config.dispatch.first_sms_turns, &ranks, gpcs),
             ranks,
-            clusters: ClusterGroups::new(first, config.device.sms, gpcs),
+            clusters: ClusterGroups::new(config),
             invalidate: cold.then_some(wiring.control),
             first_slice: wiring.first_slice,
             slices: config.l2.slices,

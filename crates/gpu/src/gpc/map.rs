@@ -25,7 +25,7 @@ impl GpcMap {
     /// From a GPU file.
     #[must_use]
     pub fn of(config: &GpuConfig) -> Self {
-        Self::new(config.device.gpcs, &gpcs_of_tpcs(config))
+        Self::new(config.device.gpcs, &config.device.gpcs_of_tpcs())
     }
 
     /// How many GPCs there are.
@@ -52,28 +52,10 @@ impl GpcMap {
     }
 }
 
-/// The GPC of each TPC: as the GPU file names it, else in rounds over the GPCs, each as long as it
-/// has TPCs left.
-fn gpcs_of_tpcs(config: &GpuConfig) -> Vec<u32> {
-    let gpcs = config.device.gpcs.max(1);
-    let tpcs = config.device.sms.div_ceil(SMS_PER_TPC) as usize;
-    let sizes = &config.device.gpc_tpcs;
-    let sizes = &sizes[..sizes.len().min(gpcs as usize)];
-    let largest = sizes.iter().copied().max().unwrap_or(0);
-    let rounds = (0..largest).flat_map(|round| {
-        (0..gpcs).filter(move |gpc| sizes.get(*gpc as usize).is_some_and(|size| *size > round))
-    });
-    let mut of_tpcs: Vec<u32> = rounds.chain((0..gpcs).cycle()).take(tpcs).collect();
-    for (gpc, known) in of_tpcs.iter_mut().zip(&config.device.gpc_of_tpc) {
-        *gpc = *known;
-    }
-    of_tpcs
-}
-
 /// Hop latency of each TPC on top of that of most, by its place in its GPC.
 #[must_use]
 pub fn tpc_hop_latencies(config: &GpuConfig) -> Vec<Cycles> {
-    let gpcs = gpcs_of_tpcs(config);
+    let gpcs = config.device.gpcs_of_tpcs();
     let place = |tpc: usize| {
         let before = &gpcs[..tpc];
         before.iter().filter(|gpc| **gpc == gpcs[tpc]).count()

@@ -4,13 +4,12 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use lockstep_config::occupancy::SmLimits;
+use lockstep_config::occupancy::{SmLimits, largest_cluster};
 use lockstep_isa::{Launch, Module, Verified, Verifier};
 
 use super::{Gpu, Mode};
 use crate::error::GpuError;
-use crate::front::{BlockNeeds, ClusterGroups, block_shape};
-use crate::gpc::GpcMap;
+use crate::front::{BlockNeeds, block_shape};
 use crate::launch::{LaunchContext, LaunchId};
 use crate::memory::LINE;
 use crate::message::Message;
@@ -95,23 +94,6 @@ impl Gpu {
         (left.saturating_sub(l1.reserved.0) / (u64::from(l1.sets) * LINE)) as u32
     }
 
-    /// Blocks of the largest cluster that can be launched.
-    #[must_use]
-    pub fn largest_cluster(&self) -> u32 {
-        if self.config.interconnect.cluster_latency.0 == 0 {
-            return 1;
-        }
-        self.cluster_groups().largest().max(1)
-    }
-
-    /// SMs that the blocks of one cluster may share.
-    #[must_use]
-    pub fn cluster_groups(&self) -> ClusterGroups {
-        let device = &self.config.device;
-        let first = &self.config.dispatch.first_sms;
-        ClusterGroups::new(first, device.sms, &GpcMap::of(&self.config))
-    }
-
     /// Refuses what no SM can hold, and shapes that are impossible.
     fn check(&self, launch: &Launch) -> Result<(), GpuError> {
         let name = launch.module.kernels.get(launch.kernel);
@@ -152,7 +134,7 @@ impl Gpu {
                 "a grid of {grid:?} blocks is not made of clusters of {cluster:?}"
             ));
         }
-        let largest = self.largest_cluster();
+        let largest = largest_cluster(&self.config);
         if launch.cluster_blocks() > largest {
             return refuse(format!(
                 "a cluster of {} blocks, and {largest} are the most",

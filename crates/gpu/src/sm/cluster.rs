@@ -103,9 +103,17 @@ impl SmState {
     ) {
         let warp = &self.warps[usize::from(slot)];
         let (block, member) = (warp.block, warp.identity.warp_in_block as usize);
-        let owner = self.blocks.blocks[usize::from(block)].as_mut();
-        let cluster = owner.and_then(|owner| owner.cluster.as_mut());
-        if let Some(cluster) = cluster {
+        let number = self.number;
+        if let Some(owner) = self.blocks.blocks[usize::from(block)].as_mut() {
+            let (index, warps) = (owner.index, owner.warps.len());
+            // A block without a cluster is a cluster of one.
+            let cluster = owner.cluster.get_or_insert_with(|| {
+                Box::new(ClusterMember {
+                    rank: 0,
+                    blocks: vec![(number, index)],
+                    barrier: ClusterBarrier::new(1, warps),
+                })
+            });
             cluster.barrier.lanes[member] |= lanes;
         }
         self.check_cluster_barrier(model, block, now, outbox);

@@ -40,6 +40,11 @@ impl MbarrierTable {
         });
     }
 
+    /// All states, with their places.
+    pub fn states(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.barriers.iter().copied()
+    }
+
     /// Changes a barrier. Gives its state before, and whether a phase has ended; `None` if more arrive than
     /// were pending.
     pub fn change(&mut self, place: u32, change: Change, memory: &[u8]) -> Option<(u64, bool)> {

@@ -7,7 +7,7 @@
 //!
 //! What is watched changes nothing that is simulated. Start reading at [`Recurrence::note`].
 
-use lockstep_isa::memory::{Action, MemoryOperation, Space, classify_generic};
+use lockstep_isa::memory::{Action, MbarrierAction, MemoryOperation, Space, classify_generic};
 use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Instruction, Mask, Operation};
 
@@ -186,6 +186,7 @@ fn reads_clock(text: &str) -> bool {
 fn only_reads(operation: &MemoryOperation) -> bool {
     match operation.action {
         Action::Load | Action::LoadMatrix { .. } | Action::Prefetch | Action::CacheControl => true,
+        Action::Mbarrier(MbarrierAction::Test { .. }) => true,
         Action::CopyToShared => false,
         _ => operation.space == Space::Global,
     }
@@ -201,7 +202,8 @@ fn hash_shared(block: &Block) -> u64 {
     let (words, rest) = block.shared.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let rest = rest.iter().map(|byte| u64::from(*byte));
-    words.chain(rest).fold(0, mix)
+    let barriers = block.mbarriers.states().flat_map(|(at, state)| [at.into(), state]);
+    words.chain(rest).chain(barriers).fold(0, mix)
 }
 
 /// Everything that decides what a warp does next, but for memory.

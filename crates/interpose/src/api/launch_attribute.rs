@@ -85,10 +85,9 @@ impl Extras {
                 self.cooperative = first != 0;
                 true
             }
-            // The simulator refuses clusters that it cannot launch; they can be asked about.
             CLUSTER => {
                 self.cluster = Some([value[0], value[1], value[2]]);
-                false
+                true
             }
             PROGRAMMATIC_SERIALIZATION => {
                 self.programmatic_stream_serialization = first != 0;

@@ -34,8 +34,14 @@ fn clusters(
     Ok(ask!(Value, &Request::OccupancyClusters { launch }) as i32)
 }
 
-/// Blocks of a cluster that need no special leave.
-const PORTABLE_CLUSTER: i32 = 8;
+/// Blocks of the largest cluster that a kernel may be launched with: what every GPU with clusters can do, or
+/// twice that with leave.
+fn largest_cluster(function: &Function) -> i32 {
+    match lock(&function.info).attributes.non_portable_cluster_allowed {
+        0 => 8,
+        _ => 16,
+    }
+}
 
 fn device_attribute(context: ContextHandle, number: u32) -> Result<i32, CuResult> {
     let device = find(context)?.device;
@@ -125,12 +131,11 @@ runtime! {
         Ok(bytes.set(available_shared(context, &function, blocks)?)?)
     }
 
-    /// Eight blocks are what every GPU with clusters can do.
     fn cudaOccupancyMaxPotentialClusterSize(size: Out<i32>, function: Address, configuration: In<LaunchConfiguration>) {
         size.check()?;
-        find_for_runtime(function, current_for_runtime()?)?;
+        let function = find_for_runtime(function, current_for_runtime()?)?;
         configuration.get()?;
-        Ok(size.set(PORTABLE_CLUSTER)?)
+        Ok(size.set(largest_cluster(&function))?)
     }
 
     fn cudaOccupancyMaxActiveClusters(count: Out<i32>, function: Address, configuration: In<LaunchConfiguration>) {
@@ -177,9 +182,9 @@ driver! {
 
     fn cuOccupancyMaxPotentialClusterSize(size: Out<i32>, function: Address, configuration: In<DriverLaunchConfiguration>) {
         size.check()?;
-        registry::function(function, current()?)?;
+        let function = registry::function(function, current()?)?;
         configuration.get()?;
-        size.set(PORTABLE_CLUSTER)
+        size.set(largest_cluster(&function))
     }
 
     fn cuOccupancyMaxActiveClusters(count: Out<i32>, function: Address, configuration: In<DriverLaunchConfiguration>) {

@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::module::Function;
 use crate::timeline::{Effect, KernelWork, StreamKey, Work};
 use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
-use lockstep_config::occupancy::SmLimits;
+use lockstep_config::occupancy::{SmLimits, largest_cluster};
 use lockstep_isa::Kernel;
 use lockstep_protocol::{
     CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, UnsupportedManner,
@@ -19,6 +19,11 @@ const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Bytes of the work space of a cooperative launch.
 const COOPERATIVE_BYTES: u64 = 512;
+
+/// Blocks of a cluster that need no special leave.
+const PORTABLE_CLUSTER: u32 = 8;
+/// Blocks of the largest cluster with leave.
+const LARGEST_CLUSTER: u32 = 16;
 
 impl<D: Device> Runtime<D> {
     pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
@@ -55,7 +60,7 @@ impl<D: Device> Runtime<D> {
         let (code, constants) = (module.code.clone(), module.constants.clone());
         let kernel = &code.kernels[index];
         self.check_shape(launch, kernel, &attributes)?;
-        self.check_cluster(launch, kernel)?;
+        let cluster = self.cluster(launch, kernel, &attributes, LARGEST_CLUSTER)?;
         let threads = launch.config.threads();
         let dynamic_shared = u64::from(launch.config.dynamic_shared);
         let shape = self.block_shape(launch.function, threads, dynamic_shared)?;
@@ -110,6 +115,8 @@ impl<D: Device> Runtime<D> {
                 stack,
                 arguments: launch.parameters.clone(),
                 constants: Vec::new(),
+                cluster,
+                programmatic: launch.programmatic_stream_serialization,
                 cooperative,
                 carveout,
                 queue: key,
@@ -194,20 +201,53 @@ impl<D: Device> Runtime<D> {
         Ok(())
     }
 
-    /// Refuses what would need blocks to share memory with each other.
-    fn check_cluster(&mut self, launch: &Launch, kernel: &Kernel) -> CallResult<()> {
-        let asked = launch.cluster.or(kernel.cluster).unwrap_or([1; 3]);
-        if asked.iter().all(|size| *size <= 1) {
-            return Ok(());
+    /// Blocks of a cluster, if the launch, the kernel or one of its attributes says so. Refuses what an H200
+    /// refuses (`validation/hardware/h200/clusters.txt`).
+    pub(super) fn cluster(
+        &self,
+        launch: &Launch,
+        kernel: &Kernel,
+        attributes: &FunctionAttributes,
+        most: u32,
+    ) -> CallResult<Option<[u32; 3]>> {
+        let refuse = |because: String| {
+            let message = format!("`{}`: {because}", kernel.name);
+            fail(CuResult::INVALID_CLUSTER_SIZE, message)
+        };
+        let required = [
+            attributes.required_cluster_width,
+            attributes.required_cluster_height,
+            attributes.required_cluster_depth,
+        ]
+        .map(|size| u32::try_from(size).unwrap_or(0));
+        let required = (required != [0; 3]).then_some(required);
+        let given = launch.cluster.filter(|cluster| *cluster != [0; 3]);
+        if let (Some(required), Some(given)) = (required, given)
+            && required != given
+        {
+            return refuse(format!("clusters of {given:?}, and it requires {required:?}"));
         }
-        self.note_unsupported("clusters of blocks", UnsupportedManner::Option);
-        fail(
-            CuResult::NOT_SUPPORTED,
-            format!(
-                "`{}`: clusters of {asked:?} blocks are not simulated yet",
-                kernel.name
-            ),
-        )
+        let Some(cluster) = given.or(required) else {
+            return Ok(None);
+        };
+        let grid = launch.config.grid;
+        if cluster.contains(&0) || (0..3).any(|axis| grid[axis] % cluster[axis] != 0) {
+            return refuse(format!("a grid of {grid:?} is not made of clusters of {cluster:?}"));
+        }
+        let blocks = cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size));
+        let largest = largest_cluster(&self.config);
+        if blocks > 1 && largest == 1 {
+            let message = format!("`{}`: the GPU has no clusters", kernel.name);
+            return fail(CuResult::NOT_SUPPORTED, message);
+        }
+        let allowed = match attributes.non_portable_cluster_allowed {
+            0 => PORTABLE_CLUSTER,
+            _ => most.min(largest),
+        };
+        if blocks > allowed {
+            return refuse(format!("a cluster of {blocks} blocks, and {allowed} are allowed"));
+        }
+        Ok(Some(cluster))
     }
 
     /// Zeroed memory for the barriers of a cooperative grid.

@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::module::{Function, LoadedModule, lay_out};
 use crate::{CallResult, Runtime, fail, failure};
-use lockstep_config::occupancy::{BlockShape, SmLimits};
+use lockstep_config::occupancy::{BlockShape, SmLimits, most_clusters};
 use lockstep_isa::module::GlobalKind;
 use lockstep_isa::{Kernel, Module};
 use lockstep_protocol::{
@@ -180,11 +180,18 @@ impl<D: Device> Runtime<D> {
             .functions
             .get_mut(&handle)
             .ok_or_else(|| failure(CuResult::INVALID_HANDLE, format!("there is no {handle}")))?;
+        let compiled = function.attributes.cluster_size_must_be_set != 0;
+        if attribute == 10 || (11..=13).contains(&attribute) && compiled {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("function attribute {attribute} is the compiler's"),
+            );
+        }
         let range = match attribute {
             8 => 0..=(optin - function.attributes.static_shared).max(0),
             9 => -1..=100,
             11..=13 => 0..=16,
-            10 | 14 => 0..=1,
+            14 => 0..=1,
             15 => 0..=2,
             _ => {
                 return fail(
@@ -256,17 +263,18 @@ impl<D: Device> Runtime<D> {
     pub(super) fn occupancy_clusters(&mut self, launch: &Launch) -> CallResult<Reply> {
         let (threads, shared) = (launch.config.threads(), launch.config.dynamic_shared);
         let shape = self.block_shape(launch.function, threads, u64::from(shared))?;
-        let blocks = u64::from(SmLimits::new(&self.config.sm).most(shape).blocks());
-        let cluster: u64 = launch
-            .cluster
-            .unwrap_or([1; 3])
-            .iter()
-            .fold(1, |all: u64, size| {
-                all.saturating_mul(u64::from((*size).max(1)))
-            });
-        let gpcs = u64::from(self.config.device.gpcs.max(1));
-        let sms_of_gpc = u64::from(self.config.device.sms) / gpcs;
-        Ok(Reply::Value(sms_of_gpc * blocks / cluster.max(1) * gpcs))
+        let blocks = SmLimits::new(&self.config.sm).most(shape).blocks();
+        let function = self.function(launch.function)?;
+        let attributes = function.attributes.clone();
+        let index = function.kernel;
+        let code = self.module(function.module)?.code.clone();
+        let kernel = &code.kernels[index];
+        // Occupancy may be asked for clusters that cannot be launched.
+        let Some(cluster) = self.cluster(launch, kernel, &attributes, u32::MAX)? else {
+            return Ok(Reply::Value(0));
+        };
+        let size = cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size));
+        Ok(Reply::Value(most_clusters(&self.config, size, blocks)))
     }
 
     /// What a block of this kernel needs.
@@ -352,6 +360,7 @@ impl<D: Device> Runtime<D> {
                     .saturating_sub(kernel.shared_bytes),
             ),
             preferred_carveout: -1,
+            cluster_size_must_be_set: i32::from(kernel.cluster.is_some()),
             required_cluster_width: cluster[0],
             required_cluster_height: cluster[1],
             required_cluster_depth: cluster[2],

@@ -15,6 +15,9 @@ impl Timeline {
         key: StreamKey,
         device: &mut dyn Device,
     ) -> Result<bool, Fault> {
+        if self.start_early(key, device)? {
+            return Ok(true);
+        }
         let Some(start) = self.head_start(key, device) else {
             return Ok(false);
         };
@@ -61,6 +64,31 @@ impl Timeline {
                 self.finish_at_once(work, start, device);
             }
         }
+        Ok(true)
+    }
+
+    /// Hands over the kernel behind those that run if it need not wait for their end: the hardware begins it when
+    /// their blocks let it (programmatic dependent launch).
+    fn start_early(&mut self, key: StreamKey, device: &mut dyn Device) -> Result<bool, Fault> {
+        let Some(stream) = self.streams.get(&key).filter(|stream| stream.busy) else {
+            return Ok(false);
+        };
+        let runs = matches!(stream.queue.front().map(|head| &head.work), Some(Work::Kernel(_)));
+        let next = stream.queue.get(1 + stream.early.len()).filter(|_| runs);
+        let ready = |(other, position): &(StreamKey, u64)| self.reached(*other, *position);
+        let next = next.filter(|item| item.issued <= self.clock && item.after.iter().all(ready));
+        let Some(Work::Kernel(work)) = next.map(|item| &item.work) else {
+            return Ok(false);
+        };
+        if !work.launch.programmatic {
+            return Ok(false);
+        }
+        let (id, launch) = (work.id, prepared(work, self.clock, device));
+        self.kernels.insert(id, key);
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.early.push_back((id, None));
+        }
+        device.launch(id, launch)?;
         Ok(true)
     }
 
@@ -151,7 +179,20 @@ impl Timeline {
         if let Some(key) = self.kernels.remove(&result.id)
             && let Some(stream) = self.streams.get_mut(&key)
         {
-            stream.end_head(result.end);
+            if let Some(early) = stream.early.iter_mut().find(|(id, _)| *id == result.id) {
+                // It counts as complete when those before it are.
+                early.1 = Some(result.end);
+            } else {
+                stream.end_head(result.end);
+            }
+            while !stream.busy
+                && let Some((_, ended)) = stream.early.pop_front()
+            {
+                stream.busy = true;
+                if let Some(end) = ended {
+                    stream.end_head(end.max(stream.finished));
+                }
+            }
         }
         self.results.push(result);
     }

@@ -68,7 +68,9 @@ fn code_of(kind: &FaultKind) -> CuResult {
         }
         FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
         FaultKind::Assert(_) => CuResult::ASSERT,
-        FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
+        FaultKind::Mbarrier(_)
+        | FaultKind::Cluster(_)
+        | FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
             CuResult::LAUNCH_FAILED
         }
         FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,

@@ -39,6 +39,12 @@ impl Frame {
         self.uniform_registers - 1
     }
 
+    /// Register that holds a half of `Rpc`, in code that moves it: before the last of the uniform ones.
+    #[must_use]
+    pub const fn return_pc(&self, high: bool) -> u16 {
+        self.uniform_registers - if high { 2 } else { 3 }
+    }
+
     /// Warp register of `R<index>`, or `None` for `RZ`.
     #[must_use]
     pub const fn register(&self, index: u8) -> Option<u16> {

@@ -9,6 +9,7 @@ use crate::{
         CodeAddress, Flow, GridOperation, Instruction, Latency, Mix, Operation, SchedulingInfo, SystemCall,
         SystemCallKind, Unit,
     },
+    lanes::Lanes,
     module::CODE_BASE,
     operand::{Operand, PredicateOperand},
     sass::decoded::Value,
@@ -37,6 +38,7 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "WARPSYNC" => warp_sync(spelling)?,
         "YIELD" => flow(Flow::Yield),
         "BMOV" => move_barrier(spelling)?,
+        "RPCMOV" => move_return_pc(spelling)?,
         "LEPC" => code_address(spelling)?,
         "NANOSLEEP" => sleep(spelling)?,
         "BPT" => system(
@@ -327,6 +329,39 @@ fn code_address(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     instruction.destination = register.and_then(|register| spelling.frame.register(register));
     instruction.sources[0] = Operand::Immediate(CODE_BASE + 16 * u64::from(index)).into();
     Ok(instruction)
+}
+
+/// `RPCMOV`: a word to or from a register that only this instruction names.
+fn move_return_pc(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
+    let [to, from] = spelling.operands() else {
+        return Err(BindError::new("moves one word"));
+    };
+    let word = |operand: &crate::sass::decoded::Operand| match operand.value {
+        Value::Word(name, _) => Some(spelling.frame.return_pc(name.name() == "Rpc.HI")),
+        Value::Register(index) => spelling.frame.register(index),
+        _ => None,
+    };
+    if spelling.frame.uniform_registers < 3 {
+        return Err(BindError::new("moves a register that the module has no room for"));
+    }
+    let mut instruction = Instruction::new(
+        Operation::Compute(copy_word),
+        SchedulingInfo {
+            unit: Unit::Alu,
+            latency: Latency::Integer,
+            source_registers: [1, 0, 0, 0],
+            destination_registers: 1,
+            ..SchedulingInfo::default()
+        },
+    );
+    instruction.destination = word(to);
+    instruction.sources[0] = word(from).map_or(Operand::None, Operand::Register).into();
+    Ok(instruction)
+}
+
+fn copy_word(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let word = lanes.integer(i.sources[0]);
+    lanes.write(i.destination, 0, &word);
 }
 
 fn sleep(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {

@@ -200,6 +200,10 @@ pub(super) fn leave(
 /// SM and number in the grid of a block of the cluster.
 fn find(site: &Site<'_, '_>, lane: usize, rank: u32) -> Result<(u32, u64), Problem> {
     let member = site.block.cluster.as_ref();
+    if member.is_none() && rank == 0 {
+        // A block without a cluster is a cluster of one.
+        return Ok((site.warp.identity.sm, site.block.index));
+    }
     let known = member.and_then(|member| member.blocks.get(rank as usize));
     known.copied().ok_or_else(|| {
         let blocks = member.map_or(1, |member| member.blocks.len());

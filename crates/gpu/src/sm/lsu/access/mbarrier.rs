@@ -99,8 +99,10 @@ pub(super) fn mbarrier(
             site.port.done.mbarrier = true;
         }
     }
-    site.block.counters.shared_accesses += 1;
-    site.port.done.traffic = Traffic::Mbarrier;
+    if !site.port.done.suspends {
+        site.block.counters.shared_accesses += 1;
+        site.port.done.traffic = Traffic::Mbarrier;
+    }
     Ok(())
 }
 
