@@ -18,14 +18,6 @@ const PARTIAL: &[(&str, &str)] = &[
         "kernels cannot reach the memory; copies are those of pageable memory",
     ),
     (
-        "cudaLaunchKernelExC",
-        "clusters of more than one block are refused",
-    ),
-    (
-        "cuLaunchKernelEx",
-        "clusters of more than one block are refused",
-    ),
-    (
         "cudaGraphAddNode",
         "no conditional nodes and no external semaphores",
     ),

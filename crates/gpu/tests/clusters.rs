@@ -1,11 +1,9 @@
 //! Clusters, barriers in shared memory and dependent grids, in PTX and both modes: the values, one digest for
 //! any number of threads, and the same after saving in the middle.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Advance, EngineOptions, Gpu, KernelRecord, Launch, Mode, Options};
 use lockstep_isa::Module;
