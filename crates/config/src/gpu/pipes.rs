@@ -79,7 +79,7 @@ pub struct LatencyConfig {
     /// From the end of a phase of an `mbarrier` to the next instruction of a warp that waited for it.
     #[serde(default = "mbarrier_wake")]
     pub mbarrier_wake: Cycles,
-    /// How long `mbarrier.try_wait` waits if the program does not say.
+    /// How long `mbarrier.try_wait` waits.
     #[serde(default = "mbarrier_wait")]
     pub mbarrier_wait: Cycles,
     /// Loads from constant memory that hit.

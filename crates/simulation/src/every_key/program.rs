@@ -82,8 +82,16 @@ impl Program {
         let Some(Reply::Module(module)) = self.ask(&load) else {
             return self.heard;
         };
-        let [instructions, matrices, memory, shared, pages] =
-            ["instructions", "matrices", "memory", "shared", "pages"].map(|name| {
+        let names = [
+            "instructions",
+            "matrices",
+            "memory",
+            "shared",
+            "pages",
+            "cluster",
+        ];
+        let [instructions, matrices, memory, shared, pages, cluster] =
+            names.map(|name| {
                 let name = name.to_string();
                 match self.ask(&Request::ModuleFunction { module, name }) {
                     Some(Reply::Function(function)) => function.handle,
@@ -106,6 +114,7 @@ impl Program {
             });
             self.record(late);
             self.shared_memory(shared, device);
+            self.launch(cluster, 4, 64, &[device]);
             self.copies(device);
             self.elapsed(event, late);
         }
