@@ -4,6 +4,7 @@ use crate::{
     lanes::Lanes,
     memory::{FenceOperation, MemoryOperation},
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
+    warpgroup::Warpgroup,
 };
 
 /// The semantics of an instruction that touches nothing but its warp: reads operands through
@@ -49,6 +50,8 @@ pub enum Operation {
     Barrier(BlockBarrier),
     /// Meets other blocks of the cluster, or other grids.
     Grid(GridOperation),
+    /// Matrix products of a warp group, and registers that move between warps.
+    Warpgroup(Warpgroup),
     /// Orders memory accesses.
     Fence(FenceOperation),
     /// Asks the system: print, allocate, assert, trap.

@@ -21,6 +21,7 @@ pub mod sass;
 pub mod semantics;
 pub mod verify;
 pub mod warp_register;
+pub mod warpgroup;
 
 pub use convergence::Convergence;
 pub use instruction::{Control, Instruction, Operation, Unit};

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::barrier::{BARRIERS, Barrier};
 use super::cluster::ClusterMember;
 use super::mbarrier_table::MbarrierTable;
+use super::warpgroup::Warpgroups;
 use crate::l2::NO_LAUNCH;
 use crate::launch::{LaunchContext, LaunchTable};
 
@@ -50,6 +51,8 @@ pub struct Block {
     pub since: u64,
     /// Cycle in which its last store is known to have arrived.
     pub stored: u64,
+    /// What its warp groups have under way, if they ever had.
+    pub warpgroups: Option<Box<Warpgroups>>,
 }
 
 /// A launch with blocks on this SM.

@@ -170,6 +170,9 @@ impl SmState {
                 self.grid_instruction(model, slot, &context, instruction, *operation, now, outbox);
                 Ok(())
             }
+            Operation::Warpgroup(operation) => {
+                self.warpgroup(model, slot, &context, instruction, *operation, now)
+            }
             Operation::Fence(fence) => {
                 self.fence_instruction::<M>(slot, *fence, now);
                 Ok(())
@@ -373,6 +376,7 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
         }
         Operation::Barrier(_)
         | Operation::Grid(_)
+        | Operation::Warpgroup(_)
         | Operation::Fence(_)
         | Operation::System(_) => Step::Special,
         Operation::Unsupported(_) if execute == 0 => {

@@ -13,6 +13,7 @@
 //! | `translation/` | the uTLB, and accesses that wait for a page |
 //! | `warp.rs`, `warp_slots.rs`, `cta.rs`, `barrier.rs`, `local_memory.rs` | architectural state |
 //! | `execute.rs`, `control_flow.rs`, `system.rs` | what one instruction of one warp does |
+//! | `warpgroup.rs` | matrix products of warp groups, and the pool of registers |
 //! | `ordering.rs` | fences, releases and sleeps: who waits for what |
 //!
 //! Start reading at [`Sm::run`], then [`timing::Timing::run`] and `execute.rs`.
@@ -50,6 +51,7 @@ pub mod timing;
 pub mod translation;
 mod warp;
 mod warp_slots;
+mod warpgroup;
 
 use std::sync::Arc;
 

@@ -55,6 +55,7 @@ impl SmState {
             },
             since: now.cycle,
             stored: 0,
+            warpgroups: None,
             warps: warps.clone(),
         }));
         let alone = self.blocks.is_alone();

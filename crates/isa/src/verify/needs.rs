@@ -54,6 +54,7 @@ impl Needs {
             | Operation::Compute(_)
             | Operation::Barrier(_)
             | Operation::Grid(_)
+            | Operation::Warpgroup(_)
             | Operation::Fence(_)
             | Operation::Unsupported(_)
             | Operation::Illegal(_) => {}

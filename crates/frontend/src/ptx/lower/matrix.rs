@@ -4,7 +4,10 @@ use lockstep_isa::{
     Operand as Value,
     instruction::{Latency, Mix, Unit},
     ptx::{Class, Type, matrix::MULTIPLY},
-    semantics::matrix::{Accumulator, BitProduct, Input, Multiply},
+    semantics::{
+        Rounding,
+        matrix::{Accumulator, BitProduct, Input, Multiply},
+    },
 };
 
 use super::Lowering;
@@ -64,22 +67,31 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let [d, a, b, c] = types.as_slice() else {
             return None;
         };
-        let shape = Multiply {
-            m,
-            n,
-            k,
-            a: find(INPUTS, a)?,
-            b: find(INPUTS, b)?,
-            c: find(ACCUMULATORS, c)?,
-            d: find(ACCUMULATORS, d)?,
-            saturate: i.modifiers.contains(&"satfinite"),
-            bit_product: if i.modifiers.contains(&"and") {
+        let inputs = [find(INPUTS, a)?, find(INPUTS, b)?];
+        let (c, d) = (find(ACCUMULATORS, c)?, find(ACCUMULATORS, d)?);
+        let shape = self.described(i, Multiply::dense([m, n, k], inputs, c, d));
+        shape.is_known().then_some(shape)
+    }
+
+    /// A shape with what modifiers say of it.
+    pub(super) fn described(&self, i: &Instruction<'_>, shape: Multiply) -> Multiply {
+        let has = |word: &str| i.modifiers.contains(&word);
+        Multiply {
+            saturate: has("satfinite"),
+            bit_product: if has("and") {
                 BitProduct::And
             } else {
                 BitProduct::Xor
             },
-        };
-        shape.is_known().then_some(shape)
+            sparse: i.modifiers.iter().any(|word| word.starts_with("sp")),
+            rounding: match () {
+                () if has("rz") => Rounding::Zero,
+                () if has("rm") => Rounding::Down,
+                () if has("rp") => Rounding::Up,
+                () => Rounding::Nearest,
+            },
+            ..shape
+        }
     }
 
     pub(super) fn mma(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use lockstep_isa::{
     semantics,
     semantics::{
         lane_loops::{Semantics, binary, ternary64, unary},
-        matrix::{Accumulator, BitProduct, Input, Multiply},
+        matrix::{Accumulator, Input, Multiply},
     },
 };
 
@@ -457,21 +457,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
             [d, a, b, c] => (*d, *a, *b, *c),
             _ => return None,
         };
-        let shape = Multiply {
-            m: if m.is_multiple_of(16) { 16 } else { 8 },
-            n: 8,
-            k,
-            a: find(INPUTS, a)?,
-            b: find(INPUTS, b)?,
-            c: find(ACCUMULATORS, c)?,
-            d: find(ACCUMULATORS, d)?,
-            saturate: i.modifiers.contains(&"satfinite"),
-            bit_product: if i.modifiers.contains(&"and") {
-                BitProduct::And
-            } else {
-                BitProduct::Xor
-            },
-        };
+        let rows = if m.is_multiple_of(16) { 16 } else { 8 };
+        let inputs = [find(INPUTS, a)?, find(INPUTS, b)?];
+        let (c, d) = (find(ACCUMULATORS, c)?, find(ACCUMULATORS, d)?);
+        let shape = self.described(i, Multiply::dense([rows, 8, k], inputs, c, d));
         let bytes = shape.a.bits() >= 8 || shape.a == Input::F64;
         (shape.is_known() && bytes).then_some((whole, shape))
     }

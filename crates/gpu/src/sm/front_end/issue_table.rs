@@ -6,10 +6,13 @@ use lockstep_isa::instruction::{
 };
 use lockstep_isa::memory::{Action, CachePolicy};
 use lockstep_isa::operand::PredicateRegister;
+use lockstep_isa::semantics::matrix::Multiply;
+use lockstep_isa::warpgroup::Warpgroup;
 use lockstep_isa::{Instruction, Module, Operand, Operation};
 
 use crate::parameters::SmParameters;
 use crate::sm::front_end::hazards::{Hazard, Hazards};
+use crate::sm::warpgroup::group_interval;
 
 /// What takes instructions at its own rate. A sub-core has one of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +246,11 @@ fn kind(instruction: &Instruction) -> Kind {
 
 fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
     let scheduling = &instruction.scheduling;
+    if let Operation::Warpgroup(Warpgroup::Multiply(multiply)) = instruction.operation {
+        let shape = Multiply::decode(instruction.modifiers);
+        let interval = group_interval(shape, multiply).clamp(1, 255);
+        return (Pipe::Tensor, interval as u8);
+    }
     let interval = p.sub_core.interval[scheduling.unit as usize];
     let (pipe, interval) = match scheduling.unit {
         Unit::Alu => (Pipe::Alu, interval),
@@ -286,6 +294,10 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
 
 fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
     let scheduling = &instruction.scheduling;
+    if let Operation::Warpgroup(_) = instruction.operation {
+        // Who needs its results waits for its group.
+        return 1;
+    }
     if let Operation::Flow(flow) = &instruction.operation {
         let cycles = match flow {
             Flow::CallIndirect { .. } | Flow::Return { .. } => p.sub_core.indirect_latency,
@@ -374,7 +386,11 @@ fn constant(instruction: &Instruction, p: &SmParameters) -> u32 {
 /// left in the reuse cache are not read again.
 fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameters) -> [u8; 2] {
     let mut reads = [0u8; 2];
-    if p.sub_core.register_banks == 0 || matches!(instruction.operation, Operation::Memory(_)) {
+    let later = matches!(
+        instruction.operation,
+        Operation::Memory(_) | Operation::Warpgroup(_)
+    );
+    if p.sub_core.register_banks == 0 || later {
         return reads;
     }
     let kept = |slot: usize, register: u16| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{fixed_latency, flow, memory, table};
+use super::{fixed_latency, flow, memory, table, warpgroup};
 use crate::{
     instruction::{Control, CounterThreshold, Instruction, Operation, SchedulingInfo},
     operand::{Halves, Operand, PredicateOperand, PredicateRegister, Source},
@@ -242,6 +242,8 @@ pub fn bind(decoded: &Decoded, frame: &Frame) -> Result<Instruction, BindError> 
     } else if let Some(bound) = memory::bind(&spelling)? {
         bound
     } else if let Some(bound) = flow::bind(&spelling)? {
+        bound
+    } else if let Some(bound) = warpgroup::bind(&spelling)? {
         bound
     } else {
         spelling.unsupported("is not among the instructions that can be executed yet")

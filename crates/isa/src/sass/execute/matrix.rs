@@ -5,7 +5,11 @@ use crate::{
     instruction::Instruction,
     lanes::Lanes,
     operand::Operand,
-    semantics::matrix::{Accumulator, BitProduct, Input, Multiply, multiply as product},
+    sass::decoded::Value,
+    semantics::{
+        Rounding,
+        matrix::{Accumulator, BitProduct, Input, Multiply, TensorCore, multiply as product},
+    },
     warp_register::WarpRegister,
 };
 
@@ -18,8 +22,9 @@ const SHAPES: &[(&str, usize, usize, usize)] = &[
     ("16864", 16, 8, 64),
     ("168128", 16, 8, 128),
     ("168256", 16, 8, 256),
-    ("8816", 8, 8, 16),
     ("8832", 8, 8, 32),
+    ("8864", 8, 8, 64),
+    ("8816", 8, 8, 16),
     ("88128", 8, 8, 128),
     ("884", 8, 8, 4),
     ("8x8x4", 8, 8, 4),
@@ -80,7 +85,29 @@ fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
         d,
         saturate: spelling.has("SAT"),
         bit_product,
+        sparse: spelling.has("SP"),
+        selector: selector(spelling),
+        rounding: rounding(spelling),
+        unit: TensorCore::of_architecture(spelling.frame.architecture),
     })
+}
+
+/// Which lanes give the metadata of a sparse product: the number that stands last.
+pub(super) fn selector(spelling: &Spelling<'_>) -> u8 {
+    let last = spelling.operands().last().map(|operand| operand.value);
+    match last {
+        Some(Value::Immediate(number)) if spelling.has("SP") => number.bits as u8,
+        _ => 0,
+    }
+}
+
+fn rounding(spelling: &Spelling<'_>) -> Rounding {
+    match () {
+        () if spelling.has("RZ") => Rounding::Zero,
+        () if spelling.has("RM") => Rounding::Down,
+        () if spelling.has("RP") => Rounding::Up,
+        () => Rounding::Nearest,
+    }
 }
 
 /// Why a matrix instruction cannot be executed, if it cannot.
@@ -88,9 +115,6 @@ fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
 pub fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
     if volta::is_step(spelling) {
         return volta::refused(spelling);
-    }
-    if spelling.has("SP") {
-        return Some("multiplies sparse matrices, which cannot be executed yet");
     }
     // Bits that no compiler writes name shapes whose fragments fill no whole registers.
     (!shape(spelling).is_some_and(Multiply::is_known))
@@ -121,7 +145,7 @@ pub fn widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
         shape.c_registers(),
     ]
     .map(|rows| rows as u8);
-    (shape.d_registers() as u8, [a, b, c, 0])
+    (shape.d_registers() as u8, [a, b, c, u8::from(shape.sparse)])
 }
 
 /// `D = A × B + C` on the fragments that the sources start.
@@ -138,7 +162,8 @@ pub fn multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
     let a = fragment(i.sources[0].operand, shape.a_registers());
     let b = fragment(i.sources[1].operand, shape.b_registers());
     let c = fragment(i.sources[2].operand, shape.c_registers());
-    let d = product(shape, &a, &b, &c);
+    let metadata = lanes.raw(i.sources[3].operand, 0);
+    let d = product(shape, &a, &b, &c, &metadata);
     for (word, row) in d.iter().enumerate() {
         lanes.write(i.destination, word as u16, row);
     }

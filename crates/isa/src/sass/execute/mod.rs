@@ -23,5 +23,6 @@ pub mod packed_integer;
 pub mod table;
 mod volta;
 pub mod warp;
+pub mod warpgroup;
 
 pub use bind::{BindError, Frame, bind};

@@ -47,6 +47,8 @@ pub(super) fn place_operands(
             // Look-up tables of LOP3 and PLOP3 went into the modifiers.
             Value::Immediate(_) if matches!(spelling.name, "PLOP3" | "UPLOP3") => {}
             Value::Immediate(_) if look_up_table == Some(position) => {}
+            // So did the selector of sparse matrices.
+            Value::Immediate(_) if matches!(spelling.name, "HMMA" | "IMMA") => {}
             Value::SpecialRegister(_) | Value::PredicateFile { .. } => {}
             _ => source(instruction, spelling.source(operand)?)?,
         }

@@ -1,0 +1,389 @@
+//! Sums of floating-point products as a tensor core adds them; `unit.rs` has the numbers.
+//!
+//! All is done in integers on eight columns at a time, which hosts turn into vectors: a product is an
+//! integer of 22 bits, an exponent and a sign.
+//!
+//! Start reading at [`multiply`].
+
+use super::{
+    shape::{Accumulator, Input, Multiply},
+    unit::{Summation, summation},
+};
+
+/// Columns that are computed together.
+pub(super) const COLUMNS: usize = 8;
+
+/// Exponent of zero: it never is the largest.
+const NOTHING: i32 = -(1 << 20);
+
+/// Fraction bits of a decoded factor, of any format.
+const FACTOR: u32 = 10;
+
+/// Not a number, as these units write it.
+const NAN_SINGLE: u32 = 0x7fff_ffff;
+const NAN_HALF: u32 = 0x7fff;
+
+/// `significand × 2^(exponent - fraction bits)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Number {
+    significand: i32,
+    exponent: i32,
+}
+
+/// A number that is not finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Special {
+    Infinity { negative: bool },
+    NotANumber,
+}
+
+/// A format's fields: bits of exponent and fraction.
+const fn fields(input: Input) -> (u32, u32) {
+    match input {
+        Input::F16 => (5, 10),
+        Input::Bf16 => (8, 7),
+        Input::E4m3 => (4, 3),
+        Input::E5m2 => (5, 2),
+        // TF32 after its 13 unused bits are dropped.
+        _ => (8, 10),
+    }
+}
+
+/// A factor as a number with ten fraction bits; what is not finite reads as zero.
+#[inline(always)]
+fn factor(input: Input, bits: u32) -> (Number, bool) {
+    let (exponent_bits, fraction_bits) = fields(input);
+    let bits = if matches!(input, Input::Tf32) { bits >> 13 } else { bits };
+    let fraction = bits & ((1 << fraction_bits) - 1);
+    let field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
+    let negative = bits >> (exponent_bits + fraction_bits) & 1 == 1;
+    let top = (1 << exponent_bits) - 1;
+    let special = match input {
+        Input::E4m3 => field == top && fraction == 7,
+        _ => field == top,
+    };
+    let bias = (1 << (exponent_bits - 1)) - 1;
+    let hidden = if field == 0 { 0 } else { 1 << fraction_bits };
+    let magnitude = ((fraction | hidden) << (FACTOR - fraction_bits)) as i32;
+    let number = if special || magnitude == 0 {
+        Number {
+            significand: 0,
+            exponent: NOTHING,
+        }
+    } else {
+        Number {
+            significand: if negative { -magnitude } else { magnitude },
+            exponent: field.max(1) as i32 - bias,
+        }
+    };
+    (number, special)
+}
+
+/// What a factor is if it is not finite.
+fn special(input: Input, bits: u32) -> Option<Special> {
+    let (exponent_bits, fraction_bits) = fields(input);
+    let bits = if matches!(input, Input::Tf32) { bits >> 13 } else { bits };
+    factor(input, if matches!(input, Input::Tf32) { bits << 13 } else { bits })
+        .1
+        .then(|| {
+            if input == Input::E4m3 || bits & ((1 << fraction_bits) - 1) != 0 {
+                Special::NotANumber
+            } else {
+                Special::Infinity {
+                    negative: bits >> (exponent_bits + fraction_bits) & 1 == 1,
+                }
+            }
+        })
+}
+
+/// Decoded factors of a matrix.
+struct Factors {
+    significands: Vec<i32>,
+    exponents: Vec<i32>,
+    /// Whether any is not finite.
+    special: bool,
+}
+
+impl Factors {
+    #[inline(always)]
+    fn new(input: Input, bits: &[u32]) -> Self {
+        let mut factors = Self {
+            significands: Vec::with_capacity(bits.len()),
+            exponents: Vec::with_capacity(bits.len()),
+            special: false,
+        };
+        for bits in bits {
+            let (number, special) = factor(input, *bits);
+            factors.significands.push(number.significand);
+            factors.exponents.push(number.exponent);
+            factors.special |= special;
+        }
+        factors
+    }
+}
+
+/// The addend with 23 fraction bits; what is not finite reads as zero.
+#[inline(always)]
+fn addend(kind: Accumulator, bits: u32) -> Number {
+    let (exponent_bits, fraction_bits) = match kind {
+        Accumulator::F16 => (5, 10),
+        _ => (8, 23),
+    };
+    let fraction = bits & ((1 << fraction_bits) - 1);
+    let field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
+    let negative = bits >> (exponent_bits + fraction_bits) & 1 == 1;
+    let hidden = if field == 0 { 0 } else { 1 << fraction_bits };
+    let magnitude = ((fraction | hidden) << (23 - fraction_bits)) as i32;
+    if field == (1 << exponent_bits) - 1 || magnitude == 0 {
+        return Number {
+            significand: 0,
+            exponent: NOTHING,
+        };
+    }
+    Number {
+        significand: if negative { -magnitude } else { magnitude },
+        exponent: field.max(1) as i32 - ((1 << (exponent_bits - 1)) - 1),
+    }
+}
+
+/// `significand × 2^(-from)` as a multiple of `2^(largest - exponent - to)`, toward zero.
+#[inline(always)]
+fn align(significand: i32, from: u32, to: u32, below: i32) -> i32 {
+    let magnitude = significand.unsigned_abs();
+    let wide = if to >= from {
+        magnitude << (to - from)
+    } else {
+        magnitude >> (from - to)
+    };
+    let shifted = if below > 31 { 0 } else { wide >> below };
+    if significand < 0 {
+        -(shifted as i32)
+    } else {
+        shifted as i32
+    }
+}
+
+/// One matrix product on its way.
+struct Sums<'a> {
+    rule: Summation,
+    a: &'a Factors,
+    b: &'a Factors,
+    select: Option<&'a [u16]>,
+    /// Elements of A in a row.
+    width: usize,
+    n: usize,
+    c: Accumulator,
+    d: Accumulator,
+}
+
+impl Sums<'_> {
+    /// Eight elements of a row of D, from those of C.
+    #[inline(always)]
+    fn block(&self, row: usize, column: usize, cells: &mut [u32; COLUMNS]) {
+        let mut kind = self.c;
+        for first in (0..self.width).step_by(self.rule.group) {
+            let group = first..(first + self.rule.group).min(self.width);
+            let addends = cells.map(|bits| addend(kind, bits));
+            let mut largest = addends.map(|number| number.exponent);
+            for index in group.clone() {
+                let exponent = self.a.exponents[row * self.width + index];
+                let others = &self.b.exponents[self.place(row, index, column)..][..COLUMNS];
+                for (largest, other) in largest.iter_mut().zip(others) {
+                    *largest = (*largest).max(exponent + other);
+                }
+            }
+            let mut sums = [0i32; COLUMNS];
+            for index in group {
+                let at = row * self.width + index;
+                let (significand, exponent) = (self.a.significands[at], self.a.exponents[at]);
+                let place = self.place(row, index, column);
+                let significands = &self.b.significands[place..][..COLUMNS];
+                let exponents = &self.b.exponents[place..][..COLUMNS];
+                for column in 0..COLUMNS {
+                    let product = significand * significands[column];
+                    let below = largest[column] - (exponent + exponents[column]);
+                    sums[column] += align(product, 2 * FACTOR, self.rule.fraction, below);
+                }
+            }
+            for column in 0..COLUMNS {
+                let Number { significand, exponent } = addends[column];
+                let below = largest[column] - exponent;
+                let own = align(significand, 23, self.rule.fraction, below);
+                let sum = i64::from(sums[column]) + i64::from(own);
+                let lowest = largest[column] - self.rule.fraction as i32;
+                cells[column] = match self.d {
+                    Accumulator::F16 => to_half(sum, lowest),
+                    _ => to_single(sum, lowest, self.rule.result),
+                };
+            }
+            kind = self.d;
+        }
+    }
+
+    /// Where the row of B begins that an element of A meets.
+    #[inline(always)]
+    fn place(&self, row: usize, index: usize, column: usize) -> usize {
+        let k = match self.select {
+            Some(select) => usize::from(select[row * self.width + index]),
+            None => index,
+        };
+        k * self.n + column
+    }
+}
+
+/// `sum × 2^lowest` in single precision of `fraction` fraction bits, toward zero.
+#[inline(always)]
+fn to_single(sum: i64, lowest: i32, fraction: u32) -> u32 {
+    if sum == 0 {
+        return 0;
+    }
+    let sign = if sum < 0 { 1u32 << 31 } else { 0 };
+    let magnitude = sum.unsigned_abs();
+    let top = 63 - magnitude.leading_zeros() as i32;
+    let exponent = top + lowest;
+    if exponent > 127 {
+        return sign | 0x7f80_0000;
+    }
+    // Bits kept below the leading one; fewer for subnormals.
+    let kept = if exponent < -126 { 23 + exponent + 126 } else { 23 };
+    if kept < 0 {
+        return sign;
+    }
+    let bits = if top >= kept {
+        (magnitude >> (top - kept)) as u32
+    } else {
+        (magnitude << (kept - top)) as u32
+    };
+    let cut = if exponent < -126 { 0 } else { 23 - fraction };
+    let bits = bits >> cut << cut;
+    if exponent < -126 {
+        sign | bits
+    } else {
+        sign | ((exponent + 127) as u32) << 23 | bits & 0x7f_ffff
+    }
+}
+
+/// `sum × 2^lowest` in half precision, to nearest even.
+#[inline(always)]
+fn to_half(sum: i64, lowest: i32) -> u32 {
+    if sum == 0 {
+        return 0;
+    }
+    let sign = if sum < 0 { 1u32 << 15 } else { 0 };
+    let magnitude = sum.unsigned_abs();
+    let top = 63 - magnitude.leading_zeros() as i32;
+    let exponent = top + lowest;
+    let kept = if exponent < -14 { 10 + exponent + 14 } else { 10 };
+    let drop = top - kept;
+    let rounded = if drop <= 0 {
+        magnitude << -drop
+    } else if drop > 40 {
+        0
+    } else {
+        let half = 1u64 << (drop - 1);
+        let odd = magnitude >> drop & 1;
+        (magnitude + half - 1 + odd) >> drop
+    };
+    let field = if exponent < -14 { 0 } else { (exponent + 14) as u64 };
+    // The leading one, kept, adds one to the exponent.
+    let bits = (field << 10) + rounded;
+    sign | (bits.min(0x7c00) as u32)
+}
+
+/// `D = A × B + C` on whole matrices of bits; `cells` is C and becomes D. `select` names the row of B
+/// for every element of A.
+#[inline(always)]
+pub(super) fn multiply(
+    shape: Multiply,
+    a: &[u32],
+    select: Option<&[u16]>,
+    b: &[u32],
+    cells: &mut [u32],
+) {
+    let (left, right) = (Factors::new(shape.a, a), Factors::new(shape.b, b));
+    let sums = Sums {
+        rule: summation(shape.unit, shape.a, shape.d),
+        a: &left,
+        b: &right,
+        select,
+        width: a.len() / shape.m,
+        n: shape.n,
+        c: shape.c,
+        d: shape.d,
+    };
+    let before: Vec<u32> = cells.to_vec();
+    for row in 0..shape.m {
+        for column in (0..shape.n).step_by(COLUMNS) {
+            let block = cells[row * shape.n + column..].first_chunk_mut();
+            sums.block(row, column, block.expect("columns come in eights"));
+        }
+    }
+    let infinite = |bits: u32| special_addend(shape.c, bits).is_some();
+    if left.special || right.special || before.iter().any(|bits| infinite(*bits)) {
+        for (at, cell) in cells.iter_mut().enumerate() {
+            if let Some(bits) = not_finite(shape, a, select, b, at, before[at]) {
+                *cell = bits;
+            }
+        }
+    }
+}
+
+fn special_addend(kind: Accumulator, bits: u32) -> Option<Special> {
+    match kind {
+        Accumulator::F16 => special(Input::F16, bits),
+        _ if bits >> 23 & 255 != 255 => None,
+        _ if bits & 0x7f_ffff != 0 => Some(Special::NotANumber),
+        _ => Some(Special::Infinity {
+            negative: bits >> 31 == 1,
+        }),
+    }
+}
+
+/// The element at a place of D if a term of its sum is not finite.
+fn not_finite(
+    shape: Multiply,
+    a: &[u32],
+    select: Option<&[u16]>,
+    b: &[u32],
+    at: usize,
+    addend: u32,
+) -> Option<u32> {
+    let (row, column) = (at / shape.n, at % shape.n);
+    let width = a.len() / shape.m;
+    let mut found = special_addend(shape.c, addend);
+    for index in row * width..(row + 1) * width {
+        let k = select.map_or(index - row * width, |select| usize::from(select[index]));
+        let (x, y) = (a[index], b[k * shape.n + column]);
+        let term = match (special(shape.a, x), special(shape.b, y)) {
+            (None, None) => continue,
+            (Some(Special::NotANumber), _) | (_, Some(Special::NotANumber)) => Special::NotANumber,
+            _ if is_zero(shape.a, x) || is_zero(shape.b, y) => Special::NotANumber,
+            _ => Special::Infinity {
+                negative: is_negative(shape.a, x) != is_negative(shape.b, y),
+            },
+        };
+        found = Some(match found {
+            None => term,
+            Some(before) if before == term => term,
+            _ => Special::NotANumber,
+        });
+    }
+    let half = shape.d == Accumulator::F16;
+    Some(match (found?, half) {
+        (Special::NotANumber, false) => NAN_SINGLE,
+        (Special::NotANumber, true) => NAN_HALF,
+        (Special::Infinity { negative }, false) => u32::from(negative) << 31 | 0x7f80_0000,
+        (Special::Infinity { negative }, true) => u32::from(negative) << 15 | 0x7c00,
+    })
+}
+
+fn is_zero(input: Input, bits: u32) -> bool {
+    let (number, special) = factor(input, bits);
+    !special && number.significand == 0
+}
+
+fn is_negative(input: Input, bits: u32) -> bool {
+    let (exponent_bits, fraction_bits) = fields(input);
+    let unused = if input == Input::Tf32 { 13 } else { 0 };
+    bits >> (exponent_bits + fraction_bits + unused) & 1 == 1
+}
