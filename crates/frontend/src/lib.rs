@@ -117,7 +117,7 @@ pub fn load(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
     }
     match ptx_text(bytes) {
         Some(text) => Ok(Loaded {
-            image: Box::new(ptx::parse(text)?),
+            image: Box::new(ptx::parse(text)?.for_gpu(options.architecture)),
             warnings: Vec::new(),
         }),
         None => Err(Error::Unknown {

@@ -49,6 +49,9 @@ pub struct LatencyConfig {
     pub matrix_long: Cycles,
     /// Double-precision matrix multiply.
     pub matrix_double: Cycles,
+    /// Matrix multiply of a warp group, beyond the cycles that its columns take.
+    #[serde(default)]
+    pub matrix_group: Cycles,
     /// Branches and calls that are taken, until the next instruction of the warp.
     pub branch: Cycles,
     /// The same for an indirect branch, whose target is in a register: returns and calls of pointers.

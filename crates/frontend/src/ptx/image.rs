@@ -25,6 +25,8 @@ use super::{
 pub struct Image {
     text: String,
     globals: Vec<Global>,
+    /// Compute capability × 10 of the GPU that runs it, if it is known.
+    gpu: Option<u32>,
 }
 
 /// What a name of the module stands for.
@@ -39,11 +41,13 @@ pub(super) struct Symbols<'p, 'a> {
     pub(super) program: &'p Program<'a>,
     names: BTreeMap<&'a str, ModuleName>,
     pub(super) calls: Calls,
+    /// Compute capability × 10 of the GPU.
+    pub(super) gpu: u32,
 }
 
 impl<'p, 'a> Symbols<'p, 'a> {
     /// Definitions win over declarations.
-    fn new(program: &'p Program<'a>) -> Self {
+    fn new(program: &'p Program<'a>, gpu: Option<u32>) -> Self {
         let mut names = BTreeMap::new();
         for (index, variable) in program.variables.iter().enumerate() {
             let defined = variable.linkage != Linkage::Extern;
@@ -65,6 +69,7 @@ impl<'p, 'a> Symbols<'p, 'a> {
             program,
             names,
             calls: Calls::default(),
+            gpu: gpu.unwrap_or(program.architecture),
         };
         symbols.calls = Calls::new(program, &symbols);
         symbols
@@ -258,7 +263,20 @@ impl Image {
                 });
             }
         }
-        Ok(Self { text, globals })
+        Ok(Self {
+            text,
+            globals,
+            gpu: None,
+        })
+    }
+
+    /// Says which GPU will run it, by compute capability × 10: their units round differently.
+    #[must_use]
+    pub fn for_gpu(self, architecture: u32) -> Self {
+        Self {
+            gpu: Some(architecture),
+            ..self
+        }
     }
 
     /// Variables that need addresses.
@@ -275,7 +293,7 @@ impl Image {
             });
         }
         let program = parser::parse(&self.text)?;
-        let symbols = Symbols::new(&program);
+        let symbols = Symbols::new(&program, self.gpu);
         let (globals, numbers) = list_globals(&program)?;
         let layout = lay_out(&program, &globals, &numbers, addresses);
         let mut lines = Lines::new(&program);
@@ -489,7 +507,9 @@ fn make_kernels(
             entry: needs.entry,
             warp_registers: needs.rows,
             // The compiler's own figure is not in the text; rows in use are close to it.
-            registers: u32::from(needs.rows).clamp(16, 255),
+            registers: function
+                .entry_registers()
+                .unwrap_or_else(|| u32::from(needs.rows).clamp(16, 255)),
             predicates: needs.flags,
             convergence_barriers: needs.barriers,
             parameters: parameters.collect(),

@@ -303,6 +303,8 @@ impl<'a> Parser<'a> {
             results,
             parameters: self.parameters()?,
             max_threads: 0,
+            min_blocks: 0,
+            max_registers: 0,
             required_threads: None,
             cluster: None,
             no_return: false,
@@ -329,7 +331,15 @@ impl<'a> Parser<'a> {
                     self.take()?;
                     function.no_return = true;
                 }
-                Token::Dot("minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank") => {
+                Token::Dot("minnctapersm") => {
+                    self.take()?;
+                    function.min_blocks = self.unsigned()?.min(u64::from(u32::MAX)) as u32;
+                }
+                Token::Dot("maxnreg") => {
+                    self.take()?;
+                    function.max_registers = self.unsigned()?.min(255) as u32;
+                }
+                Token::Dot("maxnctapersm" | "maxclusterrank") => {
                     self.take()?;
                     self.unsigned()?;
                 }

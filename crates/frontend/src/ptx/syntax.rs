@@ -181,6 +181,10 @@ pub struct Function<'a> {
     pub parameters: Vec<Variable<'a>>,
     /// `.maxntid`, threads in all; 0 is none.
     pub max_threads: u32,
+    /// `.minnctapersm`; 0 is none.
+    pub min_blocks: u32,
+    /// `.maxnreg`; 0 is none.
+    pub max_registers: u32,
     /// `.reqntid`.
     pub required_threads: Option<[u32; 3]>,
     /// `.reqnctapercluster`.
@@ -191,6 +195,38 @@ pub struct Function<'a> {
     pub body: Option<Vec<Statement<'a>>>,
     /// Place of its first word in the text.
     pub position: Position,
+}
+
+impl Function<'_> {
+    /// Registers a thread that its warps begin with, if it hands some of them from warp to warp
+    /// (`setmaxnreg`) and says how many there are: a compiler ignores the instruction otherwise.
+    #[must_use]
+    pub fn entry_registers(&self) -> Option<u32> {
+        /// Registers of an SM.
+        const FILE: u32 = 65536;
+        if !self.body.as_deref().is_some_and(moves_registers) {
+            return None;
+        }
+        let threads = self
+            .required_threads
+            .map_or(self.max_threads, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        match (self.max_registers, self.min_blocks, threads) {
+            (0, 0, _) | (0, _, 0) => None,
+            (0, blocks, threads) => {
+                let all = threads.div_ceil(128).saturating_mul(128).saturating_mul(blocks);
+                Some((FILE / all / 8 * 8).min(255))
+            }
+            (registers, ..) => Some(registers),
+        }
+    }
+}
+
+fn moves_registers(statements: &[Statement<'_>]) -> bool {
+    statements.iter().any(|statement| match statement {
+        Statement::Block(inner) => moves_registers(inner),
+        Statement::Instruction(instruction) => instruction.opcode == "setmaxnreg",
+        _ => false,
+    })
 }
 
 /// One statement of a function.

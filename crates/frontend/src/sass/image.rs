@@ -11,6 +11,7 @@ use lockstep_isa::{
         execute::{Frame, bind},
         word::WORD_BYTES,
     },
+    warpgroup::Warpgroup,
 };
 
 use super::{
@@ -142,12 +143,17 @@ impl Image {
             if symbol.other & KERNEL_MARK != 0 {
                 let mut kernel = self.kernel(symbol, index, uniform_registers, &sections)?;
                 let code = *start as usize..*start as usize + words as usize;
-                kernel.calls = module.code[code].iter().any(|instruction| {
+                let code = &module.code[code];
+                kernel.calls = code.iter().any(|instruction| {
                     matches!(
                         instruction.operation,
                         Operation::Flow(Flow::Call { .. } | Flow::CallIndirect { .. })
                     )
                 });
+                if let Some(most) = most_registers(code) {
+                    let rows = uniform_registers + most;
+                    kernel.warp_registers = kernel.warp_registers.max(rows);
+                }
                 module.kernels.push(kernel);
             }
         }
@@ -366,6 +372,16 @@ impl Image {
     }
 }
 
+/// Registers a thread that a warp of a kernel may come to hold, if it asks for more than it begins
+/// with (`USETMAXREG`).
+fn most_registers(code: &[Instruction]) -> Option<u16> {
+    let wanted = code.iter().filter_map(|instruction| match instruction.operation {
+        Operation::Warpgroup(Warpgroup::TakeRegisters { wanted }) => Some(wanted),
+        _ => None,
+    });
+    wanted.max().map(|most| most.min(255))
+}
+
 /// Constant banks that all kernels share.
 fn add_constants(sections: &[Section], module: &mut Module) -> Result<(), Error> {
     for section in sections {
@@ -422,7 +438,11 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
                 uniform: true,
                 ..
             } => touch(register),
-            Value::Descriptor(index) | Value::MatrixDescriptor(index) => touch(index),
+            Value::Descriptor(index) => touch(index),
+            // Four registers describe two matrices.
+            Value::MatrixDescriptor(index) => [index, index.saturating_add(2)]
+                .into_iter()
+                .for_each(&mut touch),
             _ => {}
         }
     }

@@ -21,6 +21,11 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The block's shared memory.
+    pub fn shared(&self) -> &[u8] {
+        &self.shared
+    }
+
     /// Adds a buffer of global memory.
     pub fn add(&mut self, address: u64, bytes: Vec<u8>) {
         self.buffers.insert(address, bytes);

@@ -18,6 +18,7 @@ use lockstep_isa::{
     module::CODE_BASE,
     operand::PredicateRegister,
     warp_register::{LANES, lanes_of},
+    warpgroup::{GROUP_WARPS, Warpgroup, multiply_rows},
 };
 use memory::Memory;
 
@@ -205,6 +206,15 @@ impl<'m> Machine<'m> {
             }
             Operation::Flow(what) => flow(warp, &self.constants, instruction, *what, execute),
             Operation::Barrier(barrier) => self.barrier(index, instruction, *barrier, execute),
+            Operation::Warpgroup(what) => {
+                if let Warpgroup::Multiply(multiply) = what {
+                    let part = index % GROUP_WARPS;
+                    let shared = self.memory.shared();
+                    multiply_rows(&mut lanes, instruction, *multiply, part, shared)
+                        .map_err(|byte| at(format!("no byte {byte:#x} in shared memory")))?;
+                }
+                warp.convergence.advance();
+            }
             Operation::System(call) => {
                 self.system(index, call, execute).map_err(at)?;
                 self.warps[index].convergence.advance();

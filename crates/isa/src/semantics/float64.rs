@@ -12,11 +12,11 @@ use super::{
 pub const NAN: u64 = F64.nan;
 
 const SIGN: u64 = 1 << 63;
-const QUIET: u64 = 1 << 51;
+pub(crate) const QUIET: u64 = 1 << 51;
 const INFINITY: u64 = 0x7ff0_0000_0000_0000;
 
 #[inline(always)]
-const fn is_nan(a: u64) -> bool {
+pub(crate) const fn is_nan(a: u64) -> bool {
     a & !SIGN > INFINITY
 }
 

@@ -6,7 +6,7 @@ use lockstep_isa::{
     ptx::{Class, Type, matrix::MULTIPLY},
     semantics::{
         Rounding,
-        matrix::{Accumulator, BitProduct, Input, Multiply},
+        matrix::{Accumulator, BitProduct, Input, Multiply, TensorCore},
     },
 };
 
@@ -90,21 +90,31 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 () if has("rp") => Rounding::Up,
                 () => Rounding::Nearest,
             },
+            unit: TensorCore::of_architecture(self.symbols.gpu),
             ..shape
         }
     }
 
     pub(super) fn mma(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
-        let sparse = i.modifiers.iter().any(|word| word.starts_with("sp"));
         let scaled = i.modifiers.iter().any(|word| word.starts_with("kind::"));
-        let Some(shape) = self.multiply_shape(i).filter(|_| !sparse && !scaled) else {
+        let Some(mut shape) = self.multiply_shape(i).filter(|_| !scaled) else {
             return self.stop(i, "is a matrix multiply of a shape that is not modelled");
         };
-        self.expect_operands(&i.operands, 4..=4)?;
+        let count = if shape.sparse { 6 } else { 4 };
+        self.expect_operands(&i.operands, count..=count)?;
+        let metadata = if shape.sparse {
+            let Operand::Integer(selector @ 0..=3) = i.operands[5] else {
+                return self.wrong("the sparsity selector is a literal from 0 to 3");
+            };
+            shape.selector = selector as u8;
+            Some(&i.operands[4])
+        } else {
+            None
+        };
         let a = self.fragment(&i.operands[1], shape.a_registers())?;
         let b = self.fragment(&i.operands[2], shape.b_registers())?;
         let c = self.fragment(&i.operands[3], shape.c_registers())?;
-        let d = self.multiply(shape, [(a, 0), (b, 0), (c, 0)]);
+        let d = self.multiply(shape, [(a, 0), (b, 0), (c, 0)], metadata)?;
         self.spread_fragment(&i.operands[0], d, shape.d_registers())
     }
 
@@ -113,7 +123,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
         &mut self,
         shape: Multiply,
         fragments: [(RegisterId, u16); 3],
-    ) -> RegisterId {
+        metadata: Option<&Operand<'a>>,
+    ) -> Result<RegisterId, Error> {
         let double = shape.a == Input::F64;
         let class = Class {
             unit: Unit::Tensor,
@@ -136,6 +147,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
             let place = Place::Virtual { register, word };
             code.instruction.sources[index] = code.read(place, rows[index] as u16).into();
         }
+        if let Some(operand) = metadata {
+            code.instruction.sources[3] = self.value(&mut code, operand, Type::B32)?.into();
+        }
         let place = Place::Virtual {
             register: d,
             word: 0,
@@ -145,7 +159,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         code.converged_lanes = Some(Value::Immediate(u64::from(u32::MAX)));
         self.counted = false;
         self.push(code);
-        d
+        Ok(d)
     }
 
     /// Collects a fragment into the words of one register.

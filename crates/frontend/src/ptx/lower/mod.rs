@@ -21,6 +21,7 @@ mod parameter;
 mod system;
 mod table;
 mod unsupported;
+mod wgmma;
 mod wmma;
 
 use std::collections::BTreeMap;
@@ -255,7 +256,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "mapa" => self.mapa(i),
             "getctarank" => self.cluster_rank(i),
             "griddepcontrol" => self.grid_dependency(i),
-            "pmevent" | "setmaxnreg" | "createpolicy" => self.hint(i),
+            "wgmma" => self.wgmma(i),
+            "setmaxnreg" => self.set_registers(i),
+            "pmevent" | "createpolicy" => self.hint(i),
             _ if unsupported::sentence(i).is_some() => self.unsupported(i),
             _ => self.by_table(i),
         }

@@ -12,10 +12,6 @@ const OPCODES: &[(&str, &str)] = &[
     ("sured", "reduces to a surface, which is not modelled"),
     ("suq", "asks about a surface, which is not modelled"),
     ("istypep", "asks about a texture, which is not modelled"),
-    (
-        "wgmma",
-        "is Hopper's asynchronous matrix multiply, which is not modelled",
-    ),
     ("tensormap", "works on a tensor map, which is not modelled"),
     (
         "multimem",

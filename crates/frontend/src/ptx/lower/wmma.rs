@@ -13,7 +13,7 @@ use lockstep_isa::{
     semantics,
     semantics::{
         lane_loops::{Semantics, binary, ternary64, unary},
-        matrix::{Accumulator, Input, Multiply},
+        matrix::{Accumulator, Multiply},
     },
 };
 
@@ -29,7 +29,8 @@ use crate::ptx::{
 
 const GROUP: Semantics = semantics!(unary; |lane| lane >> 2);
 const MEMBER: Semantics = semantics!(unary; |lane| lane & 3);
-const MULTIPLY: Semantics = semantics!(binary; |a, b| a.wrapping_mul(b));
+/// `a × (low half of b)`, shifted right by its high half.
+const MULTIPLY_SHIFT: Semantics = semantics!(binary; |a, b| a.wrapping_mul(b & 0xffff) >> (b >> 16));
 /// `a × b + c` on 64 bits.
 const MULTIPLY_ADD: Semantics = semantics!(ternary64; |a, b, c| a.wrapping_mul(b).wrapping_add(c));
 
@@ -52,6 +53,9 @@ struct Fragment {
     bits: usize,
     /// Rows are contiguous in memory.
     row_major: bool,
+    /// Elements of the program in one of these, as a power of two: nibbles and bits have no address
+    /// of their own and are moved a word at a time.
+    packed: u32,
 }
 
 /// Elements of one register: where the first lane's are, and how lanes spread from there.
@@ -162,14 +166,27 @@ impl<'p, 'a> Lowering<'p, 'a> {
             },
             _ => find(INPUTS, kind)?.bits(),
         };
-        // Nibbles and bits have no address of their own.
-        (bits >= 8 && rows.is_multiple_of(8) || matrix == Matrix::B).then_some(Fragment {
+        let row_major = i.modifiers.contains(&"row");
+        let mut fragment = Fragment {
             matrix,
             rows,
             columns,
             bits,
-            row_major: i.modifiers.contains(&"row"),
-        })
+            row_major,
+            packed: 0,
+        };
+        if bits < 8 {
+            // Words run along k, in memory too.
+            let each = 32 / bits;
+            match matrix {
+                Matrix::A if row_major => fragment.columns = columns / each,
+                Matrix::B if !row_major => fragment.rows = rows / each,
+                _ => return None,
+            }
+            fragment.bits = 32;
+            fragment.packed = each.ilog2();
+        }
+        (rows.is_multiple_of(8) || matrix == Matrix::B).then_some(fragment)
     }
 
     fn wmma_access(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
@@ -222,12 +239,19 @@ impl<'p, 'a> Lowering<'p, 'a> {
     ) -> Result<Register, Error> {
         let bytes = (fragment.bits / 8) as u64;
         let narrow = self.new_register(32);
-        let mut code = self.compute(MULTIPLY, class::INTEGER);
-        code.instruction.sources[0] = match operand {
-            Some(operand) => self.value(&mut code, operand, Type::B32)?.into(),
-            None => Value::Immediate(fragment.default_stride() as u64).into(),
+        let mut code = self.compute(MULTIPLY_SHIFT, class::INTEGER);
+        let shift = match operand {
+            Some(operand) => {
+                code.instruction.sources[0] = self.value(&mut code, operand, Type::B32)?.into();
+                fragment.packed
+            }
+            None => {
+                let stride = fragment.default_stride() as u64;
+                code.instruction.sources[0] = Value::Immediate(stride).into();
+                0
+            }
         };
-        code.instruction.sources[1] = Value::Immediate(bytes).into();
+        code.instruction.sources[1] = Value::Immediate(bytes | u64::from(shift) << 16).into();
         code.instruction.destination = Some(code.write(narrow.place(), 1));
         self.push(code);
         let wide = self.new_register(64);
@@ -414,7 +438,8 @@ impl<'p, 'a> Lowering<'p, 'a> {
                         (b, (n_tile * shape.b_registers()) as u16),
                         (c, (tile * shape.c_registers()) as u16),
                     ],
-                );
+                    None,
+                )?;
                 if counted {
                     self.free_last();
                 }
@@ -461,7 +486,6 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let inputs = [find(INPUTS, a)?, find(INPUTS, b)?];
         let (c, d) = (find(ACCUMULATORS, c)?, find(ACCUMULATORS, d)?);
         let shape = self.described(i, Multiply::dense([rows, 8, k], inputs, c, d));
-        let bytes = shape.a.bits() >= 8 || shape.a == Input::F64;
-        (shape.is_known() && bytes).then_some((whole, shape))
+        shape.is_known().then_some((whole, shape))
     }
 }

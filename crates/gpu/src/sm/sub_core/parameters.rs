@@ -40,7 +40,7 @@ pub struct SubCoreParameters {
     pub tensor_short_interval: u64,
     /// Cycles that a double-precision matrix multiply occupies its unit.
     pub tensor_double_interval: u64,
-    /// Cycles from issue to the end of a product of a warp group, beyond those it keeps its unit.
+    /// Cycles from issue to the end of a product of a warp group, beyond those of its columns.
     pub group_latency: u64,
     /// Register banks of a sub-core.
     pub register_banks: u32,
@@ -84,7 +84,7 @@ impl SubCoreParameters {
             population_interval: interval.popc.0.max(1),
             tensor_short_interval: interval.tensor_short.0.max(1),
             tensor_double_interval: interval.tensor_double.0.max(1),
-            group_latency: latencies(config)[Latency::MatrixLong as usize],
+            group_latency: latency.matrix_group.0,
             register_banks: config.sm.register_file.banks,
             read_window: config.sm.register_file.read_window.0,
             load_operands: config.sm.lsu.load_war_latency.0,

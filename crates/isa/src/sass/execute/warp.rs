@@ -96,8 +96,11 @@ pub fn reduce(lanes: &mut Lanes<'_>, i: &Instruction) {
 
 /// `ELECT`: a predicate that holds in the lowest active lane.
 pub fn elect(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let chosen = warp::elect(lanes.execute);
-    let members = lanes.execute;
+    let members = match i.sources[0].operand {
+        Operand::None => lanes.execute,
+        mask => lanes.execute & lanes.raw(mask, 0).0[0],
+    };
+    let chosen = warp::elect(members);
     lanes.set_predicate(i.predicate_destinations[0], 1 << chosen);
     lanes.execute = if members == 0 { 0 } else { FULL };
     lanes.write(i.destination, 0, &WarpRegister::splat(chosen));

@@ -61,7 +61,7 @@ impl Descriptor {
         };
         let address = self.start().wrapping_add(within).wrapping_add(offset);
         let swizzle = row / 16 - 1;
-        let pattern = (address >> 7).wrapping_add(self.base_offset());
+        let pattern = (address >> 7).wrapping_sub(self.base_offset());
         address ^ (pattern & swizzle) << 4
     }
 }

@@ -7,6 +7,7 @@
 //! | `sparse.rs` | which elements of a row are stored |
 //! | `unit.rs` | how each generation of tensor cores adds, as data |
 //! | `sum.rs`, `integer.rs` | the sums |
+//! | `quarter.rs` | `mma` of eight-bit floats where compilers make it from half precision |
 //! | `descriptor.rs` | where matrices of a warp group lie in shared memory |
 //! | `group.rs` | the part of one warp in a product of a warp group |
 //!
@@ -20,6 +21,7 @@ mod descriptor;
 mod fragment;
 mod group;
 mod integer;
+mod quarter;
 mod shape;
 mod sparse;
 mod sum;
@@ -54,7 +56,12 @@ pub fn multiply(
         fragment::map_doubles(shape, c, &mut d, |row, column, addend| {
             let factors = rows[row * k..][..k].iter().zip(&columns[column * k..][..k]);
             factors.fold(addend, |sum, (x, y)| {
-                float64::fma_rounded(*x, *y, sum, shape.rounding)
+                // What is not a number stays what it was first.
+                if float64::is_nan(sum) {
+                    sum | float64::QUIET
+                } else {
+                    float64::fma_rounded(*x, *y, sum, shape.rounding)
+                }
             })
         });
         return d;
@@ -63,7 +70,11 @@ pub fn multiply(
     let right = fragment::gather_b(shape, b);
     let mut cells = fragment::gather_c(shape, c);
     let select = shape.sparse.then(|| sparse::select(shape, metadata));
-    product(shape, &left, select.as_deref(), &right, &mut cells);
+    if quarter::is_emulated(shape) {
+        quarter::multiply(shape, &left, select.as_deref(), &right, &mut cells);
+    } else {
+        product(shape, &left, select.as_deref(), &right, &mut cells);
+    }
     fragment::scatter_d(shape, &cells, &mut d);
     d
 }

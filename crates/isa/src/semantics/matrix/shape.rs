@@ -258,8 +258,6 @@ impl Multiply {
             && self.k <= 256
             && self.a.bits() == self.b.bits()
             && (!self.sparse || self.m == 16 && self.a.bits() >= 4 && self.a.bits() <= 32)
-            // Half precision is kept in whole registers of two columns.
-            && (self.m == 16 || self.d as u8 != Accumulator::F16 as u8)
     }
 }
 

@@ -3,8 +3,9 @@
 //!
 //! Of every four neighbouring units two are stored, and two bits of metadata name the place of each.
 //! A unit is an element; for 4-bit elements it is a pair of them, and for TF32 half an element, so
-//! that one of two is stored. Sixteen bits of metadata are 16 units of a row: the low half of a
-//! lane's word is for the row of its group of four lanes, the high half for the row eight below.
+//! that one of two is stored. A lane's word speaks for 16 units of the row of its group of four lanes
+//! and, in its high half, for those of the row eight below; of elements of 8 bits and fewer, for 32
+//! units of one of these rows, the lanes taking turns.
 
 use super::shape::{Input, Multiply};
 use crate::warp_register::WarpRegister;
@@ -23,11 +24,15 @@ pub(super) fn select(shape: Multiply, metadata: &WarpRegister) -> Vec<u16> {
     };
     let lanes = (units / 16).max(1);
     let first_lane = usize::from(shape.selector) * lanes % 4;
+    let narrow = shape.a.bits() <= 8;
     for row in 0..shape.m {
         let nibble = |group: usize| {
-            let lane = row % 8 * 4 + first_lane + group / 4;
-            let word = metadata.0[lane] >> (16 * (row / 8));
-            word >> (4 * (group % 4)) & 15
+            let (lane, shift) = if narrow {
+                (row / 8 + group / 8 * 2, 4 * (group % 8))
+            } else {
+                (group / 4, 16 * (row / 8) + 4 * (group % 4))
+            };
+            metadata.0[row % 8 * 4 + (first_lane + lane) % 4] >> shift & 15
         };
         for group in 0..units / 4 {
             let (low, high) = (nibble(group) & 3, nibble(group) >> 2);

@@ -247,7 +247,8 @@ fn to_single(sum: i64, lowest: i32, fraction: u32) -> u32 {
     // Bits kept below the leading one; fewer for subnormals.
     let kept = if exponent < -126 { 23 + exponent + 126 } else { 23 };
     if kept < 0 {
-        return sign;
+        // What is too small becomes zero without a sign.
+        return 0;
     }
     let bits = if top >= kept {
         (magnitude >> (top - kept)) as u32
@@ -285,6 +286,10 @@ fn to_half(sum: i64, lowest: i32) -> u32 {
         (magnitude + half - 1 + odd) >> drop
     };
     let field = if exponent < -14 { 0 } else { (exponent + 14) as u64 };
+    if rounded == 0 {
+        // What is too small becomes zero without a sign.
+        return 0;
+    }
     // The leading one, kept, adds one to the exponent.
     let bits = (field << 10) + rounded;
     sign | (bits.min(0x7c00) as u32)

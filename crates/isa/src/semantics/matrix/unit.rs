@@ -3,7 +3,7 @@
 //! A unit takes the products of a group and the addend, shifts all of them to the largest exponent
 //! among them, cuts off what lies more than `fraction` bits below it (toward zero), adds exactly, and
 //! rounds once; the result is the addend of the next group. Hopper's numbers were measured on an H200
-//! (`validation/hardware/h200_tensor_core.txt`); those of older generations are as published
+//! (`tests/tensor_core/h200.txt`); those of older generations are as published
 //! (M. Fasi et al., "Numerical behavior of NVIDIA tensor cores", 2021; X. Li et al., "FTTN", 2024) and
 //! not measured here.
 
