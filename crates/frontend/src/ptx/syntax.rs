@@ -207,13 +207,16 @@ impl Function<'_> {
         if !self.body.as_deref().is_some_and(moves_registers) {
             return None;
         }
-        let threads = self
-            .required_threads
-            .map_or(self.max_threads, |[x, y, z]| x.saturating_mul(y).saturating_mul(z));
+        let threads = self.required_threads.map_or(self.max_threads, |[x, y, z]| {
+            x.saturating_mul(y).saturating_mul(z)
+        });
         match (self.max_registers, self.min_blocks, threads) {
             (0, 0, _) | (0, _, 0) => None,
             (0, blocks, threads) => {
-                let all = threads.div_ceil(128).saturating_mul(128).saturating_mul(blocks);
+                let all = threads
+                    .div_ceil(128)
+                    .saturating_mul(128)
+                    .saturating_mul(blocks);
                 Some((FILE / all / 8 * 8).min(255))
             }
             (registers, ..) => Some(registers),

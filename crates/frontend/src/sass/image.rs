@@ -375,10 +375,12 @@ impl Image {
 /// Registers a thread that a warp of a kernel may come to hold, if it asks for more than it begins
 /// with (`USETMAXREG`).
 fn most_registers(code: &[Instruction]) -> Option<u16> {
-    let wanted = code.iter().filter_map(|instruction| match instruction.operation {
-        Operation::Warpgroup(Warpgroup::TakeRegisters { wanted }) => Some(wanted),
-        _ => None,
-    });
+    let wanted = code
+        .iter()
+        .filter_map(|instruction| match instruction.operation {
+            Operation::Warpgroup(Warpgroup::TakeRegisters { wanted }) => Some(wanted),
+            _ => None,
+        });
     wanted.max().map(|most| most.min(255))
 }
 

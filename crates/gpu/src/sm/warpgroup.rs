@@ -155,7 +155,8 @@ impl SmState {
             Warpgroup::Multiply(multiply) => {
                 self.multiply(slot, context, instruction, multiply)?;
                 let ends = if M::TIMED {
-                    now.cycle + self.product_cycles(Multiply::decode(instruction.modifiers), multiply)
+                    now.cycle
+                        + self.product_cycles(Multiply::decode(instruction.modifiers), multiply)
                 } else {
                     0
                 };
@@ -176,9 +177,9 @@ impl SmState {
 
     /// From issue to the end of a product.
     fn product_cycles(&self, shape: Multiply, multiply: GroupMultiply) -> u64 {
-        // An H200 has A from registers five cycles earlier, and a sparse one six later.
-        let reads = if multiply.a_in_registers { 0 } else { 5 };
-        let sparse = if shape.sparse { 6 } else { 0 };
+        // An H200 ends ten cycles later if A comes from shared memory, and two if it is sparse.
+        let reads = if multiply.a_in_registers { 0 } else { 10 };
+        let sparse = if shape.sparse { 2 } else { 0 };
         self.parameters.sub_core.group_latency + reads + sparse + column_cycles(shape)
     }
 
@@ -233,13 +234,7 @@ impl SmState {
         block.map_or(GONE, |block| block.warps[member])
     }
 
-    fn wait_for_products<M: IssueModel>(
-        &mut self,
-        model: &mut M,
-        slot: u8,
-        at_most: u8,
-        now: Now,
-    ) {
+    fn wait_for_products<M: IssueModel>(&mut self, model: &mut M, slot: u8, at_most: u8, now: Now) {
         let all = self.members(slot);
         let (groups, number) = self.groups_of(slot);
         let group = groups.group(number);
@@ -455,7 +450,9 @@ mod tests {
             commits: true,
         };
         let interval = |n, sparse, registers| group_interval(half(n, sparse), operands(registers));
-        let shared: Vec<u64> = [8, 32, 64, 128, 256].map(|n| interval(n, false, false)).into();
+        let shared: Vec<u64> = [8, 32, 64, 128, 256]
+            .map(|n| interval(n, false, false))
+            .into();
         assert_eq!(shared, [18, 24, 32, 64, 128]);
         let registers: Vec<u64> = [8, 32, 64, 256].map(|n| interval(n, false, true)).into();
         assert_eq!(registers, [13, 16, 32, 128]);

@@ -60,12 +60,20 @@ impl<'a> Form<'a> {
         let selector = words.iter().find_map(|w| w.strip_prefix("sel"));
         let negated = words.iter().find_map(|w| w.strip_prefix("neg"));
         let inputs = [input(types[1]), input(types[2])];
-        let size = [if group { 16 } else { dimensions[0] }, dimensions[1], dimensions[2]];
+        let size = [
+            if group { 16 } else { dimensions[0] },
+            dimensions[1],
+            dimensions[2],
+        ];
         let dense = Multiply::dense(size, inputs, accumulator(types[3]), accumulator(types[0]));
         Self {
             shape: Multiply {
                 saturate: has("satfinite") || has("sat"),
-                bit_product: if has("xor") { BitProduct::Xor } else { BitProduct::And },
+                bit_product: if has("xor") {
+                    BitProduct::Xor
+                } else {
+                    BitProduct::And
+                },
                 sparse: has("sp"),
                 selector: selector.map_or(0, |s| s.parse().unwrap()),
                 rounding: match () {
@@ -74,7 +82,11 @@ impl<'a> Form<'a> {
                     () if has("rp") => Rounding::Up,
                     () => Rounding::Nearest,
                 },
-                unit: if group { TensorCore::HopperGroup } else { TensorCore::Hopper },
+                unit: if group {
+                    TensorCore::HopperGroup
+                } else {
+                    TensorCore::Hopper
+                },
                 ..dense
             },
             types,
@@ -94,7 +106,11 @@ impl<'a> Form<'a> {
     pub fn compute(&self, source: &Source<'_>) -> Vec<u32> {
         let parts = if self.group { 4 } else { 1 };
         let mut words = Vec::new();
-        let shared = if self.group { self.shared(source) } else { Vec::new() };
+        let shared = if self.group {
+            self.shared(source)
+        } else {
+            Vec::new()
+        };
         for part in 0..parts {
             let c = self.c(source, 16 * part);
             let lanes = 32 * part as u32..32 * part as u32 + 32;
@@ -122,9 +138,8 @@ impl<'a> Form<'a> {
         metadata: &WarpRegister,
     ) -> Vec<WarpRegister> {
         let row_bytes = |k: usize, input: Input| (k * input.bits() / 8) as u64;
-        let describe = |start: u64, row: u64| {
-            Descriptor(start >> 4 | 128 >> 4 << 16 | (8 * row) >> 4 << 32)
-        };
+        let describe =
+            |start: u64, row: u64| Descriptor(start >> 4 | 128 >> 4 << 16 | (8 * row) >> 4 << 32);
         let place = if self.a_in_registers {
             GroupPlace::Registers(a)
         } else {
@@ -151,7 +166,11 @@ impl<'a> Form<'a> {
             let stride = columns * bits;
             for row in 0..rows {
                 for column in 0..columns {
-                    let index = if operand == 0 { row * columns + column } else { column * n + row };
+                    let index = if operand == 0 {
+                        row * columns + column
+                    } else {
+                        column * n + row
+                    };
                     let value = source.element(kind, operand, index);
                     let byte = column * bits / 8;
                     let at = start + row / 8 * stride + byte / 16 * 128 + row % 8 * 16 + byte % 16;
@@ -190,11 +209,7 @@ impl<'a> Form<'a> {
         rows
     }
 
-    fn fill(
-        &self,
-        rows: &mut [WarpRegister],
-        element: impl Fn(usize, usize, usize, usize) -> u64,
-    ) {
+    fn fill(&self, rows: &mut [WarpRegister], element: impl Fn(usize, usize, usize, usize) -> u64) {
         let bits = self.shape.a.bits();
         for lane in 0..32 {
             if bits == 64 {
@@ -265,7 +280,8 @@ impl<'a> Form<'a> {
                     }
                     Accumulator::F64 => {
                         for word in 0..2 {
-                            words[first + 2 * (row * n + column) + word] = d[2 * index + word].0[lane];
+                            words[first + 2 * (row * n + column) + word] =
+                                d[2 * index + word].0[lane];
                         }
                     }
                     _ => words[first + row * n + column] = d[index].0[lane],

@@ -44,7 +44,11 @@ fn bits_of(kind: &str) -> usize {
 }
 
 fn low(bits: usize) -> u64 {
-    if bits == 64 { u64::MAX } else { (1 << bits) - 1 }
+    if bits == 64 {
+        u64::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }
 
 impl Source<'_> {

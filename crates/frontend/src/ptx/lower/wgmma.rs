@@ -94,9 +94,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     fn group_shape(&self, i: &Instruction<'_>) -> Option<Multiply> {
         let [m, n, k] = i.modifiers.iter().find_map(|word| dimensions(word))?;
-        let mut types = i.modifiers.iter().copied().filter(|word| {
-            find(INPUTS, word).is_some() || find(ACCUMULATORS, word).is_some()
-        });
+        let mut types = i
+            .modifiers
+            .iter()
+            .copied()
+            .filter(|word| find(INPUTS, word).is_some() || find(ACCUMULATORS, word).is_some());
         let d = find(ACCUMULATORS, types.next()?)?;
         let inputs = [find(INPUTS, types.next()?)?, find(INPUTS, types.next()?)?];
         let shape = Multiply {
@@ -136,7 +138,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 None => return self.wrong("signs and dimensions are literals"),
             }
         }
-        let selector = if sparse { number(&i.operands[4]) } else { Some(0) };
+        let selector = if sparse {
+            number(&i.operands[4])
+        } else {
+            Some(0)
+        };
         let Some(selector @ 0..=3) = selector else {
             return self.wrong("the sparsity selector is a literal from 0 to 3");
         };

@@ -30,7 +30,8 @@ use crate::ptx::{
 const GROUP: Semantics = semantics!(unary; |lane| lane >> 2);
 const MEMBER: Semantics = semantics!(unary; |lane| lane & 3);
 /// `a × (low half of b)`, shifted right by its high half.
-const MULTIPLY_SHIFT: Semantics = semantics!(binary; |a, b| a.wrapping_mul(b & 0xffff) >> (b >> 16));
+const MULTIPLY_SHIFT: Semantics =
+    semantics!(binary; |a, b| a.wrapping_mul(b & 0xffff) >> (b >> 16));
 /// `a × b + c` on 64 bits.
 const MULTIPLY_ADD: Semantics = semantics!(ternary64; |a, b, c| a.wrapping_mul(b).wrapping_add(c));
 

@@ -8,7 +8,7 @@ use super::bind::Spelling;
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
-    semantics::{float16::half_to_float, float32},
+    semantics::matrix::{TensorCore, half_dot},
     warp_register::{LANES, WarpRegister},
 };
 
@@ -62,23 +62,13 @@ pub fn step(lanes: &mut Lanes<'_>, i: &Instruction) {
             let index = 2 * number + word;
             let row = (lane & 1) + (index & 2);
             let column = (index & 4) + (lane & 2) + (index & 1);
-            let products: f64 = (0..4)
-                .map(|k| {
-                    let x = element(&a, lane, row, k, lane / 16, i.modifiers & A_COLUMNS != 0);
-                    let y = element(
-                        &b,
-                        lane,
-                        column % 4,
-                        k,
-                        column / 4,
-                        i.modifiers & B_COLUMNS == 0,
-                    );
-                    f64::from(x) * f64::from(y)
-                })
-                .sum();
-            let addend = f64::from(f32::from_bits(c[word].0[lane]));
-            let sum = float32::add_to_odd(products, addend);
-            d[word].0[lane] = float32::canonical(sum as f32);
+            let left = [0, 1, 2, 3]
+                .map(|k| element(&a, lane, row, k, lane / 16, i.modifiers & A_COLUMNS != 0));
+            let right = [0, 1, 2, 3].map(|k| {
+                let across = i.modifiers & B_COLUMNS == 0;
+                element(&b, lane, column % 4, k, column / 4, across)
+            });
+            d[word].0[lane] = half_dot(TensorCore::Volta, left, right, c[word].0[lane]);
         }
     }
     for (word, row) in d.iter().enumerate() {
@@ -95,9 +85,9 @@ fn element(
     k: usize,
     half: usize,
     across: bool,
-) -> f32 {
+) -> u32 {
     let (holder, index) = if across { (k, outer) } else { (outer, k) };
     let lane = (lane & 12) + holder + 16 * half;
     let word = rows[index / 2].0[lane];
-    f32::from_bits(half_to_float((word >> (16 * (index % 2))) as u16))
+    word >> (16 * (index % 2)) & 0xffff
 }

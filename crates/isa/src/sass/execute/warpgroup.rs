@@ -33,7 +33,10 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "USETMAXREG" => {
             let wanted = number(spelling)? as u16;
             let mut instruction = plain(Warpgroup::TakeRegisters { wanted });
-            let predicate = spelling.operands().iter().find_map(|o| spelling.predicate(o));
+            let predicate = spelling
+                .operands()
+                .iter()
+                .find_map(|o| spelling.predicate(o));
             let predicate = predicate.ok_or_else(|| BindError::new("writes no predicate"))?;
             instruction.predicate_destinations[0] = predicate.register;
             instruction
@@ -183,5 +186,8 @@ fn multiply(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
 }
 
 fn has(operand: &Spelled, word: &str) -> bool {
-    operand.modifiers.iter().any(|modifier| modifier.name() == word)
+    operand
+        .modifiers
+        .iter()
+        .any(|modifier| modifier.name() == word)
 }

@@ -27,7 +27,12 @@ pub(super) const fn units(k: usize, input: Input) -> usize {
 }
 
 /// Calls `place(row, column, bits)` for every element of a fragment of A, `columns` wide.
-fn each_of_a(m: usize, bits: usize, rows: &[WarpRegister], mut place: impl FnMut(usize, usize, u32)) {
+fn each_of_a(
+    m: usize,
+    bits: usize,
+    rows: &[WarpRegister],
+    mut place: impl FnMut(usize, usize, u32),
+) {
     let (run, halves) = (32 / bits, m / 8);
     let mask = mask(bits);
     for (register, words) in rows.iter().enumerate() {
@@ -43,7 +48,11 @@ fn each_of_a(m: usize, bits: usize, rows: &[WarpRegister], mut place: impl FnMut
 }
 
 const fn mask(bits: usize) -> u32 {
-    if bits == 32 { u32::MAX } else { (1 << bits) - 1 }
+    if bits == 32 {
+        u32::MAX
+    } else {
+        (1 << bits) - 1
+    }
 }
 
 /// A as bits, row by row, from the fragment of one warp.

@@ -55,7 +55,11 @@ pub fn multiply_group(
             let width = fragment::units(shape.stored_k(), shape.a);
             let mut whole = vec![0; ROWS * width];
             let rows = part * ROWS..(part + 1) * ROWS;
-            let place = Place { descriptor, input: shape.a, transpose: a.transpose };
+            let place = Place {
+                descriptor,
+                input: shape.a,
+                transpose: a.transpose,
+            };
             place.read(shared, rows, width, |row, k, bits| {
                 whole[row * width + k] = bits;
             })?;
@@ -67,7 +71,11 @@ pub fn multiply_group(
         GroupPlace::Shared(descriptor) => {
             let width = fragment::units(shape.k, shape.b);
             let mut whole = vec![0; shape.n * width];
-            let place = Place { descriptor, input: shape.b, transpose: b.transpose };
+            let place = Place {
+                descriptor,
+                input: shape.b,
+                transpose: b.transpose,
+            };
             place.read(shared, 0..shape.n, width, |column, k, bits| {
                 whole[k * shape.n + column] = bits;
             })?;
@@ -116,11 +124,9 @@ impl Place {
         };
         for index in across {
             for first in along.clone().step_by(piece) {
-                let address = self.descriptor.address(
-                    (first * bytes) as u32,
-                    index as u32,
-                    !self.transpose,
-                );
+                let address =
+                    self.descriptor
+                        .address((first * bytes) as u32, index as u32, !self.transpose);
                 let at = address as usize;
                 let Some(source) = shared.get(at..at + PIECE) else {
                     return Err(address);

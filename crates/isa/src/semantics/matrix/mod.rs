@@ -30,6 +30,7 @@ mod unit;
 pub use descriptor::Descriptor;
 pub use group::{GroupOperand, GroupPlace, multiply_group};
 pub use shape::{Accumulator, BitProduct, Input, Multiply};
+pub use sum::half_dot;
 pub use unit::{Summation, TensorCore, summation};
 
 use super::float64;
@@ -56,8 +57,10 @@ pub fn multiply(
         fragment::map_doubles(shape, c, &mut d, |row, column, addend| {
             let factors = rows[row * k..][..k].iter().zip(&columns[column * k..][..k]);
             factors.fold(addend, |sum, (x, y)| {
-                // What is not a number stays what it was first.
-                if float64::is_nan(sum) {
+                // Which of several operands that are no numbers is handed on: B's, the sum's, A's.
+                if float64::is_nan(*y) {
+                    y | float64::QUIET
+                } else if float64::is_nan(sum) {
                     sum | float64::QUIET
                 } else {
                     float64::fma_rounded(*x, *y, sum, shape.rounding)

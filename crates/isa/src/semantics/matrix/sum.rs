@@ -7,7 +7,7 @@
 
 use super::{
     shape::{Accumulator, Input, Multiply},
-    unit::{Summation, summation},
+    unit::{Summation, TensorCore, summation},
 };
 
 /// Columns that are computed together.
@@ -53,7 +53,11 @@ const fn fields(input: Input) -> (u32, u32) {
 #[inline(always)]
 fn factor(input: Input, bits: u32) -> (Number, bool) {
     let (exponent_bits, fraction_bits) = fields(input);
-    let bits = if matches!(input, Input::Tf32) { bits >> 13 } else { bits };
+    let bits = if matches!(input, Input::Tf32) {
+        bits >> 13
+    } else {
+        bits
+    };
     let fraction = bits & ((1 << fraction_bits) - 1);
     let field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
     let negative = bits >> (exponent_bits + fraction_bits) & 1 == 1;
@@ -82,18 +86,29 @@ fn factor(input: Input, bits: u32) -> (Number, bool) {
 /// What a factor is if it is not finite.
 fn special(input: Input, bits: u32) -> Option<Special> {
     let (exponent_bits, fraction_bits) = fields(input);
-    let bits = if matches!(input, Input::Tf32) { bits >> 13 } else { bits };
-    factor(input, if matches!(input, Input::Tf32) { bits << 13 } else { bits })
-        .1
-        .then(|| {
-            if input == Input::E4m3 || bits & ((1 << fraction_bits) - 1) != 0 {
-                Special::NotANumber
-            } else {
-                Special::Infinity {
-                    negative: bits >> (exponent_bits + fraction_bits) & 1 == 1,
-                }
+    let bits = if matches!(input, Input::Tf32) {
+        bits >> 13
+    } else {
+        bits
+    };
+    factor(
+        input,
+        if matches!(input, Input::Tf32) {
+            bits << 13
+        } else {
+            bits
+        },
+    )
+    .1
+    .then(|| {
+        if input == Input::E4m3 || bits & ((1 << fraction_bits) - 1) != 0 {
+            Special::NotANumber
+        } else {
+            Special::Infinity {
+                negative: bits >> (exponent_bits + fraction_bits) & 1 == 1,
             }
-        })
+        }
+    })
 }
 
 /// Decoded factors of a matrix.
@@ -206,7 +221,10 @@ impl Sums<'_> {
                 }
             }
             for column in 0..COLUMNS {
-                let Number { significand, exponent } = addends[column];
+                let Number {
+                    significand,
+                    exponent,
+                } = addends[column];
                 let below = largest[column] - exponent;
                 let own = align(significand, 23, self.rule.fraction, below);
                 let sum = i64::from(sums[column]) + i64::from(own);
@@ -245,7 +263,11 @@ fn to_single(sum: i64, lowest: i32, fraction: u32) -> u32 {
         return sign | 0x7f80_0000;
     }
     // Bits kept below the leading one; fewer for subnormals.
-    let kept = if exponent < -126 { 23 + exponent + 126 } else { 23 };
+    let kept = if exponent < -126 {
+        23 + exponent + 126
+    } else {
+        23
+    };
     if kept < 0 {
         // What is too small becomes zero without a sign.
         return 0;
@@ -274,7 +296,11 @@ fn to_half(sum: i64, lowest: i32) -> u32 {
     let magnitude = sum.unsigned_abs();
     let top = 63 - magnitude.leading_zeros() as i32;
     let exponent = top + lowest;
-    let kept = if exponent < -14 { 10 + exponent + 14 } else { 10 };
+    let kept = if exponent < -14 {
+        10 + exponent + 14
+    } else {
+        10
+    };
     let drop = top - kept;
     let rounded = if drop <= 0 {
         magnitude << -drop
@@ -285,7 +311,11 @@ fn to_half(sum: i64, lowest: i32) -> u32 {
         let odd = magnitude >> drop & 1;
         (magnitude + half - 1 + odd) >> drop
     };
-    let field = if exponent < -14 { 0 } else { (exponent + 14) as u64 };
+    let field = if exponent < -14 {
+        0
+    } else {
+        (exponent + 14) as u64
+    };
     if rounded == 0 {
         // What is too small becomes zero without a sign.
         return 0;
@@ -331,6 +361,43 @@ pub(super) fn multiply(
             }
         }
     }
+}
+
+/// Four products of half precision and a single-precision addend, as a unit adds them.
+#[must_use]
+pub fn half_dot(unit: TensorCore, a: [u32; 4], b: [u32; 4], c: u32) -> u32 {
+    let shape = Multiply {
+        unit,
+        ..Multiply::dense(
+            [1, 1, 4],
+            [Input::F16; 2],
+            Accumulator::F32,
+            Accumulator::F32,
+        )
+    };
+    if let Some(bits) = not_finite(shape, &a, None, &b, 0, c) {
+        return bits;
+    }
+    let rule = summation(unit, shape.a, shape.d);
+    let left = a.map(|bits| factor(shape.a, bits).0);
+    let right = b.map(|bits| factor(shape.b, bits).0);
+    let own = addend(shape.c, c);
+    let mut largest = own.exponent;
+    for (x, y) in left.iter().zip(&right) {
+        largest = largest.max(x.exponent + y.exponent);
+    }
+    let mut sum = i64::from(align(
+        own.significand,
+        23,
+        rule.fraction,
+        largest - own.exponent,
+    ));
+    for (x, y) in left.iter().zip(&right) {
+        let product = x.significand * y.significand;
+        let below = largest - (x.exponent + y.exponent);
+        sum += i64::from(align(product, 2 * FACTOR, rule.fraction, below));
+    }
+    to_single(sum, largest - rule.fraction as i32, rule.result)
 }
 
 fn special_addend(kind: Accumulator, bits: u32) -> Option<Special> {

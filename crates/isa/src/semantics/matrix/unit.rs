@@ -60,12 +60,40 @@ pub struct Summation {
 pub const fn summation(unit: TensorCore, input: Input, _: Accumulator) -> Summation {
     let quarter = matches!(input, Input::E4m3 | Input::E5m2);
     match (unit, input) {
-        (TensorCore::Volta, _) => Summation { group: 4, fraction: 23, result: 23 },
-        (TensorCore::Ampere, Input::Tf32) => Summation { group: 4, fraction: 24, result: 23 },
-        (TensorCore::Ampere, _) if quarter => Summation { group: 16, fraction: 13, result: 13 },
-        (TensorCore::Ampere, _) => Summation { group: 8, fraction: 24, result: 23 },
-        (TensorCore::HopperGroup, _) if quarter => Summation { group: 32, fraction: 13, result: 13 },
-        (_, Input::Tf32) => Summation { group: 8, fraction: 25, result: 23 },
-        (_, _) => Summation { group: 16, fraction: 25, result: 23 },
+        (TensorCore::Volta, _) => Summation {
+            group: 4,
+            fraction: 23,
+            result: 23,
+        },
+        (TensorCore::Ampere, Input::Tf32) => Summation {
+            group: 4,
+            fraction: 24,
+            result: 23,
+        },
+        (TensorCore::Ampere, _) if quarter => Summation {
+            group: 16,
+            fraction: 13,
+            result: 13,
+        },
+        (TensorCore::Ampere, _) => Summation {
+            group: 8,
+            fraction: 24,
+            result: 23,
+        },
+        (TensorCore::HopperGroup, _) if quarter => Summation {
+            group: 32,
+            fraction: 13,
+            result: 13,
+        },
+        (_, Input::Tf32) => Summation {
+            group: 8,
+            fraction: 25,
+            result: 23,
+        },
+        (_, _) => Summation {
+            group: 16,
+            fraction: 25,
+            result: 23,
+        },
     }
 }
