@@ -94,11 +94,12 @@ fn shape(spelling: &Spelling<'_>) -> Option<Multiply> {
 
 /// Which lanes give the metadata of a sparse product: the number that stands last.
 pub(super) fn selector(spelling: &Spelling<'_>) -> u8 {
-    let last = spelling.operands().last().map(|operand| operand.value);
-    match last {
-        Some(Value::Immediate(number)) if spelling.has("SP") => number.bits as u8,
-        _ => 0,
-    }
+    let mut operands = spelling.operands().iter().rev();
+    let number = operands.find_map(|operand| match operand.value {
+        Value::Immediate(number) if spelling.has("SP") => Some(number.bits as u8),
+        _ => None,
+    });
+    number.unwrap_or(0)
 }
 
 fn rounding(spelling: &Spelling<'_>) -> Rounding {
