@@ -377,8 +377,15 @@ fn a_block_that_has_ended_cannot_be_reached() {
 fn clusters_that_no_gpc_can_hold_are_refused() {
     let module = module(&kernel("test", ""));
     let mut gpu = machine(Mode::Timing, 1);
-    let error = gpu.launch(launch_of(&module, "test", 8, 32, 8)).unwrap_err();
+    let error = gpu
+        .launch(launch_of(&module, "test", 8, 32, 8))
+        .unwrap_err();
     assert!(error.to_string().contains("4 are the most"), "{error}");
-    let error = gpu.launch(launch_of(&module, "test", 6, 32, 4)).unwrap_err();
-    assert!(error.to_string().contains("not made of clusters"), "{error}");
+    let error = gpu
+        .launch(launch_of(&module, "test", 6, 32, 4))
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("not made of clusters"),
+        "{error}"
+    );
 }

@@ -42,8 +42,8 @@ fn lanes_that_meet_in_divergent_code_compute_what_an_h200_computes() {
             let number: u64 = pattern.parse().expect("a pattern");
             let arguments = [number, BASE].map(u64::to_le_bytes).concat();
             run(&mut gpu, &module, kernel, &arguments);
-            let left = words(&gpu, BASE, 32).iter().map(|word| format!("{word:x}"));
-            let left: Vec<String> = left.collect();
+            let words = words(&gpu, BASE, 32);
+            let left: Vec<String> = words.iter().map(|word| format!("{word:x}")).collect();
             launches += 1;
             if left.join(" ") != expected {
                 wrong.push(format!("{kernel} {pattern}: {left:?}"));
@@ -73,9 +73,9 @@ fn generic_atomics_are_performed_once_in_shared_and_in_global_memory() {
             }
             run(&mut gpu, &module, "add_floats", &float_arguments(which));
             let floats = words(&gpu, output, 32);
-            for group in 0..8 {
+            for (group, sum) in floats.iter().enumerate().take(8) {
                 let expected = (0..4).map(|lane| (1 + 4 * group + lane) as f32);
-                let sum = f32::from_bits(floats[group]);
+                let sum = f32::from_bits(*sum);
                 assert_eq!(sum, expected.sum(), "{mode:?} {which} {group}");
             }
             run(

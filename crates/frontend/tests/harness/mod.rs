@@ -186,7 +186,9 @@ impl<'m> Machine<'m> {
         lanes.execute = active & lanes.predicate(instruction.guard);
         let execute = lanes.execute;
         match &instruction.operation {
-            Operation::Nothing | Operation::Fence(_) | Operation::Grid(_) => warp.convergence.advance(),
+            Operation::Nothing | Operation::Fence(_) | Operation::Grid(_) => {
+                warp.convergence.advance()
+            }
             Operation::Compute(compute) => {
                 compute(&mut lanes, instruction);
                 warp.convergence.advance();

@@ -83,14 +83,13 @@ fn choose(
     pairs.sort_by_key(|[one, other]| (warps(*one).max(warps(*other)), *one));
     pairs.truncate(size as usize / 2);
     let mut chosen: Vec<u32> = pairs.into_iter().flatten().collect();
-    let mut rest: Vec<u32> = free
-        .into_iter()
-        .filter(|sm| !chosen.contains(sm))
-        .collect();
+    let mut rest: Vec<u32> = free.into_iter().filter(|sm| !chosen.contains(sm)).collect();
     // A TPC whose other SM is in use first.
     let partner_idle = |sm: u32| {
         let other = sm ^ 1;
-        slots.get(other as usize).is_some_and(|slots| slots.warps <= warps(sm))
+        slots
+            .get(other as usize)
+            .is_some_and(|slots| slots.warps <= warps(sm))
     };
     rest.sort_by_key(|sm| (warps(*sm), partner_idle(*sm), *sm));
     chosen.extend(rest);
@@ -110,10 +109,26 @@ mod tests {
     #[test]
     fn clusters_go_where_an_h200_sends_them() {
         for (size, start, wanted) in [
-            (2, 2, "126 127;128 129;130 131;124 125;4 5;6 7;8 9;10 11;12 13;14 15;0 1;2 3;20 21;22 23"),
-            (3, 2, "4 5 20;6 7 22;8 9 24;10 11 26;12 13 28;14 15 30;0 1 16;2 3 18;36 37 21;38 39 23"),
-            (4, 1, "2 3 18 19;4 5 20 21;6 7 22 23;8 9 24 25;10 11 26 27;12 13 28 29;14 15 30 31;0 1 16 17;34 35 50 51"),
-            (8, 5, "10 11 26 27 42 43 58 59;12 13 28 29 44 45 60 61;14 15 30 31 46 47 62 63;0 1 16 17 32 33 48 49;2 3 18 19 34 35 50 51"),
+            (
+                2,
+                2,
+                "126 127;128 129;130 131;124 125;4 5;6 7;8 9;10 11;12 13;14 15;0 1;2 3;20 21;22 23",
+            ),
+            (
+                3,
+                2,
+                "4 5 20;6 7 22;8 9 24;10 11 26;12 13 28;14 15 30;0 1 16;2 3 18;36 37 21;38 39 23",
+            ),
+            (
+                4,
+                1,
+                "2 3 18 19;4 5 20 21;6 7 22 23;8 9 24 25;10 11 26 27;12 13 28 29;14 15 30 31;0 1 16 17;34 35 50 51",
+            ),
+            (
+                8,
+                5,
+                "10 11 26 27 42 43 58 59;12 13 28 29 44 45 60 61;14 15 30 31 46 47 62 63;0 1 16 17 32 33 48 49;2 3 18 19 34 35 50 51",
+            ),
         ] {
             let groups = h200();
             let mut slots = vec![SmSlots::default(); 132];
@@ -137,7 +152,10 @@ mod tests {
                 for sm in &found {
                     slots[*sm as usize].warps += 32;
                 }
-                assert!(one.is_empty() && found[0] >= 124 || one == found, "{one:?} {found:?}");
+                assert!(
+                    one.is_empty() && found[0] >= 124 || one == found,
+                    "{one:?} {found:?}"
+                );
             }
         }
     }
@@ -151,7 +169,13 @@ mod tests {
         let slots = vec![SmSlots::default(); 4];
         let mut next = 0;
         assert_eq!(groups.place(3, &mut next, &slots, |_| true), None);
-        assert_eq!(groups.place(2, &mut next, &slots, |sm| sm > 0), Some(vec![2, 3]));
-        assert_eq!(groups.place(2, &mut next, &slots, |sm| sm > 0 && sm < 3), None);
+        assert_eq!(
+            groups.place(2, &mut next, &slots, |sm| sm > 0),
+            Some(vec![2, 3])
+        );
+        assert_eq!(
+            groups.place(2, &mut next, &slots, |sm| sm > 0 && sm < 3),
+            None
+        );
     }
 }

@@ -166,11 +166,14 @@ impl WorkDistributor {
             let clustered = running.cluster > 1;
             let mut room = !self.nowhere.contains(&running.launch);
             if room && at < next {
-                let fits = |sm: u32| slots[sm as usize].fits(running.launch, &running.needs, limits);
+                let fits =
+                    |sm: u32| slots[sm as usize].fits(running.launch, &running.needs, limits);
                 room = if clustered {
                     let mut turn = self.state.next_gpc;
                     let groups = &self.parameters.clusters;
-                    groups.place(running.cluster, &mut turn, slots, fits).is_some()
+                    groups
+                        .place(running.cluster, &mut turn, slots, fits)
+                        .is_some()
                 } else {
                     self.freest.iter().any(fits)
                 };

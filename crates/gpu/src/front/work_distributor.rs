@@ -463,9 +463,7 @@ impl WorkDistributor {
         let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
         let cluster = context.launch.cluster_blocks();
         let plan = match &mut self.policy {
-            DispatchPolicy::GpcRounds { next }
-                if self.state.running.is_empty() && cluster == 1 =>
-            {
+            DispatchPolicy::GpcRounds { next } if self.state.running.is_empty() && cluster == 1 => {
                 self.parameters.units.plan(blocks, needs.most, next)
             }
             _ => Vec::new(),

@@ -157,7 +157,11 @@ impl SmState {
         let here = cluster.barrier.is_complete_here(rank, live);
         let launch = owner.launch;
         if over || here {
-            let phases = if over { ENDED } else { cluster.barrier.phase + 1 };
+            let phases = if over {
+                ENDED
+            } else {
+                cluster.barrier.phase + 1
+            };
             cluster.barrier.arrived[rank] = phases;
             for (other, (sm, number)) in cluster.blocks.iter().enumerate() {
                 if other != rank {
@@ -286,7 +290,9 @@ impl SmState {
             }
             self.answered(model, request.transaction, now.cycle, now);
         }
-        self.port.in_flight.finish(CLUSTER_SECTOR, request.generation);
+        self.port
+            .in_flight
+            .finish(CLUSTER_SECTOR, request.generation);
         self.check_fences(model, now, outbox);
     }
 }

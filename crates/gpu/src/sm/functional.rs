@@ -80,7 +80,10 @@ impl Functional {
             let slot = self.turn;
             state.progress = now.cycle;
             let turn_ends = (now.cycle / TURN + 1) * TURN;
-            let until = turn_ends.min(next_message).min(state.wakes()).min(cycles.end.0);
+            let until = turn_ends
+                .min(next_message)
+                .min(state.wakes())
+                .min(cycles.end.0);
             if run_straight(state, slot, &mut clock, until) {
                 continue;
             }

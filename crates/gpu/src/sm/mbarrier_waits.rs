@@ -263,7 +263,12 @@ impl SmState {
         }
     }
 
-    fn arrive_after_copies<M: IssueModel>(&mut self, model: &mut M, arrival: CopyArrival, now: Now) {
+    fn arrive_after_copies<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        arrival: CopyArrival,
+        now: Now,
+    ) {
         let CopyArrival {
             block,
             place,

@@ -202,7 +202,10 @@ fn hash_shared(block: &Block) -> u64 {
     let (words, rest) = block.shared.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let rest = rest.iter().map(|byte| u64::from(*byte));
-    let barriers = block.mbarriers.states().flat_map(|(at, state)| [at.into(), state]);
+    let barriers = block
+        .mbarriers
+        .states()
+        .flat_map(|(at, state)| [at.into(), state]);
     words.chain(rest).chain(barriers).fold(0, mix)
 }
 

@@ -82,7 +82,15 @@ impl SmState {
             blocks: start.blocks,
         };
         let member = Some(Box::new(member));
-        self.start_block(model, start.launch, index, start.tag, start.waits, member, now);
+        self.start_block(
+            model,
+            start.launch,
+            index,
+            start.tag,
+            start.waits,
+            member,
+            now,
+        );
     }
 
     /// Fills a warp slot for each warp of a new block.

@@ -133,9 +133,7 @@ impl SmState {
         if self.ordering.waits_for_boundary() {
             return Wake::At(window.end);
         }
-        let next = next
-            .min(self.ordering.next_sleeper())
-            .min(self.due());
+        let next = next.min(self.ordering.next_sleeper()).min(self.due());
         if next == u64::MAX {
             Wake::OnMessage
         } else {

@@ -85,10 +85,8 @@ pub const fn change(state: u64, change: Change) -> Option<(u64, bool)> {
         parity ^= PARITY;
         pending = expected;
     }
-    let new = parity
-        | pending << PENDING
-        | (bytes as u64 & BYTES) << TRANSACTIONS
-        | expected << EXPECTED;
+    let new =
+        parity | pending << PENDING | (bytes as u64 & BYTES) << TRANSACTIONS | expected << EXPECTED;
     Some((new, ends))
 }
 
@@ -132,10 +130,22 @@ mod tests {
             let fields: Vec<&str> = line.split(',').collect();
             let number: u32 = fields[3].parse().unwrap();
             let [token, memory] = [4, 5].map(|at| u64::from_str_radix(fields[at], 16).unwrap());
-            let one = Change { arrivals: 1, ..Change::default() };
-            let many = Change { arrivals: number.into(), ..Change::default() };
-            let expects = Change { transactions: number.into(), ..Change::default() };
-            let drops = |change: Change| Change { drops: true, ..change };
+            let one = Change {
+                arrivals: 1,
+                ..Change::default()
+            };
+            let many = Change {
+                arrivals: number.into(),
+                ..Change::default()
+            };
+            let expects = Change {
+                transactions: number.into(),
+                ..Change::default()
+            };
+            let drops = |change: Change| Change {
+                drops: true,
+                ..change
+            };
             let made = match fields[2] {
                 "init" => {
                     state = initial(number);
@@ -164,7 +174,10 @@ mod tests {
                 "arrive_tx" | "remote_arrive_tx" => one.with(expects),
                 "drop_tx" => drops(one.with(expects)),
                 "expect_tx" => expects,
-                "complete_tx" => Change { transactions: -i64::from(number), ..Change::default() },
+                "complete_tx" => Change {
+                    transactions: -i64::from(number),
+                    ..Change::default()
+                },
                 // Nothing was copied: announced and complete at once.
                 "cp_arrive" => Change::default(),
                 "cp_arrive_noinc" => one,
@@ -181,8 +194,24 @@ mod tests {
 
     #[test]
     fn what_stops_a_kernel_on_an_h200_is_refused() {
-        let arrive = |state: u64, arrivals: u64| change(state, Change { arrivals, ..Change::default() });
-        let expect = |state: u64, transactions: i64| change(state, Change { transactions, ..Change::default() });
+        let arrive = |state: u64, arrivals: u64| {
+            change(
+                state,
+                Change {
+                    arrivals,
+                    ..Change::default()
+                },
+            )
+        };
+        let expect = |state: u64, transactions: i64| {
+            change(
+                state,
+                Change {
+                    transactions,
+                    ..Change::default()
+                },
+            )
+        };
         assert_eq!(arrive(initial(1), 2), None);
         assert_eq!(arrive(initial(0), 1), None);
         assert_eq!(arrive(initial(1 << 20), 1), None);

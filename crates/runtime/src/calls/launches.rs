@@ -8,8 +8,7 @@ use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
 use lockstep_config::occupancy::{SmLimits, largest_cluster};
 use lockstep_isa::Kernel;
 use lockstep_protocol::{
-    CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, UnsupportedManner,
-    clamp_priority,
+    CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, clamp_priority,
 };
 use lockstep_units::Time;
 
@@ -225,16 +224,22 @@ impl<D: Device> Runtime<D> {
         if let (Some(required), Some(given)) = (required, given)
             && required != given
         {
-            return refuse(format!("clusters of {given:?}, and it requires {required:?}"));
+            return refuse(format!(
+                "clusters of {given:?}, and it requires {required:?}"
+            ));
         }
         let Some(cluster) = given.or(required) else {
             return Ok(None);
         };
         let grid = launch.config.grid;
-        if cluster.contains(&0) || (0..3).any(|axis| grid[axis] % cluster[axis] != 0) {
-            return refuse(format!("a grid of {grid:?} is not made of clusters of {cluster:?}"));
+        if cluster.contains(&0) || (0..3).any(|axis| !grid[axis].is_multiple_of(cluster[axis])) {
+            return refuse(format!(
+                "a grid of {grid:?} is not made of clusters of {cluster:?}"
+            ));
         }
-        let blocks = cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size));
+        let blocks = cluster
+            .iter()
+            .fold(1u32, |all, size| all.saturating_mul(*size));
         let largest = largest_cluster(&self.config);
         if blocks > 1 && largest == 1 {
             let message = format!("`{}`: the GPU has no clusters", kernel.name);
@@ -245,7 +250,9 @@ impl<D: Device> Runtime<D> {
             _ => most.min(largest),
         };
         if blocks > allowed {
-            return refuse(format!("a cluster of {blocks} blocks, and {allowed} are allowed"));
+            return refuse(format!(
+                "a cluster of {blocks} blocks, and {allowed} are allowed"
+            ));
         }
         Ok(Some(cluster))
     }

@@ -273,7 +273,9 @@ impl<D: Device> Runtime<D> {
         let Some(cluster) = self.cluster(launch, kernel, &attributes, u32::MAX)? else {
             return Ok(Reply::Value(0));
         };
-        let size = cluster.iter().fold(1u32, |all, size| all.saturating_mul(*size));
+        let size = cluster
+            .iter()
+            .fold(1u32, |all, size| all.saturating_mul(*size));
         Ok(Reply::Value(most_clusters(&self.config, size, blocks)))
     }
 

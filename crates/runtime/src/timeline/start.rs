@@ -73,7 +73,10 @@ impl Timeline {
         let Some(stream) = self.streams.get(&key).filter(|stream| stream.busy) else {
             return Ok(false);
         };
-        let runs = matches!(stream.queue.front().map(|head| &head.work), Some(Work::Kernel(_)));
+        let runs = matches!(
+            stream.queue.front().map(|head| &head.work),
+            Some(Work::Kernel(_))
+        );
         let next = stream.queue.get(1 + stream.early.len()).filter(|_| runs);
         let ready = |(other, position): &(StreamKey, u64)| self.reached(*other, *position);
         let next = next.filter(|item| item.issued <= self.clock && item.after.iter().all(ready));

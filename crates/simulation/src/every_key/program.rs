@@ -90,14 +90,13 @@ impl Program {
             "pages",
             "cluster",
         ];
-        let [instructions, matrices, memory, shared, pages, cluster] =
-            names.map(|name| {
-                let name = name.to_string();
-                match self.ask(&Request::ModuleFunction { module, name }) {
-                    Some(Reply::Function(function)) => function.handle,
-                    other => panic!("{other:?}"),
-                }
-            });
+        let [instructions, matrices, memory, shared, pages, cluster] = names.map(|name| {
+            let name = name.to_string();
+            match self.ask(&Request::ModuleFunction { module, name }) {
+                Some(Reply::Function(function)) => function.handle,
+                other => panic!("{other:?}"),
+            }
+        });
         self.ask(&Request::MemoryInfo { context });
         let bytes = 256 << 10;
         let device = self.address(&Request::Allocate { context, bytes });

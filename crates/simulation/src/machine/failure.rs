@@ -70,9 +70,9 @@ fn code_of(kind: &FaultKind) -> CuResult {
         FaultKind::Assert(_) => CuResult::ASSERT,
         FaultKind::Mbarrier(_)
         | FaultKind::Cluster(_)
-        | FaultKind::EarlyRead(_) | FaultKind::Trap | FaultKind::InvalidFree { .. } => {
-            CuResult::LAUNCH_FAILED
-        }
+        | FaultKind::EarlyRead(_)
+        | FaultKind::Trap
+        | FaultKind::InvalidFree { .. } => CuResult::LAUNCH_FAILED,
         FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
         FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
     }

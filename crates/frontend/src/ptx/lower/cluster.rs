@@ -70,12 +70,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 
     /// Puts an operand into a register of its own, so that its words can be read apart.
-    fn copy_value(
-        &mut self,
-        to: Register,
-        operand: &Operand<'a>,
-        kind: Type,
-    ) -> Result<(), Error> {
+    fn copy_value(&mut self, to: Register, operand: &Operand<'a>, kind: Type) -> Result<(), Error> {
         let mut code = if to.words() == 2 {
             self.move64(to.place(), Value::Immediate(0))
         } else {

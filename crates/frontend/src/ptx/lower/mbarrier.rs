@@ -182,7 +182,11 @@ fn transactions(completes: bool) -> MbarrierAction {
 
 fn mbarrier_space(i: &Instruction<'_>) -> Space {
     let shared = i.modifiers.iter().any(|word| word.starts_with("shared"));
-    if shared { Space::Shared } else { Space::Generic }
+    if shared {
+        Space::Shared
+    } else {
+        Space::Generic
+    }
 }
 
 /// Arrivals release by default, for the block.

@@ -178,9 +178,9 @@ impl Found {
         let address = &operation.address;
         self.read(address.base, if address.wide { 2 } else { 1 });
         let element = match operation.action {
-            Action::Atomic(_, kind)
-            | Action::Reduce(_, kind)
-            | Action::ReduceAsync(_, kind) => kind.bytes().div_ceil(4) as u16,
+            Action::Atomic(_, kind) | Action::Reduce(_, kind) | Action::ReduceAsync(_, kind) => {
+                kind.bytes().div_ceil(4) as u16
+            }
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
             _ => operation.element.words(),
         };

@@ -335,9 +335,7 @@ fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
             | Action::Reduce(..)
             | Action::StoreMatrix { .. }
             | Action::StoreAsync
-            | Action::ReduceAsync(..) => {
-                p.sub_core.store_operands
-            }
+            | Action::ReduceAsync(..) => p.sub_core.store_operands,
             _ => p.sub_core.load_operands,
         },
         _ => p.sub_core.load_operands,

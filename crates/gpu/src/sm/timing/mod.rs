@@ -117,9 +117,7 @@ impl Timing {
                 clock.advance();
                 continue;
             }
-            let next = next
-                .min(next_message)
-                .min(state.wakes());
+            let next = next.min(next_message).min(state.wakes());
             if next >= cycles.end.0 {
                 return;
             }

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     instruction::{
-        CodeAddress, Flow, GridOperation, Instruction, Latency, Mix, Operation, SchedulingInfo, SystemCall,
-        SystemCallKind, Unit,
+        CodeAddress, Flow, GridOperation, Instruction, Latency, Mix, Operation, SchedulingInfo,
+        SystemCall, SystemCallKind, Unit,
     },
     lanes::Lanes,
     module::CODE_BASE,
@@ -342,7 +342,9 @@ fn move_return_pc(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
         _ => None,
     };
     if spelling.frame.uniform_registers < 3 {
-        return Err(BindError::new("moves a register that the module has no room for"));
+        return Err(BindError::new(
+            "moves a register that the module has no room for",
+        ));
     }
     let mut instruction = Instruction::new(
         Operation::Compute(copy_word),

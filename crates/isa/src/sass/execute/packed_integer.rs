@@ -101,10 +101,10 @@ fn choose_parts(lanes: &mut Lanes<'_>, i: &Instruction) {
         let smaller = smaller >> n & 1 == 1;
         let (x, y) = (parts.split(a.0[n]), parts.split(b.0[n]));
         let chosen = [0, 1].map(|part| choose(x[part], y[part], smaller, relu));
-        for part in 0..2 {
+        for (part, first) in first.iter_mut().enumerate() {
             // A word speaks for both predicates.
             let of = if parts.pairs { part } else { 0 };
-            first[part] |= u32::from(chosen[of] == x[of]) << n;
+            *first |= u32::from(chosen[of] == x[of]) << n;
         }
         row.0[n] = parts.join(chosen);
     }

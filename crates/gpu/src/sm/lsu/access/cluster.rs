@@ -122,7 +122,11 @@ pub(super) fn store_async(
         Action::ReduceAsync(function, kind) => ClusterAction::ReduceAsync(function, kind),
         _ => ClusterAction::StoreAsync,
     };
-    let owners = owners(site, execute, &addresses.lanes.map(|address| address & 0xffff_ffff));
+    let owners = owners(
+        site,
+        execute,
+        &addresses.lanes.map(|address| address & 0xffff_ffff),
+    );
     let barriers = addresses.lanes.map(|address| (address >> 32) as u32);
     let bytes = u64::from(access_bytes(operation));
     for lane in lanes_of(execute) {
@@ -183,7 +187,11 @@ pub(super) fn leave(
             bytes += u64::from(access.bytes);
             request.lanes.push(access);
         }
-        let bytes = if action == ClusterAction::Load { 0 } else { bytes };
+        let bytes = if action == ClusterAction::Load {
+            0
+        } else {
+            bytes
+        };
         site.port
             .send_cluster(sm, request, bytes, *site.now, site.outbox);
         sent += 1;
@@ -235,12 +243,18 @@ fn lane_accesses(
     let values = &site.port.values;
     match action {
         ClusterAction::Store | ClusterAction::StoreAsync => {
-            emit(values, operation, lanes, offsets, |lane, address, value, size| {
-                let at = (address - offsets[lane]) as usize;
-                let mut all = accesses[lane].as_bytes();
-                all[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
-                accesses[lane].set_bytes(all);
-            });
+            emit(
+                values,
+                operation,
+                lanes,
+                offsets,
+                |lane, address, value, size| {
+                    let at = (address - offsets[lane]) as usize;
+                    let mut all = accesses[lane].as_bytes();
+                    all[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+                    accesses[lane].set_bytes(all);
+                },
+            );
         }
         ClusterAction::Atomic(function, kind)
         | ClusterAction::Reduce(function, kind)

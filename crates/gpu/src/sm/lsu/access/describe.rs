@@ -24,9 +24,7 @@ pub fn access_bytes(operation: &MemoryOperation) -> u32 {
         Action::Atomic(_, kind)
         | Action::Reduce(_, kind)
         | Action::LoadReduce(_, kind)
-        | Action::ReduceAsync(_, kind) => {
-            kind.bytes()
-        }
+        | Action::ReduceAsync(_, kind) => kind.bytes(),
         _ => operation.element.bytes(),
     };
     element * u32::from(operation.elements.max(1))

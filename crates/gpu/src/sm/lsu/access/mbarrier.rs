@@ -16,9 +16,9 @@ use lockstep_isa::{Instruction, Mask, WarpRegister};
 
 use super::cluster::{self, Owners};
 use super::describe::illegal;
+use crate::fault::FaultKind;
 use crate::message::ClusterAction;
 use crate::sm::lsu::outcome::Traffic;
-use crate::fault::FaultKind;
 use crate::sm::mbarrier_table::BYTES;
 use crate::sm::mbarrier_waits::CopyArrival;
 use crate::sm::problem::Problem;
@@ -86,7 +86,10 @@ pub(super) fn mbarrier(
             }
             let arrivals = &mut site.port.mbarriers.after_copies;
             for lane in lanes_of(execute) {
-                match arrivals.iter_mut().find(|known| known.place == places[lane]) {
+                match arrivals
+                    .iter_mut()
+                    .find(|known| known.place == places[lane])
+                {
                     Some(known) => known.lanes += 1,
                     None => arrivals.push(CopyArrival {
                         block: site.warp.block,
@@ -127,9 +130,16 @@ fn arrive_elsewhere(
         return Err(Problem { lane, kind });
     }
     let values = site.port.values[0];
-    cluster::leave(site, operation, ClusterAction::Mbarrier, lanes, owners, |lane, access| {
-        access.change = change_of(action, values.0[lane]);
-    })
+    cluster::leave(
+        site,
+        operation,
+        ClusterAction::Mbarrier,
+        lanes,
+        owners,
+        |lane, access| {
+            access.change = change_of(action, values.0[lane]);
+        },
+    )
 }
 
 /// Where lanes look in shared memory, whose addresses may be generic.
@@ -157,12 +167,7 @@ fn state<'a>(site: &'a mut Site<'_, '_>, place: u32) -> &'a mut u64 {
 }
 
 /// Changes a barrier and gives its state before.
-fn apply(
-    site: &mut Site<'_, '_>,
-    lane: usize,
-    place: u32,
-    change: Change,
-) -> Result<u64, Problem> {
+fn apply(site: &mut Site<'_, '_>, lane: usize, place: u32, change: Change) -> Result<u64, Problem> {
     let block = &mut *site.block;
     let Some((old, ended)) = block.mbarriers.change(place, change, &block.shared) else {
         let kind = FaultKind::Mbarrier(too_many(place, change));
