@@ -40,16 +40,16 @@ const fn recorded16(file: &'static str, function: fn(&Lanes) -> Lanes) -> Record
 }
 
 const FUNCTIONS: &[Recorded] = &[
-    recorded("mufu_rcp", |a| unit::reciprocal(a)),
-    recorded("mufu_rsq", |a| unit::reciprocal_square_root(a)),
-    recorded("mufu_sqrt", |a| unit::square_root(a)),
-    recorded("mufu_ex2", |a| unit::exponential(a)),
-    recorded("mufu_lg2", |a| unit::logarithm(a)),
-    recorded("mufu_sin", |a| unit::sine_of_turns(a)),
-    recorded("mufu_cos", |a| unit::cosine_of_turns(a)),
-    recorded("mufu_tanh", |a| unit::hyperbolic_tangent(a)),
-    recorded("mufu_rcp64h", |a| unit::reciprocal_high(a)),
-    recorded("mufu_rsq64h", |a| unit::reciprocal_square_root_high(a)),
+    recorded("mufu_rcp", unit::reciprocal),
+    recorded("mufu_rsq", unit::reciprocal_square_root),
+    recorded("mufu_sqrt", unit::square_root),
+    recorded("mufu_ex2", unit::exponential),
+    recorded("mufu_lg2", unit::logarithm),
+    recorded("mufu_sin", unit::sine_of_turns),
+    recorded("mufu_cos", unit::cosine_of_turns),
+    recorded("mufu_tanh", unit::hyperbolic_tangent),
+    recorded("mufu_rcp64h", unit::reciprocal_high),
+    recorded("mufu_rsq64h", unit::reciprocal_square_root_high),
     recorded16("mufu_ex2_f16", |a| small(a, Kind::Half, unit::exponential)),
     recorded16("mufu_ex2_bf16", |a| {
         small(a, Kind::Brain, unit::exponential)
@@ -60,13 +60,13 @@ const FUNCTIONS: &[Recorded] = &[
     recorded16("mufu_tanh_bf16", |a| {
         small(a, Kind::Brain, unit::hyperbolic_tangent)
     }),
-    recorded("rcp_approx", |a| ptx::reciprocal_full(a)),
-    recorded("rsqrt_approx", |a| ptx::reciprocal_square_root_full(a)),
-    recorded("sqrt_approx", |a| ptx::square_root_full(a)),
-    recorded("ex2_approx", |a| ptx::exponential_full(a)),
-    recorded("lg2_approx", |a| ptx::logarithm_full(a)),
-    recorded("sin_approx", |a| ptx::sine(a)),
-    recorded("cos_approx", |a| ptx::cosine(a)),
+    recorded("rcp_approx", ptx::reciprocal_full),
+    recorded("rsqrt_approx", ptx::reciprocal_square_root_full),
+    recorded("sqrt_approx", ptx::square_root_full),
+    recorded("ex2_approx", ptx::exponential_full),
+    recorded("lg2_approx", ptx::logarithm_full),
+    recorded("sin_approx", ptx::sine),
+    recorded("cos_approx", ptx::cosine),
     recorded("div_approx", |a| quotient(a, ptx::divide)),
     recorded("div_approx_ftz", |a| quotient(a, ptx::divide_flushed)),
     recorded("div_full", |a| quotient(a, ptx::divide_full)),

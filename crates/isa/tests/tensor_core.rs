@@ -73,7 +73,7 @@ fn places(descriptor: Descriptor, of_b: bool, bytes: u32, n: u32, transposed: bo
             let (along, across) = if transposed { (other, k) } else { (k, other) };
             let address = descriptor.address(along * bytes, across, !transposed);
             // The probe's elements had 14 and 8 bits for their index.
-            places.push(address / bytes & if bytes == 2 { 0x3fff } else { 0xff });
+            places.push((address / bytes) & if bytes == 2 { 0x3fff } else { 0xff });
         }
     }
     places

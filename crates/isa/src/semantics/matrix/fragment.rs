@@ -180,17 +180,17 @@ pub(super) mod tests {
         let mut b = vec![WarpRegister::ZERO; shape.b_registers()];
         let (run, halves) = (32 / width, shape.m / 8);
         for lane in 0..LANES {
-            for register in 0..a.len() {
+            for (register, row_of) in a.iter_mut().enumerate() {
                 for index in 0..run {
                     let row = 8 * (register % halves) + lane / 4;
                     let column = (register / halves * 4 + lane % 4) * run + index;
-                    a[register].0[lane] |= bits(row, column) << (width * index);
+                    row_of.0[lane] |= bits(row, column) << (width * index);
                 }
             }
-            for register in 0..b.len() {
+            for (register, row_of) in b.iter_mut().enumerate() {
                 for index in 0..run {
                     let row = (register * 4 + lane % 4) * run + index;
-                    b[register].0[lane] |= bits(row, lane / 4) << (width * index);
+                    row_of.0[lane] |= bits(row, lane / 4) << (width * index);
                 }
             }
         }
@@ -203,7 +203,7 @@ pub(super) mod tests {
         // row 1 (group), column 2 × 1 + 8; a2 is row 9.
         let mut rows = vec![WarpRegister::ZERO; 4];
         for (register, row) in rows.iter_mut().enumerate() {
-            row.0[5] = (2 * register as u32 + 1) << 16 | 2 * register as u32;
+            row.0[5] = ((2 * register as u32 + 1) << 16) | (2 * register as u32);
         }
         let mut found = [(0, 0); 8];
         each_of_a(16, 16, &rows, |row, column, bits| {
