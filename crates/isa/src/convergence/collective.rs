@@ -87,6 +87,16 @@ impl Convergence {
         }
     }
 
+    /// The lanes that waited first at a collective all of whose lanes have come.
+    pub(super) fn first_of_complete_collective(&self, state: PathState) -> Option<Mask> {
+        let PathState::Collective { mask, .. } = state else {
+            return None;
+        };
+        let arrived = self.lanes_where(|path| of_mask(path, mask));
+        let first = self.paths.iter().find(|path| of_mask(path, mask))?;
+        (mask & self.live & !arrived == 0).then_some(first.lanes)
+    }
+
     fn note_target(&mut self, lanes: Mask, target: u32) {
         let targets = self
             .collective_targets

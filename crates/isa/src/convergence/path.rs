@@ -35,8 +35,8 @@ impl PathState {
             Self::Barrier(barrier) => 1 << 32 | u64::from(barrier),
             Self::WarpSync(lanes) => 2 << 32 | u64::from(lanes),
             Self::External(tag) => 3 << 32 | u64::from(tag),
-            // The paths of one collective differ in their lanes, which are counted beside this.
-            Self::Collective { mask, target } => 4 << 32 | u64::from(mask ^ target.rotate_left(16)),
+            // Where it goes on follows from its instruction.
+            Self::Collective { mask, .. } => 4 << 32 | u64::from(mask),
         }
     }
 }

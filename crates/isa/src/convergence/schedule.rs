@@ -83,6 +83,9 @@ impl Convergence {
         for barrier in &self.barriers {
             fold = step(fold, u64::from(*barrier));
         }
+        for target in self.collective_targets.iter().flat_map(|all| all.iter()) {
+            fold = step(fold, u64::from(*target));
+        }
         step(fold, u64::from(self.live) << 16 | u64::from(self.restored))
     }
 

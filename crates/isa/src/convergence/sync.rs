@@ -45,8 +45,10 @@ impl Convergence {
         self.park(state);
         let here = self.lanes_where(waiting);
         if !self.reconverge_anywhere && (here != active || self.paths.iter().all(asleep)) {
+            // A collective that is complete is executed again where it was waited at first.
+            let again = self.first_of_complete_collective(state).unwrap_or(here);
             self.reissued.instructions += 1;
-            self.reissued.lanes += here.count_ones();
+            self.reissued.lanes += again.count_ones();
         }
     }
 
