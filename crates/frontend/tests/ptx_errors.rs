@@ -111,7 +111,7 @@ fn messages_name_the_place_and_what_is_wrong() {
 #[test]
 fn what_cannot_run_stops_when_it_is_reached() {
     let text = format!(
-        "// fails: is Hopper's asynchronous matrix multiply\n{HEAD}.visible .entry k()\n{{\nwgmma.fence.sync.aligned;\nret;\n}}\n"
+        "// fails: is Blackwell's matrix unit\n{HEAD}.visible .entry k()\n{{\ntcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\nret;\n}}\n"
     );
     assert_eq!(harness::compare(&text), Ok(()));
 }
