@@ -147,7 +147,7 @@ impl WorkDistributor {
 
     /// When something of its own is to happen: a kernel is complete, or a block may leave that has
     /// room. A block that fits nowhere waits for a message.
-    pub(super) fn next_action(&mut self) -> Time {
+    pub(super) fn next_action(&mut self, now: Time) -> Time {
         let mut next = Time::NEVER;
         for running in &self.state.running {
             if let Some(end) = running.end.filter(|_| running.draining == 0) {
@@ -159,7 +159,7 @@ impl WorkDistributor {
         // From when on a cluster that fits nowhere holds back what is behind it.
         let mut held = Time::NEVER;
         for running in &self.state.running {
-            let at = running.first.max(self.state.next_send);
+            let at = running.first.max(self.state.next_send).max(now);
             if running.sent >= running.blocks || at >= held {
                 continue;
             }

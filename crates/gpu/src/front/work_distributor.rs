@@ -180,7 +180,7 @@ impl WorkDistributor {
             self.end_kernels(now, outbox);
             self.start_kernels(now, outbox);
             self.send_blocks(now, outbox);
-            let mut next = self.next_action();
+            let mut next = self.next_action(now);
             if let Some(due) = inbox.next_due() {
                 next = next.min(due);
             }
@@ -195,7 +195,7 @@ impl WorkDistributor {
             }
             now = next;
         }
-        match self.next_action() {
+        match self.next_action(now) {
             Time::NEVER => Wake::OnMessage,
             time => Wake::At(time),
         }
