@@ -38,8 +38,13 @@ pub(super) struct Owners {
 /// Whether addresses of shared memory may name another block, or the own one by its rank.
 #[inline(always)]
 pub(super) fn may_name_blocks(site: &Site<'_, '_>, addresses: &Addresses) -> bool {
-    let ranked = site.block.cluster.is_some() || !site.context.launch.module.native;
-    ranked && addresses.joined >> RANK != 0
+    let named = addresses.joined >> RANK != 0;
+    match &site.block.cluster {
+        // The first block has no bits there.
+        Some(member) if site.context.launch.module.native => named || member.rank != 0,
+        Some(_) => named,
+        None => named && !site.context.launch.module.native,
+    }
 }
 
 /// Finds out whose memory lanes mean.
