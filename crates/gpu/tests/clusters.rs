@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::common::*;
 use lockstep_config::GpuConfig;
+use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Advance, EngineOptions, Gpu, KernelRecord, Launch, Mode, Options};
 use lockstep_isa::Module;
 use lockstep_units::{Cycles, Time};
@@ -311,6 +312,43 @@ fn arrivals_and_asynchronous_stores_reach_barriers_of_other_blocks() {
     let values = |from: u32| [2 * from, 16 * from, from, 16 * from];
     let expected = [2, 1, 4, 3].map(values).concat();
     check_one(&body, 4, 64, 2, &expected);
+}
+
+/// The same kernels as `ptxas` compiles them (`sass/clusters.ptx`), where addresses carry ranks.
+#[test]
+fn machine_code_does_the_same() {
+    let image = Image::read(include_bytes!("sass/clusters.sm_90.cubin")).expect("a cubin");
+    let module = Arc::new(image.link(&[]).expect("it has no variables"));
+    let values = |from: u32| [2 * from, 16 * from, from, 16 * from];
+    let asynchronous = [2, 1, 4, 3].map(values).concat();
+    let left = lockstep_isa::semantics::mbarrier::initial(2);
+    let transactions = [3, 2, 0, 1, 2, 0, left as u32, (left >> 32) as u32];
+    let copies: u32 = (0..64).map(|thread| thread + 7).sum();
+    let producer = 2 * 64 * (10 + 11 + 12 + 13);
+    for (kernel, grid, block, cluster, expected) in [
+        ("ring", 4, 64, 4, &[2 * 4 * 64][..]),
+        ("asynchronous", 4, 64, 2, &asynchronous),
+        ("transactions", 1, 32, 0, &transactions),
+        ("copies", 1, 64, 0, &[copies]),
+        ("producer", 2, 96, 0, &[producer]),
+    ] {
+        let launch = launch_of(&module, kernel, grid, block, cluster);
+        check(&module, std::slice::from_ref(&launch), expected);
+    }
+    let launch = launch_of(&module, "ring", 4, 64, 4);
+    for mode in MODES {
+        let mut gpu = machine(mode, 2);
+        gpu.launch(launch.clone()).unwrap();
+        finish(&mut gpu);
+        for block in 0..4 {
+            let got = words(&gpu, BASE + 1024 + 512 * block, 64);
+            let before = (block as u32 + 3) % 4;
+            let expected: Vec<u32> = (0..64).map(|thread| before * 100 + thread).collect();
+            assert_eq!(got, expected, "{mode:?} block {block}");
+            let rank = words(&gpu, BASE + 1280 + 512 * block, 64);
+            assert_eq!(rank, vec![(block as u32 + 1) % 4 * 256; 64], "{mode:?}");
+        }
+    }
 }
 
 /// The first kernel lets the second begin, then takes long and stores; the second waits for it.

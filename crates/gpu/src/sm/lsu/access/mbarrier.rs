@@ -117,13 +117,8 @@ fn arrive_elsewhere(
     lanes: Mask,
     owners: &Owners,
 ) -> Result<(), Problem> {
-    if !matches!(
-        action,
-        MbarrierAction::Change {
-            returns: MbarrierResult::Nothing,
-            ..
-        }
-    ) {
+    let silent = operation.data[0].is_none();
+    if !matches!(action, MbarrierAction::Change { .. } if silent) {
         let what = "an operation on an mbarrier of another block that is none of the remote ones";
         let kind = FaultKind::Cluster(what.into());
         let lane = lanes.trailing_zeros() as usize;
