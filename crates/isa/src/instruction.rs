@@ -1,6 +1,7 @@
 //! The instruction as the SM sees it.
 
 use crate::{
+    bulk::BulkOperation,
     lanes::Lanes,
     memory::{FenceOperation, MemoryOperation},
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
@@ -44,6 +45,8 @@ pub enum Operation {
     Compute(Compute),
     /// Reads or writes memory in any space.
     Memory(Box<MemoryOperation>),
+    /// A command for the TMA engine.
+    Bulk(Box<BulkOperation>),
     /// Changes where lanes go next.
     Flow(Flow),
     /// Meets other warps of the block.

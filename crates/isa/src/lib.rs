@@ -9,6 +9,7 @@
 //! warp diverges and reconverges) and [`module::Module`].
 
 pub mod addresses;
+pub mod bulk;
 pub mod convergence;
 pub mod instruction;
 pub mod lanes;
@@ -19,6 +20,7 @@ pub mod operand;
 pub mod ptx;
 pub mod sass;
 pub mod semantics;
+pub mod tensor;
 pub mod verify;
 pub mod warp_register;
 pub mod warpgroup;

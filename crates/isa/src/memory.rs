@@ -53,6 +53,8 @@ pub enum Space {
 /// Generic addresses in `[SHARED_WINDOW, SHARED_WINDOW + WINDOW_SIZE)` are the block's shared
 /// memory. Both windows lie where no allocation can be.
 pub const SHARED_WINDOW: u64 = 0x0000_1000_0000_0000;
+/// Generic addresses from here are the kernel's parameters, which machine code makes from a word of bank 0.
+pub const PARAMETER_WINDOW: u64 = 0x0000_1010_0000_0000;
 /// Generic addresses from here are the thread's local memory.
 pub const LOCAL_WINDOW: u64 = 0x0000_1100_0000_0000;
 /// Bytes of the shared window that each block of a cluster has, by its rank.

@@ -181,6 +181,8 @@ pub struct Bank0Layout {
     pub shared_window: Option<u32>,
     /// 64-bit base of the local window.
     pub local_window: Option<u32>,
+    /// 64-bit generic address of the arguments.
+    pub parameter_window: Option<u32>,
     /// Initial stack pointer (offset in local memory).
     pub stack_pointer: Option<u32>,
     /// Bytes of dynamic shared memory.
@@ -243,6 +245,7 @@ impl Kernel {
             (self.bank0.shared_window, crate::memory::SHARED_WINDOW),
             (self.bank0.local_window, crate::memory::LOCAL_WINDOW),
             (self.bank0.grid, identity.grid),
+            (self.bank0.parameter_window, crate::memory::PARAMETER_WINDOW),
         ];
         for (offset, value) in windows {
             word(offset, 0, value as u32);

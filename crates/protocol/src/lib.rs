@@ -42,7 +42,7 @@ pub use handle::{
     StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
-pub use lockstep_units::LaunchConfig;
+pub use lockstep_units::{Interleave, LaunchConfig, Swizzle, TensorElement, TensorMap, TensorPart};
 pub use request::{
     HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
     UnsupportedManner,

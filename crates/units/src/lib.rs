@@ -19,6 +19,7 @@ mod cycles;
 mod hertz;
 mod launch;
 mod quantity;
+mod tensor_map;
 mod text;
 mod time;
 
@@ -29,5 +30,9 @@ pub use clock::Clock;
 pub use cycles::{Cycle, Cycles};
 pub use hertz::Hertz;
 pub use launch::{LaunchConfig, WARP};
+pub use tensor_map::{
+    Interleave, Swizzle, TENSOR_DIMENSIONS, TENSOR_MAP_BYTES, TensorElement, TensorMap,
+    TensorMapError, TensorPart,
+};
 pub use text::ParseError;
 pub use time::{Duration, Time};

@@ -258,6 +258,9 @@ impl Code<'_> {
                     *data = number(*data);
                 }
             }
+            Operation::Bulk(bulk) => {
+                bulk.operands_mut().for_each(|(value, _)| operand(value));
+            }
             Operation::System(call) => {
                 call.arguments.iter_mut().for_each(operand);
                 if let Some(result) = &mut call.result {

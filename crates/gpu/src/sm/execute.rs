@@ -4,16 +4,18 @@
 
 use lockstep_engine::Outbox;
 use lockstep_isa::Operation;
+use lockstep_isa::bulk::BulkAction;
 use lockstep_isa::instruction::{Flow, GridOperation};
 use lockstep_isa::memory::{FenceOperation, MemoryOperation, Order, Scope, Strength};
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::{Instruction, Mask};
 
 use super::barrier::{BARRIERS, Barrier};
+use super::bulk;
 use super::control_flow;
 use super::issue_model::IssueModel;
 use super::lsu::access;
-use super::ordering::Waiter;
+use super::ordering::{FenceWait, Waiter};
 use super::problem::Problem;
 use super::recurrence;
 use super::report;
@@ -35,6 +37,8 @@ pub enum Effect {
     Computed,
     /// Memory was accessed; `Port::done` says how.
     Memory,
+    /// The TMA engine has a command.
+    Bulk,
     /// Lanes moved.
     Flowed,
     /// The warp met others, waits for an order or asked the system.
@@ -127,6 +131,17 @@ impl SmState {
                 }
                 Effect::Memory
             }
+            Step::Done(Effect::Bulk) => {
+                let arrived = std::mem::take(&mut self.port.bulk.arrived);
+                for arrival in arrived {
+                    self.bulk_arrived(model, arrival, now);
+                }
+                if self.fault.is_some() {
+                    Effect::Failed
+                } else {
+                    Effect::Bulk
+                }
+            }
             Step::Done(effect) => {
                 if self.warps[usize::from(slot)].convergence.active() == 0 {
                     self.slots.clear_ready(slot);
@@ -179,6 +194,10 @@ impl SmState {
             }
             Operation::System(call) => {
                 self.system_call(slot, &context, instruction, call, now, outbox)
+            }
+            Operation::Bulk(operation) => {
+                self.wait_for_bulk::<M>(slot, operation.action, now);
+                Ok(())
             }
             _ => Ok(()),
         };
@@ -286,6 +305,27 @@ impl SmState {
         Effect::Again
     }
 
+    /// `cp.async.bulk.wait_group` of PTX: machine code waits for a dependence counter.
+    fn wait_for_bulk<M: IssueModel>(&mut self, slot: u8, action: BulkAction, now: Now) {
+        self.warps[usize::from(slot)].convergence.advance();
+        let BulkAction::Wait { at_most } = action else {
+            return;
+        };
+        let until = self.port.bulk.groups.ready(slot, at_most);
+        if M::TIMED && until > now.cycle {
+            self.ordering.wait_for(FenceWait {
+                waiter: Waiter::Warp {
+                    slot,
+                    release: false,
+                },
+                generation: None,
+                boundary: false,
+                until,
+            });
+            self.slots.hold(slot);
+        }
+    }
+
     fn fence_instruction<M: IssueModel>(&mut self, slot: u8, fence: FenceOperation, now: Now) {
         self.warps[usize::from(slot)].convergence.advance();
         let waiter = Waiter::Warp {
@@ -345,6 +385,17 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)
         }
+        Operation::Bulk(operation) if !matches!(operation.action, BulkAction::Wait { .. }) => {
+            match bulk::execute(site, instruction, operation) {
+                Ok(()) if site.port.done.order_first => Step::OrderFirst { boundary: false },
+                Ok(()) => {
+                    site.warp.released = false;
+                    site.warp.convergence.advance();
+                    Step::Done(Effect::Bulk)
+                }
+                Err(problem) => Step::Wrong(problem),
+            }
+        }
         Operation::Nothing => {
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)
@@ -375,6 +426,7 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
             }
         }
         Operation::Barrier(_)
+        | Operation::Bulk(_)
         | Operation::Grid(_)
         | Operation::Warpgroup(_)
         | Operation::Fence(_)

@@ -90,6 +90,7 @@ impl Functional {
             match self.issue(state, slot as u8, now, outbox) {
                 Effect::Failed => return,
                 Effect::Memory if state.port.done.is_seen_by_others() => self.give_way(state),
+                Effect::Bulk => self.give_way(state),
                 _ => {}
             }
             clock.advance();

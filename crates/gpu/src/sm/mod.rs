@@ -10,6 +10,7 @@
 //! | `front_end/` | instruction fetch and its caches, constant cache, decoded code |
 //! | `sub_core/` | warp schedulers, scoreboards, control bits, register file, dispatch ports |
 //! | `lsu/` | coalescing, MIO queues, shared memory banks, L1TEX with MSHRs and write combining |
+//! | `bulk/` | the TMA engine: bulk copies, boxes of tensors |
 //! | `translation/` | the uTLB, and accesses that wait for a page |
 //! | `warp.rs`, `warp_slots.rs`, `cta.rs`, `barrier.rs`, `local_memory.rs` | architectural state |
 //! | `execute.rs`, `control_flow.rs`, `system.rs` | what one instruction of one warp does |
@@ -21,6 +22,7 @@
 mod answers;
 mod barrier;
 mod block_barriers;
+pub mod bulk;
 mod cluster;
 mod collect;
 mod control_flow;

@@ -93,6 +93,9 @@ impl Recurrence {
 
     /// Whether no warp will ever do anything new, if nobody outside this SM writes memory.
     pub fn is_stuck(&mut self, state: &SmState) -> bool {
+        if state.port.bulk.is_busy() {
+            return false;
+        }
         let resident = (0..state.warps.len()).filter(|slot| state.slots.resident >> slot & 1 != 0);
         for slot in resident {
             let warp = &state.warps[slot];

@@ -130,6 +130,7 @@ impl SmState {
         let warp = &self.warps[usize::from(slot)];
         let member = warp.identity.warp_in_block as usize;
         self.blocks.warp_leaves(warp.block, member, slot);
+        self.port.bulk.groups.leave(slot);
         self.slots.leave(slot);
     }
 

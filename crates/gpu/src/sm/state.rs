@@ -12,6 +12,7 @@ use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::{Clock, Cycle, Hertz, Time};
 
+use super::bulk::engine::BULK_REQUEST;
 use super::cta::BlockTable;
 use super::issue_model::IssueModel;
 use super::lsu::port::Port;
@@ -152,7 +153,10 @@ impl SmState {
     #[must_use]
     #[inline]
     pub fn due(&self) -> u64 {
-        self.ordering.due().min(self.mbarriers.due())
+        self.ordering
+            .due()
+            .min(self.mbarriers.due())
+            .min(self.port.bulk.due())
     }
 
     /// The cycle of the next message, at the end of time if there is none.
@@ -193,6 +197,9 @@ impl SmState {
                     self.prerequisites_done(model, launch, now);
                 }
                 Message::Performed(request) => self.performed(model, request, now, outbox),
+                Message::ReadDone { miss } if miss & BULK_REQUEST != 0 => {
+                    self.receive_bulk(model, miss, now);
+                }
                 Message::ReadDone { miss } => {
                     model.receive_sectors(self, miss, now);
                     if !self.ordering.is_empty() {
@@ -205,6 +212,9 @@ impl SmState {
         }
         if self.ordering.due() <= now.cycle {
             self.check_fences(model, now, outbox);
+        }
+        if self.port.bulk.due() <= now.cycle {
+            self.run_bulk(model, now, outbox);
         }
         if self.mbarriers.due() <= now.cycle {
             self.mbarriers_due(model, now);

@@ -48,6 +48,7 @@ mod registration;
 mod stream;
 mod stream_attribute;
 mod symbol;
+mod tensor_map;
 mod user_object;
 mod value;
 mod version;

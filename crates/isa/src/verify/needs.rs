@@ -48,6 +48,11 @@ impl Needs {
         );
         match &instruction.operation {
             Operation::Memory(operation) => needs.memory(operation),
+            Operation::Bulk(operation) => {
+                for (operand, words) in operation.operands() {
+                    needs.operand(operand, u32::from(words));
+                }
+            }
             Operation::System(call) => needs.system(call),
             Operation::Flow(flow) => needs.flow(instruction, *flow),
             Operation::Nothing

@@ -20,11 +20,21 @@ use crate::ptx::{
 };
 
 const ADD: Semantics = semantics!(binary64; |a, b| a.wrapping_add(b));
+/// A 32-bit address and a number, as 64 bits.
+const ADD_NARROW: Semantics = semantics!(add_narrow);
 const ADD32: Semantics = semantics!(binary; |a, b| a.wrapping_add(b));
 /// `a` lies in the `c` bytes from `b`.
 const WITHIN: Semantics = semantics!(within_range);
 /// As [`WITHIN`], the other way round, for two ranges of equal size.
 const OUTSIDE_WINDOWS: Semantics = semantics!(outside_windows);
+
+fn add_narrow(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
+    let base = l.integer(i.sources[0]);
+    let offset = l.integer64(i.sources[1])[0] as u32;
+    let sum = lockstep_isa::WarpRegister(base.0.map(|base| base.wrapping_add(offset)));
+    l.write(i.destination, 0, &sum);
+    l.write(i.destination, 1, &lockstep_isa::WarpRegister::ZERO);
+}
 
 fn within_range(l: &mut Lanes<'_>, i: &lockstep_isa::Instruction) {
     let [a, b, c, _] = i.sources.map(|source| l.integer64(source));
@@ -234,6 +244,37 @@ impl<'p, 'a> Lowering<'p, 'a> {
         address.base = code.read(register.place(), if address.wide { 2 } else { 1 });
         address.offset = offset;
         Ok(address)
+    }
+
+    /// The sum of the parts of an address in a register of its own; `own` names them.
+    pub(super) fn address_sum(&mut self, own: Code<'a>, address: AddressOperand) -> Register {
+        let sum = self.new_register(64);
+        let semantics = if address.wide { ADD } else { ADD_NARROW };
+        let mut add = Code {
+            uses: own.uses,
+            ..self.compute(semantics, class::INTEGER)
+        };
+        add.instruction.sources[0] = address.base.into();
+        add.instruction.sources[1] = Value::Immediate(address.offset as u64).into();
+        add.instruction.destination = Some(add.write(sum.place(), 2));
+        self.push(add);
+        sum
+    }
+
+    /// A 64-bit register as an address.
+    pub(super) fn register_address(
+        &self,
+        code: &mut Code<'a>,
+        register: Register,
+    ) -> AddressOperand {
+        AddressOperand {
+            base: code.read(register.place(), 2),
+            wide: true,
+            shift: 0,
+            uniform: Value::None,
+            uniform_wide: false,
+            offset: 0,
+        }
     }
 
     /// The space that an access is made in.

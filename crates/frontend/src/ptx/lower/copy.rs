@@ -45,11 +45,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
     /// `cp.async` and the waiting for it. Copies are made at once, so that groups need no count.
     pub(super) fn copy(&mut self, i: &'p Instruction<'a>) -> Result<(), Error> {
         let second = i.modifiers.get(1).copied().unwrap_or("");
+        if i.modifiers.contains(&"bulk") {
+            return self.bulk(i);
+        }
         if second == "mbarrier" {
             return self.copy_arrives(i);
         }
-        if i.modifiers.first() != Some(&"async") || second == "bulk" {
-            return self.stop(i, "copies in bulk, which is not modelled");
+        if i.modifiers.first() != Some(&"async") {
+            return self.wrong("`cp` is followed by `.async` or `.reduce.async`");
         }
         if matches!(second, "commit_group" | "wait_group" | "wait_all") {
             self.push(self.code(Operation::Nothing, MEMORY));

@@ -5,6 +5,7 @@
 
 mod address;
 mod atomic;
+mod bulk;
 mod call;
 mod cluster;
 mod control;
@@ -20,6 +21,7 @@ mod operands;
 mod parameter;
 mod system;
 mod table;
+mod tensor_map;
 mod unsupported;
 mod wgmma;
 mod wmma;
@@ -235,6 +237,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "isspacep" => self.isspacep(i),
             "prefetch" | "prefetchu" | "discard" | "applypriority" => self.prefetch(i),
             "cp" => self.copy(i),
+            "tensormap" => self.tensor_map(i),
             "bra" => self.branch(i),
             "brx" => self.branch_indexed(i),
             "call" => self.call(i),

@@ -12,7 +12,6 @@ const OPCODES: &[(&str, &str)] = &[
     ("sured", "reduces to a surface, which is not modelled"),
     ("suq", "asks about a surface, which is not modelled"),
     ("istypep", "asks about a texture, which is not modelled"),
-    ("tensormap", "works on a tensor map, which is not modelled"),
     (
         "multimem",
         "works on several GPUs at once, which is not modelled",

@@ -152,6 +152,11 @@ impl Found {
         self.write(instruction.destination, count);
         match &instruction.operation {
             Operation::Memory(operation) => self.memory(operation),
+            Operation::Bulk(operation) => {
+                for (operand, words) in operation.operands() {
+                    self.read(operand, words);
+                }
+            }
             Operation::System(call) => {
                 for operand in &call.arguments {
                     let wide = !matches!(

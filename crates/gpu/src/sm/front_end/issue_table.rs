@@ -1,6 +1,7 @@
 //! What every instruction of a module costs, decoded once: the issue model reads a row of this
 //! instead of looking at instructions.
 
+use lockstep_isa::bulk::BulkAction;
 use lockstep_isa::instruction::{
     BlockBarrierMode, DependencyBarrier, Flow, Latency, Mix, SchedulingInfo, Unit,
 };
@@ -67,6 +68,8 @@ pub enum Kind {
     Sleep,
     /// Closes a group of copies to shared memory.
     CloseCopies,
+    /// Closes a group of stores and reductions in bulk.
+    CommitBulk,
     /// Waits for a dependence counter to fall to a value, and for others to be 0.
     Await {
         /// The counter.
@@ -230,6 +233,10 @@ fn kind(instruction: &Instruction) -> Kind {
             also,
         },
         (Operation::Memory(_), _) => Kind::Memory,
+        (Operation::Bulk(operation), _) if operation.action == BulkAction::Commit => {
+            Kind::CommitBulk
+        }
+        (Operation::Bulk(_), _) => Kind::Exchange,
         (Operation::Flow(_), _) => Kind::Flow,
         (Operation::Barrier(barrier), _) if barrier.mode != BlockBarrierMode::Arrive => {
             Kind::Barrier

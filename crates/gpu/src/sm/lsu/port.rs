@@ -17,6 +17,8 @@ use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
+use crate::sm::bulk::engine::BulkEngine;
+use crate::sm::cluster::CLUSTER_SECTOR;
 use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
@@ -94,6 +96,8 @@ pub struct Port {
     pub changed: Coalesced,
     /// The values that the access writes.
     pub values: Box<[WarpRegister; 8]>,
+    /// The TMA engine.
+    pub bulk: BulkEngine,
     /// Requests to be used again; boxed, because that is how they travel.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<StrongRequest>>,
@@ -133,6 +137,7 @@ impl Port {
             mbarriers: MbarrierPort::new(wait),
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
+            bulk: BulkEngine::default(),
             spare: Vec::new(),
             probe,
             recurrence: None,
@@ -191,6 +196,12 @@ impl Port {
         self.ranges.recent[self.ranges.next] = (range.start, range.end);
         self.ranges.next = (self.ranges.next + 1) % self.ranges.recent.len();
         end <= range.end
+    }
+
+    /// Whether all bytes lie in one allocation.
+    #[inline]
+    pub fn holds(&mut self, address: u64, bytes: u64) -> bool {
+        self.is_valid(address, address.saturating_add(bytes))
     }
 
     /// A sector as this SM sees it.
@@ -254,6 +265,37 @@ impl Port {
         if let Some(request) = self.defer_strong(request, warp, lines, now, outbox) {
             self.dispatch_strong(request, now, outbox);
         }
+    }
+
+    /// Counts a strong access as under way that is sent later.
+    pub fn start_strong(&mut self, request: &mut StrongRequest) {
+        request.generation = self.in_flight.start(request.sector);
+    }
+
+    /// Sends a strong access that is counted as under way already.
+    pub fn send_started(
+        &mut self,
+        request: Box<StrongRequest>,
+        warp: u8,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        if let Some(request) = self.defer_strong(request, warp, || 1, now, outbox) {
+            self.dispatch_strong(request, now, outbox);
+        }
+    }
+
+    /// Sends what another block of the cluster receives of a bulk copy.
+    pub fn send_bulk_to_cluster(
+        &mut self,
+        sm: u32,
+        mut request: Box<ClusterRequest>,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let bytes = request.lanes.iter().map(|lane| u64::from(lane.bytes)).sum();
+        request.generation = self.in_flight.start(CLUSTER_SECTOR);
+        self.send_cluster(sm, request, bytes, now, outbox);
     }
 
     /// Sends a strong access whose page is there.
@@ -415,6 +457,7 @@ impl Port {
         writer.write(&self.in_flight.saved());
         writer.write(&self.transactions);
         writer.write(&self.share);
+        writer.write(&self.bulk);
         let translation = self.translation.as_ref();
         writer.write(&translation.map(|translation| translation.saved()));
     }
@@ -427,6 +470,7 @@ impl Port {
         self.in_flight = InFlight::from_saved(reader.read()?);
         self.transactions = reader.read()?;
         self.share = reader.read()?;
+        self.bulk = reader.read()?;
         let translation: Option<crate::sm::translation::Saved> = reader.read()?;
         if let (Some(own), Some(saved)) = (&mut self.translation, translation) {
             own.restore(saved);

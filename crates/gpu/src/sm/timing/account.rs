@@ -63,13 +63,24 @@ impl Timing {
             Effect::Memory => self.memory_cost(state, issued, &info, now, outbox),
             _ => self.compute_cost(issued.sub_core, &info, launch_id, now.cycle),
         };
+        let mut committed = 0;
+        if info.kind == Kind::CommitBulk {
+            committed = state.port.bulk.groups.commit(issued.slot, now.cycle);
+        }
         let scoreboard = &mut self.warps.scoreboards[slot];
         if info.native {
             match info.kind {
                 Kind::CloseCopies => scoreboard.close_copies(info.write_counter, now.cycle),
+                Kind::CommitBulk => {
+                    // Counters know groups of copies by what closes them.
+                    scoreboard.copy(committed);
+                    scoreboard.close_copies(info.read_counter, now.cycle);
+                }
                 _ => scoreboard.raise(info.write_counter, cost.ready, cost.long),
             }
-            scoreboard.raise(info.read_counter, cost.operands, false);
+            if info.kind != Kind::CommitBulk {
+                scoreboard.raise(info.read_counter, cost.operands, false);
+            }
         } else if let Some(launch) = state.blocks.launch_of(issued.block as u8) {
             let predicate = if info.free {
                 now.cycle

@@ -2,6 +2,7 @@
 
 mod atomic;
 mod barrier;
+mod bulk;
 mod cluster;
 mod constant;
 mod matrix;
@@ -19,6 +20,7 @@ use crate::{
 };
 use atomic::{atomic, load_reduced, reduction};
 use barrier::{barrier, barrier_result, dependence, fence};
+use bulk::bulk;
 use constant::{constant, query_space};
 use matrix::{copy_to_shared, matrix_load, matrix_store};
 
@@ -53,7 +55,10 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "BAR" => barrier(spelling)?,
         "B2R" => barrier_result(spelling)?,
         "MEMBAR" => fence(spelling),
-        "CCTL" | "CCTLL" | "ERRBAR" | "CGAERRBAR" | "FENCE" => {
+        "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTMAPF" | "UBLKCP" | "UBLKRED" | "UBLKPF"
+        | "UTMACMDFLUSH" => bulk(spelling)?,
+        // Tensor maps are read when they are used; there is no copy to be dropped or fetched.
+        "CCTL" | "CCTLL" | "UTMACCTL" | "ERRBAR" | "CGAERRBAR" | "FENCE" => {
             Instruction::new(Operation::Nothing, scheduling(Unit::LoadStore, 0, [0; 4]))
         }
         "LDGDEPBAR" | "DEPBAR" => dependence(spelling),
