@@ -255,8 +255,10 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
                 });
             (!known).then_some("reads a special register that is not modelled")
         }
-        "MUFU" if spelling.has("F16") => {
-            Some("works on half precision, which cannot be executed yet")
+        "MUFU" => {
+            let small = spelling.has("F16") || spelling.has("BF16");
+            let measured = spelling.has("EX2") || spelling.has("TANH");
+            (small && !measured).then_some("has 16-bit results that no GPU was asked for yet")
         }
         "F2FP" => pack::refused(spelling),
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
