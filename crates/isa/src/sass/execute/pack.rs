@@ -8,7 +8,7 @@
 //! | `F16.F32.MERGE_C` | lower half of C, B as a 16-bit float |
 //! | `E4M3.F32.PACK_AB_MERGE_C` | lower half of C, A, B as 8-bit floats |
 //! | `E4M3.F16.UNPACK_B_MERGE_C` | lower half of C, the two halves of B as 8-bit floats |
-//! | `F16.E4M3.UNPACK_B` | the two lower bytes of B as 16-bit floats |
+//! | `F16.E4M3.UNPACK_B` | the two lower bytes of B as 16-bit floats, the upper two of `B.H1` |
 //! | `TF32.F32.PACK_B` | B rounded to ten fraction bits |
 //!
 //! Start reading at [`pack`].
@@ -33,7 +33,7 @@ use crate::{
 const NARROW: u32 = Modifiers::FREE;
 /// What is packed: [`Form`] in four bits.
 const FORM: u32 = Modifiers::FREE + 4;
-/// `I2IP`, `F2IP`: the upper half of the third source is kept.
+/// `I2IP`, `F2IP`: the upper half of the third source is kept; `F2FP`: it is unpacked.
 const UPPER: u64 = 1 << (Modifiers::FREE + 8);
 /// `F2IP`: not a number becomes the byte with its highest bit alone.
 const NAN_TO_HIGHEST: u64 = 1 << (Modifiers::FREE + 9);
@@ -105,6 +105,16 @@ pub(super) fn bits(spelling: &Spelling<'_>) -> u64 {
         | Modifiers::rounding_bits(rounding)
         | spelling.bits("RELU", Modifiers::RELU)
         | spelling.bits("SATFINITE", Modifiers::SATURATE)
+        | if takes_upper_half(spelling) { UPPER } else { 0 }
+}
+
+/// Whether an operand is written with `.H1`.
+fn takes_upper_half(spelling: &Spelling<'_>) -> bool {
+    let mut words = spelling
+        .operands()
+        .iter()
+        .flat_map(|operand| &operand.modifiers);
+    words.any(|word| word.name() == "H1")
 }
 
 /// `F2FP`.
@@ -162,6 +172,7 @@ fn any(lanes: &mut Lanes<'_>, i: &Instruction) {
                         half
                     }
                 };
+                let b = if i.modifiers & UPPER == 0 { b } else { b >> 16 };
                 float16::pack([half(b), half(b >> 8)])
             }
             _ => one(b),
@@ -208,15 +219,10 @@ fn eight(small: Small, number: Number, modifiers: Modifiers) -> u8 {
 /// Modifier bits of `I2IP` and `I2I`: the integer type, and what becomes of values that do not fit.
 pub(super) fn integer_bits(spelling: &Spelling<'_>) -> u64 {
     let position = INTEGERS.iter().position(|(name, _)| spelling.has(name));
-    let upper = spelling
-        .operands()
-        .iter()
-        .flat_map(|operand| &operand.modifiers)
-        .any(|word| word.name() == "H1");
     (position.unwrap_or(0) as u64) << NARROW
         | spelling.bits("SAT", Modifiers::SATURATE)
         | spelling.bits("SATRELU", Modifiers::SATURATE | Modifiers::RELU)
-        | if upper { UPPER } else { 0 }
+        | if takes_upper_half(spelling) { UPPER } else { 0 }
 }
 
 const fn integer(bits: u32, signed: bool) -> Integer {
