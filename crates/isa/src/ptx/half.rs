@@ -16,6 +16,34 @@ use crate::{
 const H: Kind = Kind::Half;
 const B: Kind = Kind::Brain;
 
+/// A function of the special function unit.
+macro_rules! special {
+    ($kind:expr, $function:path) => {
+        semantics!(
+            (|l: &mut Lanes<'_>, i: &Instruction| {
+                let result = $function(&widened(l, i, $kind, 0));
+                let row = map_lanes(|n| u32::from(unit::narrow($kind, result[n])));
+                l.write(i.destination, 0, &row);
+            })
+        )
+    };
+}
+
+/// The same of both halves.
+macro_rules! special_pair {
+    ($kind:expr, $function:path) => {
+        semantics!(
+            (|l: &mut Lanes<'_>, i: &Instruction| {
+                let low = $function(&widened(l, i, $kind, 0));
+                let high = $function(&widened(l, i, $kind, 1));
+                let row =
+                    map_lanes(|n| pack([low[n], high[n]].map(|half| unit::narrow($kind, half))));
+                l.write(i.destination, 0, &row);
+            })
+        )
+    };
+}
+
 entries! {
     "add[.rn][.ftz][.sat].f16" HALF [Write(F16), Read(F16), Read(F16)] semantics!(two; (H, Kind::add));
     "add[.rn][.ftz][.sat].f16x2" HALF [Write(B32), Read(B32), Read(B32)] semantics!(two; (H, Kind::add));
@@ -57,14 +85,14 @@ entries! {
     "max[.ftz][.NaN].xorsign.abs.f16x2" HALF [Write(B32), Read(B32), Read(B32)] semantics!(extreme; (H, Kind::max));
     "max[.NaN].xorsign.abs.bf16" HALF [Write(F16), Read(F16), Read(F16)] semantics!(extreme; (B, Kind::max));
     "max[.NaN].xorsign.abs.bf16x2" HALF [Write(B32), Read(B32), Read(B32)] semantics!(extreme; (B, Kind::max));
-    "ex2.approx.f16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (H, unit::exponential));
-    "ex2.approx.f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (H, unit::exponential));
-    "ex2.approx.ftz.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (B, unit::exponential));
-    "ex2.approx.ftz.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (B, unit::exponential));
-    "tanh.approx.f16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (H, unit::hyperbolic_tangent));
-    "tanh.approx.f16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (H, unit::hyperbolic_tangent));
-    "tanh.approx.bf16" SPECIAL [Write(F16), Read(F16)] semantics!(special; (B, unit::hyperbolic_tangent));
-    "tanh.approx.bf16x2" SPECIAL [Write(B32), Read(B32)] semantics!(special_pair; (B, unit::hyperbolic_tangent));
+    "ex2.approx.f16" SPECIAL [Write(F16), Read(F16)] special!(H, unit::exponential);
+    "ex2.approx.f16x2" SPECIAL [Write(B32), Read(B32)] special_pair!(H, unit::exponential);
+    "ex2.approx.ftz.bf16" SPECIAL [Write(F16), Read(F16)] special!(B, unit::exponential);
+    "ex2.approx.ftz.bf16x2" SPECIAL [Write(B32), Read(B32)] special_pair!(B, unit::exponential);
+    "tanh.approx.f16" SPECIAL [Write(F16), Read(F16)] special!(H, unit::hyperbolic_tangent);
+    "tanh.approx.f16x2" SPECIAL [Write(B32), Read(B32)] special_pair!(H, unit::hyperbolic_tangent);
+    "tanh.approx.bf16" SPECIAL [Write(F16), Read(F16)] special!(B, unit::hyperbolic_tangent);
+    "tanh.approx.bf16x2" SPECIAL [Write(B32), Read(B32)] special_pair!(B, unit::hyperbolic_tangent);
 }
 
 #[inline(always)]
@@ -82,36 +110,11 @@ fn magnitude(_: Kind, a: u16) -> u16 {
     a & 0x7fff
 }
 
-/// A function of the special function unit on the lower or upper halves of a register.
+/// The lower or upper halves of a register in single precision.
 #[inline(always)]
-fn special_half(
-    l: &Lanes<'_>,
-    i: &Instruction,
-    half: usize,
-    (kind, f): (Kind, impl Fn(&[u32; 32]) -> [u32; 32]),
-) -> [u32; 32] {
+fn widened(l: &Lanes<'_>, i: &Instruction, kind: Kind, half: usize) -> [u32; 32] {
     let a = l.halves(i.sources[0]);
-    let wide = map_lanes(|n| kind.widen(unpack(a.0[n])[half]));
-    let result = f(&wide.0);
-    map_lanes(|n| u32::from(unit::narrow(kind, result[n]))).0
-}
-
-#[inline(always)]
-fn special(l: &mut Lanes<'_>, i: &Instruction, function: (Kind, impl Fn(&[u32; 32]) -> [u32; 32])) {
-    let row = WarpRegister(special_half(l, i, 0, function));
-    l.write(i.destination, 0, &row);
-}
-
-#[inline(always)]
-fn special_pair(
-    l: &mut Lanes<'_>,
-    i: &Instruction,
-    (kind, f): (Kind, impl Fn(&[u32; 32]) -> [u32; 32]),
-) {
-    let low = special_half(l, i, 0, (kind, &f));
-    let high = special_half(l, i, 1, (kind, &f));
-    let row = map_lanes(|n| low[n] | high[n] << 16);
-    l.write(i.destination, 0, &row);
+    map_lanes(|n| kind.widen(unpack(a.0[n])[half])).0
 }
 
 /// Applies `f` to both halves of three operands, `.ftz`, `.sat` and `.relu` as asked.

@@ -321,39 +321,58 @@ pub enum Function {
 #[inline(always)]
 pub fn transcendental(lanes: &mut Lanes<'_>, i: &Instruction) {
     use transcendental as unit;
+    // Named and not passed on, so that functions become part of what is compiled for the host's vectors.
+    macro_rules! function {
+        ($function:path) => {{
+            let halves;
+            operands!(lanes, i; whole = float_at 0);
+            let small = i.modifiers & SMALL != 0;
+            let result = $function(if small {
+                halves = small_operand(lanes, i);
+                &halves
+            } else {
+                &whole.0
+            });
+            if small {
+                small_result(lanes, i, &result);
+            } else {
+                lanes.write(i.destination, 0, &WarpRegister(result));
+            }
+        }};
+    }
     match i.modifiers >> FUNCTION & 15 {
-        0 => function(lanes, i, unit::cosine_of_turns),
-        1 => function(lanes, i, unit::sine_of_turns),
-        2 => function(lanes, i, unit::exponential),
-        3 => function(lanes, i, unit::logarithm),
-        4 => function(lanes, i, unit::reciprocal),
-        5 => function(lanes, i, unit::reciprocal_square_root),
-        6 => function(lanes, i, unit::reciprocal_high),
-        7 => function(lanes, i, unit::reciprocal_square_root_high),
-        8 => function(lanes, i, unit::square_root),
-        _ => function(lanes, i, unit::hyperbolic_tangent),
+        0 => function!(unit::cosine_of_turns),
+        1 => function!(unit::sine_of_turns),
+        2 => function!(unit::exponential),
+        3 => function!(unit::logarithm),
+        4 => function!(unit::reciprocal),
+        5 => function!(unit::reciprocal_square_root),
+        6 => function!(unit::reciprocal_high),
+        7 => function!(unit::reciprocal_square_root_high),
+        8 => function!(unit::square_root),
+        _ => function!(unit::hyperbolic_tangent),
     }
 }
 
-#[inline(always)]
-fn function(lanes: &mut Lanes<'_>, i: &Instruction, f: impl Fn(&[u32; 32]) -> [u32; 32]) {
-    let kind = match i.modifiers & SMALL {
-        0 => {
-            operands!(lanes, i; a = float_at 0);
-            let row = WarpRegister(f(&a.0));
-            return lanes.write(i.destination, 0, &row);
-        }
-        SMALL_HALF => Kind::Half,
-        _ => Kind::Brain,
-    };
-    let row = WarpRegister(f(&small_operand(lanes, i, kind)));
-    let row = map_lanes(|n| u32::from(transcendental::narrow(kind, row.0[n])));
+fn small_kind(i: &Instruction) -> Kind {
+    if i.modifiers & SMALL == SMALL_HALF {
+        Kind::Half
+    } else {
+        Kind::Brain
+    }
+}
+
+#[inline(never)]
+fn small_result(lanes: &mut Lanes<'_>, i: &Instruction, result: &[u32; 32]) {
+    let kind = small_kind(i);
+    let row = map_lanes(|n| u32::from(transcendental::narrow(kind, result[n])));
     lanes.write(i.destination, 0, &row);
 }
 
 /// One half of a register in single precision.
 #[inline(never)]
-fn small_operand(lanes: &Lanes<'_>, i: &Instruction, kind: Kind) -> [u32; 32] {
+fn small_operand(lanes: &Lanes<'_>, i: &Instruction) -> [u32; 32] {
+    let kind = small_kind(i);
     let source = i.sources[0];
     let high = i.modifiers & UPPER_HALF != 0;
     lanes.raw(source.operand, 0).0.map(|word| {

@@ -93,8 +93,8 @@ fn squares<const L: usize>(x: &[u32; L]) -> [u16; L] {
         lower[n] = (x & 511) as u16;
     }
     let mut squares = [0; L];
-    for n in 0..L {
-        squares[n] = square(upper[n], lower[n]);
+    for (n, result) in squares.iter_mut().enumerate() {
+        *result = square(upper[n], lower[n]);
     }
     squares
 }
