@@ -7,7 +7,7 @@
 
 use super::{
     shape::{Accumulator, Input, Multiply},
-    unit::{Summation, TensorCore, summation},
+    unit::{LEAST_EXPONENT, Summation, TensorCore, summation},
 };
 
 /// Columns that are computed together.
@@ -199,7 +199,7 @@ impl Sums<'_> {
         for first in (0..self.width).step_by(self.rule.group) {
             let group = first..(first + self.rule.group).min(self.width);
             let addends = cells.map(|bits| addend(kind, bits));
-            let mut largest = addends.map(|number| number.exponent);
+            let mut largest = addends.map(|number| number.exponent.max(LEAST_EXPONENT));
             for index in group.clone() {
                 let exponent = self.a.exponents[row * self.width + index];
                 let others = &self.b.exponents[self.place(row, index, column)..][..COLUMNS];
@@ -382,7 +382,7 @@ pub fn half_dot(unit: TensorCore, a: [u32; 4], b: [u32; 4], c: u32) -> u32 {
     let left = a.map(|bits| factor(shape.a, bits).0);
     let right = b.map(|bits| factor(shape.b, bits).0);
     let own = addend(shape.c, c);
-    let mut largest = own.exponent;
+    let mut largest = own.exponent.max(LEAST_EXPONENT);
     for (x, y) in left.iter().zip(&right) {
         largest = largest.max(x.exponent + y.exponent);
     }
