@@ -26,7 +26,8 @@ pub(super) const fn units(k: usize, input: Input) -> usize {
     }
 }
 
-/// Calls `place(row, column, bits)` for every element of a fragment of A, `columns` wide.
+/// Calls `place(row, column, bits)` for every element of a fragment of A.
+#[inline(always)]
 fn each_of_a(
     m: usize,
     bits: usize,
@@ -38,10 +39,13 @@ fn each_of_a(
     for (register, words) in rows.iter().enumerate() {
         let first = (register / halves) * 4 * run;
         let top = 8 * (register % halves);
-        for (lane, word) in words.0.iter().enumerate() {
-            for index in 0..run {
-                let column = first + (lane % 4) * run + index;
-                place(top + lane / 4, column, word >> (bits * index) & mask);
+        for group in 0..8 {
+            for member in 0..4 {
+                let word = words.0[4 * group + member];
+                for index in 0..run {
+                    let column = first + member * run + index;
+                    place(top + group, column, word >> (bits * index) & mask);
+                }
             }
         }
     }
@@ -88,37 +92,49 @@ const fn accumulator(m: usize, lane: usize, index: usize) -> (usize, usize) {
     (row, index / (2 * halves) * 8 + (lane % 4) * 2 + index % 2)
 }
 
+/// Calls `each(register, column in it, place)` for the lanes of every register of C or D: `place` is
+/// that of lane 0 in a matrix of whole rows.
+fn each_register(shape: Multiply, bits: usize, mut each: impl FnMut(usize, usize, usize)) {
+    let (halves, run) = (shape.m / 8, 32 / bits);
+    for index in 0..shape.m * shape.n / LANES {
+        let (row, column) = accumulator(shape.m, 0, index);
+        debug_assert!(row < 8 * halves);
+        each(index / run, index % run, row * shape.n + column);
+    }
+}
+
 /// C as bits, row by row.
 pub(super) fn gather_c(shape: Multiply, rows: &[WarpRegister]) -> Vec<u32> {
     let mut whole = vec![0; shape.m * shape.n];
-    for lane in 0..LANES {
-        for index in 0..shape.m * shape.n / LANES {
-            let (row, column) = accumulator(shape.m, lane, index);
-            whole[row * shape.n + column] = match shape.c {
-                Accumulator::F16 => rows[index / 2].0[lane] >> (16 * (index % 2)) & 0xffff,
-                _ => rows[index].0[lane],
-            };
+    let half = shape.c == Accumulator::F16;
+    each_register(shape, shape.c.bits(), |register, part, place| {
+        let words = &rows[register].0;
+        for group in 0..8 {
+            for member in 0..4 {
+                let word = words[4 * group + member];
+                let bits = if half {
+                    word >> (16 * part) & 0xffff
+                } else {
+                    word
+                };
+                whole[place + group * shape.n + 2 * member] = bits;
+            }
         }
-    }
+    });
     whole
 }
 
-/// Spreads D over the registers of a warp.
+/// Spreads D over the registers of a warp, which are zero.
 pub(super) fn scatter_d(shape: Multiply, whole: &[u32], rows: &mut [WarpRegister]) {
-    for lane in 0..LANES {
-        for index in 0..shape.m * shape.n / LANES {
-            let (row, column) = accumulator(shape.m, lane, index);
-            let bits = whole[row * shape.n + column];
-            match shape.d {
-                Accumulator::F16 => {
-                    let word = &mut rows[index / 2].0[lane];
-                    let shift = 16 * (index % 2);
-                    *word = *word & !(0xffff << shift) | bits << shift;
-                }
-                _ => rows[index].0[lane] = bits,
+    each_register(shape, shape.d.bits(), |register, part, place| {
+        let words = &mut rows[register].0;
+        for group in 0..8 {
+            for member in 0..4 {
+                let bits = whole[place + group * shape.n + 2 * member];
+                words[4 * group + member] |= bits << (16 * part);
             }
         }
-    }
+    });
 }
 
 /// The double in two registers of a lane.

@@ -122,18 +122,52 @@ struct Factors {
 impl Factors {
     #[inline(always)]
     fn new(input: Input, bits: &[u32]) -> Self {
-        let mut factors = Self {
-            significands: Vec::with_capacity(bits.len()),
-            exponents: Vec::with_capacity(bits.len()),
-            special: false,
-        };
-        for bits in bits {
-            let (number, special) = factor(input, *bits);
-            factors.significands.push(number.significand);
-            factors.exponents.push(number.exponent);
-            factors.special |= special;
+        match input {
+            Input::F16 => Self::decode::<5, 10, 0>(bits, 0),
+            Input::Bf16 => Self::decode::<8, 7, 0>(bits, 0),
+            Input::E4m3 => Self::decode::<4, 3, 0>(bits, 7),
+            Input::E5m2 => Self::decode::<5, 2, 0>(bits, 0),
+            _ => Self::decode::<8, 10, 13>(bits, 0),
         }
-        factors
+    }
+
+    /// Elements with so many bits of exponent, fraction and nothing; those with the largest exponent
+    /// are not finite if their fraction is `least` or more. As [`factor`], for vectors.
+    #[inline(always)]
+    fn decode<const EXPONENT: u32, const FRACTION: u32, const UNUSED: u32>(
+        bits: &[u32],
+        least: u32,
+    ) -> Self {
+        let top = (1u32 << EXPONENT) - 1;
+        let bias = (1i32 << (EXPONENT - 1)) - 1;
+        let split = |bits: u32| {
+            let bits = bits >> UNUSED;
+            let fraction = bits & ((1 << FRACTION) - 1);
+            let field = bits >> FRACTION & top;
+            let special = field == top && fraction >= least;
+            let hidden = if field == 0 { 0 } else { 1 << FRACTION };
+            let magnitude = if special { 0 } else { fraction | hidden };
+            (bits, field, magnitude, special)
+        };
+        let significands = bits.iter().map(|bits| {
+            let (bits, _, magnitude, _) = split(*bits);
+            let negative = -((bits >> (EXPONENT + FRACTION) & 1) as i32);
+            let magnitude = (magnitude << (FACTOR - FRACTION)) as i32;
+            (magnitude ^ negative) - negative
+        });
+        let exponents = bits.iter().map(|bits| {
+            let (_, field, magnitude, _) = split(*bits);
+            if magnitude == 0 {
+                NOTHING
+            } else {
+                field.max(1) as i32 - bias
+            }
+        });
+        Self {
+            significands: significands.collect(),
+            exponents: exponents.collect(),
+            special: bits.iter().fold(false, |any, bits| any | split(*bits).3),
+        }
     }
 }
 
@@ -161,32 +195,48 @@ fn addend(kind: Accumulator, bits: u32) -> Number {
     }
 }
 
-/// `significand × 2^(-from)` as a multiple of `2^(largest - exponent - to)`, toward zero.
+/// `significand × 2^-FROM` as a multiple of `2^-TO`, `below` bits further down, toward zero.
+///
+/// Written without a branch, and with widths that are known, so that loops over columns become
+/// vectors.
 #[inline(always)]
-fn align(significand: i32, from: u32, to: u32, below: i32) -> i32 {
-    let magnitude = significand.unsigned_abs();
-    let wide = if to >= from {
-        magnitude << (to - from)
+fn align<const FROM: u32, const TO: u32>(significand: i32, below: i32) -> i32 {
+    let sign = significand >> 31;
+    let magnitude = ((significand ^ sign) - sign) as u32;
+    let wide = if TO >= FROM {
+        magnitude << (TO - FROM)
     } else {
-        magnitude >> (from - to)
+        magnitude >> (FROM - TO)
     };
-    let shifted = if below > 31 { 0 } else { wide >> below };
-    if significand < 0 {
-        -(shifted as i32)
-    } else {
-        shifted as i32
+    // No number has 32 bits here.
+    let shifted = (wide >> below.min(31)) as i32;
+    (shifted ^ sign) - sign
+}
+
+/// Eight columns.
+type Columns = [i32; COLUMNS];
+
+#[inline(always)]
+fn columns(value: impl Fn(usize) -> i32) -> Columns {
+    let mut all = [0; COLUMNS];
+    for (column, cell) in all.iter_mut().enumerate() {
+        *cell = value(column);
     }
+    all
 }
 
 /// One matrix product on its way.
 struct Sums<'a> {
     rule: Summation,
     a: &'a Factors,
-    b: &'a Factors,
+    /// B by eight columns.
+    significands: &'a [Columns],
+    exponents: &'a [Columns],
     select: Option<&'a [u16]>,
     /// Elements of A in a row.
     width: usize,
-    n: usize,
+    /// Eights of columns.
+    eights: usize,
     c: Accumulator,
     d: Accumulator,
 }
@@ -194,41 +244,38 @@ struct Sums<'a> {
 impl Sums<'_> {
     /// Eight elements of a row of D, from those of C.
     #[inline(always)]
-    fn block(&self, row: usize, column: usize, cells: &mut [u32; COLUMNS]) {
+    fn block<const FRACTION: u32>(&self, row: usize, eight: usize, cells: &mut [u32; COLUMNS]) {
         let mut kind = self.c;
-        for first in (0..self.width).step_by(self.rule.group) {
-            let group = first..(first + self.rule.group).min(self.width);
-            let addends = cells.map(|bits| addend(kind, bits));
-            let mut largest = addends.map(|number| number.exponent.max(LEAST_EXPONENT));
+        let all = row * self.width..(row + 1) * self.width;
+        for first in all.clone().step_by(self.rule.group) {
+            let group = first..(first + self.rule.group).min(all.end);
+            let addends = columns(|column| addend(kind, cells[column]).significand);
+            let own = columns(|column| addend(kind, cells[column]).exponent);
+            let mut largest = columns(|column| own[column].max(LEAST_EXPONENT));
             for index in group.clone() {
-                let exponent = self.a.exponents[row * self.width + index];
-                let others = &self.b.exponents[self.place(row, index, column)..][..COLUMNS];
-                for (largest, other) in largest.iter_mut().zip(others) {
-                    *largest = (*largest).max(exponent + other);
-                }
+                let exponent = self.a.exponents[index];
+                let others = &self.exponents[self.place(index - all.start, index, eight)];
+                largest = columns(|column| largest[column].max(exponent + others[column]));
             }
-            let mut sums = [0i32; COLUMNS];
+            let own = columns(|column| {
+                let below = largest[column] - own[column];
+                align::<23, FRACTION>(addends[column], below)
+            });
+            // The products fit 32 bits; the addend would be one too many.
+            let mut sums = [0; COLUMNS];
             for index in group {
-                let at = row * self.width + index;
-                let (significand, exponent) = (self.a.significands[at], self.a.exponents[at]);
-                let place = self.place(row, index, column);
-                let significands = &self.b.significands[place..][..COLUMNS];
-                let exponents = &self.b.exponents[place..][..COLUMNS];
-                for column in 0..COLUMNS {
-                    let product = significand * significands[column];
+                let (significand, exponent) = (self.a.significands[index], self.a.exponents[index]);
+                let place = self.place(index - all.start, index, eight);
+                let (significands, exponents) = (&self.significands[place], &self.exponents[place]);
+                sums = columns(|column| {
                     let below = largest[column] - (exponent + exponents[column]);
-                    sums[column] += align(product, 2 * FACTOR, self.rule.fraction, below);
-                }
+                    let product = significand * significands[column];
+                    sums[column] + align::<{ 2 * FACTOR }, FRACTION>(product, below)
+                });
             }
             for column in 0..COLUMNS {
-                let Number {
-                    significand,
-                    exponent,
-                } = addends[column];
-                let below = largest[column] - exponent;
-                let own = align(significand, 23, self.rule.fraction, below);
-                let sum = i64::from(sums[column]) + i64::from(own);
-                let lowest = largest[column] - self.rule.fraction as i32;
+                let sum = i64::from(sums[column]) + i64::from(own[column]);
+                let lowest = largest[column] - FRACTION as i32;
                 cells[column] = match self.d {
                     Accumulator::F16 => to_half(sum, lowest),
                     _ => to_single(sum, lowest, self.rule.result),
@@ -238,14 +285,23 @@ impl Sums<'_> {
         }
     }
 
-    /// Where the row of B begins that an element of A meets.
+    /// All of D, from C.
     #[inline(always)]
-    fn place(&self, row: usize, index: usize, column: usize) -> usize {
+    fn all<const FRACTION: u32>(&self, cells: &mut [u32]) {
+        let (cells, _) = cells.as_chunks_mut();
+        for (at, block) in cells.iter_mut().enumerate() {
+            self.block::<FRACTION>(at / self.eights, at % self.eights, block);
+        }
+    }
+
+    /// The columns of B that an element of A meets: `k` is its place in the row.
+    #[inline(always)]
+    fn place(&self, k: usize, index: usize, eight: usize) -> usize {
         let k = match self.select {
-            Some(select) => usize::from(select[row * self.width + index]),
-            None => index,
+            Some(select) => usize::from(select[index]),
+            None => k,
         };
-        k * self.n + column
+        k * self.eights + eight
     }
 }
 
@@ -339,19 +395,20 @@ pub(super) fn multiply(
     let sums = Sums {
         rule: summation(shape.unit, shape.a, shape.d),
         a: &left,
-        b: &right,
+        significands: right.significands.as_chunks().0,
+        exponents: right.exponents.as_chunks().0,
         select,
         width: a.len() / shape.m,
-        n: shape.n,
+        eights: shape.n / COLUMNS,
         c: shape.c,
         d: shape.d,
     };
     let before: Vec<u32> = cells.to_vec();
-    for row in 0..shape.m {
-        for column in (0..shape.n).step_by(COLUMNS) {
-            let block = cells[row * shape.n + column..].first_chunk_mut();
-            sums.block(row, column, block.expect("columns come in eights"));
-        }
+    match sums.rule.fraction {
+        13 => sums.all::<13>(cells),
+        23 => sums.all::<23>(cells),
+        24 => sums.all::<24>(cells),
+        _ => sums.all::<25>(cells),
     }
     let infinite = |bits: u32| special_addend(shape.c, bits).is_some();
     if left.special || right.special || before.iter().any(|bits| infinite(*bits)) {
@@ -386,18 +443,16 @@ pub fn half_dot(unit: TensorCore, a: [u32; 4], b: [u32; 4], c: u32) -> u32 {
     for (x, y) in left.iter().zip(&right) {
         largest = largest.max(x.exponent + y.exponent);
     }
-    let mut sum = i64::from(align(
-        own.significand,
-        23,
-        rule.fraction,
-        largest - own.exponent,
-    ));
+    // Volta's unit, the only one that adds four at once, keeps 23 bits.
+    const FRACTION: u32 = 23;
+    let below = largest - own.exponent;
+    let mut sum = i64::from(align::<23, FRACTION>(own.significand, below));
     for (x, y) in left.iter().zip(&right) {
         let product = x.significand * y.significand;
         let below = largest - (x.exponent + y.exponent);
-        sum += i64::from(align(product, 2 * FACTOR, rule.fraction, below));
+        sum += i64::from(align::<{ 2 * FACTOR }, FRACTION>(product, below));
     }
-    to_single(sum, largest - rule.fraction as i32, rule.result)
+    to_single(sum, largest - FRACTION as i32, rule.result)
 }
 
 fn special_addend(kind: Accumulator, bits: u32) -> Option<Special> {
