@@ -325,7 +325,6 @@ fn commands_that_hardware_refuses_are_refused() {
 
 /// The workload in machine code: a ring of tiles, swizzled, with reductions beside it.
 #[test]
-#[ignore = "R2UR does not write its predicate yet, so the loop around UTMASTG does not end"]
 fn a_pipeline_in_machine_code_reverses_the_rows_of_a_matrix() {
     let image = Image::read(PIPELINE).expect("a cubin");
     let module = Arc::new(image.link(&[]).unwrap_or_else(|error| panic!("{error}")));

@@ -129,6 +129,15 @@ impl PredicateOperand {
         register: PredicateRegister::True,
         negate: true,
     };
+
+    /// What a register holds.
+    #[must_use]
+    pub fn of(register: PredicateRegister) -> Self {
+        Self {
+            register,
+            negate: false,
+        }
+    }
 }
 
 impl Default for PredicateOperand {

@@ -286,8 +286,8 @@ impl TensorMap {
         match self.part {
             TensorPart::Tile { size } => {
                 words[13] |= (size[0] - 1) << 24;
-                for index in 1..rank {
-                    words[14] |= (size[index] - 1) << (8 * (index - 1));
+                for (index, size) in size[1..rank].iter().enumerate() {
+                    words[14] |= (size - 1) << (8 * index);
                 }
             }
             TensorPart::Im2col {

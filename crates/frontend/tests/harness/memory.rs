@@ -275,6 +275,10 @@ impl Memory {
                 }
             }
             Action::Prefetch | Action::CacheControl | Action::LoadReduce(..) => {}
+            // Blocks are alone here, and nothing happens beside them.
+            Action::Mbarrier(_) | Action::StoreAsync | Action::ReduceAsync(..) => {
+                return Err(format!("{:?} needs a GPU", operation.action));
+            }
         }
         Ok(())
     }

@@ -221,6 +221,7 @@ impl<'m> Machine<'m> {
                 self.system(index, call, execute).map_err(at)?;
                 self.warps[index].convergence.advance();
             }
+            Operation::Bulk(_) => return Err(at("bulk copies need a GPU".to_owned())),
             Operation::Unsupported(sentence) | Operation::Illegal(sentence) => {
                 if execute != 0 {
                     return Err(sentence.to_string());
@@ -245,7 +246,10 @@ impl<'m> Machine<'m> {
                     Some(0)
                 }
                 SystemCallKind::Allocate => Some(self.memory.allocate(value(0))),
-                SystemCallKind::Free | SystemCallKind::Breakpoint | SystemCallKind::Sleep => None,
+                SystemCallKind::Free
+                | SystemCallKind::Breakpoint
+                | SystemCallKind::Sleep
+                | SystemCallKind::SleepAtMbarrier => None,
                 SystemCallKind::AssertFail => {
                     return Err(format!("assertion failed: {}", self.memory.text(value(0))?));
                 }

@@ -3,7 +3,7 @@
 use crate::{
     instruction::Instruction,
     lanes::Lanes,
-    operand::{Operand, PredicateRegister},
+    operand::{Operand, PredicateOperand, PredicateRegister},
     operands,
     semantics::{
         Modifiers,
@@ -21,6 +21,9 @@ pub const SECOND_TABLE: u32 = Modifiers::FREE + 8;
 pub const BYTE: u32 = Modifiers::FREE;
 /// `LOP3.PAND`: the predicate takes the and of "not zero" and the input.
 pub const PREDICATE_AND: u64 = 1 << (Modifiers::FREE + 8);
+
+/// `R2UR.OR`: lanes whose predicate says so already differ, too.
+pub const DIFFERS_TOO: u64 = 1 << Modifiers::FREE;
 
 /// How `PRMT` makes its selector: position in [`PERMUTE_MODES`].
 pub const PERMUTE: u32 = Modifiers::FREE;
@@ -50,12 +53,22 @@ pub fn copy64(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write64(i.destination, &values);
 }
 
-/// `R2UR`: the value of the lowest active lane, for the whole warp.
+/// `R2UR`: the value of the lowest executing lane, for the whole warp. The predicate says in which
+/// lanes it is another, so that a loop can take them in turn.
 pub fn to_uniform(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let Some(first) = lanes_of(lanes.active).next() else {
+    let Some(first) = lanes_of(lanes.execute).next() else {
         return;
     };
-    let row = WarpRegister::splat(lanes.integer(i.sources[0]).0[first]);
+    let values = lanes.integer(i.sources[0]);
+    let row = WarpRegister::splat(values.0[first]);
+    let register = i.predicate_destinations[0];
+    if register != PredicateRegister::True {
+        let mut differs = mask_of(|n| values.0[n] != row.0[n]);
+        if i.modifiers & DIFFERS_TOO != 0 {
+            differs |= lanes.predicate(PredicateOperand::of(register));
+        }
+        lanes.set_predicate(register, differs);
+    }
     lanes.execute = FULL;
     lanes.write(i.destination, 0, &row);
 }

@@ -132,7 +132,7 @@ rows! {
     "R2P": semantics!(logic::register_to_predicates), Alu, Compare, Integer, byte, Single;
     "UP2UR": uniform!(logic::predicates_to_register), Uniform, Uniform, Integer, byte, Single;
     "UR2UP": uniform!(logic::register_to_predicates), Uniform, Uniform, Integer, byte, Single;
-    "R2UR": semantics!(logic::to_uniform), Uniform, Uniform, Other, none, Single;
+    "R2UR": semantics!(logic::to_uniform), Uniform, Uniform, Other, to_uniform_bits, Single;
     // Single precision.
     "FADD": semantics!(float::add), Fma, Float, Fp32, float_bits, Single;
     "FMUL": semantics!(float::multiply), Fma, Float, Fp32, multiply_bits, Single;

@@ -24,6 +24,10 @@ pub(super) fn carry(spelling: &Spelling<'_>) -> u64 {
     spelling.bits("X", Modifiers::CARRY_IN)
 }
 
+pub(super) fn to_uniform_bits(spelling: &Spelling<'_>) -> u64 {
+    spelling.bits("OR", logic::DIFFERS_TOO)
+}
+
 pub(super) fn lea(spelling: &Spelling<'_>) -> u64 {
     carry(spelling)
         | spelling.bits("HI", integer::HIGH)
