@@ -59,8 +59,7 @@ pub(super) fn rows(
         }
         let mut address = map.address;
         let mut outside = false;
-        for dimension in 1..rank {
-            let coordinate = here[dimension];
+        for (dimension, coordinate) in here.into_iter().enumerate().take(rank).skip(1) {
             outside |= coordinate < 0 || coordinate as u64 >= map.dimensions[dimension];
             let stride = map.strides[dimension - 1];
             address = address.wrapping_add((coordinate as u64).wrapping_mul(stride));

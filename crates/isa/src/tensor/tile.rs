@@ -56,8 +56,8 @@ pub(super) fn rows(
     for index in 0..number {
         let mut address = map.address;
         let mut outside = false;
-        for dimension in 1..map.rank as usize {
-            let step = i64::from(at[dimension] * map.steps[dimension]);
+        for (dimension, at) in at.iter().enumerate().take(map.rank as usize).skip(1) {
+            let step = i64::from(at * map.steps[dimension]);
             let coordinate = i64::from(start.coordinates[dimension]) + step;
             outside |= coordinate < 0 || coordinate as u64 >= map.dimensions[dimension];
             let stride = map.strides[dimension - 1];
