@@ -61,10 +61,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Opcode and modifiers of a sentence that begins with an instruction.
 fn spelling(sentence: &str) -> &str {
-    let words = sentence.split_whitespace();
+    let mut words = sentence.split_whitespace();
     words
-        .skip_while(|word| word.starts_with('@'))
-        .next()
+        .find(|word| !word.starts_with('@'))
         .unwrap_or(sentence)
 }
 

@@ -241,7 +241,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
     /// The address of a lane's word of a map, whose words do not cross 4 GiB.
     fn lane_word(&mut self, base: Register, lane: Register) -> Register {
-        debug_assert!(MAP_WORDS == 32, "a word for each lane");
+        const { assert!(MAP_WORDS == 32, "a word for each lane") };
         let sum = self.new_register(64);
         let mut code = self.compute(WORD_OF_LANE, class::INTEGER);
         code.instruction.sources[0] = code.read(base.place(), 1).into();

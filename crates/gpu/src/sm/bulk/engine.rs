@@ -209,7 +209,7 @@ impl BulkEngine {
     /// A reduction begins, whose requests are counted as under way already.
     pub(super) fn reduce(
         &mut self,
-        requests: Vec<Box<StrongRequest>>,
+        requests: impl IntoIterator<Item = Box<StrongRequest>>,
         slot: u8,
         block: &mut Block,
         cycle: u64,

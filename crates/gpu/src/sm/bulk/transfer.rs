@@ -435,7 +435,7 @@ fn reduce(
 ) -> Result<(), FaultKind> {
     let kind = supported(operation, kind)?;
     let size = kind.bytes() as usize;
-    let mut requests: Vec<Box<StrongRequest>> = Vec::new();
+    let mut requests = Vec::<Box<StrongRequest>>::new();
     let (port, tag) = (&mut *site.port, site.block.tag);
     each_sector(prepared, &site.block.shared, |sector, at, source| {
         if requests.last().is_none_or(|last| last.sector != sector) {
