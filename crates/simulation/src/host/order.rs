@@ -110,14 +110,16 @@ impl HostOrder {
                 .several
                 .then(|| format!("the threads of its process cannot be watched ({error})")),
         };
-        if let Some(said) = said {
+        let aside = is_aside(&request);
+        // When the program's library asks something aside changes nothing.
+        if let Some(said) = said.filter(|_| !aside) {
             let call = request.name();
             self.depends(format!(
                 "thread {} of {}: when it called {call} was up to the host: {said}",
                 key.1, hello.name
             ));
         }
-        if is_aside(&request) {
+        if aside {
             self.asides.insert(key);
         } else {
             self.asides.remove(&key);
