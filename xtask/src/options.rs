@@ -74,11 +74,13 @@ pub fn check() -> Result<()> {
         let Treatment::Obeyed(test) = option.treatment else {
             continue;
         };
-        let found = match test.strip_prefix("conformance/") {
-            Some(chapter) => {
-                let program = format!("workloads/conformance/{chapter}.cu");
-                project::root().join(program).exists()
-            }
+        let program = match test.split_once('/') {
+            Some(("conformance", chapter)) => Some(format!("workloads/conformance/{chapter}.cu")),
+            Some(("workloads", program)) => Some(format!("workloads/{program}/{program}.cu")),
+            _ => None,
+        };
+        let found = match program {
+            Some(program) => project::root().join(program).exists(),
             None => sources.contains(&format!("fn {test}(")),
         };
         ensure!(

@@ -30,7 +30,7 @@ pub enum Warpgroup {
         /// Groups.
         at_most: u8,
     },
-    /// `D = A × B + C`, where the modifiers are an encoded [`Multiply`](crate::semantics::matrix::Multiply)
+    /// `D = A × B + C`, where the modifiers are an encoded [`Multiply`]
     /// of one warp. Sources: A's registers or descriptor, B's descriptor, C, metadata. C counts where
     /// `predicates[0]` holds.
     Multiply(GroupMultiply),

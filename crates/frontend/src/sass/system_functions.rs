@@ -21,6 +21,9 @@ pub(super) const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind, &[u8], Option<u8>)] 
     ),
 ];
 
+/// How functions begin with which kernels launch kernels.
+const DEVICE_RUNTIME: &str = "__cuda_syscall_cnp";
+
 /// Behind the module's code: each function of the system, and the way back through `R20`.
 pub(super) fn system_functions(uniform_registers: u16, module: &mut Module) {
     let row = |register: u8| uniform_registers + u16::from(register);
@@ -58,10 +61,12 @@ pub(super) fn system_functions(uniform_registers: u16, module: &mut Module) {
 
 /// Behind those: what runs in place of a function that is defined nowhere.
 pub(super) fn missing_function(name: &str, module: &mut Module) {
-    let sentence = Error::Unresolved {
-        symbol: name.to_owned(),
-    }
-    .to_string();
+    let sentence = if name.starts_with(DEVICE_RUNTIME) {
+        format!("`{name}` belongs to dynamic parallelism, which is not modelled")
+    } else {
+        let symbol = name.to_owned();
+        Error::Unresolved { symbol }.to_string()
+    };
     module.sections.push(module.code.len() as u32);
     module
         .functions

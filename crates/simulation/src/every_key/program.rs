@@ -89,8 +89,17 @@ impl Program {
             "shared",
             "pages",
             "cluster",
+            "group",
         ];
-        let [instructions, matrices, memory, shared, pages, cluster] = names.map(|name| {
+        let [
+            instructions,
+            matrices,
+            memory,
+            shared,
+            pages,
+            cluster,
+            group,
+        ] = names.map(|name| {
             let name = name.to_string();
             match self.ask(&Request::ModuleFunction { module, name }) {
                 Some(Reply::Function(function)) => function.handle,
@@ -114,6 +123,7 @@ impl Program {
             self.record(late);
             self.shared_memory(shared, device);
             self.launch(cluster, 4, 64, &[device]);
+            self.launch(group, 1, 128, &[device]);
             self.copies(device);
             self.elapsed(event, late);
         }

@@ -4,7 +4,7 @@
 //! requests of a command follow those of the command before. A load is complete a while after its last line has
 //! come, a store a while after its last line has left.
 //!
-//! Start reading at [`BulkEngine::read`].
+//! Start reading at `BulkEngine::read`.
 
 use std::collections::{BTreeMap, VecDeque};
 

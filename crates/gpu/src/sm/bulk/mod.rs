@@ -19,7 +19,7 @@
 //! tensor maps (a map is read at issue, in no time), L2 promotion, hints to L2's eviction, and what one
 //! warp's threads do apart: groups are those of the warp.
 //!
-//! Start reading at [`execute`].
+//! Start reading at `execute`.
 
 mod command;
 pub mod engine;

@@ -31,7 +31,7 @@ use crate::{
 
 /// Format of the narrow values: [`Narrow`] in four bits.
 const NARROW: u32 = Modifiers::FREE;
-/// What is packed: [`Form`] in four bits.
+/// What is packed, in four bits.
 const FORM: u32 = Modifiers::FREE + 4;
 /// `I2IP`, `F2IP`: the upper half of the third source is kept; `F2FP`: it is unpacked.
 const UPPER: u64 = 1 << (Modifiers::FREE + 8);

@@ -1,13 +1,13 @@
 //! The special function unit, bit by bit: reciprocal, roots, power of two, logarithm, sine, cosine,
 //! hyperbolic tangent, and what PTX builds on them.
 //!
-//! Every function is a table of quadratic polynomials in fixed point ([`unit`]), with the H200's
-//! coefficients ([`tables`]). Results equal an H200's for all inputs: `tests/special_functions.rs`
+//! Every function is a table of quadratic polynomials in fixed point (`unit`), with the H200's
+//! coefficients (`tables`). Results equal an H200's for all inputs: `tests/special_functions.rs`
 //! holds them to checksums recorded there. Other GPUs have the same ones until they are measured
 //! (`docs/decisions/0036-special-function-unit.md`).
 //!
 //! Functions take the lanes of a warp at once and are named as SASS `MUFU` has them; [`ptx`] adds
-//! what `ptxas` puts around them. Start reading at [`unit::interpolate`].
+//! what `ptxas` puts around them. Start reading at `unit::interpolate`.
 //!
 //! Reference: PTX ISA, `rcp`, `sqrt`, `rsqrt`, `sin`, `cos`, `lg2`, `ex2`, `tanh`; SASS `MUFU`.
 

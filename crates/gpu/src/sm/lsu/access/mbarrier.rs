@@ -3,7 +3,7 @@
 //! States are kept by the block, not in its memory (`sm/mbarrier_table.rs`). A lane that arrives changes one at
 //! once; lanes that wait are told by the SM when a phase ends (`sm/mbarrier_waits.rs`).
 //!
-//! Start reading at [`mbarrier`].
+//! Start reading at [`mbarrier()`].
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
