@@ -432,8 +432,10 @@ pub enum AtomicType {
         /// Subnormals become zero.
         flush: bool,
     },
-    /// FP64.
+    /// FP64 as L2 adds it: NaNs stay as they are.
     F64,
+    /// FP64 as code adds it that has no such atomic, in shared memory: NaNs become quiet.
+    F64Quiet,
     /// A pair of FP16.
     F16x2,
     /// A pair of BF16.
@@ -453,7 +455,7 @@ impl AtomicType {
         match self {
             Self::B16 | Self::F16 | Self::Bf16 => 2,
             Self::U32 | Self::S32 | Self::F32 { .. } | Self::F16x2 | Self::Bf16x2 => 4,
-            Self::U64 | Self::S64 | Self::F64 => 8,
+            Self::U64 | Self::S64 | Self::F64 | Self::F64Quiet => 8,
         }
     }
 }

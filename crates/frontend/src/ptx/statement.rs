@@ -299,6 +299,10 @@ impl<'a> Parser<'a> {
                 self.take()?;
                 Ok(Operand::Double(bits ^ 1 << 63))
             }
+            Token::Name(_) => {
+                self.take()?;
+                Ok(Operand::Negated(Box::new(self.named_operand()?)))
+            }
             _ => Ok(Operand::Integer(self.constant()?)),
         }
     }

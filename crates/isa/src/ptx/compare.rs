@@ -59,6 +59,7 @@ entries! {
     "set(@fcmp)[@bool].f32.f64" DOUBLE [Write(F32), Read(F64), Read(F64), OptionalPredicate] semantics!(set_one; double);
     "set(@fcmp)[@bool][.ftz].f16.f16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] semantics!(set_half; (0x3c00, Kind::Half));
     "set(@fcmp)[@bool].bf16.bf16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] semantics!(set_half; (0x3f80, Kind::Brain));
+    "set(@fcmp)[@bool].bf16.f16" HALF [Write(F16), Read(F16), Read(F16), OptionalPredicate] semantics!(set_half; (0x3f80, Kind::Half));
     "set(@fcmp)[@bool][.ftz].f16x2.f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0x3c00, Kind::Half));
     "set(@fcmp)[@bool].bf16x2.bf16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0x3f80, Kind::Brain));
     "set(@fcmp)[@bool][.ftz](.u32.s32).f16x2" HALF [Write(B32), Read(B32), Read(B32), OptionalPredicate] semantics!(set_half; (0xffff, Kind::Half));
@@ -78,14 +79,11 @@ entries! {
         semantics!(ternary; |a, b, c| op::select_by_sign(a.into(), b.into(), c) as u32);
     "slct(.b64.u64.s64).s32" INTEGER [Write(B64), Read(B64), Read(B64), Read(B32)] semantics!(select_long; op::select_by_sign);
     "slct.f64.s32" INTEGER [Write(F64), Read(F64), Read(F64), Read(B32)] semantics!(select_long; op::select_by_sign);
-    "slct[.ftz](.b32.u32.s32).f32" INTEGER [Write(B32), Read(B32), Read(B32), Read(F32)]
-        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
-    "slct[.ftz].f32.f32" INTEGER [Write(F32), Read(F32), Read(F32), Read(F32)]
-        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
-    "slct[.ftz](.b16.u16.s16).f32" INTEGER [Write(B16), Read(B16), Read(B16), Read(F32)]
-        semantics!(ternary; |a, b, c| op::select_by_float_sign(a.into(), b.into(), c) as u32);
-    "slct[.ftz](.b64.u64.s64).f32" INTEGER [Write(B64), Read(B64), Read(B64), Read(F32)] semantics!(select_long; op::select_by_float_sign);
-    "slct[.ftz].f64.f32" INTEGER [Write(F64), Read(F64), Read(F64), Read(F32)] semantics!(select_long; op::select_by_float_sign);
+    "slct[.ftz](.b32.u32.s32).f32" INTEGER [Write(B32), Read(B32), Read(B32), Read(F32)] semantics!(select_float);
+    "slct[.ftz].f32.f32" INTEGER [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(select_float);
+    "slct[.ftz](.b16.u16.s16).f32" INTEGER [Write(B16), Read(B16), Read(B16), Read(F32)] semantics!(select_float);
+    "slct[.ftz](.b64.u64.s64).f32" INTEGER [Write(B64), Read(B64), Read(B64), Read(F32)] semantics!(select_long_float);
+    "slct[.ftz].f64.f32" INTEGER [Write(F64), Read(F64), Read(F64), Read(F32)] semantics!(select_long_float);
 
     "testp.finite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Finite);
     "testp.infinite.f32" COMPARE_FLOAT [WritePredicate, Read(F32)] semantics!(test; Property::Infinite);
@@ -124,8 +122,16 @@ relations! {
     signed64: integer64, |a| a as i64;
     unsigned64: integer64, |a| a;
     double: float64, |a| f64::from_bits(a);
-    half: halves, |a| f32::from_bits(Kind::Half.widen(a as u16));
-    brain: halves, |a| f32::from_bits(Kind::Brain.widen(a as u16));
+}
+
+#[inline(always)]
+fn half(l: &Lanes<'_>, i: &Instruction) -> Mask {
+    relation_pair(l, i, Kind::Half)[0]
+}
+
+#[inline(always)]
+fn brain(l: &Lanes<'_>, i: &Instruction) -> Mask {
+    relation_pair(l, i, Kind::Brain)[0]
 }
 
 /// Rows of words and arrays of longs, alike.
@@ -284,6 +290,33 @@ fn select_long(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, u64, u32) -> 
         i.destination,
         &std::array::from_fn(|n| f(a[n], b[n], c.0[n])),
     );
+}
+
+/// The word whose sign decides, flushed if asked: subnormals are then not negative.
+#[inline(always)]
+fn decider(l: &Lanes<'_>, i: &Instruction) -> crate::WarpRegister {
+    let c = l.integer(i.sources[2]);
+    if Modifiers(i.modifiers).flush() {
+        map_lanes(|n| float32::flush(c.0[n]))
+    } else {
+        c
+    }
+}
+
+#[inline(always)]
+fn select_float(l: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (l.integer(i.sources[0]), l.integer(i.sources[1]));
+    let c = decider(l, i);
+    let row = map_lanes(|n| op::select_by_float_sign(a.0[n].into(), b.0[n].into(), c.0[n]) as u32);
+    l.write(i.destination, 0, &row);
+}
+
+#[inline(always)]
+fn select_long_float(l: &mut Lanes<'_>, i: &Instruction) {
+    let (a, b) = (l.integer64(i.sources[0]), l.integer64(i.sources[1]));
+    let c = decider(l, i);
+    let values = std::array::from_fn(|n| op::select_by_float_sign(a[n], b[n], c.0[n]));
+    l.write64(i.destination, &values);
 }
 
 #[inline(always)]

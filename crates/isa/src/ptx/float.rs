@@ -19,8 +19,8 @@ entries! {
     "mad[.rn][.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)]
         semantics!(float_ternary; float32::fma; float32::fma_host);
     "mad(@rnd)[.ftz][.sat].f32" FLOAT [Write(F32), Read(F32), Read(F32), Read(F32)] semantics!(directed3; float32::fma_rounded);
-    "neg[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; float32::neg);
-    "abs[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; float32::abs);
+    "neg[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; |a| canonical(float32::neg(a)));
+    "abs[.ftz].f32" FLOAT [Write(F32), Read(F32)] semantics!(float_unary; |a| canonical(float32::abs(a)));
     "copysign.f32" INTEGER [Write(F32), Read(F32), Read(F32)] semantics!(binary; float32::copy_sign);
     "min[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::min(a, b, false));
     "max[.ftz].f32" FLOAT [Write(F32), Read(F32), Read(F32)] semantics!(float_binary; |a, b| float32::max(a, b, false));
@@ -44,7 +44,7 @@ entries! {
 
     "add[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::add_rounded);
     "sub[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)]
-        semantics!(double_directed; |a, b, r| float64::add_rounded(a, float64::neg(b), r));
+        semantics!(double_directed; float64::sub_rounded);
     "mul[@rnd].f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::mul_rounded);
     "fma.rn.f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)]
         semantics!(double_ternary; float64::fma; float64::fma_host);
@@ -52,15 +52,20 @@ entries! {
     "mad.rn.f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)]
         semantics!(double_ternary; float64::fma; float64::fma_host);
     "mad(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64), Read(F64)] semantics!(double_directed3; float64::fma_rounded);
-    "neg.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::neg);
-    "abs.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::abs);
+    "neg.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::negated);
+    "abs.f64" DOUBLE [Write(F64), Read(F64)] semantics!(unary64; float64::magnitude);
     "copysign.f64" INTEGER [Write(F64), Read(F64), Read(F64)] semantics!(binary64; float64::copy_sign);
     "min.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_binary; float64::min);
     "max.f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_binary; float64::max);
     "div(@rnd).f64" DOUBLE [Write(F64), Read(F64), Read(F64)] semantics!(double_directed; float64::div_rounded);
-    "rcp(@rnd).f64" DOUBLE [Write(F64), Read(F64)]
+    "rcp(@rnd)[.ftz].f64" DOUBLE [Write(F64), Read(F64)]
         semantics!(double_directed1; |a, r| float64::div_rounded(0x3ff0_0000_0000_0000, a, r));
     "sqrt(@rnd).f64" DOUBLE [Write(F64), Read(F64)] semantics!(double_directed1; float64::sqrt_rounded);
+}
+
+/// NaNs as sums give them, which is how a GPU changes signs.
+fn canonical(a: u32) -> u32 {
+    float32::canonical(f32::from_bits(a))
 }
 
 fn rounding(i: &Instruction) -> Rounding {

@@ -61,6 +61,10 @@ entries! {
     "fma.rn[.ftz][.sat.relu].f16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] semantics!(three; (H, Kind::fma));
     "fma.rn[.relu].bf16" HALF [Write(F16), Read(F16), Read(F16), Read(F16)] semantics!(three; (B, Kind::fma));
     "fma.rn[.relu].bf16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] semantics!(three; (B, Kind::fma));
+    "fma.rn.oob[.relu].f16" HALF [Write(F16), Read(F16), Read(F16), Read(F16)] semantics!(three; (H, Kind::fma_in_bounds));
+    "fma.rn.oob[.relu].f16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] semantics!(three; (H, Kind::fma_in_bounds));
+    "fma.rn.oob[.relu].bf16" HALF [Write(F16), Read(F16), Read(F16), Read(F16)] semantics!(three; (B, Kind::fma_in_bounds));
+    "fma.rn.oob[.relu].bf16x2" HALF [Write(B32), Read(B32), Read(B32), Read(B32)] semantics!(three; (B, Kind::fma_in_bounds));
     "neg[.ftz].f16" HALF [Write(F16), Read(F16)] semantics!(one; (H, negate));
     "neg[.ftz].f16x2" HALF [Write(B32), Read(B32)] semantics!(one; (H, negate));
     "neg.bf16" HALF [Write(F16), Read(F16)] semantics!(one; (B, negate));
@@ -101,13 +105,27 @@ fn subtract(kind: Kind, a: u16, b: u16) -> u16 {
 }
 
 #[inline(always)]
-fn negate(_: Kind, a: u16) -> u16 {
-    a ^ 0x8000
+fn negate(kind: Kind, a: u16) -> u16 {
+    quiet(kind, a, a ^ 0x8000)
 }
 
 #[inline(always)]
-fn magnitude(_: Kind, a: u16) -> u16 {
-    a & 0x7fff
+fn magnitude(kind: Kind, a: u16) -> u16 {
+    quiet(kind, a, a & 0x7fff)
+}
+
+/// `value`, or the NaN of the format if `a` is none of its numbers.
+#[inline(always)]
+fn quiet(kind: Kind, a: u16, value: u16) -> u16 {
+    let infinity = match kind {
+        Kind::Half => 0x7c00,
+        Kind::Brain => 0x7f80,
+    };
+    if a & 0x7fff > infinity {
+        semantics::float16::NAN
+    } else {
+        value
+    }
 }
 
 /// The lower or upper halves of a register in single precision.

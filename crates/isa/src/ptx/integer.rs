@@ -15,6 +15,8 @@ entries! {
     "sub(.s32.u32)" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::sub);
     "sub(.s16.u16)" INTEGER [Write(B16), Read(B16), Read(B16)] semantics!(binary; op::sub);
     "sub(.s64.u64)" INTEGER [Write(B64), Read(B64), Read(B64)] semantics!(binary64; op::sub64);
+    "sub(.s16x2.u16x2)" INTEGER [Write(B32), Read(B32), Read(B32)]
+        semantics!(binary; |a, b| pairs(a, b, |x, y| x.wrapping_sub(y)));
     "sub.sat.s32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::sub_saturating);
 
     // Products.
@@ -45,6 +47,10 @@ entries! {
     "mad.lo(.s16.u16)" MULTIPLY [Write(B16), Read(B16), Read(B16), Read(B16)] semantics!(ternary; op::mad_low);
     "mad.lo(.s64.u64)" WIDE [Write(B64), Read(B64), Read(B64), Read(B64)]
         semantics!(ternary64; |a, b, c| op::mul64_low(a, b).wrapping_add(c));
+    "mad.hi.u16" MULTIPLY [Write(B16), Read(B16), Read(B16), Read(B16)]
+        semantics!(ternary; |a, b, c| ((op::low16(a) * op::low16(b)) >> 16).wrapping_add(c));
+    "mad.hi.s16" MULTIPLY [Write(B16), Read(B16), Read(B16), Read(B16)]
+        semantics!(ternary; |a, b, c| (op::mul_low(op::low16_signed(a), op::low16_signed(b)) >> 16).wrapping_add(c));
     "mad.hi.u32" WIDE [Write(B32), Read(B32), Read(B32), Read(B32)]
         semantics!(ternary; |a, b, c| op::mul_high(a, b).wrapping_add(c));
     "mad.hi.s32" WIDE [Write(B32), Read(B32), Read(B32), Read(B32)]

@@ -2,7 +2,7 @@
 //!
 //! An [`Entry`] is a row: the spelling in a notation close to the manual's, what each operand
 //! is, the semantics, and what the SM sees. One file a family; [`FAMILIES`] lists them. Memory,
-//! control flow, barriers and matrices have no row: their operands decide too much, and the
+//! control flow, barriers, matrices and video have no row: their operands decide too much, and the
 //! front end builds them.
 //!
 //! Spelling: `.s32` must stand there; `[.sat]` may; `(.s32.u32)` is one of these, `[.s32.u32]`
@@ -20,7 +20,7 @@ pub mod matrix;
 mod pattern;
 mod special_function;
 pub mod special_register;
-mod video;
+pub mod video;
 mod warp;
 
 pub use pattern::{GROUPS, Pattern, modifier_bits};
@@ -173,7 +173,6 @@ pub const FAMILIES: &[(&str, &[Entry])] = &[
     ("special function", special_function::ENTRIES),
     ("convert", convert::ENTRIES),
     ("warp", warp::ENTRIES),
-    ("video", video::ENTRIES),
 ];
 
 /// What the rows are written with.

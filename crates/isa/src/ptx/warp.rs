@@ -47,7 +47,9 @@ entries! {
 
 #[inline(always)]
 fn shuffle(l: &mut Lanes<'_>, i: &Instruction, mode: ShuffleMode) {
-    let [values, b, clamp, _] = i.sources.map(|source| l.integer(source));
+    let [mut values, b, clamp, _] = i.sources.map(|source| l.integer(source));
+    // Lanes that do not execute it give zero.
+    values.blend(&WarpRegister::ZERO, !l.execute);
     let (result, in_range) = op::shuffle(mode, &values.0, &b.0, &clamp.0);
     l.write(i.destination, 0, &WarpRegister(result));
     l.set_predicate(i.predicate_destinations[0], in_range);

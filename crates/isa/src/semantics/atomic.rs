@@ -31,10 +31,10 @@ pub fn apply(
             AtomicType::F32 { flush } => {
                 single(operation, old as u32, a as u32, flush).map(u64::from)
             }
-            AtomicType::F64 => match operation {
-                AtomicOperation::Add => Some(float64::add(old, a)),
-                _ => None,
-            },
+            AtomicType::F64 => (operation == AtomicOperation::Add).then(|| add_double(old, a)),
+            AtomicType::F64Quiet => {
+                (operation == AtomicOperation::Add).then(|| float64::add(a, old))
+            }
             AtomicType::F16x2 => pair(operation, Kind::Half, old as u32, a as u32).map(u64::from),
             AtomicType::Bf16x2 => pair(operation, Kind::Brain, old as u32, a as u32).map(u64::from),
             AtomicType::F16 => half(operation, Kind::Half, old, a),
@@ -124,6 +124,17 @@ fn single(operation: AtomicOperation, old: u32, a: u32, flush: bool) -> Option<u
         AtomicOperation::Min => Some(float32::min(old, a, false)),
         AtomicOperation::Max => Some(float32::max(old, a, false)),
         _ => None,
+    }
+}
+
+/// A sum as L2 makes it: a NaN comes through as it is, the operand before the old value.
+fn add_double(old: u64, a: u64) -> u64 {
+    if float64::is_nan(a) {
+        a
+    } else if float64::is_nan(old) {
+        old
+    } else {
+        float64::add(old, a)
     }
 }
 

@@ -159,7 +159,11 @@ fn round_large(value: f64, rounding: Rounding) -> f64 {
 #[must_use]
 pub fn whole_to_integer(value: f64, to: Integer, wide: bool) -> u64 {
     if value.is_nan() {
-        return if wide { 1 << (to.bits - 1) } else { 0 };
+        return if wide {
+            to.read(1 << (to.bits - 1)) as u64
+        } else {
+            0
+        };
     }
     if to.bits == 64 {
         return if to.signed {
@@ -213,12 +217,15 @@ pub fn integer_to_float64(value: i128, rounding: Rounding) -> u64 {
     }
 }
 
-/// Double to single precision.
+/// Double to single precision. A NaN becomes quiet and keeps its sign and the upper bits of its payload.
 #[inline(always)]
 #[must_use]
 pub fn float64_to_float32(a: u64, rounding: Rounding) -> u32 {
+    if float64::is_nan(a) {
+        return (a >> 32) as u32 & 1 << 31 | 0x7fc0_0000 | (a >> 29) as u32 & 0x7f_ffff;
+    }
     match rounding {
-        Rounding::Nearest => float32::canonical(f64::from_bits(a) as f32),
+        Rounding::Nearest => (f64::from_bits(a) as f32).to_bits(),
         _ => soft::convert(F64, F32, a, rounding) as u32,
     }
 }
@@ -252,8 +259,13 @@ pub fn float64_to_whole(a: u64, rounding: Rounding) -> u64 {
 }
 
 /// Single precision cut to ten fraction bits. PTX `cvt.rna.tf32.f32`, `cvt.rn.tf32.f32`.
+///
+/// Rounding away from zero is integer arithmetic of the compiler's, which cuts NaNs as it cuts numbers.
 #[must_use]
 pub fn float32_to_tf32(a: u32, rounding: Rounding) -> u32 {
+    if rounding == Rounding::NearestAway && f32::from_bits(a).is_nan() {
+        return a & !0x1fff;
+    }
     (soft::convert(F32, soft::TF32, u64::from(a), rounding) << 13) as u32
 }
 
@@ -297,7 +309,7 @@ mod tests {
             1 << 63
         );
         assert_eq!(
-            float64_to_integer(f64::NAN.to_bits(), S32, Rounding::Zero),
+            float64_to_integer(f64::NAN.to_bits(), S32, Rounding::Zero) as u32,
             1 << 31
         );
         assert_eq!(

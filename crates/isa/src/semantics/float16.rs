@@ -6,6 +6,7 @@
 
 use super::{
     float32::{self, add_to_odd},
+    float64,
     soft::{self, BF16, F16, F32, F64, Rounding},
 };
 
@@ -17,6 +18,9 @@ pub enum Kind {
     /// bfloat16.
     Brain,
 }
+
+/// The NaN that a tensor copy puts where its box leaves the tensor.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 /// The NaN of both formats.
 pub const NAN: u16 = 0x7fff;
@@ -120,9 +124,16 @@ impl Kind {
         }
     }
 
-    /// From double precision in any direction.
+    /// From double precision in any direction. A NaN becomes quiet and keeps sign and payload.
     #[must_use]
     pub fn narrow_double(self, a: u64, rounding: Rounding) -> u16 {
+        if float64::is_nan(a) {
+            let sign = (a >> 48) as u16 & 0x8000;
+            return match self {
+                Self::Half => sign | 0x7e00 | (a >> 42) as u16 & 0x3ff,
+                Self::Brain => sign | 0x7fc0 | (a >> 45) as u16 & 0x7f,
+            };
+        }
         soft::convert(F64, self.format(), a, rounding) as u16
     }
 
@@ -159,6 +170,18 @@ impl Kind {
         let sum = add_to_odd(wide(a) * wide(b), wide(c));
         // Rounding to odd once more keeps what single precision cannot hold.
         self.narrow(double_to_float_odd(sum))
+    }
+
+    /// As [`Kind::fma`], zero where a factor is the NaN that stands for what lies outside a tensor.
+    /// PTX `fma.rn.oob`.
+    #[inline(always)]
+    #[must_use]
+    pub fn fma_in_bounds(self, a: u16, b: u16, c: u16) -> u16 {
+        if a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS {
+            0
+        } else {
+            self.fma(a, b, c)
+        }
     }
 
     /// The smaller. PTX `min.f16`, `min.NaN.f16`.

@@ -95,12 +95,12 @@ pub fn fma_rounded(a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
     settle_soft(soft::fma(F64, a, b, c, rounding), [a, b, c])
 }
 
-/// `a ÷ b` in any direction. PTX `div.rnd.f64`; `rcp.rnd.f64` with `a` one.
+/// `a ÷ b` in any direction; of two NaNs the dividend comes through. PTX `div.rnd.f64`; `rcp.rnd.f64` with `a` one.
 #[must_use]
 pub fn div_rounded(a: u64, b: u64, rounding: Rounding) -> u64 {
     match rounding {
-        Rounding::Nearest => settle(f64::from_bits(a) / f64::from_bits(b), [a, b, 0]),
-        _ => settle_soft(soft::div(F64, a, b, rounding), [a, b, 0]),
+        Rounding::Nearest => settle(f64::from_bits(a) / f64::from_bits(b), [b, a, 0]),
+        _ => settle_soft(soft::div(F64, a, b, rounding), [b, a, 0]),
     }
 }
 
@@ -122,7 +122,7 @@ const fn key(a: u64) -> i64 {
 #[inline(always)]
 const fn choose(a: u64, b: u64, first: bool) -> u64 {
     match (is_nan(a), is_nan(b)) {
-        (true, true) => a | QUIET,
+        (true, true) => b | QUIET,
         (true, false) => b,
         (false, true) => a,
         (false, false) if first => a,
@@ -144,14 +144,35 @@ pub const fn max(a: u64, b: u64) -> u64 {
     choose(a, b, key(a) >= key(b))
 }
 
-/// Magnitude. PTX `abs.f64`.
+/// `a - b` in any direction; a NaN keeps its sign. PTX `sub.f64`.
+#[must_use]
+pub fn sub_rounded(a: u64, b: u64, rounding: Rounding) -> u64 {
+    let b = if is_nan(b) { b } else { neg(b) };
+    add_rounded(a, b, rounding)
+}
+
+/// Magnitude; a NaN becomes quiet and keeps its sign. PTX `abs.f64`.
+#[inline(always)]
+#[must_use]
+pub const fn magnitude(a: u64) -> u64 {
+    if is_nan(a) { a | QUIET } else { abs(a) }
+}
+
+/// Negated; a NaN becomes quiet and keeps its sign. PTX `neg.f64`.
+#[inline(always)]
+#[must_use]
+pub const fn negated(a: u64) -> u64 {
+    if is_nan(a) { a | QUIET } else { neg(a) }
+}
+
+/// Magnitude.
 #[inline(always)]
 #[must_use]
 pub const fn abs(a: u64) -> u64 {
     a & !SIGN
 }
 
-/// Negated. PTX `neg.f64`.
+/// Sign changed.
 #[inline(always)]
 #[must_use]
 pub const fn neg(a: u64) -> u64 {

@@ -198,13 +198,13 @@ pub const fn div_signed(a: u32, b: u32) -> u32 {
     }
 }
 
-/// Remainder; by zero it is the dividend. PTX `rem.u32`.
+/// Remainder; by zero it is all ones. PTX `rem.u32`.
 #[inline(always)]
 #[must_use]
 pub const fn rem(a: u32, b: u32) -> u32 {
     match a.checked_rem(b) {
         Some(remainder) => remainder,
-        None => a,
+        None => u32::MAX,
     }
 }
 
@@ -213,7 +213,7 @@ pub const fn rem(a: u32, b: u32) -> u32 {
 #[must_use]
 pub const fn rem_signed(a: u32, b: u32) -> u32 {
     if b == 0 {
-        a
+        u32::MAX
     } else {
         (a as i32).wrapping_rem(b as i32) as u32
     }
@@ -246,7 +246,7 @@ pub const fn div64_signed(a: u64, b: u64) -> u64 {
 pub const fn rem64(a: u64, b: u64) -> u64 {
     match a.checked_rem(b) {
         Some(remainder) => remainder,
-        None => a,
+        None => u64::MAX,
     }
 }
 
@@ -255,7 +255,7 @@ pub const fn rem64(a: u64, b: u64) -> u64 {
 #[must_use]
 pub const fn rem64_signed(a: u64, b: u64) -> u64 {
     if b == 0 {
-        a
+        u64::MAX
     } else {
         (a as i64).wrapping_rem(b as i64) as u64
     }
@@ -423,7 +423,7 @@ mod tests {
         assert_eq!(div(7, 0), u32::MAX);
         assert_eq!(div_signed(i32::MIN as u32, u32::MAX), i32::MIN as u32);
         assert_eq!(rem_signed(-7i32 as u32, 3) as i32, -1);
-        assert_eq!(rem(7, 0), 7);
+        assert_eq!(rem(7, 0), u32::MAX);
         assert_eq!(abs(i32::MIN as u32), i32::MIN as u32);
         assert_eq!(min_signed(u32::MAX, 1), u32::MAX);
         assert_eq!(min(u32::MAX, 1), 1);

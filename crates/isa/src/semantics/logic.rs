@@ -205,8 +205,10 @@ pub const fn find_leading64_signed(a: u64, shift_amount: bool) -> u32 {
 #[inline]
 #[must_use]
 pub fn find_nth_set(mask: u32, base: u32, offset: u32) -> u32 {
-    let base = base & 31;
     let offset = offset as i32;
+    if base > 31 {
+        return u32::MAX;
+    }
     let mut left = offset.unsigned_abs();
     if offset == 0 {
         return if mask >> base & 1 == 1 {
@@ -233,7 +235,7 @@ pub fn find_nth_set(mask: u32, base: u32, offset: u32) -> u32 {
 #[inline(always)]
 #[must_use]
 pub const fn bfe(a: u32, start: u32, length: u32) -> u32 {
-    bfe64(a as u64, start, length) as u32
+    bfe64(a as u64, start & 255, length & 255) as u32
 }
 
 /// Field extended by its highest bit, or by the word's where the field passes it.
@@ -248,11 +250,10 @@ pub const fn bfe_signed(a: u32, start: u32, length: u32) -> u32 {
     bfe64_signed(a as i32 as i64 as u64, start, length) as u32
 }
 
-/// PTX `bfe.u64`.
+/// Unlike 32-bit fields, whose places are bytes, places and lengths are whole words. PTX `bfe.u64`.
 #[inline(always)]
 #[must_use]
 pub const fn bfe64(a: u64, start: u32, length: u32) -> u64 {
-    let (start, length) = (start & 255, length & 255);
     let field = if start > 63 { 0 } else { a >> start };
     if length > 63 {
         field
@@ -265,7 +266,6 @@ pub const fn bfe64(a: u64, start: u32, length: u32) -> u64 {
 #[inline(always)]
 #[must_use]
 pub const fn bfe64_signed(a: u64, start: u32, length: u32) -> u64 {
-    let (start, length) = (start & 255, length & 255);
     if length == 0 {
         return 0;
     }
@@ -280,14 +280,13 @@ pub const fn bfe64_signed(a: u64, start: u32, length: u32) -> u64 {
 #[inline(always)]
 #[must_use]
 pub const fn bfi(a: u32, b: u32, start: u32, length: u32) -> u32 {
-    bfi64(a as u64, b as u64, start, length) as u32
+    bfi64(a as u64, b as u64, start & 255, length & 255) as u32
 }
 
 /// PTX `bfi.b64`.
 #[inline(always)]
 #[must_use]
 pub const fn bfi64(a: u64, b: u64, start: u32, length: u32) -> u64 {
-    let (start, length) = (start & 255, length & 255);
     if start > 63 {
         return b;
     }

@@ -119,6 +119,7 @@ fn atomic_type(
             // Documented: global memory flushes subnormals, shared memory does not.
             flush: modifiers.space != Some(VariableSpace::Shared) && !modifiers.no_flush,
         },
+        ("f64", _) if modifiers.space == Some(VariableSpace::Shared) => AtomicType::F64Quiet,
         ("f64", _) => AtomicType::F64,
         ("s32", _) => AtomicType::S32,
         ("s64", _) => AtomicType::S64,

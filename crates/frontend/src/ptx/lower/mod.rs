@@ -23,6 +23,7 @@ mod system;
 mod table;
 mod tensor_map;
 mod unsupported;
+mod video;
 mod wgmma;
 mod wmma;
 
@@ -263,7 +264,10 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "setmaxnreg" => self.set_registers(i),
             "pmevent" | "createpolicy" => self.hint(i),
             _ if unsupported::sentence(i).is_some() => self.unsupported(i),
-            _ => self.by_table(i),
+            word => match video::opcode(word) {
+                Some(what) => self.video(i, what),
+                None => self.by_table(i),
+            },
         }
     }
 

@@ -195,8 +195,9 @@ pub(super) fn double(l: &mut Lanes<'_>, i: &Instruction, f: impl Fn(u64, Roundin
 pub(super) fn single_to_double(l: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
     let values = l.float(i.sources[0]).0.map(|a| {
+        // Flushing is a sum in single precision, which makes NaNs canonical.
         let a = if modifiers.flush() {
-            float32::flush(a)
+            canonical(float32::flush(a))
         } else {
             a
         };
@@ -233,7 +234,8 @@ pub(super) fn double_to_single(l: &mut Lanes<'_>, i: &Instruction) {
 pub(super) fn half_to_single(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
     let row = WarpRegister(l.halves(i.sources[0]).0.map(|a| {
-        let a = if modifiers.flush() {
+        // Subnormals of half precision are numbers of single precision.
+        let a = if modifiers.flush() && kind == Kind::Brain {
             kind.flush(a as u16)
         } else {
             a as u16
@@ -248,11 +250,22 @@ pub(super) fn half_to_single(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     l.write(i.destination, 0, &row);
 }
 
+/// A NaN becomes quiet and keeps its sign and payload.
 #[inline(always)]
 pub(super) fn half_to_double(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let saturate = Modifiers(i.modifiers).saturate();
+    let (infinity, shift) = match kind {
+        Kind::Half => (0x7c00, 42),
+        Kind::Brain => (0x7f80, 45),
+    };
     let values = l.halves(i.sources[0]).0.map(|a| {
-        let value = op::float32_to_float64(kind.widen(a as u16));
+        let half = a as u16;
+        let value = if half & 0x7fff > infinity {
+            let payload = u64::from(half & 0x7fff & !infinity) << shift;
+            u64::from(half & 0x8000) << 48 | 0x7ff8_0000_0000_0000 | payload
+        } else {
+            op::float32_to_float64(kind.widen(half))
+        };
         if saturate {
             float64::saturate(value)
         } else {
@@ -283,16 +296,14 @@ pub(super) fn finish_half(modifiers: Modifiers, kind: Kind, bits: u16, satfinite
 }
 
 #[inline(always)]
-pub(super) fn single_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
+pub(super) fn single_to_half(l: &mut Lanes<'_>, i: &Instruction, (kind, satfinite): (Kind, bool)) {
+    // For half precision `.ftz` changes nothing: hardware rounds subnormals as they are.
     let modifiers = Modifiers(i.modifiers);
+    let flush = modifiers.flush() && kind == Kind::Brain;
     let row = WarpRegister(l.float(i.sources[0]).0.map(|a| {
-        let a = if modifiers.flush() {
-            float32::flush(a)
-        } else {
-            a
-        };
+        let a = if flush { float32::flush(a) } else { a };
         let bits = kind.narrow_rounded(a, modifiers.rounding());
-        u32::from(finish_half(modifiers, kind, bits, kind == Kind::Brain))
+        u32::from(finish_half(modifiers, kind, bits, satfinite))
     }));
     l.write(i.destination, 0, &row);
 }
@@ -311,7 +322,8 @@ pub(super) fn double_to_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
 pub(super) fn whole_half(l: &mut Lanes<'_>, i: &Instruction, kind: Kind) {
     let modifiers = Modifiers(i.modifiers);
     let row = WarpRegister(l.halves(i.sources[0]).0.map(|a| {
-        let a = if modifiers.flush() {
+        // Subnormals of half precision are numbers of single precision.
+        let a = if modifiers.flush() && kind == Kind::Brain {
             kind.flush(a as u16)
         } else {
             a as u16
@@ -341,9 +353,13 @@ pub(super) fn tf32(l: &mut Lanes<'_>, i: &Instruction) {
     let modifiers = Modifiers(i.modifiers);
     let row = WarpRegister(l.float(i.sources[0]).0.map(|a| {
         let value = op::float32_to_tf32(a, modifiers.rounding());
-        let negative = value >> 31 == 1 && f32::from_bits(value) < 0.0;
-        if modifiers.has(Modifiers::RELU) && negative {
+        let number = !f32::from_bits(value).is_nan();
+        let infinite = value & 0x7f80_0000 == 0x7f80_0000;
+        if modifiers.has(Modifiers::RELU) && value >> 31 == 1 && number {
             0
+        } else if modifiers.saturate() && infinite {
+            // The compiler's integer arithmetic makes NaNs smaller, too.
+            value - 0x2000
         } else {
             value
         }
@@ -406,6 +422,11 @@ pub(super) fn pack_integers(l: &mut Lanes<'_>, i: &Instruction, to: Integer) {
     ternary(l, i, |a, b, c| {
         let one = |x: u32| to.convert(i128::from(x as i32), true) as u32 & ((1 << bits) - 1);
         let pair = one(a) << bits | one(b);
-        if bits == 8 { c << 16 | pair } else { pair }
+        // Two halves fill the word; of narrower ones the third operand keeps what it can.
+        if bits < 16 {
+            c << (2 * bits) | pair
+        } else {
+            pair
+        }
     });
 }

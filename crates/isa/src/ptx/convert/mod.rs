@@ -30,6 +30,10 @@ const fn integer(bits: u32, signed: bool) -> Integer {
 
 const U8: Integer = integer(8, false);
 const S8: Integer = integer(8, true);
+const U2: Integer = integer(2, false);
+const S2: Integer = integer(2, true);
+const U4: Integer = integer(4, false);
+const S4: Integer = integer(4, true);
 const U16: Integer = integer(16, false);
 const S16: Integer = integer(16, true);
 const U32: Integer = integer(32, false);
@@ -54,7 +58,7 @@ macro_rules! integers {
             row!(concat!("cvt[.sat].", $name, ".u64"), INTEGER, $register, B64, semantics!(whole; (U64, $number))),
             row!(concat!("cvt[.sat].", $name, ".s64"), INTEGER, $register, B64, semantics!(whole; (S64, $number))),
             // Integer to float.
-            row!(concat!("cvt(@rnd)[.sat].f32.", $name), CONVERT, F32, $register, semantics!(to_single; $number)),
+            row!(concat!("cvt(@rnd)[.ftz][.sat].f32.", $name), CONVERT, F32, $register, semantics!(to_single; $number)),
             row!(concat!("cvt(@rnd)[.sat].f64.", $name), CONVERT, F64, $register, semantics!(to_double; $number)),
             row!(concat!("cvt(@rnd)[.sat].f16.", $name), CONVERT, F16, $register, semantics!(to_half; ($number, HALF))),
             row!(concat!("cvt(@rnd).bf16.", $name), CONVERT, F16, $register, semantics!(to_half; ($number, BRAIN))),
@@ -79,6 +83,7 @@ const INTEGERS: &[Entry] = integers! {
 };
 
 const FLOATS: &[Entry] = &[
+    row!("cvt.f32.f32", MOVE, F32, F32, semantics!(unary; |a| a)),
     row!(
         "cvt[.ftz][.sat].f32.f32",
         CONVERT,
@@ -129,7 +134,14 @@ const FLOATS: &[Entry] = &[
         semantics!(half_to_single; HALF)
     ),
     row!(
-        "cvt[.ftz].f32.bf16",
+        "cvt[@rnd].f32.bf16",
+        MOVE,
+        F32,
+        F16,
+        semantics!(unary; |a| a << 16)
+    ),
+    row!(
+        "cvt[@rnd][.ftz].f32.bf16",
         CONVERT,
         F32,
         F16,
@@ -143,7 +155,7 @@ const FLOATS: &[Entry] = &[
         semantics!(half_to_double; HALF)
     ),
     row!(
-        "cvt.f64.bf16",
+        "cvt[@rnd].f64.bf16",
         CONVERT,
         F64,
         F16,
@@ -154,21 +166,21 @@ const FLOATS: &[Entry] = &[
         CONVERT,
         F16,
         F32,
-        semantics!(single_to_half; HALF)
+        semantics!(single_to_half; (HALF, false))
     ),
     row!(
-        "cvt(@rnd)[.relu][.satfinite].bf16.f32",
+        "cvt(@rnd)[.ftz][.relu][.satfinite].bf16.f32",
         CONVERT,
         F16,
         F32,
-        semantics!(single_to_half; BRAIN)
+        semantics!(single_to_half; (BRAIN, true))
     ),
     row!(
         "cvt(@rnd)[.relu][.satfinite].f16.f32",
         CONVERT,
         F16,
         F32,
-        semantics!(single_to_half; HALF)
+        semantics!(single_to_half; (HALF, true))
     ),
     row!(
         "cvt(@rnd)[.sat].f16.f64",
@@ -199,21 +211,21 @@ const FLOATS: &[Entry] = &[
         semantics!(whole_half; HALF)
     ),
     row!(
-        "cvt(@whole).bf16.bf16",
+        "cvt[@whole].bf16.bf16",
         CONVERT,
         F16,
         F16,
         semantics!(whole_half; BRAIN)
     ),
     row!(
-        "cvt(@rnd).bf16.f16",
+        "cvt[@rnd].bf16.f16",
         CONVERT,
         F16,
         F16,
         semantics!(cross; (HALF, BRAIN))
     ),
     row!(
-        "cvt(@rnd).f16.bf16",
+        "cvt[@rnd].f16.bf16",
         CONVERT,
         F16,
         F16,
@@ -290,6 +302,26 @@ const PACKS: &[Entry] = &[
         "cvt.pack.sat.s8.s32.b32",
         &[Write(B32), Read(B32), Read(B32), Read(B32)],
         semantics!(pack_integers; S8),
+    ),
+    pack_row(
+        "cvt.pack.sat.u4.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        semantics!(pack_integers; U4),
+    ),
+    pack_row(
+        "cvt.pack.sat.s4.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        semantics!(pack_integers; S4),
+    ),
+    pack_row(
+        "cvt.pack.sat.u2.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        semantics!(pack_integers; U2),
+    ),
+    pack_row(
+        "cvt.pack.sat.s2.s32.b32",
+        &[Write(B32), Read(B32), Read(B32), Read(B32)],
+        semantics!(pack_integers; S2),
     ),
 ];
 

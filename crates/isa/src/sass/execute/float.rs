@@ -29,6 +29,8 @@ pub const BOTH_HALVES: u64 = 1 << (Modifiers::FREE + 2);
 pub const SMALLER: u64 = 1 << (Modifiers::FREE + 8);
 /// `DSETP.MAX`: the first operand is the larger one.
 pub const LARGER: u64 = 1 << (Modifiers::FREE + 9);
+/// `HFMA2.OOB`: zero where a factor is the NaN that tensor copies put outside a tensor.
+pub const OUT_OF_BOUNDS: u64 = 1 << (Modifiers::FREE + 10);
 /// `FMUL.M8` and kin: the product is scaled by a power of two.
 pub const SCALE: u32 = Modifiers::FREE + 4;
 /// Powers of two by which `FMUL` scales its product, in the order of [`SCALE`]; the first is none.
@@ -394,13 +396,17 @@ pub fn half_multiply(lanes: &mut Lanes<'_>, i: &Instruction) {
 /// `HFMA2`.
 #[inline(always)]
 pub fn half_fused(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & OUT_OF_BOUNDS != 0 {
+        return pairwise(lanes, i, 3, |kind, [a, b, c]| kind.fma_in_bounds(a, b, c));
+    }
     pairwise(lanes, i, 3, |kind, [a, b, c]| kind.fma(a, b, c));
 }
 
 /// What an `HFMA2` gives that reads no register: compilers write literals this way.
 pub fn half_literal(i: &Instruction) -> Option<u32> {
     let modifiers = Modifiers(i.modifiers);
-    let plain = !modifiers.flush() && !modifiers.saturate() && !modifiers.has(Modifiers::RELU);
+    let special = Modifiers::RELU | OUT_OF_BOUNDS;
+    let plain = !modifiers.flush() && !modifiers.saturate() && !modifiers.has(special);
     let mut values = [0; 3];
     for (value, source) in values.iter_mut().zip(&i.sources) {
         *value = match source.operand {
@@ -424,6 +430,7 @@ pub fn half_literal(i: &Instruction) -> Option<u32> {
 pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let smaller = lanes.predicate(i.predicates[0]);
     let nan = Modifiers(i.modifiers).has(Modifiers::NAN);
+    let flush = Modifiers(i.modifiers).flush();
     // The predicate is a constant in all code seen; lanes still decide for themselves.
     let kind = kind(i);
     let (a, b) = (
@@ -438,7 +445,10 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let [first, second] = [0, 1].map(|n| packed(lanes, plain(i.sources[n]), kind));
     let xor_sign = Modifiers(i.modifiers).has(Modifiers::XOR_SIGN);
     let row = map_lanes(|n| {
-        let (x, y) = (float16::unpack(a.0[n]), float16::unpack(b.0[n]));
+        let enter = |word: u32| {
+            float16::unpack(word).map(|half| if flush { kind.flush(half) } else { half })
+        };
+        let (x, y) = (enter(a.0[n]), enter(b.0[n]));
         let signs = float16::unpack(first.0[n] ^ second.0[n]);
         float16::pack([0, 1].map(|h| {
             let value = if smaller >> n & 1 == 1 {
@@ -521,6 +531,9 @@ fn multiply_scaled(lanes: &mut Lanes<'_>, i: &Instruction) {
             return 0;
         }
         let product = f64::from(x) * f64::from(y) * factor;
+        if product.is_nan() {
+            return float32::NAN;
+        }
         crate::semantics::convert::float64_to_float32(product.to_bits(), rounding)
     });
 }

@@ -17,6 +17,8 @@ use crate::{
 pub const TABLE: u32 = Modifiers::FREE;
 /// Second table of `PLOP3`.
 pub const SECOND_TABLE: u32 = Modifiers::FREE + 8;
+/// `PLOP3`: the inputs are signs of registers rather than predicates.
+pub const SIGNS: u64 = 1 << (Modifiers::FREE + 16);
 /// `P2R`, `R2P`: which byte of the register.
 pub const BYTE: u32 = Modifiers::FREE;
 /// `LOP3.PAND`: the predicate takes the and of "not zero" and the input.
@@ -130,10 +132,17 @@ pub fn lop3(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.set_predicate(i.predicate_destinations[0], joined);
 }
 
-/// `PLOP3.LUT`: two functions of three predicates.
+/// `PLOP3.LUT`: two functions of three predicates, or of the signs of three registers.
 #[inline(always)]
 pub fn plop3(lanes: &mut Lanes<'_>, i: &Instruction) {
-    let [a, b, c] = i.predicates.map(|predicate| lanes.predicate(predicate));
+    let [a, b, c] = if i.modifiers & SIGNS == 0 {
+        i.predicates.map(|predicate| lanes.predicate(predicate))
+    } else {
+        [0, 1, 2].map(|n| {
+            let words = lanes.integer(i.sources[n]);
+            mask_of(|lane| words.0[lane] >> 31 == 1)
+        })
+    };
     let first = logic::lop3(a, b, c, (i.modifiers >> TABLE) as u8);
     let second = logic::lop3(a, b, c, (i.modifiers >> SECOND_TABLE) as u8);
     lanes.set_predicate(i.predicate_destinations[0], first);

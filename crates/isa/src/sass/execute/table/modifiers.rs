@@ -228,6 +228,7 @@ pub(super) fn half_bits(spelling: &Spelling<'_>) -> u64 {
         | spelling.bits("RELU", Modifiers::RELU)
         | spelling.bits("BF16_V2", float::BRAIN)
         | spelling.bits("F32", float::SINGLE_RESULT)
+        | spelling.bits("OOB", float::OUT_OF_BOUNDS)
 }
 
 pub(super) fn immediates(spelling: &Spelling<'_>) -> Vec<u64> {
@@ -250,7 +251,11 @@ pub(super) fn table_bits(spelling: &Spelling<'_>) -> u64 {
 pub(super) fn tables_bits(spelling: &Spelling<'_>) -> u64 {
     let tables = immediates(spelling);
     let table = |index: usize| tables.get(index).copied().unwrap_or(0) & 0xff;
-    table(0) << logic::TABLE | table(1) << logic::SECOND_TABLE
+    let mut behind = spelling.operands().iter().flat_map(|o| &o.modifiers);
+    let signs = behind.any(|word| word.name() == "SIGN");
+    table(0) << logic::TABLE
+        | table(1) << logic::SECOND_TABLE
+        | if signs { logic::SIGNS } else { 0 }
 }
 
 /// How `PRMT` makes its selector.
