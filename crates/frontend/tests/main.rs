@@ -2,6 +2,7 @@
 //!
 //! One program for all of them: what they share is compiled once. Each file is a subject.
 
+mod conformance;
 mod harness;
 mod ptx_computes_correctly;
 mod ptx_errors;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use lockstep_isa::{
     Instruction, Kernel, Lanes, MemoryOperation,
     lanes::ConstantBanks,
-    memory::{Action, Element, Space, classify_generic},
+    memory::{Action, AtomicOperation, AtomicType, Element, Space, classify_generic},
+    operand::PredicateRegister,
     semantics::atomic,
     warp_register::{LANES, lanes_of},
 };
@@ -44,7 +45,8 @@ impl Memory {
     }
 
     pub fn start_block(&mut self, kernel: &Kernel, dynamic: u32, threads: u32) {
-        self.shared = vec![0; (kernel.shared_bytes + dynamic) as usize];
+        let shared = kernel.shared_reserved + kernel.shared_bytes + dynamic;
+        self.shared = vec![0; shared as usize];
         let local = vec![0; kernel.local_bytes as usize];
         self.local = vec![local; threads as usize];
     }
@@ -177,30 +179,7 @@ impl Memory {
                 }
             }
             Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
-                let bytes = kind.bytes() as usize;
-                let values = [0, 1].map(|n| lanes.pair(operation.values[n]));
-                for lane in lanes_of(execute) {
-                    let place =
-                        self.slice(operation.space, addresses[lane], bytes, thread(lane))?;
-                    let mut old = [0; 8];
-                    old[..bytes].copy_from_slice(place);
-                    let old = u64::from_le_bytes(old);
-                    let cut = if bytes == 8 {
-                        u64::MAX
-                    } else {
-                        (1 << (8 * bytes)) - 1
-                    };
-                    let (a, b) = (values[0][lane] & cut, values[1][lane] & cut);
-                    let new = atomic::apply(function, kind, old, a, b)
-                        .ok_or_else(|| format!("no atomic {function:?} on {kind:?}"))?;
-                    place.copy_from_slice(&new.to_le_bytes()[..bytes]);
-                    if let (Action::Atomic(..), Some(row)) = (operation.action, operation.data[0]) {
-                        for word in 0..bytes.div_ceil(4) {
-                            lanes.registers[usize::from(row) + word].0[lane] =
-                                (old >> (32 * word)) as u32;
-                        }
-                    }
-                }
+                self.atomic(lanes, instruction, operation, function, kind, thread(0))?;
             }
             Action::LoadMatrix {
                 matrices,
@@ -279,6 +258,60 @@ impl Memory {
             Action::Mbarrier(_) | Action::StoreAsync | Action::ReduceAsync(..) => {
                 return Err(format!("{:?} needs a GPU", operation.action));
             }
+        }
+        Ok(())
+    }
+
+    /// Atomics and reductions, lane by lane. A generic one of machine code says whether it was performed.
+    fn atomic(
+        &mut self,
+        lanes: &mut Lanes<'_>,
+        instruction: &Instruction,
+        operation: &MemoryOperation,
+        function: AtomicOperation,
+        kind: AtomicType,
+        first_thread: usize,
+    ) -> Result<(), String> {
+        let addresses = operation.address.evaluate(lanes, 1).lanes;
+        let bytes = kind.bytes() as usize;
+        let cut = u64::MAX >> (64 - 8 * bytes);
+        let says = instruction.predicate_destinations[0];
+        let mut performed = 0;
+        for lane in lanes_of(lanes.execute) {
+            let (space, _) = classify_generic(addresses[lane]);
+            let asked = operation.space == Space::Generic && says != PredicateRegister::True;
+            if asked && !function.is_native_in(space, kind) {
+                continue;
+            }
+            performed |= 1 << lane;
+            for element in 0..usize::from(operation.elements) {
+                let address = addresses[lane] + (element * bytes) as u64;
+                let place = self.slice(operation.space, address, bytes, first_thread + lane)?;
+                let mut old = [0; 8];
+                old[..bytes].copy_from_slice(place);
+                let old = u64::from_le_bytes(old);
+                let value = |n: usize| lanes.pair(operation.values[n])[lane] & cut;
+                let (a, b) = match function {
+                    AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
+                        (value(0), value(1))
+                    }
+                    _ => (value(element), 0),
+                };
+                let new = atomic::apply(function, kind, old, a, b)
+                    .ok_or_else(|| format!("no atomic {function:?} on {kind:?}"))?;
+                place.copy_from_slice(&new.to_le_bytes()[..bytes]);
+                let answer = atomic::answer(function, kind, old, a);
+                if let (Action::Atomic(..), Some(row)) = (operation.action, operation.data[element])
+                {
+                    for word in 0..bytes.div_ceil(4) {
+                        lanes.registers[usize::from(row) + word].0[lane] =
+                            (answer >> (32 * word)) as u32;
+                    }
+                }
+            }
+        }
+        if says != PredicateRegister::True {
+            lanes.set_predicate(says, performed);
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod case;
 mod memory;
 
 pub use case::compare;
+pub use memory::Memory as TestMemory;
 
 use lockstep_frontend::ptx;
 use lockstep_isa::{
@@ -69,6 +70,8 @@ pub struct Machine<'m> {
     pub executed: u64,
     /// Instructions that passes inserted.
     pub free: u64,
+    /// Turns of all warps after which a kernel counts as one that never ends.
+    pub turns: u64,
 }
 
 impl<'m> Machine<'m> {
@@ -92,6 +95,7 @@ impl<'m> Machine<'m> {
             sms: 1,
             dynamic_shared,
             total_shared: kernel.shared_bytes + dynamic_shared,
+            local_bytes: kernel.local_bytes,
             ..Identity::default()
         };
         let read = |address: u64, bytes: &mut [u8]| memory.copy_global(address, bytes);
@@ -135,12 +139,13 @@ impl<'m> Machine<'m> {
             printed: Vec::new(),
             executed: 0,
             free: 0,
+            turns: 20_000_000,
         }
     }
 
     /// Runs to the end. An error is a sentence.
     pub fn run(&mut self) -> Result<(), String> {
-        for _ in 0..20_000_000u64 {
+        for _ in 0..self.turns {
             let mut moved = false;
             for warp in 0..self.warps.len() {
                 if self.warps[warp].convergence.active() != 0 {
@@ -160,7 +165,7 @@ impl<'m> Machine<'m> {
                 return Err(format!("no lane can run: {}", stuck.join("; ")));
             }
         }
-        Err("still running after 20 million turns".to_owned())
+        Err(format!("still running after {} turns", self.turns))
     }
 
     fn step(&mut self, index: usize) -> Result<(), String> {
@@ -361,6 +366,7 @@ fn flow(
     let active = warp.convergence.active();
     let pc = warp.convergence.pc();
     let view = lanes(warp, constants, active);
+    let execute = execute & view.predicate(instruction.predicates[0]);
     let targets = |address: CodeAddress| -> [u32; LANES] {
         let operand = instruction.sources[0].operand;
         let values = match address {
@@ -374,7 +380,9 @@ fn flow(
             match address {
                 CodeAddress::Absolute => ((values[lane] - CODE_BASE) / 16) as u32,
                 CodeAddress::Index => values[lane] as u32,
-                CodeAddress::Relative { base } => base + values[lane] as u32 / 16,
+                CodeAddress::Relative { base } => {
+                    (i64::from(base) + i64::from(values[lane] as u32 as i32) / 16) as u32
+                }
             }
         })
     };
@@ -382,9 +390,24 @@ fn flow(
         Operand::None => Mask::MAX,
         operand => view.raw(operand, 0).0[execute.trailing_zeros() as usize & 31],
     };
+    let agree = match instruction.sources[0].operand {
+        Operand::None => execute,
+        operand => {
+            let masks = view.raw(operand, 0).0;
+            let same = lanes_of(execute).filter(|lane| masks[*lane] == mask);
+            same.fold(0, |agree, lane| agree | 1 << lane)
+        }
+    };
     match flow {
         Flow::Branch { target } => warp.convergence.branch(execute, target),
-        Flow::BranchOnDivergence { .. } => warp.convergence.advance(),
+        Flow::BranchOnDivergence {
+            target,
+            if_converged,
+        } => {
+            let apart = mask & warp.convergence.live() & !active != 0;
+            let taken = if apart != if_converged { execute } else { 0 };
+            warp.convergence.branch(taken, target);
+        }
         Flow::BranchIndirect { address } | Flow::Return { address } => {
             let targets = targets(address);
             warp.convergence.branch_indirect(&targets);
@@ -409,9 +432,16 @@ fn flow(
             warp.convergence.warp_sync(mask);
         }
         Flow::Yield => warp.convergence.yield_to_others(false),
-        Flow::WarpSyncExclusive | Flow::Collective { .. } | Flow::EndCollective => {
-            unreachable!("PTX has no instruction of this kind")
+        Flow::Collective { .. } | Flow::WarpSyncExclusive if execute == 0 => {
+            warp.convergence.advance();
         }
+        Flow::Collective { target } => {
+            warp.convergence.collective(agree, mask, target);
+        }
+        Flow::WarpSyncExclusive => {
+            warp.convergence.warp_sync_exclusive(agree, mask);
+        }
+        Flow::EndCollective => warp.convergence.end_collective(),
     }
 }
 
