@@ -1,8 +1,8 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
 use crate::{
-    configuration, coverage, cuda, glossary, links, options, process, project, readme, simulator,
-    status, validate, workloads,
+    configuration, coverage, cuda, glossary, instructions, links, options, process, project,
+    readme, simulator, status, validate, workloads,
 };
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -47,6 +47,14 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/counters.md",
         make: counters,
+    },
+    Page {
+        path: "docs/reference/ptx.md",
+        make: || Ok(format!("{NOTICE}{}", instructions::ptx()?)),
+    },
+    Page {
+        path: "docs/reference/sass.md",
+        make: || Ok(format!("{NOTICE}{}", instructions::sass()?)),
     },
     Page {
         path: "docs/reference/workloads.md",

@@ -14,6 +14,7 @@ mod docs;
 mod frontends;
 mod fuzz;
 mod glossary;
+mod instructions;
 mod links;
 mod map;
 mod microbench;

@@ -1,11 +1,14 @@
 //! Prepares a recording of the conformance suite on a real GPU: compiles one kernel for each form of the grammar.
 //!
 //! `cargo run -p lockstep-frontend --example conformance -- PTXAS FOLDER SEED...` leaves in the folder cubins
-//! (also as `cubins.zst`), `manifest.txt` (a line for each form that `ptxas` accepts), `refused.txt` (those that it does not, and why) and
+//! (also as `cubins.zst`), `manifest.txt` (a line for each form that `ptxas` accepts), `refused.txt` (those that it does
+//! not, and why), `spellings.txt` (instructions of machine code that the forms reach) and
 //! `inputs.SEED` (the values of operands). `tests/conformance/record.cu` runs them.
 
 #[path = "../tests/conformance/form.rs"]
 mod form;
+#[path = "../tests/conformance/spellings.rs"]
+mod spellings;
 #[path = "../tests/conformance/values.rs"]
 mod values;
 
@@ -17,6 +20,7 @@ use std::{
 };
 
 use form::{Form, forms};
+use spellings::{Reached, count};
 use values::{KINDS, POSITIONS, VECTORS, value};
 
 /// Kernels of one cubin.
@@ -60,7 +64,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok::<(), String>(())
     })?;
     write_lists(&folder, &all, &refused)?;
-    pack_cubins(&folder, chunks.len())?;
+    let cubins = read_cubins(&folder, chunks.len());
+    pack_cubins(&folder, &cubins)?;
+    let accepted = numbers.iter().filter(|n| !refused.contains_key(n));
+    let reached: Vec<Reached> = accepted
+        .map(|n| Reached {
+            cubin: n / CHUNK,
+            kernel: format!("f{n}"),
+            vectors: all[*n].vectors(),
+        })
+        .collect();
+    std::fs::write(folder.join("spellings.txt"), count(&cubins, &reached))?;
     for seed in arguments {
         write_inputs(&folder, seed.parse()?)?;
     }
@@ -123,11 +137,18 @@ fn compile(
     }
 }
 
+/// Cubins by number; empty where the compiler took no form.
+fn read_cubins(folder: &Path, count: usize) -> Vec<Vec<u8>> {
+    let read = |number| std::fs::read(folder.join(format!("{number}.cubin")));
+    (0..count)
+        .map(|number| read(number).unwrap_or_default())
+        .collect()
+}
+
 /// All cubins in one file, each behind its length. They are much alike, so that a wide window pays.
-fn pack_cubins(folder: &Path, count: usize) -> std::io::Result<()> {
+fn pack_cubins(folder: &Path, cubins: &[Vec<u8>]) -> std::io::Result<()> {
     let mut bytes = Vec::new();
-    for number in 0..count {
-        let cubin = std::fs::read(folder.join(format!("{number}.cubin"))).unwrap_or_default();
+    for cubin in cubins {
         bytes.extend((cubin.len() as u64).to_le_bytes());
         bytes.extend(cubin);
     }

@@ -7,4 +7,5 @@
 mod form;
 mod recorded;
 mod replay;
+mod spellings;
 mod values;

@@ -12,6 +12,7 @@ use lockstep_isa::{Kernel, Module};
 use super::{
     form::{BLOCK, Form, forms},
     recorded::{GROUP, Recorded, mix, read},
+    spellings::{Reached, count},
     values::{KINDS, POSITIONS, VECTORS, value},
 };
 use crate::harness::{Machine, TestMemory, link, new_memory};
@@ -256,7 +257,7 @@ fn judge(side: &str, complaints: &[Complaint], forms: usize) {
 }
 
 /// The recorded results of both seeds, and whether special values are there in full.
-const SEEDS: [(u64, &str, bool); 1] = [(1, "seed1.zst", true)];
+const SEEDS: [(u64, &str, bool); 2] = [(1, "seed1.zst", true), (2, "seed2.zst", false)];
 
 #[test]
 fn ptx_gives_the_bits_of_an_h200() {
@@ -331,6 +332,25 @@ fn machine_code_gives_the_bits_of_an_h200() {
         },
     );
     judge("sass", &complaints, listed.len());
+}
+
+/// `cargo xtask docs` makes a page of the list.
+#[test]
+fn the_list_of_spellings_is_what_the_cubins_hold() {
+    let all = forms();
+    let reached: Vec<Reached> = listed(&all)
+        .into_iter()
+        .map(|listed| Reached {
+            cubin: listed.cubin,
+            kernel: listed.kernel,
+            vectors: listed.form.vectors(),
+        })
+        .collect();
+    let found = std::fs::read_to_string(folder().join("spellings.txt")).expect("a list");
+    assert!(
+        count(&cubins(), &reached) == found,
+        "spellings.txt is out of date: the example `conformance` writes it"
+    );
 }
 
 /// The cubins, each behind its length.

@@ -18,12 +18,14 @@ mod integer;
 mod logic;
 pub mod matrix;
 mod pattern;
+mod refused;
 mod special_function;
 pub mod special_register;
 pub mod video;
 mod warp;
 
 pub use pattern::{GROUPS, Pattern, modifier_bits};
+pub use refused::REFUSED;
 
 use crate::{
     instruction::{Latency, Mix, Unit},

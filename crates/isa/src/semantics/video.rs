@@ -172,8 +172,9 @@ impl Video {
             Operation::Average => (x + y + i128::from(x + y >= 0)) >> 1,
             Operation::Min => x.min(y),
             Operation::Max => x.max(y),
-            // Compilers keep 34 bits of it.
-            Operation::ShiftLeft => (x << self.count(y) << 94) >> 94,
+            // Compilers keep 34 bits of what they clamp.
+            Operation::ShiftLeft if self.saturate => (x << self.count(y) << 94) >> 94,
+            Operation::ShiftLeft => x << self.count(y),
             Operation::ShiftRight => x >> self.count(y),
             Operation::Multiply => x * y,
             Operation::Set => i128::from(compare(self.comparison, x, y)),
@@ -191,7 +192,9 @@ impl Video {
     fn one(self, a: u32, b: u32, c: u32) -> u32 {
         let read = |word: u32, n: usize| {
             let (_, start, bits) = PARTS[usize::from(self.select[n]).min(6)];
-            element(word >> start, bits, self.signed[n + 1])
+            // Whole factors of a product are taken as signed.
+            let product = self.operation == Operation::Multiply && bits == 32;
+            element(word >> start, bits, self.signed[n + 1] || product)
         };
         let value = self.operate(read(a, 0), read(b, 1));
         if self.operation == Operation::Multiply {
@@ -216,25 +219,35 @@ impl Video {
         }
     }
 
-    /// `value` as one of the result's type. What compilers make of unsigned sums looks at its sign alone.
+    /// `value` as one of the result's type. What compilers make of unsigned sums looks at its sign alone, and for a
+    /// part of a word they take negative numbers for large ones.
     fn clamped(self, value: i128, bits: u32) -> i128 {
+        if bits < 32 {
+            let highest = clamp(i128::MAX, bits, self.signed[0]);
+            return if value < 0 {
+                highest
+            } else {
+                value.min(highest)
+            };
+        }
         let sum = matches!(
             self.operation,
             Operation::Add | Operation::Subtract | Operation::Difference
         );
-        if sum && bits == 32 && !self.signed[0] {
-            return if value < 0 { 0 } else { value as u32 as i128 };
+        if sum && !self.signed[0] {
+            return value.max(0);
         }
         clamp(value, bits, self.signed[0])
     }
 
-    /// Whether `value` is less than `c`, in 64 bits. Sums, and what was clamped, enter as signed words.
+    /// Whether `value` is less than `c`, in 64 bits. Sums and shifted words enter as signed words.
     fn comes_first(self, value: i128, c: u32) -> bool {
-        let whole = matches!(
-            self.operation,
-            Operation::Min | Operation::Max | Operation::ShiftRight | Operation::ShiftLeft
-        );
-        let value = if whole && !self.saturate {
+        let whole = match self.operation {
+            Operation::Min | Operation::Max | Operation::Difference => true,
+            Operation::ShiftLeft | Operation::ShiftRight => !self.saturate,
+            _ => false,
+        };
+        let value = if whole {
             value as i64
         } else {
             i64::from(value as u32 as i32)
@@ -263,13 +276,14 @@ impl Video {
         let sum = product
             .wrapping_add(other)
             .wrapping_add(i64::from(self.plus_one));
-        let sum = if self.signed[0] {
+        let signed = self.signed[1] || self.signed[2] || self.negate != [false; 2];
+        let sum = if signed {
             sum >> self.scale
         } else {
             (sum as u64 >> self.scale) as i64
         };
         if self.saturate {
-            clamp(i128::from(sum), 32, self.signed[0]) as u32
+            clamp(i128::from(sum), 32, signed) as u32
         } else {
             sum as u32
         }

@@ -28,13 +28,12 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(scalar) = modifiers.scalar else {
             return self.wrong("an atomic needs a type such as `.u32`");
         };
-        let name = i.modifiers.last().copied().unwrap_or("");
+        let types = i.modifiers.iter().rev();
+        let mut types = types.filter(|word| atomic_operation(word).is_none());
+        let name = types.next().copied().unwrap_or("");
         let Some(kind) = atomic_type(name, scalar, operation, &modifiers) else {
             return self.wrong(format!("`.{name}` has no such atomic"));
         };
-        if modifiers.elements != 1 {
-            return self.stop(i, "works on a vector at once, which is not modelled");
-        }
         let operands = if reduce { 2..=3 } else { 3..=5 };
         self.expect_operands(&i.operands, operands)?;
         let (target, rest) = if reduce {
@@ -42,44 +41,75 @@ impl<'p, 'a> Lowering<'p, 'a> {
         } else {
             (Some(&i.operands[0]), &i.operands[1..])
         };
-        let mut code = self.code(Operation::Nothing, MEMORY);
-        let address = self.address(&mut code, &rest[0])?;
-        let action = if reduce {
-            Action::Reduce(operation, kind)
-        } else {
-            Action::Atomic(operation, kind)
-        };
-        let element = match kind.bytes() {
-            8 => Element::B64,
-            2 => Element::U16,
-            _ => Element::B32,
-        };
-        let mut access = self.access(
-            action,
-            self.access_space(modifiers.space),
-            element,
-            address,
-            self.strength(&modifiers, Some(Order::Relaxed)),
-            modifiers.cache,
-        );
         let compare = operation == AtomicOperation::CompareAndSwap;
         if compare && rest.len() < 3 {
             return self.wrong("compare and swap needs two values");
         }
-        for index in 0..if compare { 2 } else { 1 } {
-            access.values[index] = self.value(&mut code, &rest[1 + index], type_of(scalar))?;
-        }
-        if let Some(target) = target
-            && *target != Operand::Sink
+        // Each element of a vector is an atomic of its own, and only the first one counts.
+        let values = &rest[1..if compare { 3 } else { 2 }];
+        let expected = usize::from(modifiers.elements);
+        let lists = values
+            .iter()
+            .chain(target)
+            .filter(|list| **list != Operand::Sink);
+        if lists
+            .clone()
+            .any(|list| Self::elements(list).len() != expected)
         {
-            let register = self.register_operand(target)?;
-            if register.words() < element.words() {
-                return self.wrong("the register is too narrow for the old value");
-            }
-            access.data[0] = Some(code.write(register.place(), element.words()));
+            return self.wrong(format!("{expected} elements expected"));
         }
-        self.push_access(code, access);
+        let written = target.map_or(&[][..], Self::elements);
+        let read = values.iter().flat_map(Self::elements);
+        let read = read.chain(Self::address_parts(&rest[0]));
+        if expected > 1 && read.into_iter().any(|operand| written.contains(operand)) {
+            return self.stop(i, "writes a register that it reads, which is not modelled");
+        }
+        for element in 0..expected {
+            let mut code = self.code(Operation::Nothing, MEMORY);
+            let mut address = self.address(&mut code, &rest[0])?;
+            address.offset += (element as u32 * kind.bytes()) as i64;
+            let mut access = self.access(
+                if reduce {
+                    Action::Reduce(operation, kind)
+                } else {
+                    Action::Atomic(operation, kind)
+                },
+                self.access_space(modifiers.space),
+                match kind.bytes() {
+                    8 => Element::B64,
+                    2 => Element::U16,
+                    _ => Element::B32,
+                },
+                address,
+                self.strength(&modifiers, Some(Order::Relaxed)),
+                modifiers.cache,
+            );
+            for (slot, value) in access.values.iter_mut().zip(values) {
+                *slot = self.value(&mut code, &Self::elements(value)[element], type_of(scalar))?;
+            }
+            if let Some(target) = target
+                && *target != Operand::Sink
+                && Self::elements(target)[element] != Operand::Sink
+            {
+                let register = self.register_operand(&Self::elements(target)[element])?;
+                if register.words() < access.element.words() {
+                    return self.wrong("the register is too narrow for the old value");
+                }
+                access.data[0] = Some(code.write(register.place(), access.element.words()));
+            }
+            self.push_access(code, access);
+        }
         Ok(())
+    }
+}
+
+impl<'a> Lowering<'_, 'a> {
+    /// What an address is made of.
+    fn address_parts<'o>(operand: &'o Operand<'a>) -> &'o [Operand<'a>] {
+        match operand {
+            Operand::Address(parts) => parts,
+            other => std::slice::from_ref(other),
+        }
     }
 }
 
