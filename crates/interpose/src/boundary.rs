@@ -15,6 +15,8 @@ impl RuntimeError {
     pub const INVALID_SYMBOL: Self = Self(13);
     pub const INVALID_CHANNEL_DESCRIPTOR: Self = Self(20);
     pub const INVALID_COPY_DIRECTION: Self = Self(21);
+    pub const INVALID_FILTER_SETTING: Self = Self(26);
+    pub const INVALID_NORM_SETTING: Self = Self(27);
     pub const MISSING_CONFIGURATION: Self = Self(52);
     pub const INVALID_DEVICE_FUNCTION: Self = Self(98);
 }

@@ -5,6 +5,7 @@ use crate::{
     lanes::Lanes,
     memory::{FenceOperation, MemoryOperation},
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
+    texture::TextureOperation,
     warpgroup::Warpgroup,
 };
 
@@ -47,6 +48,8 @@ pub enum Operation {
     Memory(Box<MemoryOperation>),
     /// A command for the TMA engine.
     Bulk(Box<BulkOperation>),
+    /// A question for the texture unit.
+    Texture(Box<TextureOperation>),
     /// Changes where lanes go next.
     Flow(Flow),
     /// Meets other warps of the block.

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lockstep_units::{LaunchConfig, Time};
+use lockstep_units::{LaunchConfig, TextureTable, Time};
 
 use crate::module::{Kernel, Module};
 
@@ -45,6 +45,8 @@ pub struct Launch {
     pub cooperative: Option<u64>,
     /// Bytes of constant banks that differ from the module's: bank, offset, bytes.
     pub constants: Vec<(u8, u32, Vec<u8>)>,
+    /// Textures and surfaces that its handles name.
+    pub textures: Arc<TextureTable>,
     /// When it may begin; now if that has passed.
     pub at: Time,
 }
@@ -73,6 +75,7 @@ impl Launch {
             programmatic: false,
             cooperative: None,
             constants: Vec::new(),
+            textures: Arc::default(),
             at: Time::ZERO,
         })
     }

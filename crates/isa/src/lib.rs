@@ -21,6 +21,7 @@ pub mod ptx;
 pub mod sass;
 pub mod semantics;
 pub mod tensor;
+pub mod texture;
 pub mod verify;
 pub mod warp_register;
 pub mod warpgroup;

@@ -42,7 +42,10 @@ pub use handle::{
     StreamHandle, StreamName,
 };
 pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
-pub use lockstep_units::{Interleave, LaunchConfig, Swizzle, TensorElement, TensorMap, TensorPart};
+pub use lockstep_units::{
+    AddressMode, ChannelKind, FilterMode, Interleave, LaunchConfig, Sampler, Swizzle,
+    TensorElement, TensorMap, TensorPart, TexelFormat, TextureLevel, TextureObject, TextureShape,
+};
 pub use request::{
     HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
     UnsupportedManner,

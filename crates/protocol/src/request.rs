@@ -8,7 +8,7 @@
 use crate::work::{Copy, Fill, GraphNode, Launch, ValueWork};
 use crate::{
     ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,
-    StreamHandle, StreamName,
+    StreamHandle, StreamName, TextureObject,
 };
 use serde::{Deserialize, Serialize};
 
@@ -360,6 +360,20 @@ pub enum Request {
         address: u64,
         /// Bytes.
         bytes: u64,
+    },
+    /// Make a texture or a surface → `Value`, its handle.
+    TextureCreate {
+        /// The context.
+        context: ContextHandle,
+        /// The object.
+        object: Box<TextureObject>,
+    },
+    /// Destroy it → `Done`.
+    TextureDestroy {
+        /// The context.
+        context: ContextHandle,
+        /// The handle.
+        handle: u32,
     },
     /// Say what kernels may do with what is mapped in a range → `Done`.
     AccessSet {

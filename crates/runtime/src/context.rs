@@ -2,7 +2,9 @@
 
 use crate::timeline::StreamKey;
 use lockstep_protocol::{ContextHandle, CuResult};
+use lockstep_units::TextureTable;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A context of one process on one device.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Context {
     pub limits: BTreeMap<u32, u64>,
     /// Contexts whose memory is visible.
     pub peers: Vec<ContextHandle>,
+    /// Textures and surfaces; a launch takes those that are there when it is made.
+    pub textures: Arc<TextureTable>,
 }
 
 impl Context {

@@ -21,6 +21,7 @@ mod launch;
 mod quantity;
 mod tensor_map;
 mod text;
+mod texture;
 mod time;
 
 pub use address::Address;
@@ -35,4 +36,8 @@ pub use tensor_map::{
     TensorMapError, TensorPart,
 };
 pub use text::ParseError;
+pub use texture::{
+    AddressMode, ChannelKind, FilterMode, Sampler, TexelFormat, TextureLevel, TextureObject,
+    TextureShape, TextureTable,
+};
 pub use time::{Duration, Time};

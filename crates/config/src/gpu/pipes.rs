@@ -85,6 +85,9 @@ pub struct LatencyConfig {
     /// How long `mbarrier.try_wait` waits.
     #[serde(default = "mbarrier_wait")]
     pub mbarrier_wait: Cycles,
+    /// Texture reads that hit L1.
+    #[serde(default = "texture")]
+    pub texture: Cycles,
     /// Loads from constant memory that hit.
     pub constant: Cycles,
 }
@@ -128,6 +131,10 @@ pub struct IntervalConfig {
 
 fn mbarrier() -> Cycles {
     Cycles(20)
+}
+
+fn texture() -> Cycles {
+    Cycles(80)
 }
 
 fn mbarrier_wake() -> Cycles {

@@ -261,6 +261,12 @@ impl Code<'_> {
             Operation::Bulk(bulk) => {
                 bulk.operands_mut().for_each(|(value, _)| operand(value));
             }
+            Operation::Texture(texture) => {
+                texture.operands_mut().for_each(operand);
+                for data in texture.data.iter_mut().flatten() {
+                    *data = number(*data);
+                }
+            }
             Operation::System(call) => {
                 call.arguments.iter_mut().for_each(operand);
                 if let Some(result) = &mut call.result {

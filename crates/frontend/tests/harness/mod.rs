@@ -226,6 +226,7 @@ impl<'m> Machine<'m> {
                 self.system(index, call, execute).map_err(at)?;
                 self.warps[index].convergence.advance();
             }
+            Operation::Texture(_) => return Err(at("textures need a GPU".to_owned())),
             Operation::Bulk(_) => return Err(at("bulk copies need a GPU".to_owned())),
             Operation::Unsupported(sentence) | Operation::Illegal(sentence) => {
                 if execute != 0 {

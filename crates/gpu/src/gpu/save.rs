@@ -127,6 +127,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.cooperative,
     ));
     writer.write(&(launch.cluster, launch.programmatic));
+    writer.write(&*launch.textures);
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
     writer.write(&context.constants.get().map(|constants| &constants.banks));
 }
@@ -138,6 +139,7 @@ fn load_launch(
     let (id, module_id, kernel, queue, priority): (LaunchId, u64, u64, u64, i32) = reader.read()?;
     let (config, carveout, stack, cooperative) = reader.read()?;
     let (cluster, programmatic) = reader.read()?;
+    let textures = Arc::new(reader.read()?);
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
     let found = module(module_id).filter(|module| (kernel as usize) < module.kernels.len());
@@ -162,6 +164,7 @@ fn load_launch(
             programmatic,
             cooperative,
             constants,
+            textures,
             at,
         },
         constants: banks.map_or_else(OnceLock::new, |banks| {

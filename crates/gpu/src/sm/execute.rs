@@ -22,6 +22,7 @@ use super::report;
 use super::site::Site;
 use super::state::SmState;
 use super::sub_core::early_reads::check;
+use super::texture;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
@@ -396,6 +397,15 @@ fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> St
                 Err(problem) => Step::Wrong(problem),
             }
         }
+        Operation::Texture(operation) => match texture::execute(site, instruction, operation) {
+            Ok(()) if site.port.done.order_first => Step::OrderFirst { boundary: false },
+            Ok(()) => {
+                site.warp.released = false;
+                site.warp.convergence.advance();
+                Step::Done(Effect::Memory)
+            }
+            Err(problem) => Step::Wrong(problem),
+        },
         Operation::Nothing => {
             site.warp.convergence.advance();
             Step::Done(Effect::Computed)

@@ -11,6 +11,7 @@
 //! | `sub_core/` | warp schedulers, scoreboards, control bits, register file, dispatch ports |
 //! | `lsu/` | coalescing, MIO queues, shared memory banks, L1TEX with MSHRs and write combining |
 //! | `bulk/` | the TMA engine: bulk copies, boxes of tensors |
+//! | `texture/` | the texture unit: samples, gathers and surfaces |
 //! | `translation/` | the uTLB, and accesses that wait for a page |
 //! | `warp.rs`, `warp_slots.rs`, `cta.rs`, `barrier.rs`, `local_memory.rs` | architectural state |
 //! | `execute.rs`, `control_flow.rs`, `system.rs` | what one instruction of one warp does |
@@ -49,6 +50,7 @@ pub mod state;
 pub(crate) mod statistics;
 pub mod sub_core;
 mod system;
+pub mod texture;
 pub mod timing;
 pub mod translation;
 mod warp;

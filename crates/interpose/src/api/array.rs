@@ -1,7 +1,7 @@
 //! Arrays: memory of two and three dimensions behind a handle.
 //!
-//! Their layout is ours alone, since programs reach them only through copies: rows of one
-//! pitch, in one allocation. Layers and faces are slices.
+//! Their layout is ours alone, since programs reach them only through copies, textures and
+//! surfaces: rows of one pitch, in one allocation. Layers and faces are slices.
 
 use super::array_format::Format;
 use super::copy::Side;
@@ -13,7 +13,7 @@ use crate::options;
 use crate::process::lock;
 use crate::types::{Address, In, Out};
 use lockstep_protocol::options::Group;
-use lockstep_protocol::{ContextHandle, CuResult};
+use lockstep_protocol::{ContextHandle, CuResult, TextureLevel, TextureShape};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -181,6 +181,47 @@ pub fn rows(handle: Address) -> Result<(usize, usize), CuResult> {
     Ok((array.extent.width * array.format.bytes()?, array.rows()))
 }
 
+/// How texels of an array are arranged, what they are made of, and where those of each level lie.
+pub fn levels_of(
+    handle: Address,
+    mipmapped: bool,
+) -> Result<(TextureShape, Format, Vec<TextureLevel>), CuResult> {
+    let numbers = match mipmapped {
+        true => levels(handle)?,
+        false => vec![opaque::decode(Kind::Array, handle).ok_or(CuResult::INVALID_HANDLE)?],
+    };
+    let mut found = Vec::new();
+    let arrays = lock(&ARRAYS);
+    let mut first = None;
+    for number in numbers {
+        let array = arrays.arrays.get(&number).ok_or(CuResult::INVALID_HANDLE)?;
+        first.get_or_insert(*array);
+        found.push(TextureLevel {
+            address: array.address as u64,
+            width: array.extent.width as u32,
+            height: array.rows() as u32,
+            depth: array.slices() as u32,
+            row_pitch: array.pitch as u64,
+            slice_pitch: (array.pitch * array.rows()) as u64,
+        });
+    }
+    let array = first.ok_or(CuResult::INVALID_HANDLE)?;
+    let (layered, cube) = (array.flags & LAYERED != 0, array.flags & CUBEMAP != 0);
+    let dimensions = match (array.extent.height, array.extent.depth) {
+        (0, _) => 1,
+        (_, 0) => 2,
+        _ if layered || cube => 2,
+        _ => 3,
+    };
+    let shape = TextureShape {
+        dimensions,
+        layered,
+        cube,
+        linear: false,
+    };
+    Ok((shape, array.format, found))
+}
+
 fn create_mipmapped(
     context: ContextHandle,
     format: Format,
@@ -200,7 +241,7 @@ fn create_mipmapped(
     };
     let mut numbers = Vec::new();
     for level in 0..levels {
-        let layered = flags & LAYERED != 0;
+        let layered = flags & (LAYERED | CUBEMAP) != 0;
         let size = Extent3 {
             width: shrunk(extent.width, level),
             height: shrunk(extent.height, level),

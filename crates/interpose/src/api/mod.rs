@@ -49,6 +49,8 @@ mod stream;
 mod stream_attribute;
 mod symbol;
 mod tensor_map;
+mod texture;
+mod texture_format;
 mod user_object;
 mod value;
 mod version;

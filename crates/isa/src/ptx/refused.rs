@@ -2,13 +2,6 @@
 
 /// Opcodes and the rest of the sentence that begins with the instruction.
 pub const REFUSED: &[(&str, &str)] = &[
-    ("tex", "reads a texture, which is not modelled"),
-    ("tld4", "reads a texture, which is not modelled"),
-    ("txq", "asks about a texture, which is not modelled"),
-    ("suld", "reads a surface, which is not modelled"),
-    ("sust", "writes a surface, which is not modelled"),
-    ("sured", "reduces to a surface, which is not modelled"),
-    ("suq", "asks about a surface, which is not modelled"),
     ("istypep", "asks about a texture, which is not modelled"),
     (
         "multimem",

@@ -53,6 +53,14 @@ impl Needs {
                     needs.operand(operand, u32::from(words));
                 }
             }
+            Operation::Texture(operation) => {
+                for (operand, words) in operation.operands() {
+                    needs.operand(operand, u32::from(words));
+                }
+                for register in operation.data {
+                    needs.register(register, u32::from(operation.words()));
+                }
+            }
             Operation::System(call) => needs.system(call),
             Operation::Flow(flow) => needs.flow(instruction, *flow),
             Operation::Nothing

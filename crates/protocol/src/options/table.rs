@@ -168,9 +168,9 @@ pub const OPTIONS: &[CudaOption] = &[
     option(PointerAttribute, 6, "CU_POINTER_ATTRIBUTE_SYNC_MEMOPS", Listed, "calls wait where CUDA says that they do without it"),
 
     option(ArrayFlag, 1, "cudaArrayLayered", Obeyed("conformance/arrays"), "the depth counts layers"),
-    option(ArrayFlag, 2, "cudaArraySurfaceLoadStore", Obeyed("conformance/arrays"), "the array is memory like any other; surfaces of it are refused when they are made"),
+    option(ArrayFlag, 2, "cudaArraySurfaceLoadStore", Obeyed("conformance/arrays"), "the array is memory like any other, and surfaces of it can be made"),
     option(ArrayFlag, 4, "cudaArrayCubemap", Obeyed("conformance/arrays"), "the depth counts faces"),
-    option(ArrayFlag, 8, "cudaArrayTextureGather", Obeyed("conformance/arrays"), "the array is memory like any other; textures of it are refused when they are made"),
+    option(ArrayFlag, 8, "cudaArrayTextureGather", Obeyed("conformance/arrays"), "the array is memory like any other, and textures of it can be gathered from"),
     option(ArrayFlag, 0x20, "cudaArrayColorAttachment", NOT_SUPPORTED, "there is no graphics"),
     option(ArrayFlag, 0x40, "cudaArraySparse", NOT_SUPPORTED, "arrays are whole"),
     option(ArrayFlag, 0x80, "cudaArrayDeferredMapping", NOT_SUPPORTED, "arrays are whole"),

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{ContextHandle, CuResult, Reply};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// `CUctx_flags` that a context may be created with.
 const KNOWN_FLAGS: u32 = 0xff;
@@ -175,7 +176,7 @@ impl<D: Device> Runtime<D> {
             .ok_or_else(|| failure(CuResult::INVALID_CONTEXT, format!("there is no {handle}")))
     }
 
-    fn context_mut(&mut self, handle: ContextHandle) -> CallResult<&mut Context> {
+    pub(super) fn context_mut(&mut self, handle: ContextHandle) -> CallResult<&mut Context> {
         self.contexts
             .get_mut(&handle)
             .ok_or_else(|| failure(CuResult::INVALID_CONTEXT, format!("there is no {handle}")))
@@ -205,6 +206,7 @@ impl<D: Device> Runtime<D> {
                 per_thread: BTreeMap::new(),
                 limits: default_limits(),
                 peers: Vec::new(),
+                textures: Arc::default(),
             },
         );
         handle

@@ -103,6 +103,7 @@ impl<D: Device> Runtime<D> {
             result: None,
         });
         let stack = self.context(launch.context)?.stack();
+        let textures = self.context(launch.context)?.textures.clone();
         Ok(KernelWork {
             id,
             launch: lockstep_isa::Launch {
@@ -114,6 +115,7 @@ impl<D: Device> Runtime<D> {
                 stack,
                 arguments: launch.parameters.clone(),
                 constants: Vec::new(),
+                textures,
                 cluster,
                 programmatic: launch.programmatic_stream_serialization,
                 cooperative,

@@ -352,7 +352,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     }
 }
 
-fn element_of(scalar: Scalar) -> Element {
+pub(super) fn element_of(scalar: Scalar) -> Element {
     match (scalar.bits, scalar.kind) {
         (8, ScalarKind::Signed) => Element::S8,
         (8, _) => Element::U8,

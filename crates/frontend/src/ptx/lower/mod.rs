@@ -19,9 +19,11 @@ mod moves;
 mod names;
 mod operands;
 mod parameter;
+mod surface;
 mod system;
 mod table;
 mod tensor_map;
+mod texture;
 mod unsupported;
 mod video;
 mod wgmma;
@@ -260,6 +262,9 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "mapa" => self.mapa(i),
             "getctarank" => self.cluster_rank(i),
             "griddepcontrol" => self.grid_dependency(i),
+            "tex" | "tld4" => self.texture(i),
+            "txq" | "suq" => self.texture_query(i),
+            "suld" | "sust" | "sured" => self.surface(i),
             "wgmma" => self.wgmma(i),
             "setmaxnreg" => self.set_registers(i),
             "pmevent" | "createpolicy" => self.hint(i),

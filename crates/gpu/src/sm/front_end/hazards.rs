@@ -157,6 +157,14 @@ impl Found {
                     self.read(operand, words);
                 }
             }
+            Operation::Texture(operation) => {
+                for (operand, words) in operation.operands() {
+                    self.read(operand, words);
+                }
+                for register in operation.data {
+                    self.write(register, operation.words());
+                }
+            }
             Operation::System(call) => {
                 for operand in &call.arguments {
                     let wide = !matches!(

@@ -232,7 +232,7 @@ fn kind(instruction: &Instruction) -> Kind {
             at_most,
             also,
         },
-        (Operation::Memory(_), _) => Kind::Memory,
+        (Operation::Memory(_) | Operation::Texture(_), _) => Kind::Memory,
         (Operation::Bulk(operation), _) if operation.action == BulkAction::Commit => {
             Kind::CommitBulk
         }
@@ -293,7 +293,8 @@ fn pipe(instruction: &Instruction, p: &SmParameters) -> (Pipe, u8) {
         }
         Unit::Branch => (Pipe::Branch, interval),
         Unit::LoadStore => (Pipe::LoadStore, interval),
-        Unit::Texture => (Pipe::Texture, interval),
+        // Questions for the texture unit wait with the accesses to memory.
+        Unit::Texture => (Pipe::LoadStore, interval),
         Unit::Miscellaneous => (Pipe::Miscellaneous, interval),
     };
     (pipe, interval.clamp(1, 255) as u8)
@@ -345,6 +346,7 @@ fn operands(instruction: &Instruction, p: &SmParameters) -> u16 {
             | Action::ReduceAsync(..) => p.sub_core.store_operands,
             _ => p.sub_core.load_operands,
         },
+        Operation::Texture(operation) if operation.writes() => p.sub_core.store_operands,
         _ => p.sub_core.load_operands,
     };
     cycles.min(u64::from(u16::MAX)) as u16
@@ -393,7 +395,7 @@ fn reads(instruction: &Instruction, before: Option<&Instruction>, p: &SmParamete
     let mut reads = [0u8; 2];
     let later = matches!(
         instruction.operation,
-        Operation::Memory(_) | Operation::Warpgroup(_)
+        Operation::Memory(_) | Operation::Texture(_) | Operation::Warpgroup(_)
     );
     if p.sub_core.register_banks == 0 || later {
         return reads;

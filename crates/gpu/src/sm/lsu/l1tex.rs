@@ -61,7 +61,7 @@ pub struct Access {
     pub pc: u32,
     /// What it asks of L1.
     pub manner: Manner,
-    /// A transaction that is open already, or `NOBODY`.
+    /// A transaction that is open already, or `NOBODY`; what misses opens one.
     pub transaction: u32,
     /// Group of copies, or `NO_GROUP`.
     pub group: u32,
@@ -329,7 +329,7 @@ impl L1Tex {
     pub fn access(
         &mut self,
         set: &LineSet,
-        access: &Access,
+        access: &mut Access,
         requester: &mut Requester<'_, '_>,
     ) -> u64 {
         match access.manner {
@@ -348,7 +348,7 @@ impl L1Tex {
     fn load_lines(
         &mut self,
         set: &LineSet,
-        access: &Access,
+        access: &mut Access,
         requester: &mut Requester<'_, '_>,
     ) -> u64 {
         let mut transaction = access.transaction;
@@ -407,6 +407,7 @@ impl L1Tex {
         requester.counters.l1_sector_hits += u64::from(hits);
         if answers > 0 {
             requester.expect(transaction, answers);
+            access.transaction = transaction;
             return PENDING;
         }
         if access.transaction == NOBODY {

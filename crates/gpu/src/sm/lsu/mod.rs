@@ -41,6 +41,8 @@ pub struct LoadStoreUnit {
     pub mio: MioQueues,
     /// The first-level data cache.
     pub l1tex: L1Tex,
+    /// When the texture unit takes another warp, in quarters of a cycle.
+    pub texture_free: u64,
 }
 
 impl LoadStoreUnit {
@@ -51,12 +53,14 @@ impl LoadStoreUnit {
         Self {
             mio: MioQueues::new(sub_cores, parameters.lsu.queue),
             l1tex: L1Tex::new(parameters),
+            texture_free: 0,
         }
     }
 
     /// Writes everything.
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&self.mio);
+        writer.write(&self.texture_free);
         self.l1tex.save(writer);
     }
 
@@ -76,6 +80,7 @@ impl LoadStoreUnit {
             });
         }
         self.mio = mio;
+        self.texture_free = reader.read()?;
         self.l1tex.load(reader, parameters)
     }
 }

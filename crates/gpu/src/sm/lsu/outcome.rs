@@ -36,6 +36,11 @@ pub enum Traffic {
         /// Stores.
         write: bool,
     },
+    /// Texels: sectors of global memory in `Port::texels`.
+    Texture {
+        /// Cycles for which the texture unit is busy, in quarters.
+        quarters: u16,
+    },
     /// Sectors of global memory in `Port::found`; strong accesses are under way by themselves.
     Global {
         /// Stores.
@@ -91,6 +96,9 @@ impl Done {
     #[must_use]
     #[inline(always)]
     pub fn is_seen_by_others(&self) -> bool {
-        matches!(self.traffic, Traffic::Global { .. } | Traffic::Remote)
+        matches!(
+            self.traffic,
+            Traffic::Global { .. } | Traffic::Texture { .. } | Traffic::Remote
+        )
     }
 }

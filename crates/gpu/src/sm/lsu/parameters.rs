@@ -43,6 +43,8 @@ pub struct LsuParameters {
     pub fence_wavefronts: u64,
     /// Eighths of the wavefronts of the instruction before that a fence waits for.
     pub fence_wait_eighths: u64,
+    /// Cycles of a texture read that hits L1.
+    pub texture_latency: u64,
     /// Cycles of a load of 32 bits that hits L1.
     pub l1_latency: u64,
     /// Sets of L1.
@@ -96,6 +98,7 @@ impl LsuParameters {
                 + config.interconnect.reply_latency.0,
             fence_wavefronts: lsu.fence_interval.0,
             fence_wait_eighths: u64::from(lsu.fence_wait_eighths),
+            texture_latency: latency.texture.0,
             l1_latency: config.l1.hit_latency.0,
             l1_sets: config.l1.sets,
             l1_candidates: config.l1.replacement_candidates,

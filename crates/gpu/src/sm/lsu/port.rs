@@ -98,6 +98,8 @@ pub struct Port {
     pub values: Box<[WarpRegister; 8]>,
     /// The TMA engine.
     pub bulk: BulkEngine,
+    /// Sectors of the texels of the last access.
+    pub texels: Vec<u64>,
     /// Requests to be used again; boxed, because that is how they travel.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<StrongRequest>>,
@@ -138,6 +140,7 @@ impl Port {
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
             bulk: BulkEngine::default(),
+            texels: Vec::new(),
             spare: Vec::new(),
             probe,
             recurrence: None,

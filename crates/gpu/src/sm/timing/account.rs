@@ -194,7 +194,7 @@ impl Timing {
     fn count_stalls(&mut self, state: &mut SmState, issued: &Issued, now: u64) {
         let far = matches!(
             state.port.done.traffic,
-            Traffic::Global { .. } | Traffic::Local { .. }
+            Traffic::Global { .. } | Traffic::Local { .. } | Traffic::Texture { .. }
         );
         let global = issued.effect == Effect::Memory && far;
         let Some(block) = state.blocks.blocks[issued.block].as_mut() else {

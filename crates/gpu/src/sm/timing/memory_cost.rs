@@ -79,6 +79,14 @@ impl Timing {
             Traffic::Shared { atomic, .. } => {
                 last + shared_latency(&self.parameters, info, atomic, wavefronts)
             }
+            Traffic::Texture { quarters } => {
+                let ready = self.texture_access(state, issued, info, entry.taken, quarters, outbox);
+                return Cost {
+                    ready,
+                    long: true,
+                    operands,
+                };
+            }
             Traffic::Global { .. } | Traffic::Local { .. } => {
                 let lines = lines.unwrap_or_else(|| LineSet::of(&[]));
                 let pipe = (entry.taken, wavefronts);
@@ -158,7 +166,7 @@ impl Timing {
             }
         }
         let ready = if !lines.is_empty() {
-            self.lsu.l1tex.access(&lines, &access, &mut requester)
+            self.lsu.l1tex.access(&lines, &mut access, &mut requester)
         } else if access.transaction != NOBODY && access.manner != Manner::Store {
             PENDING
         } else {
@@ -191,7 +199,7 @@ impl Timing {
     ) -> u64 {
         let known = state.port.transactions.get(load.transaction);
         let hit = at + self.parameters.lsu.l1_latency;
-        let access = Access {
+        let mut access = Access {
             slot: known.warp,
             block: usize::from(state.warps[usize::from(known.warp)].block),
             pc: known.pc,
@@ -211,14 +219,14 @@ impl Timing {
         let mut set = LineSet::of(&[]);
         set.push(load.line, load.sectors);
         if let Some(mut requester) = requester(state, &access, outbox) {
-            self.lsu.l1tex.access(&set, &access, &mut requester);
+            self.lsu.l1tex.access(&set, &mut access, &mut requester);
         }
         hit
     }
 }
 
 /// What an access may reach outside of the load/store unit; `None` if its block has ended.
-fn requester<'a, 'o>(
+pub(super) fn requester<'a, 'o>(
     state: &'a mut SmState,
     access: &Access,
     outbox: &'a mut Outbox<'o, Message>,
@@ -258,7 +266,11 @@ fn wavefronts(
             let delivered = bytes >> parameters.lsu.l1_bytes_shift;
             wavefronts.max(delivered).max(1)
         }
-        Traffic::Constant | Traffic::None | Traffic::Mbarrier | Traffic::Remote => 1,
+        Traffic::Constant
+        | Traffic::None
+        | Traffic::Mbarrier
+        | Traffic::Remote
+        | Traffic::Texture { .. } => 1,
     }
 }
 

@@ -7,10 +7,12 @@
 //! module.
 //!
 //! Start reading at [`Timing::run`]: its stages are receive, issue, fetch. `account.rs` books what an
-//! instruction costs, `memory_cost.rs` what memory adds to it.
+//! instruction costs, `memory_cost.rs` what memory adds to it, `texture_cost.rs` what
+//! textures do.
 
 mod account;
 mod memory_cost;
+mod texture_cost;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -116,6 +116,19 @@ pub fn memory(
     }
 }
 
+/// An access to global memory whose addresses are known, as those of surfaces. Values to be written lie in the port.
+///
+/// # Errors
+/// What is wrong with the address of which lane.
+pub fn at_addresses(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &Addresses,
+) -> Result<(), Problem> {
+    global::global(site, operation, execute, addresses)
+}
+
 /// Matrices are in the block's own memory, which an address may name by its rank.
 fn own_block(
     site: &Site<'_, '_>,

@@ -7,6 +7,8 @@ mod cluster;
 mod constant;
 mod matrix;
 mod mbarrier;
+mod surface;
+mod texture;
 
 use super::bind::{BindError, Spelling};
 use crate::{
@@ -57,6 +59,8 @@ pub fn bind(spelling: &Spelling<'_>) -> Result<Option<Instruction>, BindError> {
         "MEMBAR" => fence(spelling),
         "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTMAPF" | "UBLKCP" | "UBLKRED" | "UBLKPF"
         | "UTMACMDFLUSH" => bulk(spelling)?,
+        "TEX" | "TLD" | "TLD4" | "TXD" | "TXQ" | "TMML" => texture::texture(spelling)?,
+        "SULD" | "SUST" | "SURED" => surface::surface(spelling)?,
         // Tensor maps are read when they are used; there is no copy to be dropped or fetched.
         "CCTL" | "CCTLL" | "UTMACCTL" | "ERRBAR" | "CGAERRBAR" | "FENCE" => {
             Instruction::new(Operation::Nothing, scheduling(Unit::LoadStore, 0, [0; 4]))
