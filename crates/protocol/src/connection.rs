@@ -115,6 +115,21 @@ pub enum ConnectionError {
     Io(#[from] std::io::Error),
 }
 
+impl ConnectionError {
+    /// Whether the other side is no longer there: its process has ended, say.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+        match self {
+            Self::Frame(FrameError::Closed) => true,
+            Self::Io(error) | Self::Frame(FrameError::Io(error)) => {
+                matches!(error.kind(), BrokenPipe | ConnectionReset)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The end of a CUDA program's host thread.
 #[derive(Debug)]
 pub struct ClientConnection {

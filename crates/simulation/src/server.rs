@@ -287,7 +287,12 @@ fn serve<D: Device>(
     state: &Mutex<State<D>>,
 ) -> Result<(), ConnectionError> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
-    let (mut connection, hello) = ServerConnection::accept(stream, welcome, window.as_fd())?;
+    let accepted = ServerConnection::accept(stream, welcome, window.as_fd());
+    let (mut connection, hello) = match accepted {
+        // How a program ended is not said here.
+        Err(error) if error.is_gone() => return Ok(()),
+        accepted => accepted?,
+    };
     connection.stream().set_read_timeout(None)?;
     let key = {
         let mut state = lock(state);
