@@ -62,6 +62,10 @@ pub const CTA_WINDOW: u64 = 1 << 24;
 /// Size of either window.
 pub const WINDOW_SIZE: u64 = 1 << 32;
 
+/// As `values[1]` of [`Action::CopyToShared`]: an address that lies some bytes behind the beginning of an element is that
+/// element's, without as many bytes at its end (`LDGSTS.ZFILL`; an H200 does so).
+pub const BYTES_BY_ADDRESS: Operand = Operand::Immediate(u32::MAX as u64);
+
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -90,7 +94,7 @@ pub enum Action {
     },
     /// `cp.async`/`LDGSTS`: global memory to shared memory. `address` is the global address; the
     /// sum of `values[0]`, `[2]` and `[3]` the shared one; `values[1]`, if any, the bytes to copy.
-    /// The rest is zeroed, and all of it in lanes where `predicates[0]` does not hold.
+    /// The rest is zeroed, and all of it in lanes where `predicates[0]` does not hold. See [`BYTES_BY_ADDRESS`].
     CopyToShared,
     /// `multimem.ld_reduce`/`LDGMC`: the values of all members of a multicast object, reduced. There are no multicast
     /// objects yet, so that no address is one of them.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use lockstep_isa::{
     Instruction, Kernel, Lanes, MemoryOperation,
     lanes::ConstantBanks,
-    memory::{Action, AtomicOperation, AtomicType, Element, Space, classify_generic},
+    memory::{
+        Action, AtomicOperation, AtomicType, BYTES_BY_ADDRESS, Element, Space, classify_generic,
+    },
     operand::PredicateRegister,
     semantics::atomic,
     warp_register::{LANES, lanes_of},
@@ -238,7 +240,12 @@ impl Memory {
                         .iter()
                         .fold(0u32, |sum, row| sum.wrapping_add(row.0[lane]));
                     let mut copied = bytes;
-                    if operation.values[1] != lockstep_isa::Operand::None {
+                    let mut from = addresses[lane];
+                    if operation.values[1] == BYTES_BY_ADDRESS {
+                        let missing = from % bytes as u64;
+                        from -= missing;
+                        copied -= missing as usize;
+                    } else if operation.values[1] != lockstep_isa::Operand::None {
                         copied = copied.min(limit.0[lane] as usize);
                     }
                     if kept >> lane & 1 == 0 {
@@ -246,7 +253,7 @@ impl Memory {
                     }
                     let mut data = vec![0; bytes];
                     for (index, byte) in data.iter_mut().enumerate().take(copied) {
-                        let address = addresses[lane] + index as u64;
+                        let address = from + index as u64;
                         *byte = self.read(Space::Global, address, 1, 0, constants)? as u8;
                     }
                     self.slice(Space::Shared, u64::from(to), bytes, 0)?

@@ -19,7 +19,7 @@ pub enum Kind {
     Brain,
 }
 
-/// The NaN that a tensor copy puts where its box leaves the tensor.
+/// The NaN that a tensor copy puts where its box leaves the tensor; its sign does not matter.
 pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 /// The NaN of both formats.
@@ -177,7 +177,10 @@ impl Kind {
     #[inline(always)]
     #[must_use]
     pub fn fma_in_bounds(self, a: u16, b: u16, c: u16) -> u16 {
-        if a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS {
+        if [a, b]
+            .map(|factor| factor & 0x7fff)
+            .contains(&OUT_OF_BOUNDS)
+        {
             0
         } else {
             self.fma(a, b, c)

@@ -31,6 +31,8 @@ pub const SMALLER: u64 = 1 << (Modifiers::FREE + 8);
 pub const LARGER: u64 = 1 << (Modifiers::FREE + 9);
 /// `HFMA2.OOB`: zero where a factor is the NaN that tensor copies put outside a tensor.
 pub const OUT_OF_BOUNDS: u64 = 1 << (Modifiers::FREE + 10);
+/// `FMNMX.IS_A`: predicates say whether the result is the first operand as it was given.
+pub const IS_A: u64 = 1 << (Modifiers::FREE + 11);
 /// `FMUL.M8` and kin: the product is scaled by a power of two.
 pub const SCALE: u32 = Modifiers::FREE + 4;
 /// Powers of two by which `FMUL` scales its product, in the order of [`SCALE`]; the first is none.
@@ -92,6 +94,7 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     let nan = modifiers.has(Modifiers::NAN);
     if !modifiers.flush()
         && !modifiers.has(Modifiers::XOR_SIGN)
+        && !modifiers.has(IS_A)
         && (smaller == 0 || smaller == FULL)
     {
         // One question for all lanes, as compilers write it.
@@ -103,20 +106,23 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
         return lanes.write(i.destination, 0, &result);
     }
     let [first, second] = [0, 1].map(|n| lanes.raw(i.sources[n].operand, 0));
-    let result = map_lanes(|n| {
-        let flush = |x| {
-            if modifiers.flush() {
-                float32::flush(x)
-            } else {
-                x
-            }
-        };
+    let flush = |x| {
+        if modifiers.flush() {
+            float32::flush(x)
+        } else {
+            x
+        }
+    };
+    let choose = |n: usize| {
         let (x, y) = (flush(a.0[n]), flush(b.0[n]));
-        let value = if smaller >> n & 1 == 1 {
+        if smaller >> n & 1 == 1 {
             float32::min(x, y, nan)
         } else {
             float32::max(x, y, nan)
-        };
+        }
+    };
+    let result = map_lanes(|n| {
+        let value = choose(n);
         if modifiers.has(Modifiers::XOR_SIGN) {
             // The signs are those of the registers, before negation and magnitude.
             float32::with_xor_sign(float32::abs(value), first.0[n], second.0[n])
@@ -124,6 +130,15 @@ pub fn minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
             value
         }
     });
+    if modifiers.has(IS_A) {
+        let not_a_number = |bits: u32| f32::from_bits(bits).is_nan();
+        let taken = mask_of(|n| {
+            let chosen = choose(n);
+            let first = chosen == flush(a.0[n]) && result.0[n] == a.0[n];
+            first || not_a_number(chosen) && not_a_number(a.0[n])
+        });
+        lanes.set_predicate(i.predicate_destinations[0], taken);
+    }
     lanes.write(i.destination, 0, &result);
 }
 
@@ -222,8 +237,8 @@ fn double_three(lanes: &mut Lanes<'_>, i: &Instruction, nearest: impl Fn(u64, u6
     }
 }
 
-/// `DSETP`. `MIN` and `MAX` say whether the first operand is the one to take, and in the second
-/// destination whether neither is a number.
+/// `DSETP`. `MIN` and `MAX` say whether the first operand is the one to take (of equals the smaller, not the larger), and
+/// in the second destination, whatever the other predicate, whether neither is a number.
 #[inline(always)]
 pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     operands64!(lanes, i; a = float64_at 0, b = float64_at 1);
@@ -231,18 +246,19 @@ pub fn double_compare(lanes: &mut Lanes<'_>, i: &Instruction) {
     if modifiers.has(SMALLER) || modifiers.has(LARGER) {
         let not_a_number = |bits: u64| f64::from_bits(bits).is_nan();
         let first = mask_of(|n| {
-            let best = if modifiers.has(SMALLER) {
-                float64::min(a.at(n), b.at(n))
+            let (x, y) = (a.at(n), b.at(n));
+            let takes = if modifiers.has(SMALLER) {
+                float64::min(x, y) == x
             } else {
-                float64::max(a.at(n), b.at(n))
+                float64::max(x, y) == x && x != y
             };
-            best == a.at(n) && !not_a_number(a.at(n))
+            !not_a_number(x) && (takes || not_a_number(y))
         });
         let neither = mask_of(|n| not_a_number(a.at(n)) && not_a_number(b.at(n)));
-        let boolean = modifiers.boolean();
         let other = lanes.predicate(i.predicates[0]);
-        lanes.set_predicate(i.predicate_destinations[0], boolean.join(first, other));
-        lanes.set_predicate(i.predicate_destinations[1], boolean.join(neither, other));
+        let joined = modifiers.boolean().join(first, other);
+        lanes.set_predicate(i.predicate_destinations[0], joined);
+        lanes.set_predicate(i.predicate_destinations[1], neither);
         return;
     }
     let comparison = modifiers.comparison();
@@ -444,18 +460,20 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     };
     let [first, second] = [0, 1].map(|n| packed(lanes, plain(i.sources[n]), kind));
     let xor_sign = Modifiers(i.modifiers).has(Modifiers::XOR_SIGN);
+    let enter =
+        |word: u32| float16::unpack(word).map(|half| if flush { kind.flush(half) } else { half });
+    let choose = |n: usize, h: usize| {
+        let (x, y) = (enter(a.0[n])[h], enter(b.0[n])[h]);
+        if smaller >> n & 1 == 1 {
+            kind.min(x, y, nan)
+        } else {
+            kind.max(x, y, nan)
+        }
+    };
     let row = map_lanes(|n| {
-        let enter = |word: u32| {
-            float16::unpack(word).map(|half| if flush { kind.flush(half) } else { half })
-        };
-        let (x, y) = (enter(a.0[n]), enter(b.0[n]));
         let signs = float16::unpack(first.0[n] ^ second.0[n]);
         float16::pack([0, 1].map(|h| {
-            let value = if smaller >> n & 1 == 1 {
-                kind.min(x[h], y[h], nan)
-            } else {
-                kind.max(x[h], y[h], nan)
-            };
+            let value = choose(n, h);
             if xor_sign && value != float16::NAN {
                 value & 0x7fff | signs[h] & 0x8000
             } else {
@@ -463,6 +481,19 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
             }
         }))
     });
+    if i.modifiers & IS_A != 0 {
+        let not_a_number = |bits: u16| f32::from_bits(kind.widen(bits)).is_nan();
+        // Of one predicate for both, the lower half's answer stays.
+        for h in [1, 0] {
+            let taken = mask_of(|n| {
+                let chosen = choose(n, h);
+                let [given, result] = [a.0[n], row.0[n]].map(|word| float16::unpack(word)[h]);
+                let first = chosen == enter(a.0[n])[h] && result == given;
+                first || not_a_number(chosen) && not_a_number(given)
+            });
+            lanes.set_predicate(i.predicate_destinations[h], taken);
+        }
+    }
     lanes.write(i.destination, 0, &row);
 }
 

@@ -1,7 +1,7 @@
 //! Copies from global to shared memory.
 
 use lockstep_isa::addresses::Addresses;
-use lockstep_isa::memory::{MemoryOperation, Space};
+use lockstep_isa::memory::{BYTES_BY_ADDRESS, MemoryOperation, Space};
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
@@ -22,8 +22,15 @@ pub(super) fn copy_to_shared(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
+    let given = addresses.lanes;
+    let beginnings = (operation.values[1] == BYTES_BY_ADDRESS).then(|| {
+        let beginning = |address: u64| address - address % u64::from(bytes);
+        Addresses::of(given.map(beginning), bytes)
+    });
+    let addresses = beginnings.as_ref().unwrap_or(addresses);
     let mut sizes: [u32; LANES] = match operation.values[1] {
         Operand::None => [bytes; LANES],
+        BYTES_BY_ADDRESS => given.map(|address| bytes - (address % u64::from(bytes)) as u32),
         _ => site.port.values[1].0.map(|size| size.min(bytes)),
     };
     lanes_of(!copied).for_each(|lane| sizes[lane] = 0);

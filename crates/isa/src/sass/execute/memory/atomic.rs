@@ -49,7 +49,75 @@ pub(super) fn atomic_kind(spelling: &Spelling<'_>) -> Option<(AtomicOperation, A
     Some((operation, kind.unwrap_or(Some(AtomicType::U32))?))
 }
 
+/// Vectors of floats in global memory: type of an element, and how many there are.
+const VECTORS: [(&str, AtomicType, u8); 9] = [
+    ("F16x2", AtomicType::F16x2, 1),
+    ("F16x4", AtomicType::F16x2, 2),
+    ("F16x8", AtomicType::F16x2, 4),
+    ("BF16x2", AtomicType::Bf16x2, 1),
+    ("BF16x4", AtomicType::Bf16x2, 2),
+    ("BF16x8", AtomicType::Bf16x2, 4),
+    ("F32", AtomicType::F32 { flush: false }, 1),
+    ("F32x2", AtomicType::F32 { flush: false }, 2),
+    ("F32x4", AtomicType::F32 { flush: false }, 4),
+];
+
+/// An atomic or reduction of several elements, which are atomic each for itself; nothing if it has but one.
+fn vector(spelling: &Spelling<'_>, returns: bool) -> Result<Option<Instruction>, BindError> {
+    let many = VECTORS.iter().filter(|(_, _, elements)| *elements > 1);
+    let mut named = many.filter(|(word, ..)| spelling.has(word));
+    let Some((_, kind, elements)) = named.next() else {
+        return Ok(None);
+    };
+    let operator = if spelling.has("MIN") {
+        AtomicOperation::Min
+    } else if spelling.has("MAX") {
+        AtomicOperation::Max
+    } else {
+        AtomicOperation::Add
+    };
+    let kind = match kind {
+        AtomicType::F32 { .. } => AtomicType::F32 {
+            flush: spelling.has("FTZ"),
+        },
+        other => *other,
+    };
+    let (action, destination) = if returns {
+        (Action::Atomic(operator, kind), destination(spelling)?)
+    } else {
+        (Action::Reduce(operator, kind), None)
+    };
+    let mut operation = operation(spelling, Space::Global, action, 0)?;
+    operation.element = Element::B32;
+    operation.elements = *elements;
+    let values = values(spelling)?;
+    let value = values
+        .first()
+        .ok_or_else(|| BindError::new("has no operand"))?;
+    let value = spelling.source(value)?.operand;
+    for element in 0..u16::from(*elements) {
+        let index = usize::from(element);
+        operation.data[index] = destination.map(|first| first + element);
+        operation.values[index] = match value {
+            Operand::Register(first) => Operand::Register(first + element),
+            other => other,
+        };
+    }
+    if operation.strength == Strength::Weak {
+        operation.strength = Strength::Strong {
+            scope: scope(spelling),
+            order: Order::Relaxed,
+        };
+    }
+    Ok(Some(finish(operation, destination, *elements)))
+}
+
 pub(super) fn atomic(spelling: &Spelling<'_>, space: Space) -> Result<Instruction, BindError> {
+    if space == Space::Global
+        && let Some(vector) = vector(spelling, true)?
+    {
+        return Ok(vector);
+    }
     let Some((operator, kind)) = atomic_kind(spelling) else {
         return Ok(spelling.unsupported("is an atomic that cannot be executed yet"));
     };
@@ -75,6 +143,9 @@ pub(super) fn atomic(spelling: &Spelling<'_>, space: Space) -> Result<Instructio
 }
 
 pub(super) fn reduction(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
+    if let Some(vector) = vector(spelling, false)? {
+        return Ok(vector);
+    }
     let Some((operator, kind)) = atomic_kind(spelling) else {
         return Ok(spelling.unsupported("is a reduction that cannot be executed yet"));
     };
@@ -89,17 +160,6 @@ pub(super) fn reduction(spelling: &Spelling<'_>) -> Result<Instruction, BindErro
 
 /// `LDGMC`: as many elements as a vector has, one register or pair each.
 pub(super) fn load_reduced(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
-    const VECTORS: [(&str, AtomicType, u8); 9] = [
-        ("F16x2", AtomicType::F16x2, 1),
-        ("F16x4", AtomicType::F16x2, 2),
-        ("F16x8", AtomicType::F16x2, 4),
-        ("BF16x2", AtomicType::Bf16x2, 1),
-        ("BF16x4", AtomicType::Bf16x2, 2),
-        ("BF16x8", AtomicType::Bf16x2, 4),
-        ("F32", AtomicType::F32 { flush: false }, 1),
-        ("F32x2", AtomicType::F32 { flush: false }, 2),
-        ("F32x4", AtomicType::F32 { flush: false }, 4),
-    ];
     let vector = VECTORS.iter().find(|(word, ..)| spelling.has(word));
     let known = match (vector, atomic_kind(spelling)) {
         (Some((_, kind, elements)), _) => {

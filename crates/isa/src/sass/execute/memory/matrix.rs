@@ -4,7 +4,7 @@ use super::super::bind::{BindError, Spelling};
 use super::{address, destination, finish, memory_operand, operation, values};
 use crate::{
     instruction::Instruction,
-    memory::{Action, Element, Space},
+    memory::{Action, BYTES_BY_ADDRESS, Element, Space},
     operand::Operand,
 };
 
@@ -76,7 +76,11 @@ pub(super) fn copy_to_shared(spelling: &Spelling<'_>) -> Result<Instruction, Bin
     let mut operation = operation(spelling, Space::Global, Action::CopyToShared, 1)?;
     operation.values = [
         to.base,
-        Operand::None,
+        if spelling.has("ZFILL") {
+            BYTES_BY_ADDRESS
+        } else {
+            Operand::None
+        },
         to.uniform,
         Operand::Immediate(to.offset as u64),
     ];

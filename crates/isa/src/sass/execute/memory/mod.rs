@@ -223,7 +223,7 @@ fn finish(
     let registers = match operation.action {
         Action::LoadMatrix { matrices, .. } => matrices,
         Action::Load | Action::Mbarrier(_) => operation.element.words() as u8,
-        Action::Atomic(_, kind) => (kind.bytes() / 4).max(1) as u8,
+        Action::Atomic(_, kind) => operation.elements.max(1) * (kind.bytes() / 4).max(1) as u8,
         Action::LoadReduce(_, kind) => operation.elements * (kind.bytes() / 4) as u8,
         _ => 0,
     };

@@ -262,12 +262,6 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
         }
         "F2FP" => pack::refused(spelling),
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
-        "DSETP" if (spelling.has("MIN") || spelling.has("MAX")) && !spelling.has("AND") => {
-            Some("joins a minimum or maximum in a way that cannot be executed yet")
-        }
-        "FMNMX" | "HMNMX2" if spelling.has("IS_A") => {
-            Some("says which operand it took, which cannot be executed yet")
-        }
         _ => None,
     }
 }

@@ -215,6 +215,7 @@ pub(super) fn float_bits(spelling: &Spelling<'_>) -> u64 {
         | spelling.bits("SAT", Modifiers::SATURATE)
         | spelling.bits("NAN", Modifiers::NAN)
         | spelling.bits("XORSIGN", Modifiers::XOR_SIGN)
+        | spelling.bits("IS_A", float::IS_A)
 }
 
 /// `FMUL` also scales its product.
