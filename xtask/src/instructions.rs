@@ -251,7 +251,7 @@ pub fn sass() -> Result<String> {
         let says = match (elsewhere, refused) {
             (Some((file, _)), _) => format!("`{file}`"),
             (None, Some(why)) => why,
-            (None, None) => "programs of `workloads` alone".to_owned(),
+            (None, None) => "no recorded vectors".to_owned(),
         };
         writeln!(page, "| `{opcode}` | {says} |")?;
     }
