@@ -237,17 +237,25 @@ fn surface(context: ContextHandle, resource: Resource) -> Result<u64, CuResult> 
     )
 }
 
+/// The runtime has a code of its own for texels that nothing has.
+fn check_channels(resource: Resource) -> Result<(), RuntimeError> {
+    match resource {
+        Resource::Linear { format, .. } | Resource::Pitch { format, .. }
+            if format.bytes().is_err() =>
+        {
+            Err(RuntimeError::INVALID_CHANNEL_DESCRIPTOR)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the runtime refuses before the driver sees it.
 fn checked(
     resource: Resource,
     description: &RuntimeTexture,
 ) -> Result<DriverTexture, RuntimeError> {
     let texture = DriverTexture::of_runtime(description);
-    if let Resource::Linear { format, .. } | Resource::Pitch { format, .. } = resource
-        && format.bytes().is_err()
-    {
-        return Err(RuntimeError::INVALID_CHANNEL_DESCRIPTOR);
-    }
+    check_channels(resource)?;
     let (_, format, _) = levels(resource)?;
     let as_floats = format.kind == 2 || (texture.normalized_read() && format.bits[0] < 32);
     if texture.normalized_read() && (format.kind == 2 || format.bits[0] == 32) {
@@ -301,6 +309,7 @@ runtime! {
         object.check()?;
         let context = current_for_runtime()?;
         let resource = resource.get()?.parse()?;
+        check_channels(resource)?;
         Ok(object.set(surface(context, resource)?)?)
     }
 

@@ -105,8 +105,11 @@ pub fn border(format: TexelFormat, normalized: bool, colour: [u32; 4]) -> [u8; 1
     texel
 }
 
-/// Single to half precision, towards zero.
+/// Single to half precision, towards zero: what is too large becomes the largest.
 fn cut_to_half(word: u32) -> u16 {
+    if f32::from_bits(word).is_nan() {
+        return (word >> 16) as u16 & 0x8000 | 0x7fff;
+    }
     let nearest = float_to_half(word);
     let (back, wanted) = (
         f32::from_bits(half_to_float(nearest)).abs(),
@@ -121,7 +124,7 @@ pub fn encode(format: TexelFormat, values: [u32; 4], bytes: &mut [u8; 16]) -> us
     for channel in 0..usize::from(format.channels) {
         let value = values[channel];
         let word = match (format.kind, format.bits) {
-            (ChannelKind::Float, 16) => u32::from(float_to_half(value)),
+            (ChannelKind::Float, 16) => u32::from(cut_to_half(value)),
             (ChannelKind::Unsigned, bits @ (8 | 16)) => value.min((1 << bits) - 1),
             (ChannelKind::Signed, bits @ (8 | 16)) => {
                 let largest = (1i32 << (bits - 1)) - 1;

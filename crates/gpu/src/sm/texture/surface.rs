@@ -27,6 +27,9 @@ const KNOWN: AddressOperand = AddressOperand {
     offset: 0,
 };
 
+/// Cycles that a warp takes the unit, as `timing.cu` found on an H200.
+const WAVEFRONTS: u16 = 4;
+
 /// Loads, stores and reductions of all lanes.
 pub(super) fn access(
     site: &mut Site<'_, '_>,
@@ -180,7 +183,10 @@ fn finish(
         };
         return Err(Problem { lane, kind });
     }
-    at_addresses(site, access, inside, &addresses)
+    at_addresses(site, access, inside, &addresses)?;
+    // The unit finds the addresses of eight lanes in a cycle.
+    site.port.done.wavefronts = site.port.done.wavefronts.max(WAVEFRONTS);
+    Ok(())
 }
 
 /// Stores values in the format of the surface. Lanes whose surfaces have texels of one size go together.
