@@ -362,19 +362,9 @@ pub enum Request {
         bytes: u64,
     },
     /// Make a texture or a surface → `Value`, its handle.
-    TextureCreate {
-        /// The context.
-        context: ContextHandle,
-        /// The object.
-        object: Box<TextureObject>,
-    },
+    TextureCreate(ContextHandle, Box<TextureObject>),
     /// Destroy it → `Done`.
-    TextureDestroy {
-        /// The context.
-        context: ContextHandle,
-        /// The handle.
-        handle: u32,
-    },
+    TextureDestroy(ContextHandle, u32),
     /// Say what kernels may do with what is mapped in a range → `Done`.
     AccessSet {
         /// First address.

@@ -165,10 +165,7 @@ fn create(context: ContextHandle, made: Made) -> Result<u64, CuResult> {
         levels,
         sampler,
     };
-    let request = Request::TextureCreate {
-        context,
-        object: Box::new(object),
-    };
+    let request = Request::TextureCreate(context, Box::new(object));
     let handle = crate::call::ask!(Value, &request);
     lock(&OBJECTS).insert(handle, made);
     Ok(handle)
@@ -179,10 +176,7 @@ fn destroy(handle: u64) -> Result<(), CuResult> {
     let Some(made) = lock(&OBJECTS).remove(&handle) else {
         return Ok(());
     };
-    done(&Request::TextureDestroy {
-        context: made.context,
-        handle: handle as u32,
-    })
+    done(&Request::TextureDestroy(made.context, handle as u32))
 }
 
 fn find(handle: u64) -> Result<Made, CuResult> {

@@ -87,8 +87,8 @@ impl<D: Device> Runtime<D> {
             R::PhysicalRelease { physical } => self.physical_release(*physical),
             R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
-            R::TextureCreate { context, object } => self.texture_create(*context, object),
-            R::TextureDestroy { context, handle } => self.texture_destroy(*context, *handle),
+            R::TextureCreate(context, object) => self.texture_create(*context, object),
+            R::TextureDestroy(context, handle) => self.texture_destroy(*context, *handle),
             R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
             R::StreamPriority { stream, priority } => self.stream_priority(*stream, *priority),
@@ -135,8 +135,8 @@ impl<D: Device> Runtime<D> {
             | R::AddressReserve { context, .. }
             | R::PhysicalCreate { context, .. }
             | R::StreamCreate { context, .. }
-            | R::TextureCreate { context, .. }
-            | R::TextureDestroy { context, .. }
+            | R::TextureCreate(context, _)
+            | R::TextureDestroy(context, _)
             | R::StreamSynchronize { context, .. }
             | R::StreamQuery { context, .. }
             | R::StreamWaitEvent { context, .. }

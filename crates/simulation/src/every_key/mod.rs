@@ -175,6 +175,7 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("sm.latency.uniform", "PTX has no uniform datapath"),
     ("sm.interval.uniform", "PTX has no uniform datapath"),
     ("sm.interval.texture", "no program here reads textures"),
+    ("sm.latency.texture", "no program here reads textures"),
     ("sm.latency.wide-multiply-stall", "PTX has no stall counts"),
     (
         "sm.latency.divergent-path-switch",

@@ -21,11 +21,6 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(geometry) = geometry_of(i) else {
             return self.wrong("a surface needs a geometry such as `.2d`");
         };
-        let bounds = match () {
-            () if has("clamp") => Bounds::Clamp,
-            () if has("zero") => Bounds::Zero,
-            () => Bounds::Trap,
-        };
         let scalar = i.modifiers.iter().find_map(|word| Scalar::from_name(word));
         let Some(scalar) = scalar else {
             return self.wrong("a surface access needs a type such as `.b32`");
@@ -37,36 +32,14 @@ impl<'p, 'a> Lowering<'p, 'a> {
         };
         let element = scalar.bytes() as u8;
         let formatted = has("p");
-        let action = match i.opcode {
-            "suld" if formatted => {
-                return self.stop(
-                    i,
-                    "reads in a surface's own format, which PTX no longer has",
-                );
-            }
-            "suld" => TextureAction::Load {
-                bytes: element * elements,
-                element,
-                bounds,
-            },
-            "sust" if formatted => TextureAction::StoreFormatted {
-                components: elements,
-                bounds,
-            },
-            "sust" => TextureAction::Store {
-                bytes: element * elements,
-                element,
-                bounds,
-            },
-            _ => match reduction(i, scalar) {
-                Some((operation, kind)) => TextureAction::Reduce {
-                    operation,
-                    kind,
-                    bounds,
-                    texels: formatted,
-                },
-                None => return self.wrong("a reduction needs an operation and a type"),
-            },
+        if i.opcode == "suld" && formatted {
+            return self.stop(
+                i,
+                "reads in a surface's own format, which PTX no longer has",
+            );
+        }
+        let Some(action) = action(i, scalar, elements) else {
+            return self.wrong("a reduction needs an operation and a type");
         };
         if u32::from(element) * u32::from(elements) > 16 {
             return self.wrong("an access to a surface has at most 16 bytes");
@@ -104,6 +77,43 @@ impl<'p, 'a> Lowering<'p, 'a> {
         self.push_texture(code, operation);
         Ok(())
     }
+}
+
+/// What is asked, if it is known.
+fn action(i: &Instruction<'_>, scalar: Scalar, elements: u8) -> Option<TextureAction> {
+    let has = |word: &str| i.modifiers.contains(&word);
+    let bounds = match () {
+        () if has("clamp") => Bounds::Clamp,
+        () if has("zero") => Bounds::Zero,
+        () => Bounds::Trap,
+    };
+    let element = scalar.bytes() as u8;
+    let bytes = element.saturating_mul(elements);
+    Some(match i.opcode {
+        "suld" => TextureAction::Load {
+            bytes,
+            element,
+            bounds,
+        },
+        "sust" if has("p") => TextureAction::StoreFormatted {
+            components: elements,
+            bounds,
+        },
+        "sust" => TextureAction::Store {
+            bytes,
+            element,
+            bounds,
+        },
+        _ => {
+            let (operation, kind) = reduction(i, scalar)?;
+            TextureAction::Reduce {
+                operation,
+                kind,
+                bounds,
+                texels: has("p"),
+            }
+        }
+    })
 }
 
 fn reduction(i: &Instruction<'_>, scalar: Scalar) -> Option<(AtomicOperation, AtomicType)> {

@@ -20,44 +20,9 @@ pub(super) fn surface(spelling: &Spelling<'_>) -> Result<Instruction, BindError>
         return Ok(spelling.unsupported("counts texels rather than bytes, which is not modelled"));
     }
     let geometry = geometry(spelling)?;
-    let bounds = if spelling.has("TRAP") {
-        Bounds::Trap
-    } else if spelling.has("IGN") {
-        Bounds::Zero
-    } else {
-        Bounds::Clamp
-    };
     let bytes = element(spelling).bytes() as u8;
-    let action = match spelling.name {
-        "SULD" => TextureAction::Load {
-            bytes,
-            element: bytes,
-            bounds,
-        },
-        "SUST" if formatted => TextureAction::StoreFormatted {
-            components: if spelling.has("R") {
-                1
-            } else if spelling.has("RG") {
-                2
-            } else {
-                4
-            },
-            bounds,
-        },
-        "SUST" => TextureAction::Store {
-            bytes,
-            element: bytes,
-            bounds,
-        },
-        _ => match reduction(spelling) {
-            Some((operation, kind)) => TextureAction::Reduce {
-                operation,
-                kind,
-                bounds,
-                texels: !spelling.has("BA"),
-            },
-            None => return Ok(spelling.unsupported("reduces in a way that is not modelled")),
-        },
+    let Some(action) = action(spelling, formatted, bytes) else {
+        return Ok(spelling.unsupported("reduces in a way that is not modelled"));
     };
     let mut operation = TextureOperation::new(action, geometry);
     let (position, memory) = memory_operand(spelling, 0)?;
@@ -104,6 +69,44 @@ pub(super) fn surface(spelling: &Spelling<'_>) -> Result<Instruction, BindError>
         Operation::Texture(Box::new(operation)),
         scheduling(),
     ))
+}
+
+/// What is asked, if it is modelled.
+fn action(spelling: &Spelling<'_>, formatted: bool, bytes: u8) -> Option<TextureAction> {
+    let bounds = if spelling.has("TRAP") {
+        Bounds::Trap
+    } else if spelling.has("IGN") {
+        Bounds::Zero
+    } else {
+        Bounds::Clamp
+    };
+    let components = match () {
+        () if spelling.has("R") => 1,
+        () if spelling.has("RG") => 2,
+        () => 4,
+    };
+    Some(match spelling.name {
+        "SULD" => TextureAction::Load {
+            bytes,
+            element: bytes,
+            bounds,
+        },
+        "SUST" if formatted => TextureAction::StoreFormatted { components, bounds },
+        "SUST" => TextureAction::Store {
+            bytes,
+            element: bytes,
+            bounds,
+        },
+        _ => {
+            let (operation, kind) = reduction(spelling)?;
+            TextureAction::Reduce {
+                operation,
+                kind,
+                bounds,
+                texels: !spelling.has("BA"),
+            }
+        }
+    })
 }
 
 fn register_of(operand: &crate::sass::decoded::Operand) -> Option<u8> {
