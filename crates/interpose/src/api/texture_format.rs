@@ -1,8 +1,9 @@
 //! Descriptions of textures and surfaces as programs hand them over, in the runtime's layout and in the driver's.
 
 use super::array_format::Format;
+use crate::call::note;
 use crate::types::Address;
-use lockstep_protocol::{AddressMode, CuResult, FilterMode, Sampler};
+use lockstep_protocol::{AddressMode, CuResult, FilterMode, Sampler, UnsupportedManner};
 
 /// `cudaResourceDesc` of CUDA 11 and 12, with which that of CUDA 13 begins.
 #[repr(C)]
@@ -337,6 +338,9 @@ impl DriverTexture {
         let filter_mode = filter(self.filter)?;
         if filter_mode == FilterMode::Linear && format.kind != 2 && !normalized_read {
             return Err(CuResult::INVALID_VALUE);
+        }
+        if self.anisotropy > 1 {
+            note("maxAnisotropy of textures", UnsupportedManner::Accepted);
         }
         Ok(Sampler {
             address: [mode(x)?, mode(y)?, mode(z)?],

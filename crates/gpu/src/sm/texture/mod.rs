@@ -8,7 +8,7 @@
 //! Left out: block-linear layouts (arrays lie in memory row by row), anisotropic filters, the cache of headers
 //! (objects are looked up in no time), and translation of managed pages.
 //!
-//! Start reading at [`execute`].
+//! Start reading at `execute`.
 
 mod surface;
 
