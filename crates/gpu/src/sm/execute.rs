@@ -211,6 +211,7 @@ impl SmState {
 
     /// Meets other blocks of the cluster, or other grids.
     #[allow(clippy::too_many_arguments, reason = "what an instruction may reach")]
+    #[inline(never)]
     fn grid_instruction<M: IssueModel>(
         &mut self,
         model: &mut M,
@@ -307,6 +308,7 @@ impl SmState {
     }
 
     /// `cp.async.bulk.wait_group` of PTX: machine code waits for a dependence counter.
+    #[inline(never)]
     fn wait_for_bulk<M: IssueModel>(&mut self, slot: u8, action: BulkAction, now: Now) {
         self.warps[usize::from(slot)].convergence.advance();
         let BulkAction::Wait { at_most } = action else {

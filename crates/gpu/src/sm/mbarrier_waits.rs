@@ -209,6 +209,7 @@ impl SmState {
     }
 
     /// What an instruction did at barriers, besides values.
+    #[inline(never)]
     pub(super) fn after_mbarrier<M: IssueModel>(&mut self, model: &mut M, slot: u8, now: Now) {
         let block = self.warps[usize::from(slot)].block;
         if !self.port.mbarriers.ended.is_empty() {
@@ -228,6 +229,7 @@ impl SmState {
     }
 
     /// A warp waits until a phase ends or its time is over, then tests again.
+    #[inline(never)]
     pub(super) fn suspend_at_mbarrier(&mut self, slot: u8) {
         let warp = &self.warps[usize::from(slot)];
         let (block, until) = (warp.block, warp.suspended_until);

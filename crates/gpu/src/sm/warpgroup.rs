@@ -121,6 +121,7 @@ impl SmState {
     ///
     /// # Errors
     /// If lanes are missing, or a matrix lies outside shared memory.
+    #[inline(never)]
     pub(super) fn warpgroup<M: IssueModel>(
         &mut self,
         model: &mut M,

@@ -334,6 +334,7 @@ impl SmState {
     }
 
     /// Bytes have come for an mbarrier.
+    #[inline(never)]
     pub(in crate::sm) fn bulk_arrived<M: IssueModel>(
         &mut self,
         model: &mut M,

@@ -52,6 +52,7 @@ pub struct Arrival {
 ///
 /// # Errors
 /// What is wrong with the command of which lane.
+#[inline(never)]
 pub(super) fn execute(
     site: &mut Site<'_, '_>,
     instruction: &Instruction,

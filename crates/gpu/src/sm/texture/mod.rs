@@ -29,6 +29,7 @@ use crate::sm::lsu::outcome::{Done, Traffic};
 ///
 /// # Errors
 /// What is wrong with the object or the address of which lane.
+#[inline(never)]
 pub(super) fn execute(
     site: &mut Site<'_, '_>,
     instruction: &Instruction,

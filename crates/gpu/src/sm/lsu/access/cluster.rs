@@ -48,6 +48,7 @@ pub(super) fn may_name_blocks(site: &Site<'_, '_>, addresses: &Addresses) -> boo
 }
 
 /// Finds out whose memory lanes mean.
+#[inline(never)]
 pub(super) fn owners(site: &Site<'_, '_>, execute: Mask, addresses: &[u64; LANES]) -> Owners {
     let native = site.context.launch.module.native;
     let own = site.block.cluster.as_ref().map_or(0, |member| member.rank);
@@ -117,6 +118,7 @@ pub(super) fn shared_access(
 }
 
 /// `st.async`, `red.async`: the upper word of an address is the barrier that is told.
+#[inline(never)]
 pub(super) fn store_async(
     site: &mut Site<'_, '_>,
     operation: &MemoryOperation,

@@ -25,6 +25,7 @@ use crate::sm::problem::Problem;
 use crate::sm::site::Site;
 
 /// Carries out an operation on barriers for the lanes under its guard.
+#[inline(never)]
 pub(super) fn mbarrier(
     site: &mut Site<'_, '_>,
     instruction: &Instruction,

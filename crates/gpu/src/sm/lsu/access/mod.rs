@@ -57,10 +57,12 @@ pub fn memory(
         return Ok(());
     }
     let bytes = access_bytes(operation);
-    let addresses = operation.address.evaluate(&lanes, bytes);
+    let mut addresses = operation.address.evaluate(&lanes, bytes);
     let copied = lanes.predicate(instruction.predicates[0]);
     gather_values(&lanes, operation, &mut site.port.values);
-    let addresses = own_block(site, operation, execute, addresses)?;
+    if let Action::LoadMatrix { .. } | Action::StoreMatrix { .. } = operation.action {
+        own_block(site, operation, execute, &mut addresses)?;
+    }
     let places = &addresses.lanes;
     match operation.action {
         Action::StoreAsync | Action::ReduceAsync(..) => {
@@ -134,14 +136,10 @@ fn own_block(
     site: &Site<'_, '_>,
     operation: &MemoryOperation,
     execute: Mask,
-    addresses: Addresses,
-) -> Result<Addresses, Problem> {
-    let matrix = matches!(
-        operation.action,
-        Action::LoadMatrix { .. } | Action::StoreMatrix { .. }
-    );
-    if !matrix || !cluster::may_name_blocks(site, &addresses) {
-        return Ok(addresses);
+    addresses: &mut Addresses,
+) -> Result<(), Problem> {
+    if !cluster::may_name_blocks(site, addresses) {
+        return Ok(());
     }
     let owners = cluster::owners(site, execute, &addresses.lanes);
     if owners.own & execute != execute {
@@ -150,7 +148,8 @@ fn own_block(
         let kind = FaultKind::IllegalInstruction(what);
         return Err(Problem { lane, kind });
     }
-    Ok(Addresses::of(owners.offsets, access_bytes(operation)))
+    *addresses = Addresses::of(owners.offsets, access_bytes(operation));
+    Ok(())
 }
 
 fn generic(
