@@ -194,20 +194,15 @@ fn run_stage(stage: Stage) -> Result<()> {
 /// In release: what the build stage made is used again, and simulating is fast. Of the examples, those that tests
 /// start; and of this program, what `cargo xtask` made.
 fn run_tests() -> Result<()> {
-    let release = [
-        "test",
-        "--quiet",
-        "--release",
-        "--workspace",
-        "--exclude",
-        "xtask",
-    ];
-    let targets = ["--lib", "--bins", "--tests"];
+    let release = ["--quiet", "--release", "--workspace", "--exclude", "xtask"];
     let examples = ["fake_gpu", "fake_program", "sample"].map(|name| ["--example", name]);
-    let all = [&release[..], &targets, examples.as_flattened()].concat();
-    let documentation = [&release[..], &["--doc"]].concat();
+    // Named to `cargo test`, an example would become a test of its own.
+    let started = [&["build"], &release[..], examples.as_flattened()].concat();
+    let all = [&["test"], &release[..], &["--lib", "--bins", "--tests"]].concat();
+    let documentation = [&["test"], &release[..], &["--doc"]].concat();
     for arguments in [
-        &all[..],
+        &started[..],
+        &all,
         &documentation,
         &["test", "--quiet", "--package", "xtask"],
     ] {
