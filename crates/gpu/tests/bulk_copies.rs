@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::common::*;
-use lockstep_config::GpuConfig;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Advance, Contents, EngineOptions, Gpu, Launch, Mode, Options};
 use lockstep_isa::Module;
@@ -14,22 +13,6 @@ const MODES: [Mode; 2] = [Mode::Functional, Mode::Timing];
 
 /// The workload of the same name, `nvcc -cubin -arch=sm_90`, nvcc 13.3.
 const PIPELINE: &[u8] = include_bytes!("sass/tensor_pipeline.sm_90.cubin");
-
-fn config() -> GpuConfig {
-    let settings = [
-        "device.sms=8",
-        "device.gpcs=2",
-        "device.gpc-tpcs=[2,2]",
-        "device.gpc-of-tpc=[0,1,0,1]",
-        "dispatch.first-sms=[]",
-        "l2.slices=4",
-        "l2.partitions=1",
-        "l2.first-partition-gpcs=[]",
-        "l2.capacity=\"20 MiB\"",
-        "dram.channels=4",
-    ];
-    lockstep_config::load(Some("h200"), &settings).unwrap()
-}
 
 fn machine(mode: Mode, threads: usize, contents: Arc<Contents>) -> Gpu {
     let options = Options {
@@ -41,7 +24,7 @@ fn machine(mode: Mode, threads: usize, contents: Arc<Contents>) -> Gpu {
         watchdog: Some(Cycles(3_000_000)),
         ..Options::default()
     };
-    Gpu::new(&config(), contents, options).unwrap()
+    Gpu::new(&two_gpcs(), contents, options).unwrap()
 }
 
 /// Memory that begins with these words.

@@ -4,30 +4,12 @@
 use std::sync::Arc;
 
 use crate::common::*;
-use lockstep_config::GpuConfig;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Advance, EngineOptions, Gpu, KernelRecord, Launch, Mode, Options};
 use lockstep_isa::Module;
 use lockstep_units::{Cycles, Time};
 
 const MODES: [Mode; 2] = [Mode::Functional, Mode::Timing];
-
-/// Two GPCs of four SMs.
-fn config() -> GpuConfig {
-    let settings = [
-        "device.sms=8",
-        "device.gpcs=2",
-        "device.gpc-tpcs=[2,2]",
-        "device.gpc-of-tpc=[0,1,0,1]",
-        "dispatch.first-sms=[]",
-        "l2.slices=4",
-        "l2.partitions=1",
-        "l2.first-partition-gpcs=[]",
-        "l2.capacity=\"20 MiB\"",
-        "dram.channels=4",
-    ];
-    lockstep_config::load(Some("h200"), &settings).unwrap()
-}
 
 fn machine(mode: Mode, threads: usize) -> Gpu {
     let options = Options {
@@ -39,7 +21,7 @@ fn machine(mode: Mode, threads: usize) -> Gpu {
         watchdog: Some(Cycles(3_000_000)),
         ..Options::default()
     };
-    Gpu::new(&config(), memory(), options).unwrap()
+    Gpu::new(&two_gpcs(), memory(), options).unwrap()
 }
 
 fn module(kernels: &str) -> Arc<Module> {
@@ -104,7 +86,7 @@ fn check(module: &Arc<Module>, launches: &[Launch], expected: &[u32]) {
                     watchdog: Some(Cycles(3_000_000)),
                     ..Options::default()
                 };
-                let mut second = Gpu::new(&config(), contents, options).unwrap();
+                let mut second = Gpu::new(&two_gpcs(), contents, options).unwrap();
                 second.load(&saved, &|_| Some(module.clone())).unwrap();
                 finish(&mut second);
                 assert_eq!(second.digest("gpu").root(), root, "{mode:?} saved");
@@ -233,6 +215,23 @@ fn blocks_of_a_cluster_know_who_they_are() {
     check_one(body, 8, 32, 4, &expected.collect::<Vec<u32>>());
 }
 
+/// Every block has the values of the block before it, and the rank of the next one.
+fn check_ring(launch: &Launch) {
+    for mode in MODES {
+        let mut gpu = machine(mode, 2);
+        gpu.launch(launch.clone()).unwrap();
+        finish(&mut gpu);
+        for block in 0..4 {
+            let got = words(&gpu, BASE + 1024 + 512 * block, 64);
+            let before = (block as u32 + 3) % 4;
+            let expected: Vec<u32> = (0..64).map(|thread| before * 100 + thread).collect();
+            assert_eq!(got, expected, "{mode:?} block {block}");
+            let rank = words(&gpu, BASE + 1280 + 512 * block, 64);
+            assert_eq!(rank, vec![(block as u32 + 1) % 4 * 256; 64], "{mode:?}");
+        }
+    }
+}
+
 #[test]
 fn shared_memory_of_the_next_block_is_stored_to_loaded_and_added_to() {
     let body = ".shared .align 16 .b32 mine[64];\n.shared .b32 sum;\n\
@@ -267,19 +266,7 @@ fn shared_memory_of_the_next_block_is_stored_to_loaded_and_added_to() {
     let module = module(&kernel("test", body));
     let launch = launch_of(&module, "test", 4, 64, 4);
     check(&module, std::slice::from_ref(&launch), &[2 * 4 * 64]);
-    for mode in MODES {
-        let mut gpu = machine(mode, 2);
-        gpu.launch(launch.clone()).unwrap();
-        finish(&mut gpu);
-        for block in 0..4 {
-            let got = words(&gpu, BASE + 1024 + 512 * block, 64);
-            let before = (block as u32 + 3) % 4;
-            let expected: Vec<u32> = (0..64).map(|thread| before * 100 + thread).collect();
-            assert_eq!(got, expected, "{mode:?} block {block}");
-            let rank = words(&gpu, BASE + 1280 + 512 * block, 64);
-            assert_eq!(rank, vec![(block as u32 + 1) % 4 * 256; 64], "{mode:?}");
-        }
-    }
+    check_ring(&launch);
 }
 
 #[test]
@@ -336,19 +323,7 @@ fn machine_code_does_the_same() {
         check(&module, std::slice::from_ref(&launch), expected);
     }
     let launch = launch_of(&module, "ring", 4, 64, 4);
-    for mode in MODES {
-        let mut gpu = machine(mode, 2);
-        gpu.launch(launch.clone()).unwrap();
-        finish(&mut gpu);
-        for block in 0..4 {
-            let got = words(&gpu, BASE + 1024 + 512 * block, 64);
-            let before = (block as u32 + 3) % 4;
-            let expected: Vec<u32> = (0..64).map(|thread| before * 100 + thread).collect();
-            assert_eq!(got, expected, "{mode:?} block {block}");
-            let rank = words(&gpu, BASE + 1280 + 512 * block, 64);
-            assert_eq!(rank, vec![(block as u32 + 1) % 4 * 256; 64], "{mode:?}");
-        }
-    }
+    check_ring(&launch);
 }
 
 /// The first kernel lets the second begin, then takes long and stores; the second waits for it.

@@ -1,7 +1,8 @@
 //! What comes back to an SM from slices and from the device heap.
 
 use lockstep_engine::Outbox;
-use lockstep_isa::Operation;
+use lockstep_isa::memory::MemoryOperation;
+use lockstep_isa::{Operation, WarpRegister};
 
 use super::issue_model::IssueModel;
 use super::lsu::access;
@@ -25,14 +26,9 @@ impl SmState {
         outbox: &mut Outbox<'_, Message>,
     ) {
         if request.transaction != NOBODY {
-            let transaction = self.port.transactions.get(request.transaction);
-            let warp = &mut self.warps[usize::from(transaction.warp)];
-            let launch = self.blocks.launch_of(warp.block);
-            let launch = launch.expect("a warp that waits has a block");
-            let instruction = &launch.launch.module.code[transaction.pc as usize];
-            if let Operation::Memory(operation) = &instruction.operation {
-                access::deliver_answer(&mut warp.registers, operation, &request);
-            }
+            self.deliver(request.transaction, |registers, operation| {
+                access::deliver_answer(registers, operation, &request);
+            });
             let bytes = match request.action {
                 StrongAction::Load => SECTOR,
                 _ => ATOMIC_ANSWER,
@@ -42,6 +38,22 @@ impl SmState {
         }
         self.port.finish_strong(request);
         self.check_fences(model, now, outbox);
+    }
+
+    /// Hands what came to the warp that waits for it, with the operation that asked.
+    pub(super) fn deliver(
+        &mut self,
+        transaction: u32,
+        deliver: impl FnOnce(&mut [WarpRegister], &MemoryOperation),
+    ) {
+        let transaction = self.port.transactions.get(transaction);
+        let warp = &mut self.warps[usize::from(transaction.warp)];
+        let launch = self.blocks.launch_of(warp.block);
+        let launch = launch.expect("a warp that waits has a block");
+        let instruction = &launch.launch.module.code[transaction.pc as usize];
+        if let Operation::Memory(operation) = &instruction.operation {
+            deliver(&mut warp.registers, operation);
+        }
     }
 
     /// An answer of a transaction came now; it is there at cycle `at`.

@@ -8,9 +8,9 @@
 //! Start reading at [`SmState::cluster_request`] and [`ClusterBarrier`].
 
 use lockstep_engine::{Outbox, PartitionId};
+use lockstep_isa::Mask;
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::semantics::mbarrier::Change;
-use lockstep_isa::{Mask, Operation};
 use lockstep_units::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -280,14 +280,9 @@ impl SmState {
         outbox: &mut Outbox<'_, Message>,
     ) {
         if request.transaction != NOBODY {
-            let transaction = self.port.transactions.get(request.transaction);
-            let warp = &mut self.warps[usize::from(transaction.warp)];
-            let launch = self.blocks.launch_of(warp.block);
-            let launch = launch.expect("a warp that waits has a block");
-            let instruction = &launch.launch.module.code[transaction.pc as usize];
-            if let Operation::Memory(operation) = &instruction.operation {
-                access::deliver_from_cluster(&mut warp.registers, operation, &request);
-            }
+            self.deliver(request.transaction, |registers, operation| {
+                access::deliver_from_cluster(registers, operation, &request);
+            });
             self.answered(model, request.transaction, now.cycle, now);
         }
         self.port

@@ -7,7 +7,9 @@ use super::warp::Warp;
 use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::sm::lsu::port::Port;
+use crate::sm::lsu::transactions::Transaction;
 use crate::sm::now::Now;
+use crate::sm::sub_core::scoreboard::NO_GROUP;
 
 /// A warp, its block and the memory side of the SM.
 pub struct Site<'a, 'o> {
@@ -27,4 +29,19 @@ pub struct Site<'a, 'o> {
     pub outbox: &'a mut Outbox<'o, Message>,
     /// Whether anybody asks for bank conflicts.
     pub timed: bool,
+}
+
+impl Site<'_, '_> {
+    /// The number of answers that the warp waits for from now on: of requests that are about to leave for its instruction.
+    pub fn open_transaction(&mut self) -> u32 {
+        self.warp.pending += 1;
+        self.port.transactions.open(Transaction {
+            warp: self.slot,
+            pc: self.warp.convergence.pc(),
+            remaining: 0,
+            ready: 0,
+            fill: 0,
+            group: NO_GROUP,
+        })
+    }
 }

@@ -22,6 +22,23 @@ pub const BASE: u64 = 0x2000_0000_0000;
 /// Bytes of it.
 pub const SIZE: u64 = 1 << 30;
 
+/// An H200 with two GPCs of four SMs.
+pub fn two_gpcs() -> GpuConfig {
+    let settings = [
+        "device.sms=8",
+        "device.gpcs=2",
+        "device.gpc-tpcs=[2,2]",
+        "device.gpc-of-tpc=[0,1,0,1]",
+        "dispatch.first-sms=[]",
+        "l2.slices=4",
+        "l2.partitions=1",
+        "l2.first-partition-gpcs=[]",
+        "l2.capacity=\"20 MiB\"",
+        "dram.channels=4",
+    ];
+    lockstep_config::load(Some("h200"), &settings).unwrap()
+}
+
 /// A register.
 #[derive(Clone, Copy)]
 pub struct R(pub u16);

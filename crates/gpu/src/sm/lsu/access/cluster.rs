@@ -18,7 +18,7 @@ use crate::fault::FaultKind;
 use crate::message::{ClusterAction, ClusterLane, ClusterRequest};
 use crate::sm::cluster::CLUSTER_SECTOR;
 use crate::sm::lsu::outcome::Traffic;
-use crate::sm::lsu::transactions::{NOBODY, Transaction};
+use crate::sm::lsu::transactions::NOBODY;
 use crate::sm::problem::Problem;
 use crate::sm::site::Site;
 
@@ -163,15 +163,7 @@ pub(super) fn leave(
     let accesses = lane_accesses(site, operation, action, lanes, &owners.offsets);
     let answers = matches!(action, ClusterAction::Load | ClusterAction::Atomic(..));
     let transaction = if answers {
-        site.warp.pending += 1;
-        site.port.transactions.open(Transaction {
-            warp: site.slot,
-            pc: site.warp.convergence.pc(),
-            remaining: 0,
-            ready: 0,
-            fill: 0,
-            group: u32::MAX,
-        })
+        site.open_transaction()
     } else {
         NOBODY
     };

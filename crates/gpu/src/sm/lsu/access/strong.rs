@@ -10,7 +10,7 @@ use super::store_buffer::collect_store;
 use crate::memory::{LINE, PAGE, SECTOR};
 use crate::message::{LaneAccess, StrongAction, StrongRequest};
 use crate::sm::lsu::port::Port;
-use crate::sm::lsu::transactions::{NOBODY, Transaction};
+use crate::sm::lsu::transactions::NOBODY;
 use crate::sm::problem::Problem;
 use crate::sm::site::Site;
 
@@ -53,15 +53,7 @@ pub(super) fn leave(
     }
     let answers = matches!(action, StrongAction::Load | StrongAction::Atomic(..));
     let transaction = if answers {
-        site.warp.pending += 1;
-        site.port.transactions.open(Transaction {
-            warp: site.slot,
-            pc: site.warp.convergence.pc(),
-            remaining: 0,
-            ready: 0,
-            fill: 0,
-            group: u32::MAX,
-        })
+        site.open_transaction()
     } else {
         NOBODY
     };
