@@ -259,6 +259,9 @@ fn move_barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError> {
     let Ok(index) = barrier(spelling) else {
         return Ok(spelling.unsupported("moves a control register that is not modelled"));
     };
+    if spelling.has("PQUAD") {
+        return Ok(spelling.unsupported("moves lanes of quads, which are not modelled"));
+    }
     let to_barrier = matches!(
         spelling.operands().first().map(|operand| operand.value),
         Some(Value::ConvergenceBarrier(_))

@@ -106,6 +106,38 @@ pub fn add3(lanes: &mut Lanes<'_>, i: &Instruction) {
     set_carry(lanes, i.predicate_destinations[1], &sums, 2);
 }
 
+/// `UIADD3`: as [`add3`], or of pairs of registers with `.64`. A constant counts with its sign.
+#[inline(always)]
+pub fn add3_uniform(lanes: &mut Lanes<'_>, i: &Instruction) {
+    if i.modifiers & WIDE == 0 {
+        return add3(lanes, i);
+    }
+    let extended = Modifiers(i.modifiers).has(Modifiers::CARRY_IN);
+    let mut sum = 0u128;
+    for source in &i.sources[..3] {
+        let value = match source.operand {
+            Operand::Immediate(bits) => bits as i32 as u64,
+            operand => {
+                let [low, high] = [0, 1].map(|word| lanes.raw(operand, word).0[0]);
+                u64::from(low) | u64::from(high) << 32
+            }
+        };
+        let flip = u64::from(source.negate || source.invert).wrapping_neg();
+        sum += u128::from(value ^ flip) + u128::from(source.negate && !extended);
+    }
+    if extended {
+        for predicate in &i.predicates[..2] {
+            sum += u128::from(lanes.predicate(*predicate) & 1);
+        }
+    }
+    lanes.write64(i.destination, &[sum as u64; LANES]);
+    for (register, carries) in i.predicate_destinations.into_iter().zip([1, 2]) {
+        if register != PredicateRegister::True {
+            lanes.set_predicate(register, mask_of(|_| sum >> 64 >= carries));
+        }
+    }
+}
+
 /// `LEA`: `(a << s) + b`, or the high word of `c:a << s` plus `b` with `.HI`.
 #[inline(always)]
 pub fn lea(lanes: &mut Lanes<'_>, i: &Instruction) {

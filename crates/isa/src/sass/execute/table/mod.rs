@@ -88,7 +88,7 @@ use Widths::{By, Double, Single};
 rows! {
     // Integer arithmetic.
     "IADD3": semantics!(integer::add3), Alu, Integer, Integer, carry, Single;
-    "UIADD3": uniform!(integer::add3), Uniform, Uniform, Integer, carry, Single;
+    "UIADD3": uniform!(integer::add3_uniform), Uniform, Uniform, Integer, add_uniform, By(add_uniform_widths);
     "LEA": semantics!(integer::lea), Alu, Integer, Integer, lea, Single;
     "ULEA": uniform!(integer::lea), Uniform, Uniform, Integer, lea, Single;
     "IMAD": semantics!(multiply_add), Fma, Float, Integer, multiply, By(multiply_widths);

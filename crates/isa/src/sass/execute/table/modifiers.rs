@@ -24,6 +24,18 @@ pub(super) fn carry(spelling: &Spelling<'_>) -> u64 {
     spelling.bits("X", Modifiers::CARRY_IN)
 }
 
+pub(super) fn add_uniform(spelling: &Spelling<'_>) -> u64 {
+    carry(spelling) | spelling.bits("64", integer::WIDE)
+}
+
+pub(super) fn add_uniform_widths(spelling: &Spelling<'_>) -> (u8, [u8; 4]) {
+    if spelling.has("64") {
+        (2, [2, 2, 2, 0])
+    } else {
+        (1, [1, 1, 1, 0])
+    }
+}
+
 pub(super) fn to_uniform_bits(spelling: &Spelling<'_>) -> u64 {
     spelling.bits("OR", logic::DIFFERS_TOO)
 }
