@@ -50,7 +50,15 @@ def load(path=project.ROOT / "workloads" / "workloads.toml"):
 def target(asked, needed):
     """The architecture to build for: a program may need more than was asked for, and the GPU then decides."""
     number = lambda name: int(re.search(r"\d+", name).group())
-    return needed if number(needed) > number(asked) else asked
+    return needed if number(needed) > number(asked) or needed == f"{asked}a" else asked
+
+
+def architecture_options(name):
+    """What only one architecture has (`sm_90a`) is compiled for it alone: nvcc's `-arch` adds a general one."""
+    if not name.endswith("a"):
+        return [f"-arch={name}"]
+    number = name.removeprefix("sm_")
+    return ["-gencode", f"arch=compute_{number},code=[sm_{number},compute_{number}]"]
 
 
 def verdict(name, output):
@@ -64,7 +72,7 @@ def build_command(nvcc, workload, asked, folder, library=False, header=None, dri
     """The compiler's command line; a library has the same device code as the executable (validation/runner.cu)."""
     suffix = ".so" if library else ""
     source = project.ROOT / "workloads" / workload.source
-    line = [nvcc, *OPTIONS, f"-arch={target(asked, workload.architecture)}", str(source)]
+    line = [nvcc, *OPTIONS, *architecture_options(target(asked, workload.architecture)), str(source)]
     line += ["-o", str(folder / f"{workload.name}{suffix}")]
     if library:
         return [*line, "-shared", "-Xcompiler", "-fPIC", "-include", str(header), "-Dmain=workload_main"]

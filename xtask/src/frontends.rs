@@ -210,7 +210,10 @@ pub fn meets_needs(program: &Program, gpu: &str) -> bool {
 
 /// The number in `sm_80`.
 fn needs(program: &Program) -> u32 {
-    let digits = program.architecture.trim_start_matches("sm_");
+    let digits = program
+        .architecture
+        .trim_start_matches("sm_")
+        .trim_end_matches('a');
     digits.parse().unwrap_or(u32::MAX)
 }
 

@@ -3,6 +3,7 @@
 //! Stages run in an order that lets the quick ones fail first; a failed stage does not stop the
 //! next, so that one call shows all there is to mend. The CUDA compiler is fetched meanwhile.
 
+mod bits;
 mod conformance;
 mod programs;
 mod python;

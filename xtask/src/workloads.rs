@@ -86,6 +86,18 @@ pub fn named(name: &str) -> Result<Program> {
         .with_context(|| format!("workloads/workloads.toml has no program `{name}`"))
 }
 
+/// What only one architecture has (`sm_90a`) is compiled for it alone: nvcc's `-arch` adds a general
+/// one.
+fn architecture_options(name: &str) -> Vec<String> {
+    match name.strip_prefix("sm_").filter(|name| name.ends_with('a')) {
+        Some(number) => vec![
+            "-gencode".into(),
+            format!("arch=compute_{number},code=[sm_{number},compute_{number}]"),
+        ],
+        None => vec![format!("-arch={name}")],
+    }
+}
+
 impl Program {
     /// Whether it has this tag.
     pub fn is(&self, tag: &str) -> bool {
@@ -109,7 +121,7 @@ impl Program {
         let mut nvcc = process::command(toolkit.nvcc());
         nvcc.args(["-O3", "-std=c++17"]);
         if self.architecture != DEFAULT_ARCHITECTURE {
-            nvcc.arg(format!("-arch={}", self.architecture));
+            nvcc.args(architecture_options(&self.architecture));
         }
         if runtime == Runtime::Shared {
             nvcc.args(["-cudart", "shared", "-L"])

@@ -12,9 +12,6 @@ const REPETITIONS: usize = 5;
 /// The one program that is measured at its full size too: 26 kernels, 50 iterations.
 const LARGE: (&str, usize) = ("hydrodynamics", 1400);
 
-/// Programs for units whose time is not calibrated yet: they verify themselves and are in no table.
-const UNMEASURED: [&str; 2] = ["clusters", "tensor_pipeline"];
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -33,9 +30,6 @@ fn cases() -> BTreeSet<Case> {
     let mut cases = BTreeSet::from([case(LARGE.0, "large")]);
     for program in table["program"].as_array().unwrap() {
         let name = program["name"].as_str().unwrap();
-        if UNMEASURED.contains(&name) {
-            continue;
-        }
         cases.insert(case(name, "default"));
         if program.get("medium").is_some() {
             cases.insert(case(name, "medium"));

@@ -1,6 +1,7 @@
 //! CUDA programs under `lockstep run`: each verifies its own result, and its digest must not
 //! depend on the number of threads or on how work is given to them.
 
+use super::bits;
 use crate::cuda::Toolkit;
 use crate::simulator::{self, Run};
 use crate::workloads::{self, Program, Runtime};
@@ -287,6 +288,13 @@ fn run_one_way(
     let verdict = verdict(program, &run);
     if !verdict.is_empty() {
         return verdict;
+    }
+    if way.gpu == bits::GPU {
+        let trouble = bits::check(&program.name, arguments, &run.output.out)
+            .unwrap_or_else(|error| format!("{error:#}"));
+        if !trouble.is_empty() {
+            return trouble;
+        }
     }
     let Some(digest) = run.summary.and_then(|summary| summary.digest) else {
         return "the run left no digest in summary.json".into();
