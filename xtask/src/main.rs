@@ -19,6 +19,7 @@ mod links;
 mod map;
 mod microbench;
 mod options;
+mod package;
 mod packages;
 mod process;
 mod project;
@@ -55,6 +56,8 @@ enum Task {
     Docs(docs::Docs),
     /// Run workloads while random things go wrong: kills, signals, full disks, little memory
     Soak(soak::Soak),
+    /// Make an archive and a Debian package of the release build
+    Package(package::Package),
     /// Accept what tests found where they keep expected output
     Bless(bless::Bless),
     /// Throw changed inputs at everything that reads bytes from outside, and run what they hold
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Task::Validate(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Docs(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Soak(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Package(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Fuzz(task) => task.run().map(|()| ExitCode::SUCCESS),
     };

@@ -3,6 +3,7 @@
 //! One file a command under `commands/`; only here do errors become text and exit codes.
 
 mod commands;
+mod data;
 mod options;
 mod report;
 mod table;
@@ -27,7 +28,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     subcommand_required = true,
     arg_required_else_help = true
 )]
-struct Cli {
+pub struct Cli {
     /// Say more about what happens (-v: what is done, -vv: every call)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,

@@ -91,10 +91,12 @@ macro_rules! runtime {
         #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
         #[allow(non_snake_case)]
         pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            crate::boundary::answer_runtime(
+            let code = crate::boundary::answer_runtime(
                 stringify!($name),
                 || -> Result<(), crate::boundary::RuntimeError> { $body },
-            )
+            );
+            crate::trace::trace!(runtime $name($($argument),*) = code);
+            code
         }
         runtime! { $($rest)* }
     };
@@ -123,10 +125,12 @@ macro_rules! driver {
         #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
         #[allow(non_snake_case)]
         pub extern "C" fn $name($($argument: $type),*) -> u32 {
-            crate::boundary::answer_driver(
+            let code = crate::boundary::answer_driver(
                 stringify!($name),
                 || -> Result<(), lockstep_protocol::CuResult> { $body },
-            )
+            );
+            crate::trace::trace!(driver $name($($argument),*) = code);
+            code
         }
         driver! { $($rest)* }
     };

@@ -34,5 +34,6 @@ mod registry;
 mod report;
 mod streams;
 mod thread;
+mod trace;
 mod types;
 mod watch;

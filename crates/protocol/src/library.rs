@@ -18,6 +18,9 @@ pub const SHIM_DIRECTORY: &str = "lockstep-shims";
 /// The environment variable that names the directory of both.
 pub const LIBRARY_DIRECTORY_VARIABLE: &str = "LOCKSTEP_LIBRARY_DIR";
 
+/// Variable whose presence makes a program print its CUDA calls.
+pub const CALLS_VARIABLE: &str = "LOCKSTEP_CALLS";
+
 /// Libraries that the shims stand in for.
 pub const SHIMS: &[&str] = &[
     "libcuda.so.1",

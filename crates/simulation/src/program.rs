@@ -9,7 +9,7 @@ use crate::results::Results;
 use crate::server::{Recording, Server, State};
 use crate::supervise::{self, Ended, Program, StartError};
 use crate::{memory_limits, surroundings};
-use lockstep_protocol::library::{Libraries, LibraryError};
+use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError};
 use lockstep_protocol::{ListenError, Listener, window};
 use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
 use std::path::{Path, PathBuf};
@@ -186,7 +186,12 @@ impl Run<'_> {
 
     fn run_to_end(&self, socket: &Path) -> Result<Ended, RunError> {
         let libraries = &self.libraries;
-        let variables = libraries.environment(socket, |name| std::env::var_os(name));
+        let mut variables = libraries
+            .environment(socket, |name| std::env::var_os(name))
+            .to_vec();
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            variables.push((CALLS_VARIABLE, "1".into()));
+        }
         let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
         program.wait().map_err(system("waiting for the program"))
     }

@@ -1,5 +1,6 @@
 //! The commands, one file each; to add one, a file and a line here.
 
+mod calls;
 mod correlate;
 mod counters;
 mod disasm;
@@ -7,6 +8,7 @@ mod doctor;
 mod figures;
 mod gpus;
 mod kernel;
+mod pages;
 mod run;
 mod sample;
 mod sampled;
@@ -24,6 +26,8 @@ pub enum Command {
     Kernel(kernel::Kernel),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
+    /// List the calls that a run recorded
+    Calls(calls::Calls),
     /// Error against a real GPU: figures, plot and page
     Correlate(correlate::Correlate),
     /// Apply the rules of the validation protocol to tables, for scripts
@@ -40,6 +44,9 @@ pub enum Command {
     Gpus(gpus::Gpus),
     /// List every counter and statistic, with its meaning and its names elsewhere
     Counters(counters::Counters),
+    /// Write manual pages and completions of shells into a folder
+    #[command(hide = true)]
+    Pages(pages::Pages),
     /// Check what works on this machine and say what is missing
     Doctor(doctor::Doctor),
 }
@@ -51,12 +58,14 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
+            Self::Calls(command) => command.run(),
             Self::Correlate(command) => command.run(),
             Self::Figures(command) => command.run(),
             Self::Sample(command) => command.run(),
             Self::Sampled(command) => command.run(),
             Self::Topology(command) => command.run(),
             Self::Disasm(command) => command.run(),
+            Self::Pages(command) => command.run(),
             Self::Gpus(command) => command.run(),
             Self::Counters(command) => command.run(),
             Self::Doctor(command) => command.run(),

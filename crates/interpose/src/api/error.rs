@@ -14,6 +14,12 @@ fn text(code: i32) -> Option<&'static str> {
     Some(ERRORS[row].2)
 }
 
+/// The name of a code of the runtime API.
+pub fn name(code: i32) -> Option<&'static str> {
+    let row = ERRORS.binary_search_by_key(&code, |row| row.0).ok()?;
+    Some(ERRORS[row].1.trim_end_matches('\0'))
+}
+
 /// What the last failure left. That a context has fallen shows in the next call, not here.
 fn last_error() -> i32 {
     thread::current().last_error.get()

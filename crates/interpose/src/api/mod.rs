@@ -57,6 +57,7 @@ mod version;
 mod virtual_memory;
 
 pub use copy::{Parameters3, Side, move_bytes};
+pub use error::name as error_name;
 pub use graph_memory::holds as is_graph_memory;
 pub use launch::Extras;
 pub use pool::release_unused as release_unused_pools;

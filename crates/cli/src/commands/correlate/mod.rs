@@ -5,6 +5,7 @@
 
 mod programs;
 
+use crate::data;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use lockstep_correlation::hardware::Case;
@@ -112,15 +113,15 @@ impl Correlate {
         let hardware_path = self
             .hardware
             .clone()
-            .unwrap_or_else(|| Path::new("validation/hardware").join(&self.gpu));
+            .unwrap_or_else(|| data::find(&Path::new("validation/hardware").join(&self.gpu)));
         let hardware = Hardware::load(&hardware_path).with_context(|| {
             format!(
                 "no measurements of `{}` to compare with; name them with --hardware",
                 self.gpu
             )
         })?;
-        let sets = Sets::load(&self.sets)?;
-        let workloads = programs::load(&self.workloads)?;
+        let sets = Sets::load(&data::find(&self.sets))?;
+        let workloads = programs::load(&data::find(&self.workloads))?;
         let chosen = self.chosen(&sets, &workloads, &hardware);
         ensure!(
             !chosen.is_empty(),
