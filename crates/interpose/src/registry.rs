@@ -140,6 +140,16 @@ pub fn kernel_of_stub(stub: Address) -> Option<Address> {
     Some(opaque::encode(Kind::Kernel, kernel))
 }
 
+/// The host stub of a kernel that has one, by the kernel's handle.
+pub fn stub_of_kernel(handle: Address) -> Option<Address> {
+    let kernel = opaque::decode(Kind::Kernel, handle)?;
+    let registry = lock(&REGISTRY);
+    let mut stubs = registry.kernels_by_stub.iter();
+    stubs
+        .find(|(_, known)| **known == kernel)
+        .map(|(stub, _)| *stub)
+}
+
 /// A kernel of a library by name, as a handle. It must exist in `context`.
 pub fn kernel_of_library(
     library: u64,

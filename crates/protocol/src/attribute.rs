@@ -1,7 +1,7 @@
 //! Numbers of the device attributes, as `cuDeviceGetAttribute` knows them.
 //!
 //! A [`DeviceDescription`](crate::DeviceDescription) holds its attributes by these
-//! numbers; one that is absent answers 0, never an error, because clients ask for
+//! numbers; one that is absent answers 0, never an error up to [`LAST`], because clients ask for
 //! hundreds and give up when one fails.
 #![allow(missing_docs)] // The names are CUDA's own and explain themselves.
 
@@ -512,3 +512,6 @@ pub const LOGICAL_ENDPOINT_UNICAST_SUPPORTED: u32 = 153;
 pub const LOGICAL_ENDPOINT_MULTICAST_SUPPORTED: u32 = 154;
 pub const LOGICAL_ENDPOINT_COUNTED_OPS_SUPPORTED: u32 = 155;
 pub const LOGICAL_ENDPOINT_UNICAST_ACCESS_ON_OWNER_DEVICE_SUPPORTED: u32 = 156;
+
+/// The last attribute of CUDA 13.3, whose driver we present; a driver refuses numbers past its last.
+pub const LAST: u32 = LOGICAL_ENDPOINT_UNICAST_ACCESS_ON_OWNER_DEVICE_SUPPORTED;

@@ -10,6 +10,17 @@ use crate::types::{Out, Text};
 use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, DeviceDescription, attribute};
 
+/// An attribute of a device. One that the driver of this version does not have is an invalid value;
+/// one that it has and no model knows is 0.
+fn attribute_of(number: i32, wanted: u32) -> Result<i32, CuResult> {
+    let description = &device(number)?.description;
+    if (1..=attribute::LAST).contains(&wanted) {
+        Ok(description.attribute(wanted))
+    } else {
+        Err(CuResult::INVALID_VALUE)
+    }
+}
+
 runtime! {
     fn cudaGetDeviceCount(count: Out<i32>) {
         count.check()?;
@@ -46,7 +57,7 @@ runtime! {
 
     fn cudaDeviceGetAttribute(value: Out<i32>, attribute: u32, number: i32) {
         context::initialize()?;
-        Ok(value.set(device(number)?.description.attribute(attribute))?)
+        Ok(value.set(attribute_of(number, attribute)?)?)
     }
 
     fn cudaDeviceGetPCIBusId(text: Out<u8>, length: i32, number: i32) {
@@ -164,7 +175,7 @@ driver! {
 
     fn cuDeviceGetAttribute(value: Out<i32>, attribute: u32, number: i32) {
         context::check_initialized()?;
-        value.set(device(number)?.description.attribute(attribute))
+        value.set(attribute_of(number, attribute)?)
     }
 
     fn cuDeviceComputeCapability(major: Out<i32>, minor: Out<i32>, number: i32) {

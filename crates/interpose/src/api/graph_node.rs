@@ -3,7 +3,7 @@
 use super::copy::Parameters3;
 use super::graph::listed;
 use super::graph_memory;
-use super::launch::{Arguments, Extras, check_shape, find_for_runtime, kernel_node};
+use super::launch::{Arguments, Extras, check_shape, find_for_runtime, kernel_node, since_13};
 use super::launch_attribute::{
     Attribute, CARVEOUT, CLUSTER, COOPERATIVE, PRIORITY, WINDOW, extras,
 };
@@ -15,6 +15,7 @@ use crate::graph::model::{
     CopyNode, FillNode, HostNode, KernelNode, NodeWork, decode_graph, decode_node, graphs,
     node_handle,
 };
+use crate::registry;
 use crate::streams::{Defaults, target};
 use crate::types::{Address, Dim3, In, Out};
 use lockstep_protocol::CuResult;
@@ -42,7 +43,8 @@ impl KernelParameters {
     /// What a node was made with.
     pub fn of(node: &KernelNode) -> Self {
         Self {
-            function: node.handle,
+            // What a program names is the host function; captured launches have the kernel itself.
+            function: registry::stub_of_kernel(node.handle).unwrap_or(node.handle),
             grid: node.grid,
             block: node.block,
             shared: node.shared,
@@ -319,12 +321,24 @@ runtime! {
         Ok(add(node, graph, after, count, parameters.get()?.work()?)?)
     }
 
+    fn cudaGraphAddKernelNode_v13(node: Out<Address>, graph: Address, after: In<Address>, count: usize, parameters: In<KernelParameters>) {
+        Ok(add(node, graph, after, count, since_13(parameters.get()?.work())?)?)
+    }
+
     fn cudaGraphKernelNodeGetParams(node: Address, parameters: Out<KernelParameters>) {
         Ok(parameters.set(read(node, kernel_of)?)?)
     }
 
     fn cudaGraphKernelNodeSetParams(node: Address, parameters: In<KernelParameters>) {
         Ok(change(node, parameters.get()?.work()?)?)
+    }
+
+    fn cudaGraphKernelNodeSetParams_v13(node: Address, parameters: In<KernelParameters>) {
+        Ok(change(node, since_13(parameters.get()?.work())?)?)
+    }
+
+    fn cudaGraphExecKernelNodeSetParams_v13(instance: Address, node: Address, parameters: In<KernelParameters>) {
+        Ok(exec::change(instance, decode_node(node)?, since_13(parameters.get()?.work())?)?)
     }
 
     fn cudaGraphExecKernelNodeSetParams(instance: Address, node: Address, parameters: In<KernelParameters>) {

@@ -243,8 +243,32 @@ pub fn launch_for_runtime(
     Ok(launch(target, function, &found, shape, arguments, extras)?)
 }
 
+/// Launches as a `cudaLaunchConfig_t` says.
+fn launch_configured(
+    configuration: LaunchConfiguration,
+    function: Address,
+    arguments: In<In<u8>>,
+    defaults: Defaults,
+) -> Result<(), RuntimeError> {
+    let extras = extras(configuration.attributes, configuration.attribute_count)?;
+    let shape = (
+        configuration.grid,
+        configuration.block,
+        configuration.shared,
+    );
+    let arguments = Arguments::new(arguments, In(std::ptr::null()));
+    launch_for_runtime(
+        function,
+        shape,
+        arguments,
+        configuration.stream,
+        defaults,
+        extras,
+    )
+}
+
 /// Since 13 the runtime has no codes of its own for launches that are refused.
-fn since_13(outcome: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
+pub fn since_13<T>(outcome: Result<T, RuntimeError>) -> Result<T, RuntimeError> {
     outcome.map_err(|error| match error {
         RuntimeError::INVALID_CONFIGURATION => RuntimeError::INVALID_VALUE,
         RuntimeError::INVALID_DEVICE_FUNCTION => CuResult::INVALID_HANDLE.into(),
@@ -286,11 +310,11 @@ runtime! {
     }
 
     fn cudaLaunchKernelExC | cudaLaunchKernelExC_ptsz [defaults] (configuration: In<LaunchConfiguration>, function: Address, arguments: In<In<u8>>) {
-        let configuration = configuration.get()?;
-        let extras = extras(configuration.attributes, configuration.attribute_count)?;
-        let shape = (configuration.grid, configuration.block, configuration.shared);
-        let arguments = Arguments::new(arguments, In(std::ptr::null()));
-        launch_for_runtime(function, shape, arguments, configuration.stream, defaults, extras)
+        launch_configured(configuration.get()?, function, arguments, defaults)
+    }
+
+    fn cudaLaunchKernelExC_v13 | cudaLaunchKernelExC_v13_ptsz [defaults] (configuration: In<LaunchConfiguration>, function: Address, arguments: In<In<u8>>) {
+        since_13(launch_configured(configuration.get()?, function, arguments, defaults))
     }
 
     fn __cudaPopCallConfiguration(grid: Out<Dim3>, block: Out<Dim3>, shared: Out<usize>, stream: Out<Address>) {

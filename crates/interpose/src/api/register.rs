@@ -39,10 +39,18 @@ fn register(address: Address, bytes: usize, flags: u32) -> Result<(), CuResult> 
 }
 
 fn unregister(address: Address) -> Result<(), CuResult> {
-    match lock(&RANGES).remove(&address) {
-        Some(_) => Ok(()),
-        None => Err(CuResult::HOST_MEMORY_NOT_REGISTERED),
+    let mut ranges = lock(&RANGES);
+    if ranges.remove(&address).is_some() {
+        return Ok(());
     }
+    // A place inside of a range is registered, but no range begins there.
+    let before = ranges.range(..address).next_back();
+    let inside = before.is_some_and(|(start, length)| address - start < *length);
+    Err(if inside {
+        CuResult::INVALID_VALUE
+    } else {
+        CuResult::HOST_MEMORY_NOT_REGISTERED
+    })
 }
 
 /// Whether an address lies in registered memory.
