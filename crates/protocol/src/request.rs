@@ -172,6 +172,18 @@ pub enum Request {
         /// `CU_MEMHOSTALLOC_*`.
         flags: u32,
     },
+    /// Let addresses of the program's own name pinned memory that it was given, until that is
+    /// freed → `Done`.
+    RegisterHost {
+        /// The context.
+        context: ContextHandle,
+        /// First address.
+        address: u64,
+        /// Bytes, not 0.
+        bytes: u64,
+        /// Where the memory lies in the window.
+        place: u64,
+    },
     /// Allocate managed memory → `Address`.
     AllocateManaged {
         /// The context.

@@ -102,6 +102,12 @@ pub trait Device {
     /// Makes addresses legal; they read zero.
     fn map(&mut self, address: u64, bytes: u64);
 
+    /// Lets addresses of a program name memory, until that is unmapped; false if they name other
+    /// memory already.
+    fn alias(&mut self, _address: u64, _bytes: u64, _place: u64) -> bool {
+        false
+    }
+
     /// Makes addresses illegal again and forgets their contents.
     fn unmap(&mut self, address: u64, bytes: u64);
 

@@ -33,6 +33,8 @@ impl Gpu {
             .map(|range| (range.clone(), known.find_read_only(range.start).is_some()))
             .collect();
         writer.write(&ranges);
+        let aliases: Vec<(Range<u64>, u64)> = self.contents.aliases().iter().cloned().collect();
+        writer.write(&aliases);
         let mut pages = 0u64;
         self.contents.each_page(|_, _| pages += 1);
         writer.write(&pages);
@@ -87,6 +89,11 @@ impl Gpu {
                 .map(range)
                 .map_err(|_| malformed("allocations that do not fit the contents"))?;
             self.contents.set_read_only(start, read_only);
+        }
+        for (range, to) in reader.read::<Vec<(Range<u64>, u64)>>()? {
+            if !self.contents.alias(range, to) {
+                return Err(malformed("addresses of a program that name two places"));
+            }
         }
         let window = self.contents.window();
         for _ in 0..reader.read::<u64>()? {

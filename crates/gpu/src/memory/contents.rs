@@ -14,6 +14,7 @@ use std::sync::{PoisonError, RwLock};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use thiserror::Error;
 
+use super::aliases::Aliases;
 use super::geometry::{SECTOR, SectorBytes};
 use super::pages::{PAGE, Pages};
 use super::ranges::{RangeError, Ranges};
@@ -50,6 +51,7 @@ pub struct Contents {
     shared: bool,
     pages: Pages,
     ranges: RwLock<Ranges>,
+    aliases: RwLock<Aliases>,
     /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
     version: AtomicU64,
 }
@@ -156,6 +158,7 @@ impl Contents {
             shared,
             pages: Pages::new(size / PAGE),
             ranges: RwLock::default(),
+            aliases: RwLock::default(),
             version: AtomicU64::new(1),
         }
     }
@@ -186,7 +189,34 @@ impl Contents {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let range = ranges.remove(start);
         self.version.fetch_add(1, Ordering::Release);
+        if let Some(range) = &range {
+            let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
+            aliases.forget(range);
+        }
         range
+    }
+
+    /// Lets addresses of the program name memory of the window, until that memory is unmapped.
+    /// False if they lie in the window themselves, or name other memory already.
+    pub fn alias(&self, range: Range<u64>, to: u64) -> bool {
+        let window = self.window();
+        let outside = range.end <= window.start || window.end <= range.start;
+        let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
+        outside && aliases.insert(range, to)
+    }
+
+    /// What an address outside the window names.
+    #[must_use]
+    pub fn resolve_alias(&self, address: u64) -> Option<u64> {
+        let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
+        aliases.resolve(address)
+    }
+
+    /// All addresses of the program that name memory of the window.
+    #[must_use]
+    pub fn aliases(&self) -> Aliases {
+        let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
+        aliases.clone()
     }
 
     /// Says whether kernels may only read the allocation that starts at an address.

@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`Contents`], then [`Log`].
 
+mod aliases;
 pub mod commit;
 mod contents;
 mod geometry;
@@ -17,6 +18,7 @@ mod pages;
 mod ranges;
 pub mod table;
 
+pub use aliases::Aliases;
 pub use contents::{Contents, ContentsError, reads_zero};
 pub use geometry::{CODE_LINES, LINE, SECTOR, SectorBytes};
 pub use home::Home;

@@ -2,7 +2,7 @@
 
 use super::graph_memory;
 use super::pool;
-use super::register::no_device_pointer;
+use super::register;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
@@ -144,7 +144,7 @@ fn device_pointer(address: Address, flags: u32) -> Result<Address, CuResult> {
     match region_of(address as u64) {
         _ if flags != 0 => Err(CuResult::INVALID_VALUE),
         Some(_) => Ok(address),
-        None => Err(no_device_pointer(address)),
+        None => register::device_pointer(address),
     }
 }
 

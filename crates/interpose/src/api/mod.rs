@@ -44,6 +44,7 @@ mod profiler;
 mod properties;
 mod property_table;
 mod register;
+mod register_pages;
 mod registration;
 mod stream;
 mod stream_attribute;

@@ -2,7 +2,7 @@
 
 use super::context::to_handle;
 use super::memory::pointer_info;
-use super::register::is_registered;
+use super::register::{self, is_registered};
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current_for_runtime, visible_device};
 use crate::types::{Address, In, Out};
@@ -84,7 +84,11 @@ fn of_program(address: Address) -> Attributes {
     Attributes {
         kind: i32::from(registered),
         device: if registered { 0 } else { NO_DEVICE },
-        device_pointer: 0,
+        device_pointer: if registered {
+            register::device_pointer(address).unwrap_or(0)
+        } else {
+            0
+        },
         host_pointer: address,
     }
 }

@@ -91,11 +91,11 @@ pub const OPTIONS: &[CudaOption] = &[
     option(HostAllocation, 2, "cudaHostAllocMapped", Obeyed("conformance/memory"), "kernels reach all pinned memory at the host's addresses"),
     option(HostAllocation, 4, "cudaHostAllocWriteCombined", Listed, "the host's accesses cost the same"),
 
-    option(HostRegistration, 0, "cudaHostRegisterDefault", Listed, "registered memory is copied as pageable memory is"),
+    option(HostRegistration, 0, "cudaHostRegisterDefault", Listed, "kernels reach registered memory; it is copied in the time of pageable memory"),
     option(HostRegistration, 1, "cudaHostRegisterPortable", Obeyed("conformance/options"), "all contexts see it alike"),
-    option(HostRegistration, 2, "cudaHostRegisterMapped", Listed, "kernels cannot reach registered memory; asking for its device pointer is refused"),
+    option(HostRegistration, 2, "cudaHostRegisterMapped", Obeyed("conformance/launches"), "kernels reach all registered memory by the program's addresses, unless its pages are shared or read-only"),
     option(HostRegistration, 4, "cudaHostRegisterIoMemory", INVALID_VALUE, "there are no devices beside the GPU, so no memory is theirs"),
-    option(HostRegistration, 8, "cudaHostRegisterReadOnly", Listed, "kernels cannot reach registered memory, so cannot write it either"),
+    option(HostRegistration, 8, "cudaHostRegisterReadOnly", Listed, "kernels can write registered memory all the same"),
 
     option(ManagedAllocation, 1, "cudaMemAttachGlobal", Obeyed("conformance/managed"), "every stream reaches the memory"),
     option(ManagedAllocation, 2, "cudaMemAttachHost", Obeyed("conformance/managed"), "every stream reaches the memory, as where the host may use it while kernels run"),

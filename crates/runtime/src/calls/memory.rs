@@ -30,6 +30,32 @@ impl<D: Device> Runtime<D> {
         self.allocate_kind(PointerKind::Host, context, bytes, flags)
     }
 
+    /// Lets addresses of the program name pinned memory.
+    pub(super) fn register_host(
+        &mut self,
+        context: ContextHandle,
+        address: u64,
+        bytes: u64,
+        place: u64,
+    ) -> CallResult<Reply> {
+        self.context(context)?;
+        let kind = self.memory.covering(place, bytes)?.info.kind;
+        let end = address.checked_add(bytes);
+        if kind != PointerKind::Host || bytes == 0 || end.is_none() {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{bytes} bytes at {address:#x} cannot be registered as {place:#x}"),
+            );
+        }
+        if !self.device.alias(address, bytes, place) {
+            return fail(
+                CuResult::NOT_SUPPORTED,
+                format!("another process has registered memory at {address:#x}"),
+            );
+        }
+        Ok(Reply::Done)
+    }
+
     pub(super) fn allocate_managed(
         &mut self,
         context: ContextHandle,

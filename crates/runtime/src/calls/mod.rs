@@ -57,6 +57,8 @@ impl<D: Device> Runtime<D> {
             R::Allocate { context, bytes } | R::AllocateAsync { context, bytes, .. } =>
                 self.allocate(*context, *bytes),
             R::AllocateHost { context, bytes, flags } => self.allocate_host(*context, *bytes, *flags),
+            R::RegisterHost { context, address, bytes, place } =>
+                self.register_host(*context, *address, *bytes, *place),
             R::AllocateManaged { context, bytes, flags } => self.allocate_managed(*context, *bytes, *flags),
             R::Free { context, address } => self.free(*context, *address),
             R::FreeAsync { context, stream, address } => self.free_async(client, *context, *stream, *address),
@@ -122,6 +124,7 @@ impl<D: Device> Runtime<D> {
             | R::Allocate { context, .. }
             | R::AllocateAsync { context, .. }
             | R::AllocateHost { context, .. }
+            | R::RegisterHost { context, .. }
             | R::AllocateManaged { context, .. }
             | R::Free { context, .. }
             | R::FreeAsync { context, .. }

@@ -117,6 +117,10 @@ impl Device for Machine {
         }
     }
 
+    fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
+        self.gpu.contents().alias(address..address + bytes, place)
+    }
+
     fn unmap(&mut self, address: u64, bytes: u64) {
         if layout::region_of(address) == Some(layout::Region::Managed) {
             self.gpu.managed_unmap(address);

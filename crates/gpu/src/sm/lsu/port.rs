@@ -166,6 +166,27 @@ impl Port {
         })
     }
 
+    /// Addresses that the program registered as those of the memory that they name; none if no lane
+    /// has such an address.
+    #[cold]
+    #[inline(never)]
+    pub fn resolve_aliases(
+        &self,
+        addresses: &Addresses,
+        mask: Mask,
+        bytes: u32,
+    ) -> Option<Addresses> {
+        let mut lanes = addresses.lanes;
+        let mut found = false;
+        for lane in lanes_of(mask) {
+            if let Some(named) = self.contents.resolve_alias(lanes[lane]) {
+                lanes[lane] = named;
+                found = true;
+            }
+        }
+        found.then(|| Addresses::of(lanes, bytes))
+    }
+
     /// The first lane that would write where memory may only be read, among lanes whose addresses
     /// [`Self::invalid_lane`] has just found valid. Costs one look while nothing is read-only.
     #[inline]

@@ -27,6 +27,9 @@ pub(super) fn global(
     let bytes = access_bytes(operation);
     let places = &addresses.lanes;
     if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
+        if let Some(named) = site.port.resolve_aliases(addresses, execute, bytes) {
+            return global(site, operation, execute, &named);
+        }
         return Err(illegal(site, operation, lane, places[lane], Space::Global));
     }
     if operation.action != Action::Load
