@@ -154,7 +154,7 @@ mod tests {
     fn arguments_are_shown_as_what_they_are() {
         struct Unknown;
         let (mut value, unknown) = (7usize, Unknown);
-        let out = Out::at(&raw mut value as usize);
+        let out = Out::<usize>::at(&raw mut value as usize);
         let grid = Dim3 { x: 2, y: 3, z: 1 };
         assert_eq!((&Show(&4096usize)).shown(), "4096");
         assert_eq!((&Show(&0x2070_0000_0000usize)).shown(), "0x207000000000");

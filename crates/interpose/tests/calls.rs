@@ -36,7 +36,6 @@ fn check_runtime_calls(name: &str, options: &[&str]) {
         [
             "Unsupported cuTexRefCreate AskedFor",
             "Unsupported cudaHostRegisterDefault Accepted",
-            "Unsupported device pointer of registered host memory Option",
             "Unsupported cudaEventBlockingSync Accepted",
             "Unsupported cudaGraphicsUnregisterResource Called"
         ]

@@ -20,8 +20,17 @@ pub struct Run {
     allocated: Address,
 }
 
-/// Whether all pages of a range are the program's alone, and may be read and written.
+/// Stack below a function that calls us may take while pages move.
+const STACK: usize = 1 << 20;
+
+/// Whether all pages of a range are the program's alone, may be read and written, and are not the
+/// stack that moving them would need.
 pub fn can_move(range: &Range<Address>) -> bool {
+    let local = 0u8;
+    let here = &raw const local as Address;
+    if range.start < here + PAGE && range.end > here - STACK {
+        return false;
+    }
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
         return false;
     };

@@ -340,6 +340,14 @@ impl State {
             Request::AllocateHost { bytes, .. } => {
                 Reply::Address(self.allocate(bytes, PointerKind::Host))
             }
+            Request::RegisterHost { place, bytes, .. } => {
+                let found = self.allocations.range(..=place).next_back();
+                let holds = found.is_some_and(|(base, row)| place + bytes <= base + row.0);
+                if !holds {
+                    return Err(CuResult::INVALID_VALUE);
+                }
+                Reply::Done
+            }
             Request::AllocateManaged { bytes, .. } => {
                 Reply::Address(self.allocate(bytes, PointerKind::Managed))
             }
