@@ -134,10 +134,11 @@ impl Sights {
             ProgramKind::StaticRuntime
         } else if let Some(runtime) = needs("libcudart.so") {
             ProgramKind::SharedRuntime(runtime.clone())
+        } else if self.gpu_code {
+            // Only a runtime takes code from these sections, whether or not the driver is linked too.
+            ProgramKind::StrippedStaticRuntime
         } else if needs("libcuda.so").is_some() {
             ProgramKind::DriverApi
-        } else if self.gpu_code {
-            ProgramKind::StrippedStaticRuntime
         } else {
             ProgramKind::NoCuda
         }
@@ -196,5 +197,17 @@ mod tests {
         assert_eq!(kind, ProgramKind::StrippedStaticRuntime);
         assert!(kind.obstacle().unwrap().contains("-cudart shared"));
         assert_eq!(ProgramKind::NoCuda.obstacle(), None);
+    }
+
+    #[test]
+    fn a_driver_linked_beside_a_stripped_runtime_does_not_hide_it() {
+        let sights = |gpu_code| Sights {
+            gpu_code,
+            has_interpreter: true,
+            needed: vec!["libcuda.so.1".into()],
+            ..Default::default()
+        };
+        assert_eq!(sights(true).judge(true), ProgramKind::StrippedStaticRuntime);
+        assert_eq!(sights(false).judge(true), ProgramKind::DriverApi);
     }
 }
