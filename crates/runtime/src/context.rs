@@ -49,10 +49,13 @@ pub const LIMITS: &[Limit] = &[
     Limit::refused(STACK_LIMIT, 1 << 10, 512 << 10, 16), // stack size of a thread
     Limit::cut(1, 1 << 20, 1 << 30),                     // printf buffer
     Limit::cut(2, DEFAULT_HEAP, 32 << 30),               // malloc heap
-    Limit::cut(4, 2048, 1 << 30),                        // launches by kernels that wait
+    Limit::cut(PENDING_LAUNCH_LIMIT, 2048, 1 << 30),     // launches by kernels that wait
     Limit::refused(5, 64, 128, 1),                       // granularity of fetches from L2
     Limit::refused(PERSISTING_LIMIT, 0, u64::MAX, 1),    // L2 set aside for persisting accesses
 ];
+
+/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`.
+pub const PENDING_LAUNCH_LIMIT: u32 = 4;
 
 /// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`; the size of L2 decides on the most and the unit.
 pub const PERSISTING_LIMIT: u32 = 6;

@@ -72,8 +72,30 @@ pub struct LaunchConfig {
     pub code_prefetch: Bytes,
     /// Most bytes of parameters.
     pub parameter_limit: Bytes,
+    /// From a launch by a kernel to the first block of its grid.
+    #[serde(default = "device_latency")]
+    pub device_latency: Duration,
+    /// From the end of the grid before it in a stream of a kernel to the first block of a grid.
+    #[serde(default = "device_latency")]
+    pub device_next_latency: Duration,
+    /// From the end of all else that a grid did or launched to the first block of its tail launch.
+    #[serde(default = "device_latency")]
+    pub device_tail_latency: Duration,
+    /// How long a thread takes to get a buffer for the arguments of a launch, besides the way to the dispatcher and back.
+    #[serde(default)]
+    pub device_buffer_call: Duration,
+    /// How long it takes to launch what the buffer is for, besides that way.
+    #[serde(default)]
+    pub device_launch_call: Duration,
+    /// How long any other call of the device runtime takes, besides that way.
+    #[serde(default)]
+    pub device_other_call: Duration,
     /// A kernel that runs for longer is taken to hang, in SM cycles.
     pub watchdog: Cycles,
+}
+
+fn device_latency() -> Duration {
+    Duration::microseconds(5)
 }
 
 fn drain_latency() -> Cycles {

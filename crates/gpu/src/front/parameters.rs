@@ -6,6 +6,7 @@ use lockstep_engine::LinkId;
 use lockstep_units::{Cycles, Duration, Hertz};
 
 use super::clusters::ClusterGroups;
+use super::device_launches::DeviceLatencies;
 use super::policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
 use super::rounds::Units;
 use crate::gpc::GpcMap;
@@ -66,6 +67,23 @@ pub struct DistributorParameters {
     pub first_slice: u32,
     /// Slices.
     pub slices: u32,
+    /// What launches by kernels take.
+    pub device: DeviceLaunchParameters,
+    /// Most bytes of arguments.
+    pub parameter_limit: u64,
+}
+
+/// What launches by kernels take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceLaunchParameters {
+    /// From a launch to the first block of its grid.
+    pub latencies: DeviceLatencies,
+    /// A call for a parameter buffer, for each thread.
+    pub buffer_call: Duration,
+    /// A call that launches, for each thread.
+    pub launch_call: Duration,
+    /// Any other call, for each thread.
+    pub other_call: Duration,
 }
 
 impl DistributorParameters {
@@ -115,6 +133,25 @@ impl DistributorParameters {
             invalidate: cold.then_some(wiring.control),
             first_slice: wiring.first_slice,
             slices: config.l2.slices,
+            device: device_launches(config, timed),
+            parameter_limit: config.launch.parameter_limit.0,
         })
+    }
+}
+
+fn device_launches(config: &GpuConfig, timed: bool) -> DeviceLaunchParameters {
+    if !timed {
+        return DeviceLaunchParameters::default();
+    }
+    let launch = &config.launch;
+    DeviceLaunchParameters {
+        latencies: DeviceLatencies {
+            launch: launch.device_latency,
+            next: launch.device_next_latency,
+            tail: launch.device_tail_latency,
+        },
+        buffer_call: launch.device_buffer_call,
+        launch_call: launch.device_launch_call,
+        other_call: launch.device_other_call,
     }
 }

@@ -1,7 +1,7 @@
 //! Calls into the system: `vprintf`, `malloc`, `free`, `__assertfail`, `trap`, `nanosleep`.
 
 use lockstep_isa::{
-    Operation,
+    Operation, device_runtime,
     instruction::{Latency, Mix, SystemCall, SystemCallKind, Unit},
     ptx::{Class, Type},
 };
@@ -27,6 +27,15 @@ const SYSTEM_FUNCTIONS: &[(&str, SystemCallKind)] = &[
     ("__assertfail", SystemCallKind::AssertFail),
 ];
 
+fn system_function(name: &str) -> Option<SystemCallKind> {
+    let runtime = |call, library| SystemCallKind::DeviceRuntime { call, library };
+    let known = SYSTEM_FUNCTIONS.iter().find(|(known, _)| *known == name);
+    known
+        .map(|(_, kind)| *kind)
+        .or_else(|| device_runtime::system_call(name).map(|call| runtime(call, false)))
+        .or_else(|| device_runtime::library_call(name).map(|call| runtime(call, true)))
+}
+
 impl<'p, 'a> Lowering<'p, 'a> {
     /// Functions that the system provides.
     pub(super) fn call_system(
@@ -35,15 +44,19 @@ impl<'p, 'a> Lowering<'p, 'a> {
         results: &[Operand<'a>],
         arguments: &[Operand<'a>],
     ) -> Result<(), Error> {
-        let found = SYSTEM_FUNCTIONS.iter().find(|(name, _)| *name == callee);
-        let Some((_, kind)) = found else {
+        let Some(kind) = system_function(callee) else {
+            let library = callee.starts_with("__cudaCDP2") || callee.starts_with("cuda");
+            let hint = match library {
+                true => "; of CUDA's device library, PTX may call what is one call of the system",
+                false => "",
+            };
             return self.wrong(format!(
-                "`{callee}` is declared but no module that was given defines it"
+                "`{callee}` is declared but no module that was given defines it{hint}"
             ));
         };
         let mut code = self.code(Operation::Nothing, SYSTEM);
         let mut call = SystemCall {
-            kind: *kind,
+            kind,
             arguments: Vec::new(),
             result: None,
         };

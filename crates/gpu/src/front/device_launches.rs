@@ -1,0 +1,463 @@
+//! Grids that kernels launched: who waits for whom.
+//!
+//! A grid is complete when its blocks have ended, the grids that it launched are complete, and then, one
+//! after the other, its tail launches are. What a thread launches into a stream waits until the launch before it in that
+//! stream is complete, and for what the stream was told to wait for.
+//!
+//! Modelled: the NULL stream of each block, fire-and-forget and tail launches, streams and events that device
+//! code creates, the pool of launches that may wait, the depth of launches. Nothing here knows of time but what it is told.
+//!
+//! Start reading at [`DeviceLaunches::launch`], then [`DeviceLaunches::ended`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+
+use lockstep_isa::device_runtime::DeviceRuntimeError as Error;
+use lockstep_units::{Duration, LaunchConfig, Time};
+use serde::{Deserialize, Serialize};
+
+use super::heap::Heap;
+
+/// A grid by the number that it has here, which it gets before it becomes a launch.
+pub type GridNumber = u64;
+
+/// How deeply grids may launch grids: a launch by the host has depth 0.
+pub const DEEPEST: u32 = 24;
+
+/// The first handle of a stream or an event.
+const FIRST_HANDLE: u64 = 1 << 40;
+
+/// Where a launch goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Stream {
+    /// The NULL stream of a block of a grid.
+    Block(GridNumber, u64),
+    /// One that device code created.
+    Created(u64),
+    /// No order among these.
+    FireAndForget,
+    /// Behind everything else of the grid that launches.
+    Tail,
+}
+
+/// What is launched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceLaunch {
+    /// Which kernel of the launching grid's module.
+    pub kernel: usize,
+    /// Grid, block and dynamic shared memory.
+    pub config: LaunchConfig,
+    /// The arguments as they lie from the parameter base.
+    pub arguments: Vec<u8>,
+}
+
+/// A launch that nothing holds back any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadyLaunch {
+    /// Its number here.
+    pub grid: GridNumber,
+    /// The launch whose kernel launched it.
+    pub parent: u32,
+    /// What it is.
+    pub launch: DeviceLaunch,
+    /// When it may begin.
+    pub at: Time,
+}
+
+/// How long things take on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceLatencies {
+    /// From the call of a launch to its first block.
+    pub launch: Duration,
+    /// From the end of what a launch waits for to its first block.
+    pub next: Duration,
+    /// From the end of a grid's other work to the first block of its tail launch.
+    pub tail: Duration,
+}
+
+/// A grid that launched something or was launched by a kernel, until it is complete.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Grid {
+    /// The grid that launched it, if not the host.
+    parent: Option<GridNumber>,
+    depth: u32,
+    /// Its number as a launch, once it is one.
+    launch: Option<u32>,
+    /// What it will be.
+    what: Option<Box<DeviceLaunch>>,
+    /// Its own blocks have ended.
+    ended: bool,
+    /// Grids that it launched and that are not complete, tail launches that wait not counted.
+    open: u64,
+    /// Tail launches that wait.
+    tails: VecDeque<GridNumber>,
+    /// Grids that it waits for.
+    waits: u64,
+    /// Grids that wait for it.
+    dependents: Vec<GridNumber>,
+    /// Its threads asked for something: there may be streams, events and buffers of it.
+    asked: bool,
+}
+
+/// What a stream has to wait for, beside the launch that comes next.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Order {
+    /// The grid to which a created stream belongs.
+    owner: GridNumber,
+    after: BTreeSet<GridNumber>,
+}
+
+/// Memory for arguments, and what they are for if that was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParameterBuffer {
+    /// The grid whose thread asked for it.
+    owner: GridNumber,
+    /// Kernel and shape of the launch.
+    pub shape: Option<(usize, LaunchConfig)>,
+}
+
+/// All grids that kernels launched, or that launched some.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct DeviceLaunches {
+    grids: BTreeMap<GridNumber, Grid>,
+    by_launch: BTreeMap<u32, GridNumber>,
+    streams: BTreeMap<Stream, Order>,
+    events: BTreeMap<u64, Order>,
+    buffers: BTreeMap<u64, ParameterBuffer>,
+    pool: Heap,
+    /// Launches that are not complete, and buffers for some.
+    pending: u64,
+    ready: Vec<ReadyLaunch>,
+    /// Launches that are complete since they were last asked for, with when.
+    complete: Vec<(u32, Time)>,
+    next_grid: GridNumber,
+    next_handle: u64,
+}
+
+impl DeviceLaunches {
+    /// Gives addresses for arguments of launches.
+    pub fn set_pool(&mut self, range: Range<u64>) {
+        self.pool = Heap::new(range);
+    }
+
+    /// The same addresses, and nothing under way.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self {
+            pool: self.pool.emptied(),
+            next_grid: self.next_grid,
+            next_handle: self.next_handle,
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing is under way.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.grids.is_empty()
+    }
+
+    /// Launches that nothing holds back.
+    #[must_use]
+    pub fn ready(&self) -> &[ReadyLaunch] {
+        &self.ready
+    }
+
+    /// Takes the launches that nothing holds back, in the order in which they became so.
+    pub fn take_ready(&mut self) -> Vec<ReadyLaunch> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Takes the launches that became complete, with when.
+    pub fn take_complete(&mut self) -> Vec<(u32, Time)> {
+        std::mem::take(&mut self.complete)
+    }
+
+    /// A grid has become a launch.
+    pub fn begun(&mut self, grid: GridNumber, launch: u32) {
+        if let Some(known) = self.grids.get_mut(&grid) {
+            known.launch = Some(launch);
+            self.by_launch.insert(launch, grid);
+        }
+    }
+
+    /// The number of a launch whose kernel asks for something.
+    fn grid_of(&mut self, launch: u32) -> GridNumber {
+        if let Some(known) = self.by_launch.get(&launch) {
+            if let Some(grid) = self.grids.get_mut(known) {
+                grid.asked = true;
+            }
+            return *known;
+        }
+        let number = self.new_grid(Grid {
+            launch: Some(launch),
+            asked: true,
+            ..Grid::default()
+        });
+        self.by_launch.insert(launch, number);
+        number
+    }
+
+    fn new_grid(&mut self, grid: Grid) -> GridNumber {
+        self.next_grid += 1;
+        self.grids.insert(self.next_grid, grid);
+        self.next_grid
+    }
+
+    /// Memory for the arguments of a launch, of which so many may be under way.
+    pub fn buffer(
+        &mut self,
+        launch: u32,
+        bytes: u64,
+        shape: Option<(usize, LaunchConfig)>,
+        most: u64,
+    ) -> Result<u64, Error> {
+        if self.pending >= most {
+            return Err(Error::PendingCountExceeded);
+        }
+        let owner = self.grid_of(launch);
+        if self.grids[&owner].depth >= DEEPEST {
+            return Err(Error::MaxDepthExceeded);
+        }
+        let address = self.pool.allocate(bytes.max(1));
+        let address = address.ok_or(Error::PendingCountExceeded)?;
+        self.buffers
+            .insert(address, ParameterBuffer { owner, shape });
+        self.pending += 1;
+        Ok(address)
+    }
+
+    /// A buffer that was given and not used.
+    #[must_use]
+    pub fn known_buffer(&self, address: u64) -> Option<&ParameterBuffer> {
+        self.buffers.get(&address)
+    }
+
+    /// A stream by what device code calls it, if it exists.
+    #[must_use]
+    pub fn stream(&mut self, launch: u32, block: u64, handle: u64) -> Option<Stream> {
+        match handle {
+            0..=2 => Some(Stream::Block(self.grid_of(launch), block)),
+            3 => Some(Stream::Tail),
+            4 => Some(Stream::FireAndForget),
+            _ => {
+                let stream = Stream::Created(handle);
+                self.streams.contains_key(&stream).then_some(stream)
+            }
+        }
+    }
+
+    /// Launches what a buffer is for. The buffer is free again: its arguments are in `what`.
+    pub fn launch(
+        &mut self,
+        launch: u32,
+        buffer: u64,
+        stream: Stream,
+        what: DeviceLaunch,
+        now: Time,
+        latencies: &DeviceLatencies,
+    ) {
+        if self.buffers.remove(&buffer).is_some() {
+            self.pool.free(buffer);
+        }
+        let parent = self.grid_of(launch);
+        let depth = self.grids[&parent].depth + 1;
+        let number = self.new_grid(Grid {
+            parent: Some(parent),
+            depth,
+            what: Some(Box::new(what)),
+            ..Grid::default()
+        });
+        if stream == Stream::Tail {
+            if let Some(parent) = self.grids.get_mut(&parent) {
+                parent.tails.push_back(number);
+            }
+            return;
+        }
+        if let Some(parent) = self.grids.get_mut(&parent) {
+            parent.open += 1;
+        }
+        let mut waits = 0;
+        if stream != Stream::FireAndForget {
+            let order = self.streams.entry(stream).or_insert_with(|| Order {
+                owner: parent,
+                ..Order::default()
+            });
+            let after = std::mem::take(&mut order.after);
+            order.after.insert(number);
+            for before in after {
+                if let Some(before) = self.grids.get_mut(&before) {
+                    before.dependents.push(number);
+                    waits += 1;
+                }
+            }
+        }
+        if let Some(grid) = self.grids.get_mut(&number) {
+            grid.waits = waits;
+        }
+        if waits == 0 {
+            self.make_ready(number, now + latencies.launch);
+        }
+    }
+
+    fn make_ready(&mut self, number: GridNumber, at: Time) {
+        let Some(grid) = self.grids.get_mut(&number) else {
+            return;
+        };
+        let (what, parent) = (grid.what.take(), grid.parent);
+        let parent = parent.and_then(|parent| self.grids.get(&parent)?.launch);
+        if let (Some(launch), Some(parent)) = (what, parent) {
+            self.ready.push(ReadyLaunch {
+                grid: number,
+                parent,
+                launch: *launch,
+                at,
+            });
+        }
+    }
+
+    /// The blocks of a launch have ended. Says whether grids are open that it has to wait for, or was launched
+    /// by: then [`Self::take_complete`] has it when it is complete, perhaps at once.
+    pub fn ended(&mut self, launch: u32, now: Time, latencies: &DeviceLatencies) -> bool {
+        let Some(number) = self.by_launch.get(&launch).copied() else {
+            return false;
+        };
+        if let Some(grid) = self.grids.get_mut(&number) {
+            grid.ended = true;
+        }
+        self.settle(number, now, latencies);
+        true
+    }
+
+    /// Completes a grid if nothing is left of it, and then those that waited for that.
+    fn settle(&mut self, number: GridNumber, now: Time, latencies: &DeviceLatencies) {
+        let mut next = Some(number);
+        while let Some(number) = next.take() {
+            let Some(grid) = self.grids.get_mut(&number) else {
+                return;
+            };
+            if !grid.ended || grid.open > 0 {
+                return;
+            }
+            if let Some(tail) = grid.tails.pop_front() {
+                grid.open += 1;
+                return self.make_ready(tail, now + latencies.tail);
+            }
+            next = self.complete(number, now, latencies);
+        }
+    }
+
+    /// A grid is complete. Answers the one that launched it, which may be so now.
+    fn complete(
+        &mut self,
+        number: GridNumber,
+        now: Time,
+        latencies: &DeviceLatencies,
+    ) -> Option<GridNumber> {
+        let grid = self.grids.remove(&number)?;
+        if let Some(launch) = grid.launch {
+            self.by_launch.remove(&launch);
+            self.complete.push((launch, now));
+        }
+        if grid.asked {
+            self.forget(number);
+        }
+        for dependent in grid.dependents {
+            let Some(waiting) = self.grids.get_mut(&dependent) else {
+                continue;
+            };
+            waiting.waits -= 1;
+            if waiting.waits == 0 {
+                self.make_ready(dependent, now + latencies.next);
+            }
+        }
+        let parent = grid.parent?;
+        self.pending -= 1;
+        if let Some(launcher) = self.grids.get_mut(&parent) {
+            launcher.open -= 1;
+        }
+        Some(parent)
+    }
+
+    /// What a grid created goes with it.
+    fn forget(&mut self, number: GridNumber) {
+        self.streams.retain(|_, order| order.owner != number);
+        self.events.retain(|_, order| order.owner != number);
+        let (pool, pending) = (&mut self.pool, &mut self.pending);
+        self.buffers.retain(|address, buffer| {
+            let keep = buffer.owner != number;
+            if !keep {
+                pool.free(*address);
+                *pending -= 1;
+            }
+            keep
+        });
+    }
+
+    fn new_handle(&mut self) -> u64 {
+        let handle = FIRST_HANDLE + 16 * self.next_handle;
+        self.next_handle += 1;
+        handle
+    }
+
+    /// Creates a stream for a grid.
+    pub fn create_stream(&mut self, launch: u32) -> u64 {
+        let (owner, handle) = (self.grid_of(launch), self.new_handle());
+        let order = Order {
+            owner,
+            ..Order::default()
+        };
+        self.streams.insert(Stream::Created(handle), order);
+        handle
+    }
+
+    /// Destroys a stream; what was launched into it goes on. False if there is none.
+    pub fn destroy_stream(&mut self, handle: u64) -> bool {
+        self.streams.remove(&Stream::Created(handle)).is_some()
+    }
+
+    /// Creates an event for a grid.
+    pub fn create_event(&mut self, launch: u32) -> u64 {
+        let (owner, handle) = (self.grid_of(launch), self.new_handle());
+        let order = Order {
+            owner,
+            ..Order::default()
+        };
+        self.events.insert(handle, order);
+        handle
+    }
+
+    /// Destroys an event. False if there is none.
+    pub fn destroy_event(&mut self, handle: u64) -> bool {
+        self.events.remove(&handle).is_some()
+    }
+
+    /// An event stands for all that is in a stream now. False if there is no such event.
+    pub fn record(&mut self, event: u64, stream: Stream) -> bool {
+        let after = self.streams.get(&stream).map(|order| order.after.clone());
+        match self.events.get_mut(&event) {
+            Some(order) => order.after = after.unwrap_or_default(),
+            None => return false,
+        }
+        true
+    }
+
+    /// What comes next in a stream waits for an event. False if there is no such event.
+    pub fn wait(&mut self, launch: u32, stream: Stream, event: u64) -> bool {
+        let owner = self.grid_of(launch);
+        let Some(event) = self.events.get(&event) else {
+            return false;
+        };
+        let (grids, after) = (&self.grids, &event.after);
+        let order = self.streams.entry(stream).or_insert_with(|| Order {
+            owner,
+            ..Order::default()
+        });
+        let open = after.iter().filter(|number| grids.contains_key(number));
+        order.after.extend(open);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

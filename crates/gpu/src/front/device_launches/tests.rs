@@ -1,0 +1,188 @@
+//! Who waits for whom, step by step.
+
+use super::*;
+
+const LATENCIES: DeviceLatencies = DeviceLatencies {
+    launch: Duration::nanoseconds(5),
+    next: Duration::nanoseconds(2),
+    tail: Duration::nanoseconds(3),
+};
+
+/// Grids under way, each launched as what it prints: launches by number, begun as they become ready.
+struct Bench {
+    launches: DeviceLaunches,
+    now: Time,
+    next: u32,
+    /// The kernel number that each launch was made with.
+    names: BTreeMap<u32, usize>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut launches = DeviceLaunches::default();
+        launches.set_pool(0x1000..0x10_0000);
+        Self {
+            launches,
+            now: Time::ZERO,
+            next: 100,
+            names: BTreeMap::new(),
+        }
+    }
+
+    fn launch(&mut self, by: u32, kernel: usize, stream: Stream) {
+        let config = LaunchConfig::new([1; 3], [32, 1, 1]);
+        let shape = Some((kernel, config));
+        let buffer = self.launches.buffer(by, 12, shape, 1000).unwrap();
+        let what = DeviceLaunch {
+            kernel,
+            config,
+            arguments: Vec::new(),
+        };
+        self.launches
+            .launch(by, buffer, stream, what, self.now, &LATENCIES);
+    }
+
+    /// Begins what is ready; answers the kernels and when they may begin, in nanoseconds.
+    fn begin(&mut self) -> Vec<(usize, u64)> {
+        let ready = self.launches.take_ready();
+        let begun = ready.into_iter().map(|ready| {
+            self.launches.begun(ready.grid, self.next);
+            self.names.insert(self.next, ready.launch.kernel);
+            self.next += 1;
+            (ready.launch.kernel, ready.at.nanoseconds())
+        });
+        begun.collect()
+    }
+
+    fn number(&self, kernel: usize) -> u32 {
+        let mut names = self.names.iter();
+        *names.find(|(_, known)| **known == kernel).unwrap().0
+    }
+
+    /// The blocks of a kernel end; answers the kernels that are complete, the host's launch as 0.
+    fn end(&mut self, launch: u32) -> Vec<usize> {
+        self.now += Duration::nanoseconds(100);
+        assert!(self.launches.ended(launch, self.now, &LATENCIES));
+        let complete = self.launches.take_complete().into_iter();
+        let names = &self.names;
+        complete
+            .map(|(launch, _)| names.get(&launch).copied().unwrap_or(0))
+            .collect()
+    }
+}
+
+/// The launch by the host.
+const HOST: u32 = 1;
+
+fn null_stream(bench: &mut Bench, block: u64) -> Stream {
+    bench.launches.stream(HOST, block, 0).unwrap()
+}
+
+#[test]
+fn a_kernel_without_launches_is_none_of_this() {
+    let mut bench = Bench::new();
+    assert!(!bench.launches.ended(HOST, Time::ZERO, &LATENCIES));
+    assert!(bench.launches.is_idle());
+}
+
+#[test]
+fn launches_of_a_block_follow_each_other_and_those_of_two_do_not() {
+    let mut bench = Bench::new();
+    let (first, second) = (null_stream(&mut bench, 0), null_stream(&mut bench, 1));
+    bench.launch(HOST, 1, first);
+    bench.launch(HOST, 2, first);
+    bench.launch(HOST, 3, second);
+    assert_eq!(bench.begin(), [(1, 5), (3, 5)]);
+    assert_eq!(bench.end(HOST), []);
+    assert_eq!(bench.end(bench.number(1)), [1]);
+    assert_eq!(bench.begin(), [(2, 202)]);
+    assert_eq!(bench.end(bench.number(3)), [3]);
+    assert_eq!(bench.end(bench.number(2)), [2, 0]);
+    assert!(bench.launches.is_idle());
+}
+
+#[test]
+fn a_tail_launch_waits_for_all_else_and_brings_its_own_before_the_next() {
+    let mut bench = Bench::new();
+    bench.launch(HOST, 1, Stream::Tail);
+    bench.launch(HOST, 2, Stream::Tail);
+    bench.launch(HOST, 3, Stream::FireAndForget);
+    assert_eq!(bench.begin(), [(3, 5)]);
+    assert_eq!(bench.end(HOST), []);
+    assert_eq!(bench.begin(), []);
+    assert_eq!(bench.end(bench.number(3)), [3]);
+    assert_eq!(bench.begin(), [(1, 203)]);
+    bench.launch(bench.number(1), 4, Stream::Tail);
+    assert_eq!(bench.end(bench.number(1)), []);
+    assert_eq!(bench.begin(), [(4, 303)]);
+    assert_eq!(bench.end(bench.number(4)), [4, 1]);
+    assert_eq!(bench.begin(), [(2, 403)]);
+    assert_eq!(bench.end(bench.number(2)), [2, 0]);
+}
+
+#[test]
+fn a_stream_waits_for_the_descendants_of_what_is_before() {
+    let mut bench = Bench::new();
+    let stream = null_stream(&mut bench, 0);
+    bench.launch(HOST, 1, stream);
+    bench.launch(HOST, 2, stream);
+    bench.begin();
+    bench.launch(bench.number(1), 3, Stream::FireAndForget);
+    bench.begin();
+    assert_eq!(bench.end(bench.number(1)), []);
+    assert_eq!(bench.begin(), []);
+    assert_eq!(bench.end(bench.number(3)), [3, 1]);
+    assert_eq!(bench.begin(), [(2, 202)]);
+}
+
+#[test]
+fn an_event_orders_two_streams() {
+    let mut bench = Bench::new();
+    let handles = [(); 2].map(|()| bench.launches.create_stream(HOST));
+    let [a, b] = handles.map(|handle| bench.launches.stream(HOST, 0, handle).unwrap());
+    let event = bench.launches.create_event(HOST);
+    bench.launch(HOST, 1, a);
+    assert!(bench.launches.record(event, a) && bench.launches.wait(HOST, b, event));
+    bench.launch(HOST, 2, b);
+    bench.launch(HOST, 3, a);
+    assert_eq!(bench.begin(), [(1, 5)]);
+    assert!(bench.launches.destroy_stream(handles[0]) && bench.launches.destroy_event(event));
+    assert!(!bench.launches.destroy_stream(handles[0]));
+    assert_eq!(bench.end(bench.number(1)), [1]);
+    assert_eq!(bench.begin(), [(2, 102), (3, 102)]);
+    assert!(bench.launches.stream(HOST, 0, handles[0]).is_none());
+}
+
+#[test]
+fn the_pool_and_the_depth_have_an_end() {
+    let mut bench = Bench::new();
+    let buffers: Vec<_> = (0..4)
+        .map(|_| bench.launches.buffer(HOST, 12, None, 3))
+        .collect();
+    assert!(buffers[..3].iter().all(Result::is_ok));
+    assert_eq!(buffers[3], Err(Error::PendingCountExceeded));
+    // Buffers that nobody used go with the grid that asked for them.
+    assert_eq!(bench.end(HOST), [0]);
+    let mut by = HOST;
+    for depth in 1..=DEEPEST as usize {
+        bench.launch(by, depth, Stream::FireAndForget);
+        assert_eq!(bench.begin().len(), 1);
+        by = bench.number(depth);
+    }
+    let deeper = bench.launches.buffer(by, 12, None, 1000);
+    assert_eq!(deeper, Err(Error::MaxDepthExceeded));
+}
+
+#[test]
+fn a_saved_state_goes_on_as_it_was() {
+    let mut bench = Bench::new();
+    let stream = null_stream(&mut bench, 0);
+    bench.launch(HOST, 1, stream);
+    bench.launch(HOST, 2, stream);
+    bench.begin();
+    let mut bytes = Vec::new();
+    lockstep_engine::Writer::new(&mut bytes).write(&bench.launches);
+    bench.launches = lockstep_engine::Reader::new(&bytes).read().unwrap();
+    assert_eq!(bench.end(bench.number(1)), [1]);
+    assert_eq!(bench.begin(), [(2, 102)]);
+}
