@@ -202,7 +202,11 @@ fn launches_of_a_thread_follow_each_other_and_tails_come_last() {
     assert!(parent.end < parent.complete);
     for child in &records[..5] {
         assert_eq!(child.kernel, "leave");
-        assert!(child.launched_by.is_some_and(|by| by.parent.0 == 0 && by.root.0 == 0));
+        assert!(
+            child
+                .launched_by
+                .is_some_and(|by| by.parent.0 == 0 && by.root.0 == 0)
+        );
         assert!(child.start > parent.start && child.end <= parent.complete);
     }
 }

@@ -1,4 +1,4 @@
-//! Grids that kernels launched: who waits for whom.
+//! Grids that kernels launched, device launches: who waits for whom.
 //!
 //! A grid is complete when its blocks have ended, the grids that it launched are complete, and then, one
 //! after the other, its tail launches are. What a thread launches into a stream waits until the launch before it in that

@@ -21,6 +21,9 @@ const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Most threads of a block.
 const MAXIMUM_THREADS: u64 = 1024;
 
+/// Most blocks of a cluster that needs no leave, which device code cannot give.
+const PORTABLE_CLUSTER: u64 = 8;
+
 /// `cudaStreamNonBlocking`, which streams of device code must be created with.
 const NON_BLOCKING: u64 = 1;
 /// `cudaEventDisableTiming`, which events of device code must be created with.
@@ -174,7 +177,9 @@ impl WorkDistributor {
             return Err(Error::InvalidConfiguration);
         }
         let cluster = kernel.cluster.unwrap_or([1; 3]);
-        if (0..3).any(|axis| !config.grid[axis].is_multiple_of(cluster[axis].max(1))) {
+        let blocks: u64 = cluster.iter().map(|size| u64::from(*size)).product();
+        let whole = |axis: usize| config.grid[axis].is_multiple_of(cluster[axis].max(1));
+        if blocks > PORTABLE_CLUSTER || !(0..3).all(whole) {
             return Err(Error::InvalidClusterSize);
         }
         let shape = block_shape(kernel, threads as u32, u64::from(config.dynamic_shared));

@@ -67,6 +67,14 @@ impl Gpu {
         Ok(())
     }
 
+    /// The launch by the host that a launch under way goes back to: itself, if the host launched it.
+    #[must_use]
+    pub fn root_of(&self, id: LaunchId) -> LaunchId {
+        let context = self.launches.get(id.0);
+        let by = context.and_then(|context| context.launched_by);
+        by.map_or(id, |by| by.root)
+    }
+
     /// Whether kernels launched grids that nothing holds back.
     pub(super) fn has_device_launches(&self) -> bool {
         self.distributor().has_device_launches()

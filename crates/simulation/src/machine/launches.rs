@@ -32,7 +32,8 @@ impl Machine {
     }
 
     pub(super) fn results(&mut self, records: Vec<KernelRecord>) -> Vec<KernelResult> {
-        self.progress.ended(records.len());
+        let by_host = records.iter().filter(|record| record.launched_by.is_none());
+        self.progress.ended(by_host.count());
         let mut results = Vec::with_capacity(records.len());
         for record in records {
             if let Some(by) = record.launched_by {
