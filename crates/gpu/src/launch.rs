@@ -110,7 +110,11 @@ impl LaunchContext {
             block_size: self.launch.config.block,
             grid_size: self.launch.config.grid,
             sms,
-            grid: u64::from(self.id.0) + 1,
+            // Grids of kernels count down, as an H200 has them.
+            grid: match self.launched_by {
+                None => u64::from(self.id.0) + 1,
+                Some(_) => u64::MAX - u64::from(self.id.0),
+            },
             dynamic_shared: self.launch.config.dynamic_shared,
             total_shared: self.launch.shared(),
             local_bytes: self.launch.local_bytes(),

@@ -434,6 +434,8 @@ pub struct DeviceRuntimeRequest {
     pub warp: u8,
     /// Number of its block in the grid.
     pub block: u64,
+    /// Number of its first thread in the block.
+    pub first_thread: u32,
     /// What is asked.
     pub call: DeviceRuntimeCall,
     /// Answers are CUDA's errors, and become the last ones of the threads.

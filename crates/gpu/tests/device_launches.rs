@@ -224,14 +224,14 @@ fn a_child_sees_what_its_thread_wrote_before_the_launch() {
 }
 
 #[test]
-fn grids_launch_grids_until_they_are_too_deep() {
+fn grids_launch_grids_until_the_pool_is_full() {
     // Each leaves its depth and launches the next; the last one leaves its error.
     let body = "add.u32 %r3, %r1, 1;\nst.global.u32 [%rd1], %r1;\n".to_owned()
         + &call("test", "1", "%r3", "4")
         + "setp.eq.u32 %p1, %r9, 0;\n@%p1 bra done;\nst.global.u32 [%rd1+4], %r9;\ndone:";
     let module = module(&entry("test", &body));
-    let records = check(&module, &launch(&module, 1, 1, 100), &[25, 65]);
-    assert_eq!(records.len(), 25);
+    let records = check(&module, &launch(&module, 1, 1, 40), &[41, 69]);
+    assert_eq!(records.len(), 41);
 }
 
 #[test]
@@ -271,5 +271,5 @@ fn answers_are_written_where_a_pointer_says() {
         st.param.b32 [f], 0;\ncall (e), cudaStreamCreateWithFlags, (p, f);\nld.param.b32 %r3, [e];\n}\n\
         st.global.u32 [%rd1+8], %r3;";
     let module = module(&entry("test", body));
-    check(&module, &launch(&module, 1, 1, 77), &[0, 77, 1, 0]);
+    check(&module, &launch(&module, 1, 1, 77), &[0, 77, 0]);
 }

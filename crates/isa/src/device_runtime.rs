@@ -159,6 +159,12 @@ pub fn library_call(name: &str) -> Option<Call> {
     found.map(|(_, call)| *call)
 }
 
+/// Whether a function is one of the library, as programs of CUDA 12 and later name them.
+#[must_use]
+pub fn is_library_name(name: &str) -> bool {
+    name.starts_with("__cudaCDP2")
+}
+
 impl DeviceRuntimeCall {
     fn shape(self) -> Shape {
         match self {

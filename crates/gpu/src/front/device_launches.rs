@@ -4,8 +4,9 @@
 //! after the other, its tail launches are. What a thread launches into a stream waits until the launch before it in that
 //! stream is complete, and for what the stream was told to wait for.
 //!
-//! Modelled: the NULL stream of each block, fire-and-forget and tail launches, streams and events that device
-//! code creates, the pool of launches that may wait, the depth of launches. Nothing here knows of time but what it is told.
+//! Modelled: the NULL stream of each block, that of each thread, fire-and-forget and tail launches, streams and
+//! events that device code creates, the pool of launches that may be under way. There is no other limit to the depth of
+//! launches: an H200 has none either. Nothing here knows of time but what it is told.
 //!
 //! Start reading at [`DeviceLaunches::launch`], then [`DeviceLaunches::ended`].
 
@@ -21,9 +22,6 @@ use super::heap::Heap;
 /// A grid by the number that it has here, which it gets before it becomes a launch.
 pub type GridNumber = u64;
 
-/// How deeply grids may launch grids: a launch by the host has depth 0.
-pub const DEEPEST: u32 = 24;
-
 /// The first handle of a stream or an event.
 const FIRST_HANDLE: u64 = 1 << 40;
 
@@ -32,6 +30,8 @@ const FIRST_HANDLE: u64 = 1 << 40;
 pub enum Stream {
     /// The NULL stream of a block of a grid.
     Block(GridNumber, u64),
+    /// The stream of a thread: its block, and its number there.
+    Thread(GridNumber, u64, u32),
     /// One that device code created.
     Created(u64),
     /// No order among these.
@@ -67,12 +67,18 @@ pub struct ReadyLaunch {
 /// How long things take on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceLatencies {
-    /// From the call of a launch to its first block.
+    /// From the answer to a launch to its first block.
     pub launch: Duration,
-    /// From the end of what a launch waits for to its first block.
+    /// From what a launch waits for being known to be complete to its first block.
     pub next: Duration,
     /// From the end of a grid's other work to the first block of its tail launch.
     pub tail: Duration,
+    /// From the end of a grid that a kernel launched to its being known to be complete.
+    pub finish: Duration,
+    /// From all else to the end of a grid that launched some.
+    pub parent: Duration,
+    /// Between two launches that nothing holds back.
+    pub interval: Duration,
 }
 
 /// A grid that launched something or was launched by a kernel, until it is complete.
@@ -80,13 +86,16 @@ pub struct DeviceLatencies {
 struct Grid {
     /// The grid that launched it, if not the host.
     parent: Option<GridNumber>,
-    depth: u32,
     /// Its number as a launch, once it is one.
     launch: Option<u32>,
     /// What it will be.
     what: Option<Box<DeviceLaunch>>,
     /// Its own blocks have ended.
     ended: bool,
+    /// When what it has waited for was known to be complete: grids before it, or its own blocks and grids that it launched.
+    since: Time,
+    /// It has no place in the pool any more.
+    left_pool: bool,
     /// Grids that it launched and that are not complete, tail launches that wait not counted.
     open: u64,
     /// Tail launches that wait.
@@ -95,6 +104,8 @@ struct Grid {
     waits: u64,
     /// Grids that wait for it.
     dependents: Vec<GridNumber>,
+    /// Its threads launched something.
+    launched: bool,
     /// Its threads asked for something: there may be streams, events and buffers of it.
     asked: bool,
 }
@@ -128,10 +139,12 @@ pub struct DeviceLaunches {
     /// Launches that are not complete, and buffers for some.
     pending: u64,
     ready: Vec<ReadyLaunch>,
-    /// Launches that are complete since they were last asked for, with when.
+    /// Launches that are complete since they were last asked for, with when that is.
     complete: Vec<(u32, Time)>,
     next_grid: GridNumber,
     next_handle: u64,
+    /// When the next launch may begin that nothing holds back.
+    next_launch: Time,
 }
 
 impl DeviceLaunches {
@@ -168,7 +181,7 @@ impl DeviceLaunches {
         std::mem::take(&mut self.ready)
     }
 
-    /// Takes the launches that became complete, with when.
+    /// Takes the launches that became complete, with when that is.
     pub fn take_complete(&mut self) -> Vec<(u32, Time)> {
         std::mem::take(&mut self.complete)
     }
@@ -216,9 +229,6 @@ impl DeviceLaunches {
             return Err(Error::PendingCountExceeded);
         }
         let owner = self.grid_of(launch);
-        if self.grids[&owner].depth >= DEEPEST {
-            return Err(Error::MaxDepthExceeded);
-        }
         let address = self.pool.allocate(bytes.max(1));
         let address = address.ok_or(Error::PendingCountExceeded)?;
         self.buffers
@@ -235,9 +245,11 @@ impl DeviceLaunches {
 
     /// A stream by what device code calls it, if it exists.
     #[must_use]
-    pub fn stream(&mut self, launch: u32, block: u64, handle: u64) -> Option<Stream> {
+    pub fn stream(&mut self, launch: u32, place: (u64, u32), handle: u64) -> Option<Stream> {
+        let (block, thread) = place;
         match handle {
-            0..=2 => Some(Stream::Block(self.grid_of(launch), block)),
+            0 | 1 => Some(Stream::Block(self.grid_of(launch), block)),
+            2 => Some(Stream::Thread(self.grid_of(launch), block, thread)),
             3 => Some(Stream::Tail),
             4 => Some(Stream::FireAndForget),
             _ => {
@@ -261,21 +273,17 @@ impl DeviceLaunches {
             self.pool.free(buffer);
         }
         let parent = self.grid_of(launch);
-        let depth = self.grids[&parent].depth + 1;
         let number = self.new_grid(Grid {
             parent: Some(parent),
-            depth,
             what: Some(Box::new(what)),
             ..Grid::default()
         });
-        if stream == Stream::Tail {
-            if let Some(parent) = self.grids.get_mut(&parent) {
-                parent.tails.push_back(number);
+        if let Some(launcher) = self.grids.get_mut(&parent) {
+            launcher.launched = true;
+            if stream == Stream::Tail {
+                return launcher.tails.push_back(number);
             }
-            return;
-        }
-        if let Some(parent) = self.grids.get_mut(&parent) {
-            parent.open += 1;
+            launcher.open += 1;
         }
         let mut waits = 0;
         if stream != Stream::FireAndForget {
@@ -296,7 +304,9 @@ impl DeviceLaunches {
             grid.waits = waits;
         }
         if waits == 0 {
-            self.make_ready(number, now + latencies.launch);
+            let at = (now + latencies.launch).max(self.next_launch);
+            self.next_launch = at + latencies.interval;
+            self.make_ready(number, at);
         }
     }
 
@@ -324,13 +334,14 @@ impl DeviceLaunches {
         };
         if let Some(grid) = self.grids.get_mut(&number) {
             grid.ended = true;
+            grid.since = grid.since.max(now);
         }
-        self.settle(number, now, latencies);
+        self.settle(number, latencies);
         true
     }
 
     /// Completes a grid if nothing is left of it, and then those that waited for that.
-    fn settle(&mut self, number: GridNumber, now: Time, latencies: &DeviceLatencies) {
+    fn settle(&mut self, number: GridNumber, latencies: &DeviceLatencies) {
         let mut next = Some(number);
         while let Some(number) = next.take() {
             let Some(grid) = self.grids.get_mut(&number) else {
@@ -339,42 +350,50 @@ impl DeviceLaunches {
             if !grid.ended || grid.open > 0 {
                 return;
             }
+            if grid.parent.is_some() && !grid.left_pool {
+                // A grid that waits for nothing but its tail launches takes no place.
+                grid.left_pool = true;
+                self.pending -= 1;
+            }
+            let at = grid.since + latencies.tail;
             if let Some(tail) = grid.tails.pop_front() {
                 grid.open += 1;
-                return self.make_ready(tail, now + latencies.tail);
+                return self.make_ready(tail, at);
             }
-            next = self.complete(number, now, latencies);
+            next = self.complete(number, latencies);
         }
     }
 
     /// A grid is complete. Answers the one that launched it, which may be so now.
-    fn complete(
-        &mut self,
-        number: GridNumber,
-        now: Time,
-        latencies: &DeviceLatencies,
-    ) -> Option<GridNumber> {
+    fn complete(&mut self, number: GridNumber, latencies: &DeviceLatencies) -> Option<GridNumber> {
         let grid = self.grids.remove(&number)?;
+        let mut at = grid.since;
+        if grid.launched {
+            at += latencies.parent;
+        }
         if let Some(launch) = grid.launch {
             self.by_launch.remove(&launch);
-            self.complete.push((launch, now));
+            self.complete.push((launch, at));
         }
         if grid.asked {
             self.forget(number);
         }
+        let known = at + latencies.finish;
         for dependent in grid.dependents {
             let Some(waiting) = self.grids.get_mut(&dependent) else {
                 continue;
             };
             waiting.waits -= 1;
+            waiting.since = waiting.since.max(known);
+            let at = waiting.since + latencies.next;
             if waiting.waits == 0 {
-                self.make_ready(dependent, now + latencies.next);
+                self.make_ready(dependent, at);
             }
         }
         let parent = grid.parent?;
-        self.pending -= 1;
         if let Some(launcher) = self.grids.get_mut(&parent) {
             launcher.open -= 1;
+            launcher.since = launcher.since.max(known);
         }
         Some(parent)
     }
@@ -411,9 +430,10 @@ impl DeviceLaunches {
         handle
     }
 
-    /// Destroys a stream; what was launched into it goes on. False if there is none.
-    pub fn destroy_stream(&mut self, handle: u64) -> bool {
-        self.streams.remove(&Stream::Created(handle)).is_some()
+    /// Whether a stream can be destroyed. As on an H200, it stays as it is until its grid is complete.
+    #[must_use]
+    pub fn has_stream(&self, handle: u64) -> bool {
+        self.streams.contains_key(&Stream::Created(handle))
     }
 
     /// Creates an event for a grid.
@@ -427,9 +447,10 @@ impl DeviceLaunches {
         handle
     }
 
-    /// Destroys an event. False if there is none.
-    pub fn destroy_event(&mut self, handle: u64) -> bool {
-        self.events.remove(&handle).is_some()
+    /// Whether an event can be destroyed. It stays as a stream does.
+    #[must_use]
+    pub fn has_event(&self, handle: u64) -> bool {
+        self.events.contains_key(&handle)
     }
 
     /// An event stands for all that is in a stream now. False if there is no such event.

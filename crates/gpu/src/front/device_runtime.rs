@@ -8,10 +8,11 @@ use lockstep_isa::device_runtime::{
     DeviceRuntime, DeviceRuntimeCall as Call, DeviceRuntimeError as Error,
 };
 use lockstep_isa::{Kernel, Launch, module::CODE_BASE};
-use lockstep_units::{Bytes, LaunchConfig, Time};
+use lockstep_units::{Bytes, Duration, LaunchConfig, Time};
 
 use super::device_launches::{DeviceLaunch, Stream};
 use super::work_distributor::WorkDistributor;
+use crate::fault::FaultKind;
 use crate::message::{DeviceRuntimeLane, DeviceRuntimeRequest, Message};
 
 /// Most blocks along x, y and z.
@@ -21,16 +22,53 @@ const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Most threads of a block.
 const MAXIMUM_THREADS: u64 = 1024;
 
+/// `cudaStreamTailLaunch`.
+const TAIL: u64 = 3;
+/// `cudaStreamFireAndForget`.
+const FIRE_AND_FORGET: u64 = 4;
+
+/// The highest number of a device attribute.
+const LAST_ATTRIBUTE: u64 = 150;
+
 /// Most blocks of a cluster that needs no leave, which device code cannot give.
 const PORTABLE_CLUSTER: u64 = 8;
 
-/// `cudaStreamNonBlocking`, which streams of device code must be created with.
+/// `cudaStreamNonBlocking`; the other flag is none.
 const NON_BLOCKING: u64 = 1;
 /// `cudaEventDisableTiming`, which events of device code must be created with.
 const DISABLE_TIMING: u64 = 2;
 
-/// What a call answers: an error, and what it writes or an address.
-type Answer = Result<u64, Error>;
+/// Why a call does not do what it is asked to do.
+enum Refusal {
+    /// It answers this.
+    Error(Error),
+    /// It looks where nothing is: a handle or an address that was never given.
+    Nothing {
+        /// What it looks for.
+        what: &'static str,
+        /// Where.
+        address: u64,
+    },
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// What a call answers: what it writes or an address.
+type Answer = Result<u64, Refusal>;
+
+/// A thread that calls.
+#[derive(Clone, Copy)]
+struct Caller {
+    launch: u32,
+    /// Number of its block in the grid, and of the thread there.
+    place: (u64, u32),
+    /// When it is answered.
+    at: Time,
+}
 
 impl WorkDistributor {
     /// Answers what the lanes of a warp ask, one after the other.
@@ -41,38 +79,70 @@ impl WorkDistributor {
         now: Time,
         outbox: &mut Outbox<'_, Message>,
     ) {
-        let asks = (request.launch, request.block, request.call);
-        for lane in &mut request.lanes {
-            let answer = self.answer(asks, &lane.arguments, now);
-            put(lane, answer, request.call, request.library);
+        let call = request.call;
+        let mut at = now;
+        for (index, lane) in request.lanes.iter_mut().enumerate() {
+            at += match index {
+                0 => self.duration(call, &lane.arguments),
+                _ => self.parameters.device.lane,
+            };
+            let caller = Caller {
+                launch: request.launch,
+                place: (request.block, request.first_thread + u32::from(lane.lane)),
+                at,
+            };
+            let answer = match self.answer(caller, call, &lane.arguments) {
+                Ok(value) => Ok(value),
+                Err(Refusal::Error(error)) => Err(error),
+                Err(Refusal::Nothing { what, address }) => {
+                    let nearest = self.contents.nearest(address);
+                    let kind = FaultKind::IllegalAddress {
+                        what: format!("use of {what} that does not exist, by the device runtime,"),
+                        address,
+                        bytes: 8,
+                        nearest,
+                    };
+                    return self.fail_in(request.launch, kind, sender, now);
+                }
+            };
+            put(lane, answer, call, request.library);
         }
-        let duration = match request.call {
-            Call::GetParameterBuffer | Call::GetParameterBufferV2 => {
-                self.parameters.device.buffer_call
-            }
-            Call::LaunchDevice | Call::LaunchDeviceV2 => self.parameters.device.launch_call,
-            _ => self.parameters.device.other_call,
-        };
-        // The lanes of a warp are served one after the other.
-        let at = now + duration * request.lanes.len() as u64;
         let size = Bytes(8 * request.lanes.len() as u64);
         let message = Message::DeviceRuntimeDone(request);
         outbox.send(self.parameters.start, sender, at, size, message);
     }
 
-    fn answer(&mut self, asks: (u32, u64, Call), arguments: &[u64; 10], now: Time) -> Answer {
-        let (launch, _, call) = asks;
+    /// How long a call takes its thread, besides the way here and back.
+    fn duration(&self, call: Call, arguments: &[u64; 10]) -> Duration {
+        let device = &self.parameters.device;
+        let stream = match call {
+            Call::LaunchDevice => arguments[9],
+            _ => arguments[1],
+        };
+        match call {
+            Call::GetParameterBuffer | Call::GetParameterBufferV2 => device.buffer_call,
+            Call::LaunchDevice | Call::LaunchDeviceV2
+                if matches!(stream, TAIL | FIRE_AND_FORGET) =>
+            {
+                device.launch_call
+            }
+            Call::LaunchDevice | Call::LaunchDeviceV2 => device.stream_call,
+            Call::EventRecord | Call::StreamWaitEvent => device.event_call,
+            _ => device.other_call,
+        }
+    }
+
+    fn answer(&mut self, caller: Caller, call: Call, arguments: &[u64; 10]) -> Answer {
         let [first, second, third, fourth, ..] = *arguments;
+        let launch = caller.launch;
         let context = self.waiting_context(launch);
         let runtime = context.launch.device_runtime.clone().unwrap_or_default();
+        let pending = runtime.pending_launches;
         match call {
             Call::GetParameterBuffer => {
-                let most = self.parameters.parameter_limit;
-                if second > most {
-                    return Err(Error::InvalidValue);
-                }
+                check(second <= self.parameters.parameter_limit)?;
                 let devices = &mut self.state.device_launches;
-                devices.buffer(launch, second, None, runtime.pending_launches)
+                Ok(devices.buffer(launch, second, None, pending)?)
             }
             Call::GetParameterBufferV2 => {
                 let dimensions = [1, 2, 3, 4, 5, 6].map(|at| arguments[at] as u32);
@@ -81,71 +151,69 @@ impl WorkDistributor {
                 let bytes = u64::from(context.launch.module.kernels[kernel].parameter_bytes);
                 let what = Some((kernel, config));
                 let devices = &mut self.state.device_launches;
-                devices.buffer(launch, bytes, what, runtime.pending_launches)
+                Ok(devices.buffer(launch, bytes, what, pending)?)
             }
             Call::LaunchDevice => {
                 let dimensions = [2, 3, 4, 5, 6, 7].map(|at| arguments[at] as u32);
                 let config = shape(dimensions, arguments[8] as u32);
                 let kernel = self.check_launch(&context.launch, &runtime, first, config)?;
-                let what = (kernel, config);
-                self.launch_by_device(&context.launch, asks, second, arguments[9], Some(what), now)
+                let what = Some((kernel, config));
+                self.launch_by_device(&context.launch, caller, second, arguments[9], what)
             }
             Call::LaunchDeviceV2 => {
-                self.launch_by_device(&context.launch, asks, first, second, None, now)
+                self.launch_by_device(&context.launch, caller, first, second, None)
             }
-            Call::GetLastError | Call::SetLastError | Call::TakeLastError => Ok(0),
             Call::StreamCreate => {
-                check(first != 0 && second == NON_BLOCKING)?;
+                check(second <= NON_BLOCKING)?;
                 Ok(self.state.device_launches.create_stream(launch))
             }
             Call::EventCreate => {
-                check(first != 0 && second == DISABLE_TIMING)?;
+                check(second == DISABLE_TIMING)?;
                 Ok(self.state.device_launches.create_event(launch))
             }
-            Call::StreamDestroy => {
-                check(self.state.device_launches.destroy_stream(first))?;
-                Ok(0)
-            }
-            Call::EventDestroy => {
-                check(self.state.device_launches.destroy_event(first))?;
-                Ok(0)
-            }
+            Call::StreamDestroy => found(
+                self.state.device_launches.has_stream(first),
+                "a stream",
+                first,
+            ),
+            Call::EventDestroy => found(
+                self.state.device_launches.has_event(first),
+                "an event",
+                first,
+            ),
             Call::EventRecord => {
-                let stream = self.ordered_stream(asks, second)?;
-                check(self.state.device_launches.record(first, stream))?;
-                Ok(0)
+                let stream = self.ordered_stream(caller, second)?;
+                let known = self.state.device_launches.record(first, stream);
+                found(known, "an event", first)
             }
             Call::StreamWaitEvent => {
-                check(third == 0)?;
-                let stream = self.ordered_stream(asks, first)?;
+                let stream = self.ordered_stream(caller, first)?;
                 let devices = &mut self.state.device_launches;
-                check(devices.wait(launch, stream, second))?;
-                Ok(0)
+                found(devices.wait(launch, stream, second), "an event", second)
             }
             Call::FuncGetAttribute => {
-                check(first != 0)?;
-                let kernel = kernel_at(&context.launch, third).ok_or(Error::InvalidValue)?;
+                let kernel = known_kernel(&context.launch, third)?;
                 let kernel = &context.launch.module.kernels[kernel];
                 function_attribute(kernel, second, context.launch.module.architecture)
             }
             Call::MaxActiveBlocks | Call::MaxActiveBlocksWithFlags => {
-                check(first != 0)?;
-                let kernel = kernel_at(&context.launch, second).ok_or(Error::InvalidValue)?;
+                let kernel = known_kernel(&context.launch, second)?;
                 self.most_blocks(&context.launch, kernel, third, fourth)
             }
-            _ => question(call, &runtime, first, second, third),
+            _ => question(call, &runtime, second),
         }
     }
 
     /// A stream in which there is an order.
-    fn ordered_stream(
-        &mut self,
-        (launch, block, _): (u32, u64, Call),
-        handle: u64,
-    ) -> Result<Stream, Error> {
-        let stream = self.state.device_launches.stream(launch, block, handle);
-        let ordered = |stream: &Stream| !matches!(stream, Stream::Tail | Stream::FireAndForget);
-        stream.filter(ordered).ok_or(Error::InvalidValue)
+    fn ordered_stream(&mut self, caller: Caller, handle: u64) -> Result<Stream, Refusal> {
+        let devices = &mut self.state.device_launches;
+        let stream = devices.stream(caller.launch, caller.place, handle);
+        let stream = stream.ok_or(Refusal::Nothing {
+            what: "a stream",
+            address: handle,
+        })?;
+        check(!matches!(stream, Stream::Tail | Stream::FireAndForget))?;
+        Ok(stream)
     }
 
     /// Whether a kernel can be launched so, and which it is.
@@ -155,8 +223,8 @@ impl WorkDistributor {
         runtime: &DeviceRuntime,
         function: u64,
         config: LaunchConfig,
-    ) -> Result<usize, Error> {
-        let index = kernel_at(launch, function).ok_or(Error::InvalidValue)?;
+    ) -> Result<usize, Refusal> {
+        let index = known_kernel(launch, function)?;
         let kernel = &launch.module.kernels[index];
         let bad = |axis: usize| {
             let (grid, block) = (config.grid[axis], config.block[axis]);
@@ -174,17 +242,17 @@ impl WorkDistributor {
             || u64::from(kernel.shared_bytes) + u64::from(config.dynamic_shared)
                 > runtime.shared_per_block
         {
-            return Err(Error::InvalidConfiguration);
+            return Err(Error::InvalidConfiguration.into());
         }
         let cluster = kernel.cluster.unwrap_or([1; 3]);
         let blocks: u64 = cluster.iter().map(|size| u64::from(*size)).product();
         let whole = |axis: usize| config.grid[axis].is_multiple_of(cluster[axis].max(1));
         if blocks > PORTABLE_CLUSTER || !(0..3).all(whole) {
-            return Err(Error::InvalidClusterSize);
+            return Err(Error::InvalidClusterSize.into());
         }
         let shape = block_shape(kernel, threads as u32, u64::from(config.dynamic_shared));
         if self.parameters.limits.most(shape).blocks() == 0 {
-            return Err(Error::OutOfResources);
+            return Err(Error::OutOfResources.into());
         }
         Ok(index)
     }
@@ -193,17 +261,18 @@ impl WorkDistributor {
     fn launch_by_device(
         &mut self,
         by: &Launch,
-        (launch, block, _): (u32, u64, Call),
+        caller: Caller,
         buffer: u64,
         stream: u64,
         what: Option<(usize, LaunchConfig)>,
-        now: Time,
     ) -> Answer {
+        let nothing = |what, address| Refusal::Nothing { what, address };
         let devices = &mut self.state.device_launches;
-        let known = devices.known_buffer(buffer).ok_or(Error::InvalidValue)?;
+        let known = devices.known_buffer(buffer);
+        let known = known.ok_or(nothing("a parameter buffer", buffer))?;
         let (kernel, config) = what.or(known.shape).ok_or(Error::InvalidValue)?;
-        let stream = devices.stream(launch, block, stream);
-        let stream = stream.ok_or(Error::InvalidValue)?;
+        let into = devices.stream(caller.launch, caller.place, stream);
+        let into = into.ok_or(nothing("a stream", stream))?;
         let mut arguments = vec![0; by.module.kernels[kernel].parameter_bytes as usize];
         self.contents.read(buffer, &mut arguments);
         let what = DeviceLaunch {
@@ -213,7 +282,7 @@ impl WorkDistributor {
         };
         let latencies = &self.parameters.device.latencies;
         let devices = &mut self.state.device_launches;
-        devices.launch(launch, buffer, stream, what, now, latencies);
+        devices.launch(caller.launch, buffer, into, what, caller.at, latencies);
         Ok(0)
     }
 
@@ -227,7 +296,7 @@ impl WorkDistributor {
 }
 
 /// Writes an answer to where its lane finds it.
-fn put(lane: &mut DeviceRuntimeLane, answer: Answer, call: Call, library: bool) {
+fn put(lane: &mut DeviceRuntimeLane, answer: Result<u64, Error>, call: Call, library: bool) {
     let error = answer.err().unwrap_or(Error::Success);
     let is_buffer = matches!(call, Call::GetParameterBuffer | Call::GetParameterBufferV2);
     lane.answer = match (is_buffer, library) {
@@ -243,23 +312,36 @@ fn put(lane: &mut DeviceRuntimeLane, answer: Answer, call: Call, library: bool) 
     }
 }
 
-/// What follows from the GPU alone.
-fn question(call: Call, runtime: &DeviceRuntime, first: u64, second: u64, third: u64) -> Answer {
-    check(first != 0)?;
+/// What follows from the GPU alone. Which device is asked about is of no concern: there is one.
+fn question(call: Call, runtime: &DeviceRuntime, number: u64) -> Answer {
     match call {
         Call::GetDeviceCount => Ok(1),
-        Call::DeviceGetAttribute if third != 0 => Err(Error::InvalidDevice),
         Call::DeviceGetAttribute => {
-            let value = runtime.attributes.get(&(second as u32)).copied();
+            check(number <= LAST_ATTRIBUTE)?;
+            let value = runtime.attributes.get(&(number as u32)).copied();
             Ok(u64::from(value.unwrap_or(0).cast_unsigned()))
         }
         Call::GetLimit => {
-            let value = runtime.limits.get(&(second as u32)).copied();
-            value.ok_or(Error::UnsupportedLimit)
+            let value = runtime.limits.get(&(number as u32)).copied();
+            Ok(value.ok_or(Error::InvalidValue)?)
         }
         // The device is the first, caches have no preference, and banks have their usual width.
         _ => Ok(0),
     }
+}
+
+/// Nothing to answer, if what was named exists.
+fn found(exists: bool, what: &'static str, address: u64) -> Answer {
+    match exists {
+        true => Ok(0),
+        false => Err(Refusal::Nothing { what, address }),
+    }
+}
+
+/// The kernel at a code address.
+fn known_kernel(launch: &Launch, address: u64) -> Result<usize, Refusal> {
+    let what = "a kernel";
+    kernel_at(launch, address).ok_or(Refusal::Nothing { what, address })
 }
 
 /// What a block of a kernel takes of an SM.
@@ -307,7 +389,7 @@ fn function_attribute(kernel: &Kernel, number: u64, architecture: u32) -> Answer
         4 => kernel.registers,
         5 => kernel.virtual_architecture,
         6 => architecture,
-        _ => return Err(Error::InvalidValue),
+        _ => return Err(Error::InvalidValue.into()),
     };
     Ok(u64::from(value))
 }

@@ -49,13 +49,14 @@ impl WorkDistributor {
             let devices = &mut self.state.device_launches;
             if devices.ended(running.launch, end, latencies) {
                 self.state.open.insert(running.launch, record);
-                self.complete_kernels();
+                let complete = devices.take_complete();
+                self.state.completing.extend(complete);
             } else {
                 self.state.ended.insert(record.queue, end);
                 self.state.records.push(record);
             }
         }
-        if self.state.running.len() != before {
+        if self.complete_kernels(now) || self.state.running.len() != before {
             self.release_dependents(now, outbox);
         }
     }
@@ -86,9 +87,16 @@ impl WorkDistributor {
         }
     }
 
-    /// Hands on the records of kernels that are complete now.
-    fn complete_kernels(&mut self) {
-        for (launch, at) in self.state.device_launches.take_complete() {
+    /// Hands on the records of kernels that are complete by now, with all that they launched. Says whether there are any.
+    fn complete_kernels(&mut self, now: Time) -> bool {
+        let before = self.state.completing.len();
+        let (due, later) = std::mem::take(&mut self.state.completing)
+            .into_iter()
+            .partition(|(_, at)| *at <= now);
+        self.state.completing = later;
+        let mut due: Vec<(u32, Time)> = due;
+        due.sort_by_key(|(launch, at)| (*at, *launch));
+        for (launch, at) in due {
             let Some(mut record) = self.state.open.remove(&launch) else {
                 continue;
             };
@@ -101,6 +109,13 @@ impl WorkDistributor {
             }
             self.state.records.push(record);
         }
+        self.state.completing.len() != before
+    }
+
+    /// When the next kernel is complete of which nothing runs any more.
+    pub(super) fn next_completion(&self) -> Time {
+        let times = self.state.completing.iter().map(|(_, at)| *at);
+        times.min().unwrap_or(Time::NEVER)
     }
 
     /// Whether kernels launched grids that nothing holds back.

@@ -78,12 +78,18 @@ pub struct DistributorParameters {
 pub struct DeviceLaunchParameters {
     /// From a launch to the first block of its grid.
     pub latencies: DeviceLatencies,
-    /// A call for a parameter buffer, for each thread.
+    /// A call for a parameter buffer.
     pub buffer_call: Duration,
-    /// A call that launches, for each thread.
+    /// A call that launches without an order, or behind the grid.
     pub launch_call: Duration,
-    /// Any other call, for each thread.
+    /// A call that launches into a stream.
+    pub stream_call: Duration,
+    /// A call that records an event or waits for one.
+    pub event_call: Duration,
+    /// Any other call.
     pub other_call: Duration,
+    /// How much longer a call takes for each further thread of the warp.
+    pub lane: Duration,
 }
 
 impl DistributorParameters {
@@ -143,15 +149,21 @@ fn device_launches(config: &GpuConfig, timed: bool) -> DeviceLaunchParameters {
     if !timed {
         return DeviceLaunchParameters::default();
     }
-    let launch = &config.launch;
+    let launch = &config.launch.device;
     DeviceLaunchParameters {
         latencies: DeviceLatencies {
-            launch: launch.device_latency,
-            next: launch.device_next_latency,
-            tail: launch.device_tail_latency,
+            launch: launch.latency,
+            next: launch.next_latency,
+            tail: launch.tail_latency,
+            finish: launch.finish_latency,
+            parent: launch.parent_latency,
+            interval: launch.launch_interval,
         },
-        buffer_call: launch.device_buffer_call,
-        launch_call: launch.device_launch_call,
-        other_call: launch.device_other_call,
+        buffer_call: launch.buffer_call,
+        launch_call: launch.launch_call,
+        stream_call: launch.stream_call,
+        event_call: launch.event_call,
+        other_call: launch.other_call,
+        lane: launch.call_lane,
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) records: Vec<KernelRecord>,
     /// Kernels whose blocks have ended while grids that they launched have not.
     pub(super) open: BTreeMap<u32, KernelRecord>,
+    /// Those of them for which that is a matter of time, with when.
+    pub(super) completing: Vec<(u32, Time)>,
     /// Grids that kernels launched.
     pub(super) device_launches: DeviceLaunches,
     /// The GPC whose turn it is for a cluster.
@@ -117,15 +119,14 @@ impl WorkDistributor {
     pub fn is_idle(&self) -> bool {
         self.state.waiting.is_empty()
             && self.state.running.is_empty()
+            && self.state.open.is_empty()
             && self.state.device_launches.is_idle()
     }
 
     /// When the oldest running kernel started.
     #[must_use]
     pub fn oldest_start(&self) -> Option<Time> {
-        let open = self.state.open.values().map(|record| record.start);
-        let running = self.state.running.iter().map(|running| running.start);
-        running.chain(open).min()
+        self.state.running.iter().map(|running| running.start).min()
     }
 
     /// The kernel that has run longest.
@@ -271,6 +272,11 @@ impl WorkDistributor {
 
     fn fail(&mut self, kind: FaultKind, sender: PartitionId, now: Time) {
         let launch = self.oldest_launch().unwrap_or(0);
+        self.fail_in(launch, kind, sender, now);
+    }
+
+    /// Stops with a fault of a launch.
+    pub(super) fn fail_in(&mut self, launch: u32, kind: FaultKind, sender: PartitionId, now: Time) {
         let context = self.launches.get(launch);
         let fault = Fault {
             kind,

@@ -55,6 +55,7 @@ impl SmState {
             launch: context.id.0,
             warp: slot,
             block: context.launch.block_number(lanes.identity.block),
+            first_thread: 32 * lanes.identity.warp_in_block,
             call,
             library,
             result: system.result,
@@ -140,14 +141,14 @@ impl SmState {
         }
     }
 
-    /// Refuses pointers that a call could not write to. Nothing at all is for the device runtime to refuse.
+    /// Refuses pointers that a call could not write to.
     fn check_destinations(&mut self, request: &DeviceRuntimeRequest) -> Result<(), Problem> {
         let warp = &self.warps[usize::from(request.warp)];
         let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
         for lane in &request.lanes {
             let [address, second, ..] = lane.arguments;
             let bytes = u32::from(request.call.stored_bytes(second));
-            if bytes == 0 || address == 0 {
+            if bytes == 0 {
                 continue;
             }
             let (space, offset) = classify_generic(address);

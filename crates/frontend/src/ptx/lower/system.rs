@@ -9,7 +9,7 @@ use lockstep_isa::{
 use super::{Lowering, names::Symbol};
 use crate::ptx::{
     error::Error,
-    ir::{Place, Uniformity},
+    ir::{Code, Place, Uniformity},
     syntax::{Instruction, Operand},
 };
 
@@ -45,13 +45,11 @@ impl<'p, 'a> Lowering<'p, 'a> {
         arguments: &[Operand<'a>],
     ) -> Result<(), Error> {
         let Some(kind) = system_function(callee) else {
-            let library = callee.starts_with("__cudaCDP2") || callee.starts_with("cuda");
-            let hint = match library {
-                true => "; of CUDA's device library, PTX may call what is one call of the system",
-                false => "",
-            };
+            if device_runtime::is_library_name(callee) {
+                return self.unsupported_library(callee, results);
+            }
             return self.wrong(format!(
-                "`{callee}` is declared but no module that was given defines it{hint}"
+                "`{callee}` is declared but no module that was given defines it"
             ));
         };
         let mut code = self.code(Operation::Nothing, SYSTEM);
@@ -74,13 +72,32 @@ impl<'p, 'a> Lowering<'p, 'a> {
             };
             call.arguments.push(value);
         }
-        if let Some(Operand::Name(name)) = results.first()
-            && let Some(Symbol::Argument { register, size }) = self.lookup(name)
-        {
-            let place = Place::Virtual { register, word: 0 };
-            call.result = Some(code.write(place, size.div_ceil(4) as u16));
-        }
+        call.result = self.result_of_call(&mut code, results);
         code.instruction.operation = Operation::System(Box::new(call));
+        code.uniformity = Uniformity::Divergent;
+        self.push(code);
+        Ok(())
+    }
+
+    /// The register of a call's result, if it has one.
+    fn result_of_call(&mut self, code: &mut Code<'a>, results: &[Operand<'a>]) -> Option<u16> {
+        let Some(Operand::Name(name)) = results.first() else {
+            return None;
+        };
+        let Some(Symbol::Argument { register, size }) = self.lookup(name) else {
+            return None;
+        };
+        let place = Place::Virtual { register, word: 0 };
+        Some(code.write(place, size.div_ceil(4) as u16))
+    }
+
+    /// A function of CUDA's device library that is code of its own, which PTX does not bring along.
+    fn unsupported_library(&mut self, callee: &str, results: &[Operand<'a>]) -> Result<(), Error> {
+        let sentence = format!(
+            "`{callee}` is code of CUDA's device library; machine code is linked with it, PTX is not"
+        );
+        let mut code = self.code(Operation::Unsupported(sentence.into_boxed_str()), SYSTEM);
+        self.result_of_call(&mut code, results);
         code.uniformity = Uniformity::Divergent;
         self.push(code);
         Ok(())

@@ -6,6 +6,9 @@ const LATENCIES: DeviceLatencies = DeviceLatencies {
     launch: Duration::nanoseconds(5),
     next: Duration::nanoseconds(2),
     tail: Duration::nanoseconds(3),
+    finish: Duration::nanoseconds(20),
+    parent: Duration::nanoseconds(40),
+    interval: Duration::nanoseconds(1),
 };
 
 /// Grids under way, each launched as what it prints: launches by number, begun as they become ready.
@@ -59,14 +62,14 @@ impl Bench {
         *names.find(|(_, known)| **known == kernel).unwrap().0
     }
 
-    /// The blocks of a kernel end; answers the kernels that are complete, the host's launch as 0.
-    fn end(&mut self, launch: u32) -> Vec<usize> {
+    /// The blocks of a kernel end; answers the kernels that are complete and when, the host's launch as 0.
+    fn end(&mut self, launch: u32) -> Vec<(usize, u64)> {
         self.now += Duration::nanoseconds(100);
         assert!(self.launches.ended(launch, self.now, &LATENCIES));
         let complete = self.launches.take_complete().into_iter();
         let names = &self.names;
         complete
-            .map(|(launch, _)| names.get(&launch).copied().unwrap_or(0))
+            .map(|(launch, at)| (names.get(&launch).copied().unwrap_or(0), at.nanoseconds()))
             .collect()
     }
 }
@@ -75,7 +78,7 @@ impl Bench {
 const HOST: u32 = 1;
 
 fn null_stream(bench: &mut Bench, block: u64) -> Stream {
-    bench.launches.stream(HOST, block, 0).unwrap()
+    bench.launches.stream(HOST, (block, 0), 0).unwrap()
 }
 
 #[test]
@@ -92,12 +95,12 @@ fn launches_of_a_block_follow_each_other_and_those_of_two_do_not() {
     bench.launch(HOST, 1, first);
     bench.launch(HOST, 2, first);
     bench.launch(HOST, 3, second);
-    assert_eq!(bench.begin(), [(1, 5), (3, 5)]);
+    assert_eq!(bench.begin(), [(1, 5), (3, 6)]);
     assert_eq!(bench.end(HOST), []);
-    assert_eq!(bench.end(bench.number(1)), [1]);
-    assert_eq!(bench.begin(), [(2, 202)]);
-    assert_eq!(bench.end(bench.number(3)), [3]);
-    assert_eq!(bench.end(bench.number(2)), [2, 0]);
+    assert_eq!(bench.end(bench.number(1)), [(1, 200)]);
+    assert_eq!(bench.begin(), [(2, 222)]);
+    assert_eq!(bench.end(bench.number(3)), [(3, 300)]);
+    assert_eq!(bench.end(bench.number(2)), [(2, 400), (0, 460)]);
     assert!(bench.launches.is_idle());
 }
 
@@ -110,14 +113,14 @@ fn a_tail_launch_waits_for_all_else_and_brings_its_own_before_the_next() {
     assert_eq!(bench.begin(), [(3, 5)]);
     assert_eq!(bench.end(HOST), []);
     assert_eq!(bench.begin(), []);
-    assert_eq!(bench.end(bench.number(3)), [3]);
-    assert_eq!(bench.begin(), [(1, 203)]);
+    assert_eq!(bench.end(bench.number(3)), [(3, 200)]);
+    assert_eq!(bench.begin(), [(1, 223)]);
     bench.launch(bench.number(1), 4, Stream::Tail);
     assert_eq!(bench.end(bench.number(1)), []);
     assert_eq!(bench.begin(), [(4, 303)]);
-    assert_eq!(bench.end(bench.number(4)), [4, 1]);
-    assert_eq!(bench.begin(), [(2, 403)]);
-    assert_eq!(bench.end(bench.number(2)), [2, 0]);
+    assert_eq!(bench.end(bench.number(4)), [(4, 400), (1, 460)]);
+    assert_eq!(bench.begin(), [(2, 483)]);
+    assert_eq!(bench.end(bench.number(2)), [(2, 500), (0, 560)]);
 }
 
 #[test]
@@ -131,30 +134,48 @@ fn a_stream_waits_for_the_descendants_of_what_is_before() {
     bench.begin();
     assert_eq!(bench.end(bench.number(1)), []);
     assert_eq!(bench.begin(), []);
-    assert_eq!(bench.end(bench.number(3)), [3, 1]);
-    assert_eq!(bench.begin(), [(2, 202)]);
+    assert_eq!(bench.end(bench.number(3)), [(3, 200), (1, 260)]);
+    assert_eq!(bench.begin(), [(2, 282)]);
+}
+
+#[test]
+fn threads_have_streams_of_their_own() {
+    let mut bench = Bench::new();
+    let mut of = |thread| bench.launches.stream(HOST, (0, thread), 2).unwrap();
+    let [first, second] = [of(0), of(1)];
+    bench.launch(HOST, 1, first);
+    bench.launch(HOST, 2, first);
+    bench.launch(HOST, 3, second);
+    assert_eq!(bench.begin(), [(1, 5), (3, 6)]);
 }
 
 #[test]
 fn an_event_orders_two_streams() {
     let mut bench = Bench::new();
     let handles = [(); 2].map(|()| bench.launches.create_stream(HOST));
-    let [a, b] = handles.map(|handle| bench.launches.stream(HOST, 0, handle).unwrap());
+    let [a, b] = handles.map(|handle| bench.launches.stream(HOST, (0, 0), handle).unwrap());
     let event = bench.launches.create_event(HOST);
     bench.launch(HOST, 1, a);
     assert!(bench.launches.record(event, a) && bench.launches.wait(HOST, b, event));
     bench.launch(HOST, 2, b);
     bench.launch(HOST, 3, a);
     assert_eq!(bench.begin(), [(1, 5)]);
-    assert!(bench.launches.destroy_stream(handles[0]) && bench.launches.destroy_event(event));
-    assert!(!bench.launches.destroy_stream(handles[0]));
-    assert_eq!(bench.end(bench.number(1)), [1]);
-    assert_eq!(bench.begin(), [(2, 102), (3, 102)]);
-    assert!(bench.launches.stream(HOST, 0, handles[0]).is_none());
+    assert!(bench.launches.has_stream(handles[0]) && bench.launches.has_event(event));
+    assert!(!bench.launches.has_stream(event) && !bench.launches.has_event(handles[0]));
+    assert_eq!(bench.end(bench.number(1)), [(1, 100)]);
+    assert_eq!(bench.begin(), [(2, 122), (3, 122)]);
+    for (launch, last) in [
+        (HOST, false),
+        (bench.number(2), false),
+        (bench.number(3), true),
+    ] {
+        assert_eq!(bench.end(launch).contains(&(0, 460)), last);
+    }
+    assert!(!bench.launches.has_stream(handles[0]) && !bench.launches.has_event(event));
 }
 
 #[test]
-fn the_pool_and_the_depth_have_an_end() {
+fn the_pool_has_an_end_and_tail_launches_leave_it() {
     let mut bench = Bench::new();
     let buffers: Vec<_> = (0..4)
         .map(|_| bench.launches.buffer(HOST, 12, None, 3))
@@ -162,15 +183,25 @@ fn the_pool_and_the_depth_have_an_end() {
     assert!(buffers[..3].iter().all(Result::is_ok));
     assert_eq!(buffers[3], Err(Error::PendingCountExceeded));
     // Buffers that nobody used go with the grid that asked for them.
-    assert_eq!(bench.end(HOST), [0]);
+    assert_eq!(bench.end(HOST), [(0, 100)]);
     let mut by = HOST;
-    for depth in 1..=DEEPEST as usize {
+    for depth in 1..=1000 {
         bench.launch(by, depth, Stream::FireAndForget);
         assert_eq!(bench.begin().len(), 1);
         by = bench.number(depth);
     }
     let deeper = bench.launches.buffer(by, 12, None, 1000);
-    assert_eq!(deeper, Err(Error::MaxDepthExceeded));
+    assert_eq!(deeper, Err(Error::PendingCountExceeded));
+    let mut bench = Bench::new();
+    let mut by = HOST;
+    for depth in 1..=3000 {
+        bench.launch(by, depth, Stream::Tail);
+        assert_eq!(bench.end(by), []);
+        assert_eq!(bench.begin().len(), 1);
+        by = bench.number(depth);
+    }
+    assert_eq!(bench.end(by).len(), 3001);
+    assert!(bench.launches.is_idle());
 }
 
 #[test]
@@ -183,6 +214,6 @@ fn a_saved_state_goes_on_as_it_was() {
     let mut bytes = Vec::new();
     lockstep_engine::Writer::new(&mut bytes).write(&bench.launches);
     bench.launches = lockstep_engine::Reader::new(&bytes).read().unwrap();
-    assert_eq!(bench.end(bench.number(1)), [1]);
-    assert_eq!(bench.begin(), [(2, 102)]);
+    assert_eq!(bench.end(bench.number(1)), [(1, 100)]);
+    assert_eq!(bench.begin(), [(2, 122)]);
 }
