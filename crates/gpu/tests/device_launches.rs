@@ -125,7 +125,7 @@ fn options(mode: Mode, threads: usize) -> Options {
 
 fn machine(mode: Mode, threads: usize) -> Gpu {
     let mut gpu = Gpu::new(&small(3), memory(), options(mode, threads)).unwrap();
-    gpu.set_launch_pool(POOL..POOL + (64 << 10));
+    gpu.set_launch_pool(POOL..POOL + (512 << 10));
     gpu
 }
 

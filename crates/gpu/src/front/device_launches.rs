@@ -25,6 +25,12 @@ pub type GridNumber = u64;
 /// The first handle of a stream or an event.
 const FIRST_HANDLE: u64 = 1 << 40;
 
+/// Events that there are at a time, and recordings of them: what an H200 allows.
+const EVENTS: u64 = 4096;
+
+/// Every parameter buffer has so many bytes at the least.
+const SMALLEST_BUFFER: u64 = 4096;
+
 /// Where a launch goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stream {
@@ -104,6 +110,8 @@ struct Grid {
     waits: u64,
     /// Grids that wait for it.
     dependents: Vec<GridNumber>,
+    /// Recordings of events by its threads.
+    recorded: u64,
     /// Its threads launched something.
     launched: bool,
     /// Its threads asked for something: there may be streams, events and buffers of it.
@@ -136,8 +144,10 @@ pub struct DeviceLaunches {
     events: BTreeMap<u64, Order>,
     buffers: BTreeMap<u64, ParameterBuffer>,
     pool: Heap,
-    /// Launches that are not complete, and buffers for some.
+    /// Launches that take a place in the pool.
     pending: u64,
+    /// Recordings of events by grids that are not complete.
+    recorded: u64,
     ready: Vec<ReadyLaunch>,
     /// Launches that are complete since they were last asked for, with when that is.
     complete: Vec<(u32, Time)>,
@@ -217,24 +227,34 @@ impl DeviceLaunches {
         self.next_grid
     }
 
-    /// Memory for the arguments of a launch, of which so many may be under way.
+    /// Memory for the arguments of a launch.
     pub fn buffer(
         &mut self,
         launch: u32,
         bytes: u64,
         shape: Option<(usize, LaunchConfig)>,
-        most: u64,
     ) -> Result<u64, Error> {
-        if self.pending >= most {
-            return Err(Error::PendingCountExceeded);
-        }
         let owner = self.grid_of(launch);
-        let address = self.pool.allocate(bytes.max(1));
-        let address = address.ok_or(Error::PendingCountExceeded)?;
+        let address = self.pool.allocate(bytes.max(SMALLEST_BUFFER));
+        let address = address.ok_or(Error::OutOfMemory)?;
         self.buffers
             .insert(address, ParameterBuffer { owner, shape });
-        self.pending += 1;
         Ok(address)
+    }
+
+    /// Takes a buffer back.
+    pub fn give_back(&mut self, buffer: u64) {
+        if self.buffers.remove(&buffer).is_some() {
+            self.pool.free(buffer);
+        }
+    }
+
+    /// Whether there is a place for one more launch, if so many may be under way.
+    pub fn check_pool(&self, most: u64) -> Result<(), Error> {
+        match self.pending < most {
+            true => Ok(()),
+            false => Err(Error::PendingCountExceeded),
+        }
     }
 
     /// A buffer that was given and not used.
@@ -269,9 +289,8 @@ impl DeviceLaunches {
         now: Time,
         latencies: &DeviceLatencies,
     ) {
-        if self.buffers.remove(&buffer).is_some() {
-            self.pool.free(buffer);
-        }
+        self.give_back(buffer);
+        self.pending += 1;
         let parent = self.grid_of(launch);
         let number = self.new_grid(Grid {
             parent: Some(parent),
@@ -375,6 +394,7 @@ impl DeviceLaunches {
             self.by_launch.remove(&launch);
             self.complete.push((launch, at));
         }
+        self.recorded -= grid.recorded;
         if grid.asked {
             self.forget(number);
         }
@@ -402,12 +422,11 @@ impl DeviceLaunches {
     fn forget(&mut self, number: GridNumber) {
         self.streams.retain(|_, order| order.owner != number);
         self.events.retain(|_, order| order.owner != number);
-        let (pool, pending) = (&mut self.pool, &mut self.pending);
+        let pool = &mut self.pool;
         self.buffers.retain(|address, buffer| {
             let keep = buffer.owner != number;
             if !keep {
                 pool.free(*address);
-                *pending -= 1;
             }
             keep
         });
@@ -437,14 +456,17 @@ impl DeviceLaunches {
     }
 
     /// Creates an event for a grid.
-    pub fn create_event(&mut self, launch: u32) -> u64 {
+    pub fn create_event(&mut self, launch: u32) -> Result<u64, Error> {
+        if self.events.len() as u64 >= EVENTS {
+            return Err(Error::OutOfMemory);
+        }
         let (owner, handle) = (self.grid_of(launch), self.new_handle());
         let order = Order {
             owner,
             ..Order::default()
         };
         self.events.insert(handle, order);
-        handle
+        Ok(handle)
     }
 
     /// Whether an event can be destroyed. It stays as a stream does.
@@ -454,13 +476,21 @@ impl DeviceLaunches {
     }
 
     /// An event stands for all that is in a stream now. False if there is no such event.
-    pub fn record(&mut self, event: u64, stream: Stream) -> bool {
+    pub fn record(&mut self, launch: u32, event: u64, stream: Stream) -> Result<bool, Error> {
+        if self.recorded >= EVENTS {
+            return Err(Error::OutOfMemory);
+        }
+        let owner = self.grid_of(launch);
         let after = self.streams.get(&stream).map(|order| order.after.clone());
         match self.events.get_mut(&event) {
             Some(order) => order.after = after.unwrap_or_default(),
-            None => return false,
+            None => return Ok(false),
         }
-        true
+        self.recorded += 1;
+        if let Some(grid) = self.grids.get_mut(&owner) {
+            grid.recorded += 1;
+        }
+        Ok(true)
     }
 
     /// What comes next in a stream waits for an event. False if there is no such event.

@@ -27,8 +27,10 @@ const TAIL: u64 = 3;
 /// `cudaStreamFireAndForget`.
 const FIRE_AND_FORGET: u64 = 4;
 
-/// The highest number of a device attribute.
-const LAST_ATTRIBUTE: u64 = 150;
+/// The highest number of a device attribute that device code may ask for.
+const LAST_ATTRIBUTE: u64 = 148;
+/// One below it that it may not: it is about memory of the host.
+const HOST_ONLY_ATTRIBUTE: u64 = 131;
 
 /// Most blocks of a cluster that needs no leave, which device code cannot give.
 const PORTABLE_CLUSTER: u64 = 8;
@@ -134,73 +136,96 @@ impl WorkDistributor {
 
     fn answer(&mut self, caller: Caller, call: Call, arguments: &[u64; 10]) -> Answer {
         let [first, second, third, fourth, ..] = *arguments;
-        let launch = caller.launch;
-        let context = self.waiting_context(launch);
-        let runtime = context.launch.device_runtime.clone().unwrap_or_default();
-        let pending = runtime.pending_launches;
+        check(first != 0 || call.stored_bytes(second) == 0)?;
+        let context = self.waiting_context(caller.launch);
+        let by = &context.launch;
         match call {
-            Call::GetParameterBuffer => {
-                check(second <= self.parameters.parameter_limit)?;
-                let devices = &mut self.state.device_launches;
-                Ok(devices.buffer(launch, second, None, pending)?)
+            Call::GetParameterBuffer
+            | Call::GetParameterBufferV2
+            | Call::LaunchDevice
+            | Call::LaunchDeviceV2 => self.answer_launch(by, caller, call, arguments),
+            Call::FuncGetAttribute => {
+                let kernel = known_kernel(by, third)?;
+                let kernel = &by.module.kernels[kernel];
+                function_attribute(kernel, second, by.module.architecture)
             }
+            Call::MaxActiveBlocks | Call::MaxActiveBlocksWithFlags => {
+                let kernel = known_kernel(by, second)?;
+                self.most_blocks(by, kernel, third, fourth)
+            }
+            Call::GetDevice
+            | Call::GetDeviceCount
+            | Call::DeviceGetAttribute
+            | Call::GetLimit
+            | Call::GetCacheConfig
+            | Call::GetSharedMemConfig => question(call, by.device_runtime.as_deref(), second),
+            _ => self.answer_stream(caller, call, [first, second]),
+        }
+    }
+
+    /// Buffers and launches.
+    fn answer_launch(
+        &mut self,
+        by: &Launch,
+        caller: Caller,
+        call: Call,
+        arguments: &[u64; 10],
+    ) -> Answer {
+        let [first, second, ..] = *arguments;
+        let devices = &mut self.state.device_launches;
+        match call {
+            Call::GetParameterBuffer => Ok(devices.buffer(caller.launch, second, None)?),
             Call::GetParameterBufferV2 => {
                 let dimensions = [1, 2, 3, 4, 5, 6].map(|at| arguments[at] as u32);
                 let config = shape(dimensions, arguments[7] as u32);
-                let kernel = self.check_launch(&context.launch, &runtime, first, config)?;
-                let bytes = u64::from(context.launch.module.kernels[kernel].parameter_bytes);
-                let what = Some((kernel, config));
-                let devices = &mut self.state.device_launches;
-                Ok(devices.buffer(launch, bytes, what, pending)?)
+                let kernel = known_kernel(by, first)?;
+                let bytes = u64::from(by.module.kernels[kernel].parameter_bytes);
+                Ok(devices.buffer(caller.launch, bytes, Some((kernel, config)))?)
             }
             Call::LaunchDevice => {
                 let dimensions = [2, 3, 4, 5, 6, 7].map(|at| arguments[at] as u32);
                 let config = shape(dimensions, arguments[8] as u32);
-                let kernel = self.check_launch(&context.launch, &runtime, first, config)?;
-                let what = Some((kernel, config));
-                self.launch_by_device(&context.launch, caller, second, arguments[9], what)
+                let what = Some((known_kernel(by, first)?, config));
+                self.launch_by_device(by, caller, second, arguments[9], what)
             }
-            Call::LaunchDeviceV2 => {
-                self.launch_by_device(&context.launch, caller, first, second, None)
-            }
+            _ => self.launch_by_device(by, caller, first, second, None),
+        }
+    }
+
+    /// Streams and events.
+    fn answer_stream(&mut self, caller: Caller, call: Call, [first, second]: [u64; 2]) -> Answer {
+        let launch = caller.launch;
+        let devices = &mut self.state.device_launches;
+        match call {
             Call::StreamCreate => {
                 check(second <= NON_BLOCKING)?;
-                Ok(self.state.device_launches.create_stream(launch))
+                Ok(devices.create_stream(launch))
             }
             Call::EventCreate => {
                 check(second == DISABLE_TIMING)?;
-                Ok(self.state.device_launches.create_event(launch))
+                Ok(devices.create_event(launch)?)
             }
-            Call::StreamDestroy => found(
-                self.state.device_launches.has_stream(first),
-                "a stream",
-                first,
-            ),
-            Call::EventDestroy => found(
-                self.state.device_launches.has_event(first),
-                "an event",
-                first,
-            ),
+            Call::StreamDestroy => {
+                check(first > FIRE_AND_FORGET)?;
+                found(devices.has_stream(first), "a stream", first)
+            }
+            Call::EventDestroy => {
+                check(first != 0)?;
+                found(devices.has_event(first), "an event", first)
+            }
             Call::EventRecord => {
+                check(first != 0)?;
                 let stream = self.ordered_stream(caller, second)?;
-                let known = self.state.device_launches.record(first, stream);
-                found(known, "an event", first)
+                let devices = &mut self.state.device_launches;
+                found(devices.record(launch, first, stream)?, "an event", first)
             }
             Call::StreamWaitEvent => {
+                check(second != 0)?;
                 let stream = self.ordered_stream(caller, first)?;
                 let devices = &mut self.state.device_launches;
                 found(devices.wait(launch, stream, second), "an event", second)
             }
-            Call::FuncGetAttribute => {
-                let kernel = known_kernel(&context.launch, third)?;
-                let kernel = &context.launch.module.kernels[kernel];
-                function_attribute(kernel, second, context.launch.module.architecture)
-            }
-            Call::MaxActiveBlocks | Call::MaxActiveBlocksWithFlags => {
-                let kernel = known_kernel(&context.launch, second)?;
-                self.most_blocks(&context.launch, kernel, third, fourth)
-            }
-            _ => question(call, &runtime, second),
+            _ => Ok(0),
         }
     }
 
@@ -216,16 +241,16 @@ impl WorkDistributor {
         Ok(stream)
     }
 
-    /// Whether a kernel can be launched so, and which it is.
+    /// Whether a kernel can be launched so.
     fn check_launch(
         &self,
         launch: &Launch,
-        runtime: &DeviceRuntime,
-        function: u64,
+        index: usize,
         config: LaunchConfig,
-    ) -> Result<usize, Refusal> {
-        let index = known_kernel(launch, function)?;
+    ) -> Result<(), Error> {
         let kernel = &launch.module.kernels[index];
+        let shared = launch.device_runtime.as_ref();
+        let shared = shared.map_or(0, |runtime| runtime.shared_per_block);
         let bad = |axis: usize| {
             let (grid, block) = (config.grid[axis], config.block[axis]);
             !(1..=MAXIMUM_GRID[axis]).contains(&grid) || !(1..=MAXIMUM_BLOCK[axis]).contains(&block)
@@ -239,22 +264,21 @@ impl WorkDistributor {
         if (0..3).any(bad)
             || threads > most.min(MAXIMUM_THREADS)
             || required.is_some_and(|required| required != config.block)
-            || u64::from(kernel.shared_bytes) + u64::from(config.dynamic_shared)
-                > runtime.shared_per_block
+            || u64::from(kernel.shared_bytes) + u64::from(config.dynamic_shared) > shared
         {
-            return Err(Error::InvalidConfiguration.into());
+            return Err(Error::InvalidConfiguration);
         }
         let cluster = kernel.cluster.unwrap_or([1; 3]);
         let blocks: u64 = cluster.iter().map(|size| u64::from(*size)).product();
         let whole = |axis: usize| config.grid[axis].is_multiple_of(cluster[axis].max(1));
         if blocks > PORTABLE_CLUSTER || !(0..3).all(whole) {
-            return Err(Error::InvalidClusterSize.into());
+            return Err(Error::InvalidClusterSize);
         }
         let shape = block_shape(kernel, threads as u32, u64::from(config.dynamic_shared));
         if self.parameters.limits.most(shape).blocks() == 0 {
-            return Err(Error::OutOfResources.into());
+            return Err(Error::OutOfResources);
         }
-        Ok(index)
+        Ok(())
     }
 
     /// Launches what a buffer has the arguments of.
@@ -273,6 +297,14 @@ impl WorkDistributor {
         let (kernel, config) = what.or(known.shape).ok_or(Error::InvalidValue)?;
         let into = devices.stream(caller.launch, caller.place, stream);
         let into = into.ok_or(nothing("a stream", stream))?;
+        let most = by.device_runtime.as_ref();
+        let most = most.map_or(0, |runtime| runtime.pending_launches);
+        let fits = self.check_launch(by, kernel, config);
+        let devices = &mut self.state.device_launches;
+        if let Err(error) = fits.and_then(|()| devices.check_pool(most)) {
+            devices.give_back(buffer);
+            return Err(error.into());
+        }
         let mut arguments = vec![0; by.module.kernels[kernel].parameter_bytes as usize];
         self.contents.read(buffer, &mut arguments);
         let what = DeviceLaunch {
@@ -289,7 +321,10 @@ impl WorkDistributor {
     /// Blocks of a kernel that an SM holds.
     fn most_blocks(&self, by: &Launch, kernel: usize, threads: u64, shared: u64) -> Answer {
         let kernel = &by.module.kernels[kernel];
-        check((1..=MAXIMUM_THREADS).contains(&threads))?;
+        check(threads > 0)?;
+        if threads > MAXIMUM_THREADS {
+            return Ok(0);
+        }
         let shape = block_shape(kernel, threads as u32, shared);
         Ok(u64::from(self.parameters.limits.most(shape).blocks()))
     }
@@ -313,19 +348,27 @@ fn put(lane: &mut DeviceRuntimeLane, answer: Result<u64, Error>, call: Call, lib
 }
 
 /// What follows from the GPU alone. Which device is asked about is of no concern: there is one.
-fn question(call: Call, runtime: &DeviceRuntime, number: u64) -> Answer {
+fn question(call: Call, runtime: Option<&DeviceRuntime>, number: u64) -> Answer {
     match call {
         Call::GetDeviceCount => Ok(1),
         Call::DeviceGetAttribute => {
-            check(number <= LAST_ATTRIBUTE)?;
-            let value = runtime.attributes.get(&(number as u32)).copied();
+            check(number <= LAST_ATTRIBUTE && number != HOST_ONLY_ATTRIBUTE)?;
+            let attributes = runtime.map(|runtime| &runtime.attributes);
+            let value = attributes.and_then(|all| all.get(&(number as u32)).copied());
             Ok(u64::from(value.unwrap_or(0).cast_unsigned()))
         }
         Call::GetLimit => {
-            let value = runtime.limits.get(&(number as u32)).copied();
-            Ok(value.ok_or(Error::InvalidValue)?)
+            let limits = runtime.map(|runtime| &runtime.limits);
+            let value = limits.and_then(|all| all.get(&(number as u32)).copied());
+            let error = match number {
+                3 | 9 => Error::UnsupportedLimit,
+                _ => Error::InvalidValue,
+            };
+            Ok(value.ok_or(error)?)
         }
-        // The device is the first, caches have no preference, and banks have their usual width.
+        // Banks of shared memory have four bytes.
+        Call::GetSharedMemConfig => Ok(1),
+        // The device is the first, and caches have no preference.
         _ => Ok(0),
     }
 }

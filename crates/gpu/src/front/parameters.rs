@@ -69,8 +69,6 @@ pub struct DistributorParameters {
     pub slices: u32,
     /// What launches by kernels take.
     pub device: DeviceLaunchParameters,
-    /// Most bytes of arguments.
-    pub parameter_limit: u64,
 }
 
 /// What launches by kernels take.
@@ -140,7 +138,6 @@ impl DistributorParameters {
             first_slice: wiring.first_slice,
             slices: config.l2.slices,
             device: device_launches(config, timed),
-            parameter_limit: config.launch.parameter_limit.0,
         })
     }
 }

@@ -148,7 +148,8 @@ impl SmState {
         for lane in &request.lanes {
             let [address, second, ..] = lane.arguments;
             let bytes = u32::from(request.call.stored_bytes(second));
-            if bytes == 0 {
+            // Nothing at all is for the device runtime to refuse.
+            if bytes == 0 || address == 0 {
                 continue;
             }
             let (space, offset) = classify_generic(address);

@@ -141,11 +141,15 @@ impl<D: Device> Runtime<D> {
     fn device_runtime(&self, context: ContextHandle) -> CallResult<Arc<DeviceRuntime>> {
         let context = self.context(context)?;
         let pending = context.limits.get(&PENDING_LAUNCH_LIMIT);
+        let sm = &self.config.sm;
+        let mut limits = context.limits.clone();
+        // Those of contexts that are shared with graphics are only read.
+        limits.extend([(7, sm.shared_per_block_optin.0), (8, 0)]);
         Ok(Arc::new(DeviceRuntime {
             pending_launches: pending.copied().unwrap_or(0),
             attributes: describe(&self.config, context.device, 1).attributes,
-            limits: context.limits.clone(),
-            shared_per_block: self.config.sm.shared_per_block.0,
+            limits,
+            shared_per_block: sm.shared_per_block.0,
         }))
     }
 

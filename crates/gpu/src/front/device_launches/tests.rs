@@ -35,7 +35,7 @@ impl Bench {
     fn launch(&mut self, by: u32, kernel: usize, stream: Stream) {
         let config = LaunchConfig::new([1; 3], [32, 1, 1]);
         let shape = Some((kernel, config));
-        let buffer = self.launches.buffer(by, 12, shape, 1000).unwrap();
+        let buffer = self.launches.buffer(by, 12, shape).unwrap();
         let what = DeviceLaunch {
             kernel,
             config,
@@ -154,9 +154,10 @@ fn an_event_orders_two_streams() {
     let mut bench = Bench::new();
     let handles = [(); 2].map(|()| bench.launches.create_stream(HOST));
     let [a, b] = handles.map(|handle| bench.launches.stream(HOST, (0, 0), handle).unwrap());
-    let event = bench.launches.create_event(HOST);
+    let event = bench.launches.create_event(HOST).unwrap();
     bench.launch(HOST, 1, a);
-    assert!(bench.launches.record(event, a) && bench.launches.wait(HOST, b, event));
+    assert_eq!(bench.launches.record(HOST, event, a), Ok(true));
+    assert!(bench.launches.wait(HOST, b, event));
     bench.launch(HOST, 2, b);
     bench.launch(HOST, 3, a);
     assert_eq!(bench.begin(), [(1, 5)]);
@@ -177,21 +178,22 @@ fn an_event_orders_two_streams() {
 #[test]
 fn the_pool_has_an_end_and_tail_launches_leave_it() {
     let mut bench = Bench::new();
-    let buffers: Vec<_> = (0..4)
-        .map(|_| bench.launches.buffer(HOST, 12, None, 3))
+    // Buffers take no place, and go with the grid that asked for them.
+    let buffers: Vec<u64> = (0..20)
+        .map(|_| bench.launches.buffer(HOST, 12, None).unwrap())
         .collect();
-    assert!(buffers[..3].iter().all(Result::is_ok));
-    assert_eq!(buffers[3], Err(Error::PendingCountExceeded));
-    // Buffers that nobody used go with the grid that asked for them.
+    assert!(bench.launches.known_buffer(buffers[19]).is_some());
     assert_eq!(bench.end(HOST), [(0, 100)]);
+    assert!(bench.launches.known_buffer(buffers[19]).is_none());
     let mut by = HOST;
     for depth in 1..=1000 {
         bench.launch(by, depth, Stream::FireAndForget);
         assert_eq!(bench.begin().len(), 1);
         by = bench.number(depth);
     }
-    let deeper = bench.launches.buffer(by, 12, None, 1000);
-    assert_eq!(deeper, Err(Error::PendingCountExceeded));
+    assert_eq!(bench.launches.check_pool(1001), Ok(()));
+    let full = bench.launches.check_pool(1000);
+    assert_eq!(full, Err(Error::PendingCountExceeded));
     let mut bench = Bench::new();
     let mut by = HOST;
     for depth in 1..=3000 {
@@ -202,6 +204,24 @@ fn the_pool_has_an_end_and_tail_launches_leave_it() {
     }
     assert_eq!(bench.end(by).len(), 3001);
     assert!(bench.launches.is_idle());
+}
+
+#[test]
+fn events_and_their_recordings_have_an_end() {
+    let mut bench = Bench::new();
+    let stream = null_stream(&mut bench, 0);
+    let events: Vec<_> = (0..=EVENTS)
+        .map(|_| bench.launches.create_event(HOST))
+        .collect();
+    assert_eq!(events[EVENTS as usize], Err(Error::OutOfMemory));
+    for _ in 0..EVENTS {
+        let event = events[0].unwrap();
+        assert_eq!(bench.launches.record(HOST, event, stream), Ok(true));
+    }
+    let record = bench.launches.record(HOST, 1, stream);
+    assert_eq!(record, Err(Error::OutOfMemory));
+    assert_eq!(bench.end(HOST), [(0, 100)]);
+    assert!(bench.launches.create_event(HOST).is_ok());
 }
 
 #[test]
