@@ -23,6 +23,7 @@ class Workload:
     name: str
     source: str
     architecture: str
+    relocatable: bool
     links: tuple
     sizes: dict
 
@@ -40,6 +41,7 @@ def load(path=project.ROOT / "workloads" / "workloads.toml"):
             name=entry["name"],
             source=entry["source"],
             architecture=entry["architecture"],
+            relocatable=entry.get("relocatable", False),
             links=tuple(entry.get("links", ())),
             sizes={size: tuple(entry[size]) for size in SIZES if size in entry},
         )
@@ -74,6 +76,8 @@ def build_command(nvcc, workload, asked, folder, library=False, header=None, dri
     source = project.ROOT / "workloads" / workload.source
     line = [nvcc, *OPTIONS, *architecture_options(target(asked, workload.architecture)), str(source)]
     line += ["-o", str(folder / f"{workload.name}{suffix}")]
+    if workload.relocatable:
+        line.append("-rdc=true")
     if library:
         return [*line, "-shared", "-Xcompiler", "-fPIC", "-include", str(header), "-Dmain=workload_main"]
     if driver_folder:

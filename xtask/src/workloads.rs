@@ -41,6 +41,9 @@ pub struct Program {
     pub tags: Vec<String>,
     /// The least architecture that its instructions need.
     pub architecture: String,
+    /// Kernels launch kernels: its device code is relocatable, and linked with the device runtime.
+    #[serde(default)]
+    pub relocatable: bool,
     /// Libraries beside the CUDA runtime.
     #[serde(default)]
     pub links: Vec<String>,
@@ -122,6 +125,9 @@ impl Program {
         nvcc.args(["-O3", "-std=c++17"]);
         if self.architecture != DEFAULT_ARCHITECTURE {
             nvcc.args(architecture_options(&self.architecture));
+        }
+        if self.relocatable {
+            nvcc.arg("-rdc=true");
         }
         if runtime == Runtime::Shared {
             nvcc.args(["-cudart", "shared", "-L"])

@@ -114,7 +114,11 @@ fn kernel_table(results: &Results) -> String {
     let mut table = Table::new(&columns);
     let count = |value: Option<u64>| value.map_or_else(|| "-".into(), group);
     for row in results.kernels.iter().take(MAXIMUM_ROWS) {
-        let mut cells = vec![readable(&row.kernel), shape(row.grid), shape(row.block)];
+        let name = match row.parent {
+            Some(parent) => format!("{} (launched by {parent})", readable(&row.kernel)),
+            None => readable(&row.kernel),
+        };
+        let mut cells = vec![name, shape(row.grid), shape(row.block)];
         if timing {
             cells.push(row.duration_ns.map_or_else(|| "-".into(), duration));
             cells.push(count(row.counter("cycles")));

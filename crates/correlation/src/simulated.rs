@@ -59,7 +59,7 @@ pub fn launches(path: &Path) -> Result<Vec<SimulatedLaunch>, CorrelationError> {
     parse(&read(path)?).map_err(|problem| CorrelationError::malformed(path, problem))
 }
 
-/// From the text of a `kernels.csv`.
+/// From the text of a `kernels.csv`, without launches by kernels: profilers have no rows for those.
 pub fn parse(text: &str) -> Result<Vec<SimulatedLaunch>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let head = reader.headers().map_err(|error| error.to_string())?.clone();
@@ -74,7 +74,9 @@ pub fn parse(text: &str) -> Result<Vec<SimulatedLaunch>, String> {
                 launch.counters.insert(name.into(), value);
             }
         }
-        launches.push(launch);
+        if !launch.counters.contains_key("parent") {
+            launches.push(launch);
+        }
     }
     Ok(launches)
 }

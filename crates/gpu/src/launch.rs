@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use lockstep_counters::Counters;
 use lockstep_isa::lanes::{ConstantBanks, Identity};
-use lockstep_isa::{Launch, Verified};
+use lockstep_isa::{Launch, Module, Verified};
 use lockstep_units::{Cycle, Time};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,15 @@ use crate::sm::front_end::issue_table::IssueTable;
 /// The number of a launch: counted up from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LaunchId(pub u32);
+
+/// Where a launch by a kernel came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchedBy {
+    /// The launch whose kernel launched it.
+    pub parent: LaunchId,
+    /// The launch by the host that it goes back to.
+    pub root: LaunchId,
+}
 
 /// A launch as SMs see it.
 ///
@@ -29,6 +38,10 @@ pub struct LaunchContext {
     pub id: LaunchId,
     /// What was launched.
     pub launch: Launch,
+    /// The module as it was handed over: the launch has one without what its kernel cannot execute.
+    pub module: Arc<Module>,
+    /// The kernel that launched it, if not the host.
+    pub launched_by: Option<LaunchedBy>,
     /// Constant banks; the work distributor fills them when the kernel starts, because kernels and
     /// copies before it may write what they are taken from.
     pub constants: OnceLock<ConstantBanks>,
@@ -97,7 +110,11 @@ impl LaunchContext {
             block_size: self.launch.config.block,
             grid_size: self.launch.config.grid,
             sms,
-            grid: u64::from(self.id.0) + 1,
+            // Grids of kernels count down, as an H200 has them.
+            grid: match self.launched_by {
+                None => u64::from(self.id.0) + 1,
+                Some(_) => u64::MAX - u64::from(self.id.0),
+            },
             dynamic_shared: self.launch.config.dynamic_shared,
             total_shared: self.launch.shared(),
             local_bytes: self.launch.local_bytes(),
@@ -160,12 +177,18 @@ pub struct KernelRecord {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a block in bytes, static and dynamic, without the system's part.
+    pub shared: u64,
     /// The queue it came from.
     pub queue: u64,
     /// When it reached the head of its queue.
     pub start: Time,
-    /// When it was complete.
+    /// When its blocks had ended and their writes were in.
     pub end: Time,
+    /// When the grids that it launched were complete as well.
+    pub complete: Time,
     /// SM cycle of `start`.
     pub start_cycle: Cycle,
     /// SM cycle of `end`.
@@ -174,6 +197,8 @@ pub struct KernelRecord {
     pub counters: Counters,
     /// By which slices knew its traffic while it ran.
     pub tag: u8,
+    /// The kernel that launched it, if not the host.
+    pub launched_by: Option<LaunchedBy>,
 }
 
 impl KernelRecord {

@@ -33,7 +33,7 @@ pub use error::GpuError;
 pub use fault::{Fault, FaultKind, Place};
 pub use front::{DISPATCH_POLICIES, DispatchPolicy};
 pub use gpu::{Advance, Gpu, Mode, Options};
-pub use launch::{KernelRecord, LaunchId};
+pub use launch::{KernelRecord, LaunchId, LaunchedBy};
 pub use lockstep_counters::Counters;
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
 pub use lockstep_isa::Launch;

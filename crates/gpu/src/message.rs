@@ -6,6 +6,7 @@
 //! Start reading at [`Message`].
 
 use lockstep_counters::Counters;
+use lockstep_isa::device_runtime::DeviceRuntimeCall;
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::mbarrier::Change;
 use lockstep_uvm::{PageSize, Scope};
@@ -52,6 +53,10 @@ pub enum Message {
     Heap(Box<HeapRequest>),
     /// Work distributor to SM: the answer.
     HeapDone(Box<HeapRequest>),
+    /// SM to work distributor: a call of the device runtime.
+    DeviceRuntime(Box<DeviceRuntimeRequest>),
+    /// Work distributor to SM: the answer.
+    DeviceRuntimeDone(Box<DeviceRuntimeRequest>),
     /// SM to slice: perform this.
     Strong(Box<StrongRequest>),
     /// Slice to SM: performed; loads and atomics carry what was read.
@@ -418,6 +423,53 @@ pub struct HeapRequest {
     pub allocate: bool,
     /// Lane and size, or lane and pointer; the answer replaces the size by the pointer.
     pub lanes: Vec<(u8, u64)>,
+}
+
+/// What lanes of one warp ask of the device runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRuntimeRequest {
+    /// The launch that the warp belongs to.
+    pub launch: u32,
+    /// Warp slot in the SM.
+    pub warp: u8,
+    /// Number of its block in the grid.
+    pub block: u64,
+    /// Number of its first thread in the block.
+    pub first_thread: u32,
+    /// What is asked.
+    pub call: DeviceRuntimeCall,
+    /// Answers are CUDA's errors, and become the last ones of the threads.
+    pub library: bool,
+    /// First register of the answer.
+    pub result: Option<u16>,
+    /// The lanes that ask, ascending.
+    pub lanes: Vec<DeviceRuntimeLane>,
+}
+
+/// What one lane asks of the device runtime, and what it is answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRuntimeLane {
+    /// Lane.
+    pub lane: u8,
+    /// Arguments in their order; dimensions are three each.
+    pub arguments: [u64; 10],
+    /// An error or an address.
+    pub answer: u64,
+    /// What is to be written where the first argument points.
+    pub stored: Option<u64>,
+    /// What becomes the last error of the thread, if it is not 0.
+    pub last_error: u32,
+}
+
+impl DeviceRuntimeLane {
+    /// Without arguments yet.
+    #[must_use]
+    pub fn new(lane: usize) -> Self {
+        Self {
+            lane: lane as u8,
+            ..Self::default()
+        }
+    }
 }
 
 /// One access of one warp to one sector, performed at its home slice.

@@ -8,6 +8,7 @@ mod common;
 mod computes_correctly;
 mod concurrent_traffic;
 mod copies_and_matrices;
+mod device_launches;
 mod early_reads;
 mod faults;
 mod litmus;

@@ -2,6 +2,7 @@
 
 use crate::{
     bulk::BulkOperation,
+    device_runtime::DeviceRuntimeCall,
     lanes::Lanes,
     memory::{FenceOperation, MemoryOperation},
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
@@ -223,6 +224,39 @@ pub enum SystemCallKind {
     Sleep,
     /// `NANOSLEEP.SYNCS`: a short rest between two tests of an `mbarrier`.
     SleepAtMbarrier,
+    /// A call of the device runtime: grids, streams and events of device code.
+    DeviceRuntime {
+        /// The call.
+        call: DeviceRuntimeCall,
+        /// The answer is CUDA's error, which becomes the thread's last one, as a function of the library has it;
+        /// else it is the system's own.
+        library: bool,
+    },
+}
+
+impl SystemCallKind {
+    /// Registers of an argument.
+    #[must_use]
+    pub fn argument_words(self, index: usize) -> u32 {
+        match self {
+            Self::Sleep | Self::SleepAtMbarrier => 1,
+            Self::DeviceRuntime { call, .. } => {
+                let words = call.argument_words().get(index);
+                words.copied().map_or(2, u32::from)
+            }
+            _ => 2,
+        }
+    }
+
+    /// Registers of the result.
+    #[must_use]
+    pub fn result_words(self) -> u32 {
+        match self {
+            Self::Allocate => 2,
+            Self::DeviceRuntime { call, .. } => u32::from(call.result_words()),
+            _ => 1,
+        }
+    }
 }
 
 /// What the SM needs to know of an instruction besides its semantics.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use lockstep_units::{LaunchConfig, TextureTable, Time};
 
+use crate::device_runtime::DeviceRuntime;
 use crate::module::{Kernel, Module};
 
 /// Bytes of stack of a thread where nobody asked for more or less, as CUDA has it.
@@ -47,6 +48,8 @@ pub struct Launch {
     pub constants: Vec<(u8, u32, Vec<u8>)>,
     /// Textures and surfaces that its handles name.
     pub textures: Arc<TextureTable>,
+    /// What its kernel is told if it launches kernels, where its module can do so.
+    pub device_runtime: Option<Arc<DeviceRuntime>>,
     /// When it may begin; now if that has passed.
     pub at: Time,
 }
@@ -76,6 +79,7 @@ impl Launch {
             cooperative: None,
             constants: Vec::new(),
             textures: Arc::default(),
+            device_runtime: None,
             at: Time::ZERO,
         })
     }
@@ -154,6 +158,14 @@ impl Launch {
             cluster / (clusters[0] * clusters[1]) * size[2] + rank / (size[0] * size[1]),
         ];
         place[0] + grid[0] * (place[1] + grid[1] * place[2])
+    }
+
+    /// The number of a block in the grid.
+    #[must_use]
+    pub fn block_number(&self, block: [u32; 3]) -> u64 {
+        let [x, y, _] = self.config.grid.map(u64::from);
+        let block = block.map(u64::from);
+        block[0] + x * (block[1] + y * block[2])
     }
 
     /// `%envreg0` to `%envreg3`: a cooperative launch finds its work space there.

@@ -11,6 +11,7 @@
 pub mod addresses;
 pub mod bulk;
 pub mod convergence;
+pub mod device_runtime;
 pub mod instruction;
 pub mod lanes;
 pub mod launch;

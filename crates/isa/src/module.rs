@@ -34,6 +34,8 @@ pub struct Module {
     /// True for SASS: control bits rule, counts equal the hardware's, lanes reconverge only where the
     /// code says so.
     pub native: bool,
+    /// Whether its code calls the device runtime: it may launch kernels.
+    pub launches_kernels: bool,
     /// Text of an instruction for messages, by index; may be empty.
     pub listing: Vec<String>,
     /// How many instructions from each on do nothing but compute; see [`Self::find_straight_line_code`]. May be empty.
@@ -226,6 +228,8 @@ impl Kernel {
             set(bank.bank, bytes);
         }
         let end = (self.parameter_base + self.parameter_bytes.max(arguments.len() as u32)) as usize;
+        // The last argument may be less than a word, and words are what is read.
+        let end = end.next_multiple_of(8);
         let mut bank0 = vec![0; end.max(0x400)];
         let start = self.parameter_base as usize;
         bank0[start..start + arguments.len()].copy_from_slice(arguments);

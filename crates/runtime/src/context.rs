@@ -43,16 +43,23 @@ const STACK_LIMIT: u32 = 0;
 /// Bytes that device code can `malloc` unless the program asks for more.
 pub const DEFAULT_HEAP: u64 = 8 << 20;
 
-/// `CUlimit`s that can be set: the value that a new context has, the most that is kept, whether more is
+/// `CUlimit`s that can be set: the value that a new context has, the least and the most that is kept, whether more is
 /// refused or cut, and what the value is a multiple of.
 pub const LIMITS: &[Limit] = &[
     Limit::refused(STACK_LIMIT, 1 << 10, 512 << 10, 16), // stack size of a thread
     Limit::cut(1, 1 << 20, 1 << 30),                     // printf buffer
     Limit::cut(2, DEFAULT_HEAP, 32 << 30),               // malloc heap
-    Limit::cut(4, 2048, 1 << 30),                        // launches by kernels that wait
-    Limit::refused(5, 64, 128, 1),                       // granularity of fetches from L2
-    Limit::refused(PERSISTING_LIMIT, 0, u64::MAX, 1),    // L2 set aside for persisting accesses
+    // Launches by kernels that may be under way; the least and the most are what an H200 keeps.
+    Limit {
+        least: 32,
+        ..Limit::cut(PENDING_LAUNCH_LIMIT, 2048, 599_186)
+    },
+    Limit::refused(5, 64, 128, 1), // granularity of fetches from L2
+    Limit::refused(PERSISTING_LIMIT, 0, u64::MAX, 1), // L2 set aside for persisting accesses
 ];
+
+/// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`.
+pub const PENDING_LAUNCH_LIMIT: u32 = 4;
 
 /// `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`; the size of L2 decides on the most and the unit.
 pub const PERSISTING_LIMIT: u32 = 6;
@@ -64,6 +71,8 @@ pub struct Limit {
     pub number: u32,
     /// The value that a new context has.
     pub default: u64,
+    /// The least that is kept.
+    pub least: u64,
     /// The most that is kept.
     pub most: u64,
     /// Whether more is refused; else it is cut.
@@ -77,6 +86,7 @@ impl Limit {
         Self {
             number,
             default,
+            least: 0,
             most,
             strict: true,
             unit,
@@ -87,6 +97,7 @@ impl Limit {
         Self {
             number,
             default,
+            least: 0,
             most,
             strict: false,
             unit: 1,

@@ -16,12 +16,36 @@ pub struct KernelResult {
     pub id: u64,
     /// When its first block was sent out or its launch began on the device.
     pub start: Time,
-    /// When it was complete.
+    /// When its blocks had ended.
     pub end: Time,
+    /// When the grids that it launched were complete as well, if it launched any.
+    pub complete: Option<Time>,
     /// The cycle of the SM clock in which it started, if the mode knows it.
     pub start_cycle: Option<u64>,
     /// What was counted.
     pub counters: LaunchCounters,
+    /// What it was, if a kernel launched it; then the number is that of the launch by the host that it goes
+    /// back to.
+    pub by_kernel: Option<Box<KernelLaunch>>,
+}
+
+/// A launch by a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// The device's own number of it.
+    pub number: u32,
+    /// That of the launch whose kernel launched it.
+    pub parent: u32,
+    /// Mangled name of the kernel.
+    pub kernel: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a block in bytes, static and dynamic.
+    pub shared: u64,
 }
 
 /// Why the hardware stopped.

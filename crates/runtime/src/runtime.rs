@@ -2,7 +2,7 @@
 
 use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory};
 use crate::context::{Context, Event, Stream};
-use crate::device::{Device, Fault, KernelResult, Part};
+use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
 use crate::host::HostMachine;
 use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
@@ -50,6 +50,24 @@ pub struct LaunchSummary {
     pub result: Option<KernelResult>,
 }
 
+impl LaunchSummary {
+    /// A launch by a kernel, in the context and the stream of the launch that it goes back to.
+    fn by_kernel(root: &Self, launch: &KernelLaunch, result: KernelResult) -> Self {
+        Self {
+            id: root.id,
+            kernel: launch.kernel.clone(),
+            gpu: root.gpu,
+            context: root.context,
+            stream: root.stream,
+            grid: launch.grid,
+            block: launch.block,
+            registers: launch.registers,
+            shared: launch.shared,
+            result: Some(result),
+        }
+    }
+}
+
 /// A call that a program wanted and that is lacking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsupportedCall {
@@ -85,6 +103,7 @@ pub struct Runtime<D> {
     /// Launches of graphs that still need the program, by number.
     pub(crate) graph_runs: BTreeMap<u64, GraphRun>,
     pub(crate) launches: Vec<LaunchSummary>,
+    launches_by_kernels: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     faults: Vec<Fault>,
     warnings: Vec<String>,
@@ -125,6 +144,7 @@ impl<D: Device> Runtime<D> {
             graphs: BTreeMap::new(),
             graph_runs: BTreeMap::new(),
             launches: Vec::new(),
+            launches_by_kernels: Vec::new(),
             unsupported: BTreeMap::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
@@ -230,6 +250,12 @@ impl<D: Device> Runtime<D> {
     /// Every launch, in the order of calls.
     pub fn launches(&self) -> &[LaunchSummary] {
         &self.launches
+    }
+
+    /// Every launch by a kernel that is complete, in the order of completion. Their numbers are those of the
+    /// launches that they go back to.
+    pub fn launches_by_kernels(&self) -> &[LaunchSummary] {
+        &self.launches_by_kernels
     }
 
     /// Faults that kernels fell into.
@@ -373,7 +399,13 @@ impl<D: Device> Runtime<D> {
     /// Notes what the timeline finished.
     fn collect(&mut self) {
         for result in self.timeline.take_results() {
-            if let Some(launch) = self.launches.get_mut(result.id as usize) {
+            let Some(launch) = self.launches.get_mut(result.id as usize) else {
+                continue;
+            };
+            if let Some(by_kernel) = result.by_kernel.clone() {
+                let summary = LaunchSummary::by_kernel(launch, &by_kernel, result);
+                self.launches_by_kernels.push(summary);
+            } else {
                 launch.result = Some(result);
             }
         }

@@ -79,6 +79,8 @@ pub struct Machine {
     reload: Option<Reload>,
     pace: Pace,
     reloads: u64,
+    /// Whether there is memory for the arguments of launches by kernels.
+    has_launch_pool: bool,
     /// Managed memory that there ever was.
     managed: Vec<(u64, u64)>,
     /// What the simulated GPU could not do.
@@ -210,6 +212,7 @@ impl Machine {
                 at: Time::ZERO,
             }),
             reloads: 0,
+            has_launch_pool: false,
             managed: Vec::new(),
             failure: None,
             host: Inside::new(),

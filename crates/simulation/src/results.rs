@@ -1,16 +1,18 @@
 //! What came of a run, ready to be shown and written.
 
-use crate::description::Description;
+use crate::description::{Description, Mode};
 use crate::machine::Machine;
 use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
+use lockstep_runtime::device::KernelLaunch;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
     CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
     RunFolderError, RunState, Summary, Totals, UnsupportedRow,
 };
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,10 +48,15 @@ impl Results {
         mut ending: Ending,
     ) -> Self {
         let launches = runtime.launches().to_vec();
-        let kernels: Vec<KernelRow> = launches
+        let mut kernels: Vec<KernelRow> = launches
             .iter()
             .map(|launch| row(launch, description))
             .collect();
+        kernels.extend(by_kernels(
+            runtime.launches_by_kernels(),
+            &kernels,
+            description,
+        ));
         ending.complete = launches.iter().all(|launch| launch.result.is_some());
         let faults = runtime.faults().iter().map(|fault| fault.message.clone());
         let mut problems: Vec<String> = faults.collect();
@@ -153,6 +160,16 @@ fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
     }
 }
 
+/// What was modelled of a launch. What a kernel launches runs as that kernel does.
+fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
+    let result = launch.result.as_ref();
+    match result.filter(|result| result.by_kernel.is_some()) {
+        Some(result) if result.counters.timed => Mode::Timing.name(),
+        Some(_) => Mode::Functional.name(),
+        None => description.mode_of(&launch.kernel, launch.id).name(),
+    }
+}
+
 fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     let mut row = KernelRow {
         launch: launch.id,
@@ -164,7 +181,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
         block: launch.block,
         registers: Some(launch.registers),
         shared_bytes: Some(launch.shared),
-        mode: description.mode_of(&launch.kernel, launch.id).name().into(),
+        mode: mode(launch, description).into(),
         ..KernelRow::default()
     };
     let Some(result) = &launch.result else {
@@ -183,6 +200,32 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     let most = counted.active_cycles as f64 * f64::from(description.config.sm.warps);
     row.achieved_occupancy = (most > 0.0).then(|| counted.warp_cycles as f64 / most);
     row
+}
+
+/// Launches by kernels, numbered behind those by the host in the order in which the device began them.
+fn by_kernels(
+    launches: &[LaunchSummary],
+    by_host: &[KernelRow],
+    description: &Description,
+) -> Vec<KernelRow> {
+    let mut known: Vec<(&LaunchSummary, &KernelLaunch)> = launches
+        .iter()
+        .filter_map(|launch| Some((launch, launch.result.as_ref()?.by_kernel.as_deref()?)))
+        .collect();
+    known.sort_by_key(|(_, launch)| launch.number);
+    let first = by_host.len() as u64;
+    let numbers: BTreeMap<u32, u64> = known
+        .iter()
+        .zip(first..)
+        .map(|((_, launch), number)| (launch.number, number))
+        .collect();
+    let rows = known.iter().zip(first..);
+    rows.map(|((summary, launch), number)| KernelRow {
+        launch: number,
+        parent: Some(numbers.get(&launch.parent).copied().unwrap_or(summary.id)),
+        ..row(summary, description)
+    })
+    .collect()
 }
 
 fn mix(counted: &Counters) -> Option<InstructionMix> {

@@ -70,6 +70,7 @@ fn check_chapter(toolkit: &Toolkit, chapter: &str, differences: &[Difference]) -
         large: Vec::new(),
         tags: Vec::new(),
         architecture: "sm_90".into(),
+        relocatable: chapter == "dynamic_parallelism",
         links: vec!["cuda".into()],
         kernels: Vec::new(),
     };

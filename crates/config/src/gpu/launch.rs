@@ -74,6 +74,39 @@ pub struct LaunchConfig {
     pub parameter_limit: Bytes,
     /// A kernel that runs for longer is taken to hang, in SM cycles.
     pub watchdog: Cycles,
+    /// Launches by kernels.
+    pub device: DeviceLaunchConfig,
+}
+
+/// What launches by kernels cost (dynamic parallelism).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DeviceLaunchConfig {
+    /// From the answer to a launch by a kernel to the first block of its grid.
+    pub latency: Duration,
+    /// From the time at which the grid before it in a stream of a kernel is known to be complete to the first block
+    /// of a grid.
+    pub next_latency: Duration,
+    /// From the end of all else that a grid did or launched to the first block of its tail launch.
+    pub tail_latency: Duration,
+    /// From the end of a grid that a kernel launched to the time at which it is known to be complete.
+    pub finish_latency: Duration,
+    /// From the end of all that a grid did and launched to its end, if it launched something.
+    pub parent_latency: Duration,
+    /// Between two launches by kernels, at the least.
+    pub launch_interval: Duration,
+    /// How long a thread takes to get a buffer for the arguments of a launch, besides the way to the dispatcher and back.
+    pub buffer_call: Duration,
+    /// How long it takes for a fire-and-forget or a tail launch, besides that way.
+    pub launch_call: Duration,
+    /// How long it takes to launch into a stream, besides that way.
+    pub stream_call: Duration,
+    /// How long it takes to record an event or to wait for one, besides that way.
+    pub event_call: Duration,
+    /// How long any other call of the device runtime takes, besides that way.
+    pub other_call: Duration,
+    /// How much longer a call takes for each further thread of its warp.
+    pub call_lane: Duration,
 }
 
 fn drain_latency() -> Cycles {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lockstep_isa::{
-    Kernel, Module,
+    Instruction, Kernel, Module, Operation,
+    instruction::SystemCallKind,
     module::{Bank0Layout, ConstantBank, Global, GlobalKind, Parameter, SourceLine},
 };
 
@@ -312,11 +313,19 @@ impl Image {
             ..Module::default()
         };
         emit::emit(&mut module, &program, &placed, functions);
+        module.launches_kernels = module.code.iter().any(calls_device_runtime);
         module.lines = lines.list;
         initialise(&mut module, &program, &symbols, &layout, &placed)?;
         fill_banks(&mut module, &program, &layout);
         make_kernels(&mut module, &program, &symbols, &placed);
         Ok(module)
+    }
+}
+
+fn calls_device_runtime(instruction: &Instruction) -> bool {
+    match &instruction.operation {
+        Operation::System(call) => matches!(call.kind, SystemCallKind::DeviceRuntime { .. }),
+        _ => false,
     }
 }
 

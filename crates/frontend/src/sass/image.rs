@@ -21,7 +21,7 @@ use super::{
     lines,
     relocation::{self, Action},
     source_lines::name_lines,
-    system_functions::{SYSTEM_FUNCTIONS, missing_function, system_functions},
+    system_functions::{SYSTEM_FUNCTIONS, system_functions, undefined_function, undefined_length},
 };
 
 const OBJECT: u8 = 1;
@@ -45,8 +45,8 @@ struct Layout {
     sections: BTreeMap<usize, u32>,
     /// System functions behind all code, in the order of [`SYSTEM_FUNCTIONS`].
     system: u32,
-    /// Functions that are defined nowhere, one instruction each behind those: symbols.
-    missing: Vec<usize>,
+    /// Functions that are defined nowhere, behind those: symbols and how far behind.
+    missing: Vec<(usize, u32)>,
 }
 
 impl Image {
@@ -118,8 +118,9 @@ impl Image {
             name_lines(rows, *start, &mut known, &mut module);
         }
         system_functions(uniform_registers, &mut module);
-        for index in &layout.missing {
-            missing_function(&self.cubin.symbols[*index].name, &mut module);
+        for (index, _) in &layout.missing {
+            let name = &self.cubin.symbols[*index].name;
+            undefined_function(name, uniform_registers, &mut module);
         }
         add_constants(&sections, &mut module)?;
         self.add_initial(&sections, addresses, &mut module);
@@ -179,12 +180,18 @@ impl Image {
                     .iter()
                     .all(|(name, ..)| *name != symbol.name)
         };
+        let mut behind = 0;
+        let indices = (0..self.cubin.symbols.len())
+            .filter(|index| missing(&self.cubin.symbols[*index]))
+            .map(|index| {
+                let at = behind;
+                behind += undefined_length(&self.cubin.symbols[index].name);
+                (index, at)
+            });
         Layout {
             sections,
             system: next,
-            missing: (0..self.cubin.symbols.len())
-                .filter(|index| missing(&self.cubin.symbols[*index]))
-                .collect(),
+            missing: indices.collect(),
         }
     }
 
@@ -241,8 +248,9 @@ impl Image {
             let behind = match system {
                 Some(system) => 2 * system,
                 None => {
-                    let missing = layout.missing.binary_search(&index);
-                    2 * SYSTEM_FUNCTIONS.len() + missing.map_err(|_| unresolved())?
+                    let missing = layout.missing.binary_search_by_key(&index, |(at, _)| *at);
+                    let missing = missing.map_err(|_| unresolved())?;
+                    2 * SYSTEM_FUNCTIONS.len() + layout.missing[missing].1 as usize
                 }
             };
             return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + behind as u64));

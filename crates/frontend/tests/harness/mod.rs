@@ -260,6 +260,9 @@ impl<'m> Machine<'m> {
                     return Err(format!("assertion failed: {}", self.memory.text(value(0))?));
                 }
                 SystemCallKind::Trap => return Err("trap".to_owned()),
+                SystemCallKind::DeviceRuntime { .. } => {
+                    return Err("kernels that launch kernels need a GPU".to_owned());
+                }
             };
             if let (Some(row), Some(result)) = (call.result, result) {
                 let rows = if call.kind == SystemCallKind::Allocate {

@@ -3,11 +3,14 @@
 //!
 //! Modelled: launch queues, how many kernels run at a time, occupancy of each SM, the order in which
 //! SMs receive blocks, clusters, grids that begin before the one before has ended, the end of a kernel, the heap
-//! that device code allocates from. Left out: preemption.
+//! that device code allocates from, grids that kernels launch. Left out: preemption.
 //!
 //! Start reading at [`WorkDistributor::run`].
 
 mod clusters;
+mod device_launches;
+mod device_runtime;
+mod ending;
 mod heap;
 mod parameters;
 mod policy;

@@ -6,6 +6,7 @@ use lockstep_engine::LinkId;
 use lockstep_units::{Cycles, Duration, Hertz};
 
 use super::clusters::ClusterGroups;
+use super::device_launches::DeviceLatencies;
 use super::policy::{DISPATCH_POLICIES, DispatchPolicy, ranks};
 use super::rounds::Units;
 use crate::gpc::GpcMap;
@@ -66,6 +67,27 @@ pub struct DistributorParameters {
     pub first_slice: u32,
     /// Slices.
     pub slices: u32,
+    /// What launches by kernels take.
+    pub device: DeviceLaunchParameters,
+}
+
+/// What launches by kernels take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceLaunchParameters {
+    /// From a launch to the first block of its grid.
+    pub latencies: DeviceLatencies,
+    /// A call for a parameter buffer.
+    pub buffer_call: Duration,
+    /// A call that launches without an order, or behind the grid.
+    pub launch_call: Duration,
+    /// A call that launches into a stream.
+    pub stream_call: Duration,
+    /// A call that records an event or waits for one.
+    pub event_call: Duration,
+    /// Any other call.
+    pub other_call: Duration,
+    /// How much longer a call takes for each further thread of the warp.
+    pub lane: Duration,
 }
 
 impl DistributorParameters {
@@ -115,6 +137,30 @@ impl DistributorParameters {
             invalidate: cold.then_some(wiring.control),
             first_slice: wiring.first_slice,
             slices: config.l2.slices,
+            device: device_launches(config, timed),
         })
+    }
+}
+
+fn device_launches(config: &GpuConfig, timed: bool) -> DeviceLaunchParameters {
+    if !timed {
+        return DeviceLaunchParameters::default();
+    }
+    let launch = &config.launch.device;
+    DeviceLaunchParameters {
+        latencies: DeviceLatencies {
+            launch: launch.latency,
+            next: launch.next_latency,
+            tail: launch.tail_latency,
+            finish: launch.finish_latency,
+            parent: launch.parent_latency,
+            interval: launch.launch_interval,
+        },
+        buffer_call: launch.buffer_call,
+        launch_call: launch.launch_call,
+        stream_call: launch.stream_call,
+        event_call: launch.event_call,
+        other_call: launch.other_call,
+        lane: launch.call_lane,
     }
 }

@@ -148,7 +148,7 @@ impl WorkDistributor {
     /// When something of its own is to happen: a kernel is complete, or a block may leave that has
     /// room. A block that fits nowhere waits for a message.
     pub(super) fn next_action(&mut self, now: Time) -> Time {
-        let mut next = Time::NEVER;
+        let mut next = self.next_completion();
         for running in &self.state.running {
             if let Some(end) = running.end.filter(|_| running.draining == 0) {
                 next = next.min(end);

@@ -6,7 +6,7 @@
 //!
 //! Start reading at [`WorkDistributor::run`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use lockstep_engine::{Inbox, LoadError, Outbox, PartitionId, Reader, Wake, Windo
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
+use super::device_launches::DeviceLaunches;
 use super::heap::Heap;
 use super::parameters::DistributorParameters;
 use super::policy::DispatchPolicy;
@@ -22,7 +23,7 @@ use super::running::RunningKernel;
 use super::slots::{BlockNeeds, FreestFirst, SmSlots};
 use crate::fault::{Fault, FaultKind};
 use crate::l2::NO_LAUNCH;
-use crate::launch::{KernelRecord, LaunchContext, LaunchId, LaunchTable};
+use crate::launch::{KernelRecord, LaunchContext, LaunchTable};
 use crate::memory::Contents;
 use crate::message::{BlockDone, HeapRequest, Message};
 use crate::probe::{Probe, Topic};
@@ -32,8 +33,8 @@ use crate::statistics::DispatchStats;
 #[derive(Debug)]
 pub struct WorkDistributor {
     pub(super) parameters: Arc<DistributorParameters>,
-    contents: Arc<Contents>,
-    launches: LaunchTable,
+    pub(super) contents: Arc<Contents>,
+    pub(super) launches: LaunchTable,
     pub(super) state: State,
     pub(super) policy: DispatchPolicy,
     /// SMs by how free they are, as `slots` says.
@@ -54,12 +55,18 @@ pub(super) struct State {
     /// When the next block may leave.
     pub(super) next_send: Time,
     heap: Heap,
-    /// Kernels that ended since they were last taken.
-    records: Vec<KernelRecord>,
+    /// Kernels that are complete since they were last taken.
+    pub(super) records: Vec<KernelRecord>,
+    /// Kernels whose blocks have ended while grids that they launched have not.
+    pub(super) open: BTreeMap<u32, KernelRecord>,
+    /// Those of them for which that is a matter of time, with when.
+    pub(super) completing: Vec<(u32, Time)>,
+    /// Grids that kernels launched.
+    pub(super) device_launches: DeviceLaunches,
     /// The GPC whose turn it is for a cluster.
     pub(super) next_gpc: u32,
     /// When the last kernel of each queue ended.
-    ended: BTreeMap<u64, Time>,
+    pub(super) ended: BTreeMap<u64, Time>,
     pub(super) stats: DispatchStats,
 }
 
@@ -90,7 +97,7 @@ impl WorkDistributor {
     }
 
     /// Notes something for whoever watches.
-    fn note(&self, at: Time, words: impl Fn() -> String) {
+    pub(super) fn note(&self, at: Time, words: impl Fn() -> String) {
         if let Some(probe) = &self.probe {
             probe.note(Topic::Dispatcher, at, words);
         }
@@ -110,7 +117,10 @@ impl WorkDistributor {
     /// Whether no kernel waits or runs.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.state.waiting.is_empty() && self.state.running.is_empty()
+        self.state.waiting.is_empty()
+            && self.state.running.is_empty()
+            && self.state.open.is_empty()
+            && self.state.device_launches.is_idle()
     }
 
     /// When the oldest running kernel started.
@@ -139,6 +149,11 @@ impl WorkDistributor {
         self.state.heap = Heap::new(range);
     }
 
+    /// Gives addresses for the arguments of launches by kernels.
+    pub fn set_launch_pool(&mut self, range: Range<u64>) {
+        self.state.device_launches.set_pool(range);
+    }
+
     /// What it counted.
     #[must_use]
     pub fn stats(&self) -> &DispatchStats {
@@ -149,12 +164,14 @@ impl WorkDistributor {
     pub fn inherit(&mut self, other: &Self) {
         self.state.stats = other.state.stats.clone();
         self.state.heap = other.state.heap.emptied();
+        self.state.device_launches = other.state.device_launches.emptied();
     }
 
     /// Takes the place of one that has nothing to do.
     pub fn succeed(&mut self, other: &Self) {
         self.state.stats = other.state.stats.clone();
         self.state.heap = other.state.heap.clone();
+        self.state.device_launches = other.state.device_launches.clone();
         self.state.next_send = other.state.next_send;
         self.policy = other.policy.clone();
     }
@@ -219,6 +236,7 @@ impl WorkDistributor {
             }
             Message::Drained { launch } => self.drained(launch, now),
             Message::Heap(request) => self.heap(request, sender, now, outbox),
+            Message::DeviceRuntime(request) => self.device_runtime(request, sender, now, outbox),
             other => panic!("the work distributor was sent {other:?}"),
         }
     }
@@ -254,6 +272,11 @@ impl WorkDistributor {
 
     fn fail(&mut self, kind: FaultKind, sender: PartitionId, now: Time) {
         let launch = self.oldest_launch().unwrap_or(0);
+        self.fail_in(launch, kind, sender, now);
+    }
+
+    /// Stops with a fault of a launch.
+    pub(super) fn fail_in(&mut self, launch: u32, kind: FaultKind, sender: PartitionId, now: Time) {
         let context = self.launches.get(launch);
         let fault = Fault {
             kind,
@@ -333,65 +356,6 @@ impl WorkDistributor {
         }
     }
 
-    fn end_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
-        let before = self.state.running.len();
-        let clock = self.parameters.clock;
-        let mut index = 0;
-        while index < self.state.running.len() {
-            let running = &self.state.running[index];
-            let ended = running.draining == 0;
-            let Some(end) = running.end.filter(|end| ended && *end <= now) else {
-                index += 1;
-                continue;
-            };
-            let running = self.state.running.remove(index);
-            self.note(end, || format!("launch {} is complete", running.launch));
-            let context = self
-                .launches
-                .get(running.launch)
-                .expect("a running launch is in the table");
-            self.state.ended.insert(context.launch.queue, end);
-            self.state.records.push(KernelRecord {
-                launch: LaunchId(running.launch),
-                kernel: context.launch.kernel().name.clone(),
-                grid: context.launch.config.grid,
-                block: context.launch.config.block,
-                queue: context.launch.queue,
-                start: running.start,
-                end,
-                start_cycle: clock.cycle_at_or_after(running.start),
-                end_cycle: clock.cycle_at_or_after(end),
-                counters: running.counters,
-                tag: running.tag,
-            });
-        }
-        if self.state.running.len() != before {
-            self.release_dependents(now, outbox);
-        }
-    }
-
-    /// Tells blocks that wait for the grids before theirs, if these have ended.
-    fn release_dependents(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
-        for index in 0..self.state.running.len() {
-            let running = &self.state.running[index];
-            let (queue, launch) = (running.queue, running.launch);
-            let mut all = self.state.running.iter();
-            if !running.waits || all.any(|other| other.queue == queue && other.launch < launch) {
-                continue;
-            }
-            let running = &mut self.state.running[index];
-            running.waits = false;
-            if running.sent == 0 {
-                continue;
-            }
-            for sm in 0..self.parameters.sms {
-                let to = PartitionId(self.parameters.first_sm + sm);
-                let message = Message::PrerequisitesDone { launch };
-                outbox.send(self.parameters.start, to, now, Bytes(0), message);
-            }
-        }
-    }
-
     /// Starts the kernels at the heads of their queues, the most urgent first.
     fn start_kernels(&mut self, now: Time, outbox: &mut Outbox<'_, Message>) {
         for launch in self.heads() {
@@ -406,25 +370,27 @@ impl WorkDistributor {
     /// Launches that are the next of a queue of which nothing runs, or all that runs lets them begin: the most
     /// urgent first, and among equals the one that came first.
     fn heads(&self) -> Vec<u32> {
-        if self.state.waiting.is_empty() {
+        let full = self.state.running.len() >= self.parameters.concurrent as usize;
+        if self.state.waiting.is_empty() || full {
             return Vec::new();
         }
-        let mut running: Vec<u64> = Vec::new();
-        let mut taken: Vec<u64> = Vec::new();
+        let mut running = BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for kernel in &self.state.running {
-            running.push(kernel.queue);
+            running.insert(kernel.queue);
             if !kernel.lets_dependents_start() {
-                taken.push(kernel.queue);
+                taken.insert(kernel.queue);
             }
         }
+        // A kernel that waits for grids that it launched is still at the head of its queue.
+        taken.extend(self.state.open.values().map(|record| record.queue));
         let mut heads = Vec::new();
         for launch in &self.state.waiting {
             let context = self.waiting_context(*launch);
             let queue = context.launch.queue;
-            if taken.contains(&queue) {
+            if !taken.insert(queue) {
                 continue;
             }
-            taken.push(queue);
             if context.launch.programmatic || !running.contains(&queue) {
                 heads.push((context.launch.priority, *launch));
             }
@@ -458,7 +424,11 @@ impl WorkDistributor {
         let ended = self.state.ended.get(&queue).copied();
         let since = ended.map_or(u64::MAX, |end| now.0.saturating_sub(end.0));
         let prepared = self.parameters.overlap.0.saturating_sub(since);
-        let first = now + Duration(self.parameters.launch.0.saturating_sub(prepared));
+        let first = match context.launched_by {
+            // What the launch of a grid by a kernel takes has passed before it came here.
+            Some(_) => now,
+            None => now + Duration(self.parameters.launch.0.saturating_sub(prepared)),
+        };
         self.state.stats.launches.increment();
         let needs = BlockNeeds::new(&context.launch, &self.parameters.limits);
         let cluster = context.launch.cluster_blocks();
@@ -494,9 +464,12 @@ impl WorkDistributor {
         self.state.running.insert(place, running);
     }
 
-    /// The lowest tag that no running kernel has. Beyond the last, kernels share one.
+    /// The lowest tag that no kernel has whose traffic is not booked. Beyond the last, kernels share one.
     fn free_tag(&self) -> u8 {
-        let is_free = |tag: &u8| self.state.running.iter().all(|running| running.tag != *tag);
+        let running = self.state.running.iter().map(|running| running.tag);
+        let open = self.state.open.values().map(|record| record.tag);
+        let used: BTreeSet<u8> = running.chain(open).collect();
+        let is_free = |tag: &u8| !used.contains(tag);
         (NO_LAUNCH + 1..u8::MAX).find(is_free).unwrap_or(u8::MAX)
     }
 
@@ -525,7 +498,8 @@ impl WorkDistributor {
                 what: "another number of SMs",
             });
         }
-        if !running || !self.state.waiting.iter().all(known) {
+        let open = self.state.open.keys().all(known);
+        if !running || !open || !self.state.waiting.iter().all(known) {
             return Err(LoadError::Malformed {
                 what: "an unknown launch",
             });

@@ -10,27 +10,94 @@ use lockstep_isa::{Launch, Module, Verified, Verifier};
 use super::{Gpu, Mode};
 use crate::error::GpuError;
 use crate::front::{BlockNeeds, block_shape};
-use crate::launch::{LaunchContext, LaunchId};
+use crate::launch::{LaunchContext, LaunchId, LaunchedBy};
 use crate::memory::LINE;
 use crate::message::Message;
 use crate::sm::front_end::issue_table::IssueTable;
+
+/// Queues of grids that kernels launched: each has its own, and the work distributor knows their order.
+const DEVICE_QUEUES: u64 = 1 << 63;
 
 impl Gpu {
     /// Hands over a launch.
     ///
     /// # Errors
     /// If no SM can hold a block of it, or its shape is impossible.
-    pub fn launch(&mut self, mut launch: Launch) -> Result<LaunchId, GpuError> {
+    pub fn launch(&mut self, launch: Launch) -> Result<LaunchId, GpuError> {
         self.check(&launch)?;
+        self.begin(launch, None)
+    }
+
+    /// Makes launches of the grids that kernels launched and that nothing holds back, in the order in which the
+    /// work distributor came to them. Only between epochs are there launches that were not there before.
+    ///
+    /// # Errors
+    /// Never for launches that the work distributor has checked.
+    pub(super) fn begin_device_launches(&mut self) -> Result<(), GpuError> {
+        for ready in self.distributor_mut().take_device_launches() {
+            let Some(parent) = self.launches.get(ready.parent) else {
+                continue;
+            };
+            let by = &parent.launch;
+            let launch = Launch {
+                kernel: ready.launch.kernel,
+                config: ready.launch.config,
+                carveout: None,
+                arguments: ready.launch.arguments,
+                queue: DEVICE_QUEUES | ready.grid,
+                cluster: None,
+                programmatic: false,
+                cooperative: None,
+                at: ready.at,
+                module: parent.module.clone(),
+                module_id: by.module_id,
+                stack: by.stack,
+                priority: by.priority,
+                constants: by.constants.clone(),
+                textures: by.textures.clone(),
+                device_runtime: by.device_runtime.clone(),
+            };
+            let launched_by = LaunchedBy {
+                parent: parent.id,
+                root: parent.launched_by.map_or(parent.id, |by| by.root),
+            };
+            let id = self.begin(launch, Some(launched_by))?;
+            self.distributor_mut().device_launch_begun(ready.grid, id);
+        }
+        Ok(())
+    }
+
+    /// The launch by the host that a launch under way goes back to: itself, if the host launched it.
+    #[must_use]
+    pub fn root_of(&self, id: LaunchId) -> LaunchId {
+        let context = self.launches.get(id.0);
+        let by = context.and_then(|context| context.launched_by);
+        by.map_or(id, |by| by.root)
+    }
+
+    /// Whether kernels launched grids that nothing holds back.
+    pub(super) fn has_device_launches(&self) -> bool {
+        self.distributor().has_device_launches()
+    }
+
+    /// Adds what the hardware adds to a launch, and lets the work distributor know.
+    fn begin(
+        &mut self,
+        mut launch: Launch,
+        launched_by: Option<LaunchedBy>,
+    ) -> Result<LaunchId, GpuError> {
         let id = LaunchId(self.next_launch);
         self.next_launch += 1;
         let due = launch.at.max(self.now());
+        let module = launch.module.clone();
         let verified = self.verify(&mut launch);
         let issue_table = self.issue_table_of(&launch.module);
         let l1_ways = self.l1_ways(&launch);
         self.launches.insert(Arc::new(LaunchContext {
             id,
             launch,
+            module,
+            launched_by,
             constants: OnceLock::new(),
             issue_table,
             l1_ways,

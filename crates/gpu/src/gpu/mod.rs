@@ -155,8 +155,31 @@ impl Gpu {
         self.distributor_mut().set_heap(range);
     }
 
+    /// Gives addresses for the arguments of launches by kernels; they must be valid in the contents.
+    pub fn set_launch_pool(&mut self, range: Range<u64>) {
+        self.distributor_mut().set_launch_pool(range);
+    }
+
     /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
     pub fn advance(&mut self, limit: Time) -> Advance {
+        loop {
+            let advance = self.advance_once(limit);
+            if !matches!(advance, Advance::Reached(_)) || !self.has_device_launches() {
+                return advance;
+            }
+            if let Err(error) = self.begin_device_launches() {
+                let fault = self.hang(format!("a launch by a kernel failed: {error}"));
+                return self.fault(Some(fault));
+            }
+            let ended = matches!(&advance, Advance::Reached(records) if !records.is_empty());
+            if ended || self.now() >= limit {
+                return advance;
+            }
+        }
+    }
+
+    /// The same, or to where a kernel has launched a grid.
+    fn advance_once(&mut self, limit: Time) -> Advance {
         if let Some(fault) = &self.failed {
             return Advance::Faulted(fault.clone());
         }
@@ -164,7 +187,8 @@ impl Gpu {
         let mmu = self.places.mmu;
         let outcome = self.engine.run(limit, |partitions| {
             let ended = matches!(partitions.get(distributor),
-                GpuPartition::WorkDistributor(distributor) if !distributor.records().is_empty());
+                GpuPartition::WorkDistributor(distributor)
+                    if !distributor.records().is_empty() || distributor.has_device_launches());
             ended
                 || mmu.is_some_and(|mmu| {
                     matches!(partitions.get(mmu),
@@ -184,7 +208,7 @@ impl Gpu {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
                 self.fault(Some(fault))
             }
-            Outcome::Quiescent if !self.distributor().is_idle() => {
+            Outcome::Quiescent if !self.distributor().is_idle() && !self.has_device_launches() => {
                 let fault = self.hang("all warps wait for something that cannot happen".into());
                 self.fault(Some(fault))
             }

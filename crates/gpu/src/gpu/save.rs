@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use lockstep_engine::{LoadError, Reader, Writer};
+use lockstep_isa::device_runtime::DeviceRuntime;
 use lockstep_isa::lanes::ConstantBanks;
 use lockstep_isa::{Launch, Module};
 use lockstep_stats::Digest;
 
 use super::Gpu;
 use crate::error::GpuError;
-use crate::launch::{LaunchContext, LaunchId};
+use crate::launch::{LaunchContext, LaunchId, LaunchedBy};
 
 impl Gpu {
     /// Writes everything: time, parts, messages, launches, and the pages that hold something.
@@ -134,6 +135,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.cooperative,
     ));
     writer.write(&(launch.cluster, launch.programmatic));
+    writer.write(&(context.launched_by, launch.device_runtime.as_deref()));
     writer.write(&*launch.textures);
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
     writer.write(&context.constants.get().map(|constants| &constants.banks));
@@ -146,6 +148,8 @@ fn load_launch(
     let (id, module_id, kernel, queue, priority): (LaunchId, u64, u64, u64, i32) = reader.read()?;
     let (config, carveout, stack, cooperative) = reader.read()?;
     let (cluster, programmatic) = reader.read()?;
+    let (launched_by, device_runtime): (Option<LaunchedBy>, Option<DeviceRuntime>) =
+        reader.read()?;
     let textures = Arc::new(reader.read()?);
     let (arguments, constants, at) = reader.read()?;
     let banks: Option<Vec<Vec<u8>>> = reader.read()?;
@@ -157,6 +161,8 @@ fn load_launch(
     };
     Ok(LaunchContext {
         id,
+        module: module.clone(),
+        launched_by,
         launch: Launch {
             module,
             module_id,
@@ -172,6 +178,7 @@ fn load_launch(
             cooperative,
             constants,
             textures,
+            device_runtime: device_runtime.map(Arc::new),
             at,
         },
         constants: banks.map_or_else(OnceLock::new, |banks| {

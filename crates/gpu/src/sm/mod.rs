@@ -29,6 +29,7 @@ mod collect;
 mod control_flow;
 mod cta;
 mod dependents;
+mod device_runtime;
 mod execute;
 pub mod front_end;
 pub mod functional;

@@ -119,6 +119,9 @@ impl SmState {
             identity.warp_in_block = number;
             identity.warp_slot = free;
             self.warps[free as usize].start(context, identity, block);
+            if !self.last_errors.is_empty() {
+                self.last_errors.remove(&(free as u8));
+            }
             self.slots.resident |= 1 << free;
             warps.push(free as u8);
         }

@@ -5,6 +5,7 @@
 //!
 //! Start reading at [`SmState::receive`].
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use lockstep_units::{Clock, Cycle, Hertz, Time};
 
 use super::bulk::engine::BULK_REQUEST;
 use super::cta::BlockTable;
+use super::device_runtime::LastErrors;
 use super::issue_model::IssueModel;
 use super::lsu::port::Port;
 use super::mbarrier_waits::MbarrierWaits;
@@ -54,6 +56,8 @@ pub struct SmState {
     pub port: Port,
     /// What kernels printed.
     pub printer: Printer,
+    /// Last errors of the device runtime, by warp slot; those of warps that had none are absent.
+    pub last_errors: BTreeMap<u8, LastErrors>,
     /// What went wrong, and when.
     pub fault: Option<(Time, Box<Fault>)>,
     /// Last cycle in which an instruction was issued or an answer came.
@@ -88,6 +92,7 @@ impl SmState {
             waiting_for_grids: 0,
             port,
             printer: Printer::default(),
+            last_errors: BTreeMap::new(),
             fault: None,
             progress: 0,
             stats: Counters::default(),
@@ -207,6 +212,9 @@ impl SmState {
                     }
                 }
                 Message::HeapDone(request) => self.heap_done(model, *request, now),
+                Message::DeviceRuntimeDone(request) => {
+                    self.device_runtime_done(model, &request, now);
+                }
                 other => self.translation_message(model, other, now, outbox),
             }
         }
@@ -303,6 +311,7 @@ impl SmState {
         writer.write(&self.waiting_for_grids);
         self.port.save(writer);
         writer.write(&self.printer);
+        writer.write(&self.last_errors);
         writer.write(&self.progress);
         writer.write(&(&self.stats, &self.parts_before));
     }
@@ -330,6 +339,7 @@ impl SmState {
         self.waiting_for_grids = reader.read()?;
         self.port.load(reader)?;
         self.printer = reader.read()?;
+        self.last_errors = reader.read()?;
         self.progress = reader.read()?;
         (self.stats, self.parts_before) = reader.read()?;
         self.fault = None;

@@ -1,4 +1,5 @@
-//! Calls that leave the device code: print, allocate, assert, trap, sleep.
+//! Calls that leave the device code: print, allocate, assert, trap, sleep; those of the device runtime are in
+//! `device_runtime`.
 
 use lockstep_engine::Outbox;
 use lockstep_isa::instruction::{SystemCall, SystemCallKind};
@@ -53,6 +54,21 @@ impl SmState {
         }
         let lane = execute.trailing_zeros() as usize;
         match call.kind {
+            SystemCallKind::DeviceRuntime {
+                call: of_runtime,
+                library,
+            } => {
+                let what = (of_runtime, library);
+                return self.device_runtime_call(
+                    slot,
+                    context,
+                    instruction,
+                    call,
+                    what,
+                    now,
+                    outbox,
+                );
+            }
             SystemCallKind::Print => {
                 let (formats, arguments) = (wide(0), wide(1));
                 self.print(slot, execute, &formats, &arguments, call.result, now);
@@ -181,7 +197,7 @@ impl SmState {
 }
 
 /// Copies bytes at a generic address of a lane; false if it cannot.
-fn read_generic(
+pub(super) fn read_generic(
     warp: &Warp,
     block: Option<&Block>,
     port: &Port,

@@ -5,7 +5,7 @@
 //! an instruction that passes here touches nothing beyond what it names.
 
 use crate::{
-    instruction::{CodeAddress, Flow, Instruction, Operation, SystemCall, SystemCallKind},
+    instruction::{CodeAddress, Flow, Instruction, Operation, SystemCall},
     memory::{Action, MemoryOperation},
     operand::{Operand, PredicateRegister},
 };
@@ -129,11 +129,11 @@ impl Needs {
     }
 
     fn system(&mut self, call: &SystemCall) {
-        for argument in &call.arguments {
-            self.operand(*argument, 2);
+        for (index, argument) in call.arguments.iter().enumerate() {
+            // Sleeps name one register, and the one behind it is always there.
+            self.operand(*argument, call.kind.argument_words(index).max(2));
         }
-        let wide = call.kind == SystemCallKind::Allocate;
-        self.register(call.result, if wide { 2 } else { 1 });
+        self.register(call.result, call.kind.result_words());
     }
 
     fn flow(&mut self, instruction: &Instruction, flow: Flow) {

@@ -81,7 +81,7 @@ pub const OPTIONS: &[CudaOption] = &[
     option(Limit, 1, "cudaLimitPrintfFifoSize", Listed, "what kernels print is never lost; it reads back"),
     option(Limit, 2, "cudaLimitMallocHeapSize", Obeyed("conformance/devices"), "bytes that device code can allocate"),
     option(Limit, 3, "cudaLimitDevRuntimeSyncDepth", Refused(CuResult::UNSUPPORTED_LIMIT), "kernels that wait for kernels are gone since CUDA 12"),
-    option(Limit, 4, "cudaLimitDevRuntimePendingLaunchCount", Listed, "kernels cannot launch kernels; it reads back"),
+    option(Limit, 4, "cudaLimitDevRuntimePendingLaunchCount", Obeyed("conformance/dynamic_parallelism"), "launches by kernels that may be under way"),
     option(Limit, 5, "cudaLimitMaxL2FetchGranularity", Listed, "the configuration says how much L2 fetches; it reads back"),
     option(Limit, 6, "cudaLimitPersistingL2CacheSize", Listed, "no part of L2 is set aside; it reads back"),
     option(Limit, 7, "CU_LIMIT_SHMEM_SIZE", Refused(CuResult::NOT_PERMITTED), "it belongs to contexts shared with graphics, and is only read"),

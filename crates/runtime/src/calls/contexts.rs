@@ -110,7 +110,9 @@ impl<D: Device> Runtime<D> {
                 format!("limit {limit} = {value}, but it must be at most {most}"),
             );
         }
-        let value = value.min(known.most).next_multiple_of(known.unit);
+        let value = value
+            .clamp(known.least, known.most)
+            .next_multiple_of(known.unit);
         self.context_mut(handle)?.limits.insert(limit, value);
         if limit == HEAP_LIMIT {
             self.device.set_heap(value);

@@ -1,16 +1,20 @@
 //! Kernel launches: what CUDA refuses, and what reaches the device.
 
 use super::modules::MAXIMUM_THREADS;
+use crate::context::PENDING_LAUNCH_LIMIT;
 use crate::device::Device;
 use crate::module::Function;
 use crate::timeline::{Effect, KernelWork, StreamKey, Work};
-use crate::{CallResult, Client, LaunchSummary, Runtime, fail};
+use crate::{CallResult, Client, LaunchSummary, Runtime, describe, fail};
 use lockstep_config::occupancy::{SmLimits, largest_cluster};
 use lockstep_isa::Kernel;
+use lockstep_isa::device_runtime::DeviceRuntime;
 use lockstep_protocol::{
-    CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply, clamp_priority,
+    ContextHandle, CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply,
+    clamp_priority,
 };
 use lockstep_units::Time;
+use std::sync::Arc;
 
 /// Most blocks along x, y and z.
 const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
@@ -104,6 +108,10 @@ impl<D: Device> Runtime<D> {
         });
         let stack = self.context(launch.context)?.stack();
         let textures = self.context(launch.context)?.textures.clone();
+        let device_runtime = match code.launches_kernels {
+            true => Some(self.device_runtime(launch.context)?),
+            false => None,
+        };
         Ok(KernelWork {
             id,
             launch: lockstep_isa::Launch {
@@ -116,6 +124,7 @@ impl<D: Device> Runtime<D> {
                 arguments: launch.parameters.clone(),
                 constants: Vec::new(),
                 textures,
+                device_runtime,
                 cluster,
                 programmatic: launch.programmatic_stream_serialization,
                 cooperative,
@@ -126,6 +135,22 @@ impl<D: Device> Runtime<D> {
             },
             constants,
         })
+    }
+
+    /// What kernels that launch kernels are told.
+    fn device_runtime(&self, context: ContextHandle) -> CallResult<Arc<DeviceRuntime>> {
+        let context = self.context(context)?;
+        let pending = context.limits.get(&PENDING_LAUNCH_LIMIT);
+        let sm = &self.config.sm;
+        let mut limits = context.limits.clone();
+        // Those of contexts that are shared with graphics are only read.
+        limits.extend([(7, sm.shared_per_block_optin.0), (8, 0)]);
+        Ok(Arc::new(DeviceRuntime {
+            pending_launches: pending.copied().unwrap_or(0),
+            attributes: describe(&self.config, context.device, 1).attributes,
+            limits,
+            shared_per_block: sm.shared_per_block.0,
+        }))
     }
 
     fn check_shape(

@@ -179,14 +179,19 @@ impl Timeline {
     }
 
     pub(super) fn kernel_ended(&mut self, result: KernelResult) {
+        if result.by_kernel.is_some() {
+            // The launch that it goes back to is not complete before it.
+            return self.results.push(result);
+        }
+        let end = result.complete.unwrap_or(result.end);
         if let Some(key) = self.kernels.remove(&result.id)
             && let Some(stream) = self.streams.get_mut(&key)
         {
             if let Some(early) = stream.early.iter_mut().find(|(id, _)| *id == result.id) {
                 // It counts as complete when those before it are.
-                early.1 = Some(result.end);
+                early.1 = Some(end);
             } else {
-                stream.end_head(result.end);
+                stream.end_head(end);
             }
             while !stream.busy
                 && let Some((_, ended)) = stream.early.pop_front()

@@ -90,6 +90,7 @@ impl Program {
             "pages",
             "cluster",
             "group",
+            "launches",
         ];
         let [
             instructions,
@@ -99,6 +100,7 @@ impl Program {
             pages,
             cluster,
             group,
+            launches,
         ] = names.map(|name| {
             let name = name.to_string();
             match self.ask(&Request::ModuleFunction { module, name }) {
@@ -124,6 +126,7 @@ impl Program {
             self.shared_memory(shared, device);
             self.launch(cluster, 4, 64, &[device]);
             self.launch(group, 1, 128, &[device]);
+            self.launch(launches, 1, 1, &[device]);
             self.copies(device);
             self.elapsed(event, late);
         }

@@ -278,6 +278,6 @@ impl Device for Machine {
 }
 
 /// Where the heap of device code lies: at the end of the device's region, past all allocations.
-fn heap_start() -> u64 {
+pub(super) fn heap_start() -> u64 {
     layout::Region::Device(0).range().end - lockstep_runtime::SYSTEM_SPACE
 }

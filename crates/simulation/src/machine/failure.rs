@@ -31,7 +31,8 @@ impl Machine {
 
     /// The fault of a kernel, as the runtime knows it.
     pub(super) fn fault_of(&self, fault: &lockstep_gpu::Fault) -> Fault {
-        let launch = self.launches.get(&LaunchId(fault.launch));
+        let root = self.gpu.root_of(LaunchId(fault.launch));
+        let launch = self.launches.get(&root);
         Fault {
             code: code_of(&fault.kind),
             launch: launch.map(|(id, _)| *id),

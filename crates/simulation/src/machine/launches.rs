@@ -1,13 +1,22 @@
 //! Launches on their way to the hardware and back, each in its mode.
 
+use super::device::heap_start;
 use super::{Machine, hardware_mode};
 use crate::description::Mode;
 use lockstep_counters::LaunchCounters;
-use lockstep_gpu::{GpuError, KernelRecord, Launch};
+use lockstep_gpu::{GpuError, KernelRecord, Launch, LaunchedBy};
 use lockstep_isa::Module;
 use lockstep_protocol::CuResult;
-use lockstep_runtime::device::{Fault, KernelResult};
+use lockstep_runtime::Device as _;
+use lockstep_runtime::device::{Fault, KernelLaunch, KernelResult};
+use std::ops::Range;
 use std::sync::Arc;
+
+/// Address space of the heap of device code, at the most.
+const HEAP_SPACE: u64 = 40 << 30;
+
+/// Address space of the arguments of launches by kernels.
+const LAUNCH_POOL: u64 = 8 << 30;
 
 impl Machine {
     pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
@@ -23,10 +32,17 @@ impl Machine {
     }
 
     pub(super) fn results(&mut self, records: Vec<KernelRecord>) -> Vec<KernelResult> {
-        self.progress.ended(records.len());
+        let by_host = records.iter().filter(|record| record.launched_by.is_none());
+        self.progress.ended(by_host.count());
         let mut results = Vec::with_capacity(records.len());
         for record in records {
-            if let Some((id, mode)) = self.launches.remove(&record.launch) {
+            if let Some(by) = record.launched_by {
+                if let Some((id, mode)) = self.launches.get(&by.root) {
+                    let mut result = result(*id, &record, *mode == Mode::Timing);
+                    result.by_kernel = Some(Box::new(by_kernel(&record, by)));
+                    results.push(result);
+                }
+            } else if let Some((id, mode)) = self.launches.remove(&record.launch) {
                 results.push(result(id, &record, mode == Mode::Timing));
             }
         }
@@ -44,11 +60,24 @@ impl Machine {
         self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
         self.options.mode = hardware_mode(mode);
         launch.module_id = self.module_number(&launch.module);
+        if launch.device_runtime.is_some() {
+            self.map_launch_pool();
+        }
         self.progress.began(&launch.kernel().name);
         let handed = self.gpu.launch(launch);
         self.launches
             .insert(handed.map_err(refused)?, (number, mode));
         Ok(())
+    }
+
+    /// Memory for the arguments of launches by kernels, from the first time on that there may be some.
+    fn map_launch_pool(&mut self) {
+        if !self.has_launch_pool {
+            self.has_launch_pool = true;
+            let range = launch_pool();
+            self.map(range.start, range.end - range.start);
+            self.gpu.set_launch_pool(range);
+        }
     }
 
     /// The mode that a launch runs in.
@@ -82,12 +111,32 @@ fn result(id: u64, record: &KernelRecord, timed: bool) -> KernelResult {
         id,
         start: record.start,
         end: record.end,
+        complete: (record.complete != record.end).then_some(record.complete),
         start_cycle: timed.then_some(record.start_cycle.0),
         counters: LaunchCounters {
             values: record.counters,
             timed,
         },
+        by_kernel: None,
     }
+}
+
+fn by_kernel(record: &KernelRecord, by: LaunchedBy) -> KernelLaunch {
+    KernelLaunch {
+        number: record.launch.0,
+        parent: by.parent.0,
+        kernel: record.kernel.clone(),
+        grid: record.grid,
+        block: record.block,
+        registers: record.registers,
+        shared: record.shared,
+    }
+}
+
+/// Where the arguments of launches by kernels lie: behind the heap of device code.
+fn launch_pool() -> Range<u64> {
+    let start = heap_start() + HEAP_SPACE;
+    start..start + LAUNCH_POOL
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct KernelRow {
     pub mode: String,
     /// The cycle of the SM clock in which it began.
     pub start_cycle: Option<u64>,
+    /// The number of the launch whose kernel launched it; none if the host did.
+    pub parent: Option<u64>,
 }
 
 impl KernelRow {
@@ -101,7 +103,7 @@ const WHICH: [&str; 9] = [
 ];
 
 /// Columns that say what it was made of.
-const MADE_OF: [&str; 4] = ["registers", "shared_bytes", "mode", "start_cycle"];
+const MADE_OF: [&str; 5] = ["registers", "shared_bytes", "mode", "start_cycle", "parent"];
 
 /// All columns in their order.
 pub fn kernel_columns() -> impl Iterator<Item = &'static str> {
@@ -143,6 +145,7 @@ fn fields(row: &KernelRow) -> Vec<String> {
         count(row.shared_bytes),
         row.mode.clone(),
         count(row.start_cycle),
+        count(row.parent),
     ]);
     fields
 }

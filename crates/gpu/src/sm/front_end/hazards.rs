@@ -1,6 +1,6 @@
 //! Which registers and predicates instructions read and write, found once for a module.
 
-use lockstep_isa::instruction::{BlockBarrierMode, SystemCallKind};
+use lockstep_isa::instruction::BlockBarrierMode;
 use lockstep_isa::memory::{Action, MemoryOperation};
 use lockstep_isa::operand::{PredicateOperand, PredicateRegister};
 use lockstep_isa::{Instruction, Module, Operand, Operation};
@@ -166,18 +166,10 @@ impl Found {
                 }
             }
             Operation::System(call) => {
-                for operand in &call.arguments {
-                    let wide = !matches!(
-                        call.kind,
-                        SystemCallKind::Sleep | SystemCallKind::SleepAtMbarrier
-                    );
-                    self.read(*operand, if wide { 2 } else { 1 });
+                for (index, operand) in call.arguments.iter().enumerate() {
+                    self.read(*operand, call.kind.argument_words(index) as u16);
                 }
-                let count = if call.kind == SystemCallKind::Allocate {
-                    2
-                } else {
-                    1
-                };
+                let count = call.kind.result_words() as u16;
                 self.write(call.result, count);
             }
             Operation::Barrier(barrier) if barrier.mode == BlockBarrierMode::ReducePopulation => {
