@@ -8,6 +8,7 @@
 
 mod arguments;
 mod assemble;
+mod checks;
 mod connections;
 mod descendants;
 mod description;
@@ -36,6 +37,7 @@ mod surroundings;
 mod verify;
 
 pub use arguments::{Argument, ElementType};
+pub use checks::Checks;
 pub use description::{Description, Execution, Mode, Schedule};
 pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};

@@ -277,7 +277,13 @@ fn run_one_way(
     ];
     if way.native {
         // The driver's own program brings PTX, which a driver assembles.
-        options.extend(["--frontend", "sass", "--assemble", "--check"]);
+        options.extend([
+            "--frontend",
+            "sass",
+            "--assemble",
+            "--check",
+            "control-bits",
+        ]);
     }
     let arguments: &[String] = if way.small { &program.small } else { &[] };
     let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {

@@ -12,6 +12,7 @@ use super::now::Now;
 use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
+use crate::check::{Check, Culprits, barriers, note};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 
@@ -48,6 +49,29 @@ impl SmState {
             let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
             return Err(Problem { lane: first, kind });
         }
+        let misuse = self.port.checks.barriers.then(|| {
+            let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
+            let native = context.launch.module.native;
+            let live = native.then(|| warp.convergence.live());
+            barriers::arrival(block, number, expected, execute, live)
+        });
+        if let Some((lanes, what)) = misuse.flatten() {
+            let culprits = Culprits {
+                warp,
+                context,
+                time: now.time,
+                pc,
+                lanes,
+            };
+            let findings = &self.port.findings;
+            note(findings, Check::Barriers, &culprits, None, || what);
+        }
+        if expected.is_some_and(|count| !count.is_multiple_of(32)) {
+            let count = expected.unwrap_or(0);
+            let what = format!("a barrier for {count} threads, which are no whole warps");
+            let kind = FaultKind::IllegalInstruction(what);
+            return Err(Problem { lane: first, kind });
+        }
         if execute != active {
             // Lanes that do not take part go their own way.
             warp.convergence.branch(execute, pc);
@@ -65,6 +89,9 @@ impl SmState {
         let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
         let block = block.expect("a ready warp has a block");
         block.barriers[number].arrive(member as usize, execute, live, expected, holds);
+        if let Some(race) = &mut block.race {
+            race.arrive_at_barrier(number, member as usize);
+        }
         self.complete_barrier(model, block_slot, number, context, now);
         Ok(())
     }
@@ -85,11 +112,17 @@ impl SmState {
             return;
         };
         let members = std::mem::take(&mut block.warps);
+        let mut race = block.race.take();
         let release = model.barrier_release(now.cycle);
         for slot in members.iter().filter(|slot| **slot != GONE) {
             let warp = &mut self.warps[usize::from(*slot)];
-            if warp.convergence.suspended(number as u32) == 0 {
+            let waiting = warp.convergence.suspended(number as u32);
+            if waiting == 0 {
                 continue;
+            }
+            if let Some(race) = &mut race {
+                let member = warp.identity.warp_in_block as usize;
+                race.leave_barrier(number, member, waiting);
             }
             for index in 0..warp.convergence.waiting_paths().len() {
                 let path = warp.convergence.waiting_paths()[index];
@@ -103,6 +136,10 @@ impl SmState {
         }
         if let Some(block) = self.blocks.blocks[usize::from(block_slot)].as_mut() {
             block.warps = members;
+            if let Some(race) = &mut race {
+                race.end_barrier(number);
+            }
+            block.race = race;
         }
     }
 }

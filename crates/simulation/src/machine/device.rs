@@ -110,11 +110,8 @@ impl Device for Machine {
     }
 
     fn map(&mut self, address: u64, bytes: u64) {
-        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
-            self.fail(format!(
-                "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
-            ));
-        }
+        self.gpu.contents().note_fresh(address..address + bytes);
+        self.make_valid(address, bytes);
     }
 
     fn unmap(&mut self, address: u64, bytes: u64) {
@@ -131,7 +128,7 @@ impl Device for Machine {
     fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
         self.gpu.contents().unmap(address);
         if access != MemoryAccess::None {
-            self.map(address, bytes);
+            self.make_valid(address, bytes);
             let read_only = access == MemoryAccess::Read;
             self.gpu.contents().set_read_only(address, read_only);
         }
@@ -182,6 +179,7 @@ impl Device for Machine {
         let start = heap_start();
         self.gpu.contents().unmap(start);
         self.map(start, bytes);
+        self.gpu.contents().set_system(start);
         self.gpu.set_heap(start..start + bytes);
     }
 
@@ -270,6 +268,17 @@ impl Device for Machine {
             Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
         };
         self.gpu.managed_advise(address, bytes, advice);
+    }
+}
+
+impl Machine {
+    /// Makes addresses legal for kernels.
+    fn make_valid(&mut self, address: u64, bytes: u64) {
+        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
+            self.fail(format!(
+                "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
+            ));
+        }
     }
 }
 
