@@ -31,6 +31,14 @@ pub struct Allocation {
     pub call: u64,
 }
 
+impl Allocation {
+    fn story(&self) -> String {
+        let PointerInfo { base, bytes, .. } = self.info;
+        let call = self.call;
+        format!("the {bytes} bytes at {base:#x} were allocated by CUDA call {call}")
+    }
+}
+
 /// Freed allocations that are remembered, for messages.
 const REMEMBERED: usize = 4096;
 
@@ -95,8 +103,8 @@ impl Memory {
         self.call = call;
     }
 
-    /// What is known of the allocation at or beside an address: who made it, and who freed it.
-    pub fn story(&self, address: u64) -> Option<String> {
+    /// What is known of the allocation that holds an address or held it: who made it, and who freed it.
+    pub fn story_inside(&self, address: u64) -> Option<String> {
         if self.find(address).is_none() {
             let inside = |freed: &&Freed| address.wrapping_sub(freed.base) < freed.bytes;
             if let Some(freed) = self.freed.iter().rev().find(inside) {
@@ -111,6 +119,14 @@ impl Memory {
                 ));
             }
         }
+        self.find(address).map(Allocation::story)
+    }
+
+    /// The same, or of the allocation beside the address if none ever held it.
+    pub fn story(&self, address: u64) -> Option<String> {
+        if let Some(story) = self.story_inside(address) {
+            return Some(story);
+        }
         let before = self.allocations.range(..=address).next_back();
         let after = self.allocations.range(address..).next();
         let distance = |(base, allocation): (&u64, &Allocation)| {
@@ -123,11 +139,7 @@ impl Memory {
             (Some(before), _) => before,
             (None, after) => after?,
         };
-        let (base, Allocation { info, call, .. }) = nearest;
-        let bytes = info.bytes;
-        Some(format!(
-            "the {bytes} bytes at {base:#x} were allocated by CUDA call {call}"
-        ))
+        Some(nearest.1.story())
     }
 
     /// Allocates memory of a kind; the caller makes it legal to touch.

@@ -236,9 +236,9 @@ impl<D: Device> Runtime<D> {
         &self.launches
     }
 
-    /// What is known of the allocation at or beside an address, in words.
+    /// What is known of the allocation that holds an address or held it, in words.
     pub fn story_of(&self, address: u64) -> Option<String> {
-        self.memory.story(address)
+        self.memory.story_inside(address)
     }
 
     /// Allocations that programs left when their contexts ended, and those that are there now: address, bytes and
@@ -437,16 +437,17 @@ impl<D: Device> Runtime<D> {
         self.graph_runs.clear();
         for (handle, context) in &mut self.contexts {
             if at_fault.is_none_or(|at_fault| at_fault == *handle) {
-                context.sticky = Some((fault.code, fault.message.clone()));
+                context.sticky = Some(fault.code);
             }
         }
         self.faults.push(fault);
         failure
     }
 
+    /// The error of a dead context. What happened was said when it did: the code alone comes again.
     fn sticky(&self, context: ContextHandle) -> Option<Failure> {
-        let (code, message) = self.contexts.get(&context)?.sticky.clone()?;
-        Some(failure(code, message))
+        let code = self.contexts.get(&context)?.sticky?;
+        Some(failure(code, String::new()))
     }
 }
 

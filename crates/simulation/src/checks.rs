@@ -33,9 +33,8 @@ pub fn collect(runtime: &mut Runtime<Machine>, checks: Checks, gpu: &str) -> Fou
     let findings = runtime.device_mut().findings();
     let mut found = Found::default();
     for finding in findings {
-        let story = finding
-            .address
-            .and_then(|address| runtime.story_of(address));
+        let places = [finding.address, finding.nearest].into_iter().flatten();
+        let story = places.filter_map(|place| runtime.story_of(place)).next();
         let row = row(finding, story);
         let place = sentence(&row);
         match row.check {

@@ -59,8 +59,16 @@ pub enum MachineError {
 /// milliseconds of an H200, a second or so of the host.
 const PATIENCE: Cycles = Cycles(1 << 21);
 
-/// Pages of host memory that the device sees.
-const HOST_PAGE: u64 = 4096;
+/// Pages of managed memory.
+const MANAGED_PAGE: u64 = 4096;
+
+/// Memory of the context below the first allocation that kernels can read (`validation/checks/mapped.txt`).
+const CONTEXT_MEMORY: u64 = 488 << 20;
+
+/// A page that stands for it, at the end of the device's region, past the heap of device code. Nobody writes it.
+fn context_page() -> u64 {
+    layout::Region::Device(0).range().end - lockstep_gpu::memory::PAGE
+}
 
 /// One simulated GPU in a run.
 pub struct Machine {
@@ -153,9 +161,10 @@ fn contents(memory: &OwnedFd) -> Result<Contents, MachineError> {
     let (base, size) = (layout::WINDOW_BASE, layout::WINDOW_SIZE);
     let contents = Contents::shared(memory.as_fd(), base, size);
     let mut contents = contents.map_err(|error| MachineError::Memory(error.to_string()))?;
-    for region in [layout::Region::Pinned, layout::Region::Managed] {
-        contents.set_page_size(region.range(), HOST_PAGE);
-    }
+    contents.set_page_size(layout::Region::Managed.range(), MANAGED_PAGE);
+    let device = layout::Region::Device(0).range();
+    let below = device.start - CONTEXT_MEMORY..device.start;
+    contents.set_context_memory(below, context_page());
     Ok(contents)
 }
 

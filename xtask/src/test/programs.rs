@@ -111,8 +111,8 @@ struct Way {
     mode: &'static str,
     threads: &'static str,
     schedule: &'static str,
-    /// Machine code, with its control bits checked: plain nvcc makes it for sm_75, and its PTX is
-    /// assembled for others.
+    /// Machine code, with its control bits, memory, races and barriers checked: plain nvcc makes it for sm_75, and its
+    /// PTX is assembled for others.
     native: bool,
     /// Small sizes.
     small: bool,
@@ -282,7 +282,7 @@ fn run_one_way(
             "sass",
             "--assemble",
             "--check",
-            "control-bits",
+            "control-bits,all",
         ]);
     }
     let arguments: &[String] = if way.small { &program.small } else { &[] };

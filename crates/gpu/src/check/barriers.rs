@@ -8,48 +8,56 @@ use lockstep_isa::Mask;
 use lockstep_isa::memory::MbarrierAction;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 
-use super::{Check, Culprits, note};
+use super::{Check, Culprits, Findings, Subject, note};
 use crate::sm::Block;
 use crate::sm::site::Site;
 
-/// What is wrong with the arrival of lanes at a barrier of their block, if anything is: the lanes, and what they did.
-/// `live` are the lanes of their warp that have not ended, if they are known to come together: those of PTX need not.
-#[must_use]
+/// Notes lanes of a warp that arrive at a barrier of their block in a way that is not allowed.
+#[cold]
 pub fn arrival(
+    findings: &Findings,
+    lanes: &Culprits<'_>,
     block: Option<&Block>,
     number: usize,
     expected: Option<u32>,
-    execute: Mask,
-    live: Option<Mask>,
-) -> Option<(Mask, String)> {
-    let block = block?;
-    let threads = block.warps.len() as u32 * 32;
-    if let Some(count) = expected {
-        if !count.is_multiple_of(32) || count == 0 || count > threads {
-            let what = format!(
-                "barrier {number} for {count} threads, which is no number of whole warps of the block"
-            );
-            return Some((execute, what));
-        }
-        let barrier = &block.barriers[number];
-        if let (true, (_, Some(others))) = (barrier.is_used(), barrier.progress())
-            && others != count
-        {
-            let what =
-                format!("barrier {number} for {count} threads, at which others wait for {others}");
-            return Some((execute, what));
-        }
+) {
+    let live = lanes.warp.convergence.live();
+    // Those of PTX need not come together: where lanes meet again is for a compiler to say.
+    let together = lanes.context.launch.module.native;
+    let what = block.and_then(|block| {
+        wrong_count(block, number, expected).or_else(|| {
+            let apart = together && live & !lanes.lanes != 0;
+            apart.then(|| {
+                format!(
+                    "barrier {number} is reached by {} of the {} threads of a warp; the others are elsewhere",
+                    lanes.lanes.count_ones(),
+                    live.count_ones()
+                )
+            })
+        })
+    });
+    if let Some(what) = what {
+        note(findings, Check::Barriers, lanes, Subject::default(), || {
+            what
+        });
     }
-    let live = live.unwrap_or(execute);
-    if live & !execute != 0 {
-        let what = format!(
-            "barrier {number} is reached by {} of the {} threads of a warp; the others are elsewhere",
-            execute.count_ones(),
-            live.count_ones()
-        );
-        return Some((execute, what));
+}
+
+/// What is wrong with the number of threads that a barrier is for.
+fn wrong_count(block: &Block, number: usize, expected: Option<u32>) -> Option<String> {
+    let count = expected?;
+    if !count.is_multiple_of(32) || count == 0 || count > block.warps.len() as u32 * 32 {
+        return Some(format!(
+            "barrier {number} for {count} threads, which is no number of whole warps of the block"
+        ));
     }
-    None
+    let barrier = &block.barriers[number];
+    match barrier.progress() {
+        (_, Some(others)) if barrier.is_used() && others != count => Some(format!(
+            "barrier {number} for {count} threads, at which others wait for {others}"
+        )),
+        _ => None,
+    }
 }
 
 /// Notes lanes that call `__syncwarp`, or what implies it, with a mask that leaves them out.
@@ -60,7 +68,7 @@ pub fn note_strangers(site: &Site<'_, '_>, strangers: Mask) {
         &site.port.findings,
         Check::Barriers,
         &culprits,
-        None,
+        Subject::default(),
         || "a synchronisation of lanes by a thread that is not one of them".into(),
     );
 }
@@ -87,7 +95,7 @@ pub fn mbarrier(site: &Site<'_, '_>, action: MbarrierAction, execute: Mask, plac
         &site.port.findings,
         Check::Barriers,
         &culprits,
-        None,
+        Subject::default(),
         || format!("an operation on an mbarrier at shared {place:#x} that nobody has initialised"),
     );
 }

@@ -31,8 +31,19 @@ pub struct Finding {
     pub what: String,
     /// The address that it is about, if it is about one of global memory.
     pub address: Option<u64>,
+    /// The start of the allocation beside that address, if none holds it.
+    pub nearest: Option<u64>,
     /// Threads that did so, each time.
     pub count: u64,
+}
+
+/// What a finding is about, in global memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Subject {
+    /// The address.
+    pub address: Option<u64>,
+    /// The start of the allocation beside it, if none holds it.
+    pub nearest: Option<u64>,
 }
 
 /// Check, kernel, instruction.
@@ -100,14 +111,14 @@ impl<'a> Culprits<'a> {
     }
 }
 
-/// Notes that lanes of a warp did something; `what` says what the first of them did, and `address` where in global
+/// Notes that lanes of a warp did something; `what` says what the first of them did, and `subject` where in global
 /// memory.
 #[cold]
 pub fn note(
     findings: &Findings,
     check: Check,
     culprits: &Culprits<'_>,
-    address: Option<u64>,
+    subject: Subject,
     what: impl FnOnce() -> String,
 ) {
     let Culprits {
@@ -123,7 +134,8 @@ pub fn note(
         launch: context.id.0,
         place: place_of(culprits.warp, context, lane, pc),
         what: what(),
-        address,
+        address: subject.address,
+        nearest: subject.nearest,
         count: 0,
     });
 }
@@ -149,6 +161,7 @@ pub fn note_fault(findings: &Findings, fault: &Fault, time: Time) {
         place: place.clone(),
         what: fault.kind.to_string(),
         address: Some(address),
+        nearest: None,
         count: 0,
     });
 }
@@ -172,6 +185,7 @@ mod tests {
             },
             what: what.into(),
             address: None,
+            nearest: None,
             count: 0,
         }
     }

@@ -18,7 +18,7 @@ pub mod outside;
 pub mod race;
 pub mod uninitialised;
 
-pub use findings::{Culprits, Finding, Findings, note, note_fault};
+pub use findings::{Culprits, Finding, Findings, Subject, note, note_fault};
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 use lockstep_isa::Mask;
 use lockstep_isa::warp_register::lanes_of;
 
-use super::{Check, Culprits, note};
+use super::{Check, Culprits, Subject, note};
 use crate::memory::SECTOR;
 use crate::sm::lsu::port::Port;
 use crate::sm::site::Site;
@@ -45,11 +45,15 @@ pub fn check_bulk(site: &Site<'_, '_>, address: u64, bytes: u32) {
 
 fn report(site: &Site<'_, '_>, lanes: Mask, address: u64, bytes: u32, what: &str) {
     let culprits = Culprits::of(site, lanes);
+    let subject = Subject {
+        address: Some(address),
+        nearest: None,
+    };
     note(
         &site.port.findings,
         Check::Initialised,
         &culprits,
-        Some(address),
+        subject,
         || format!("{what} of {bytes} bytes at {address:#x}, of which some were never written"),
     );
 }

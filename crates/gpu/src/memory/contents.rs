@@ -58,6 +58,8 @@ pub struct Contents {
     version: AtomicU64,
     /// Pages of regions whose pages are not those of device memory.
     page_sizes: Vec<(Range<u64>, u64)>,
+    /// Memory of the context, which can be read, and a page that has what it holds.
+    context_memory: Option<(Range<u64>, u64)>,
     /// Which bytes were ever written, if that is asked.
     initialised: Option<Arc<Initialised>>,
 }
@@ -166,6 +168,7 @@ impl Contents {
             ranges: RwLock::default(),
             version: AtomicU64::new(1),
             page_sizes: Vec::new(),
+            context_memory: None,
             initialised: None,
         }
     }
@@ -173,6 +176,19 @@ impl Contents {
     /// Says that a region has pages of another size than device memory.
     pub fn set_page_size(&mut self, region: Range<u64>, bytes: u64) {
         self.page_sizes.push((region, bytes));
+    }
+
+    /// Says where memory of the context lies that kernels can read, and a page whose bytes are what they find there.
+    pub fn set_context_memory(&mut self, range: Range<u64>, page: u64) {
+        self.context_memory = Some((range, page));
+    }
+
+    /// Where the bytes are that are found at an address of the context's own memory.
+    #[must_use]
+    pub fn in_context_memory(&self, address: u64, bytes: u64) -> Option<u64> {
+        let (range, page) = self.context_memory.as_ref()?;
+        let inside = range.contains(&address) && bytes <= PAGE - address % PAGE;
+        inside.then(|| page + address % PAGE)
     }
 
     /// Begins to note which bytes of a region are written.

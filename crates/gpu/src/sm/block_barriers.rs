@@ -12,7 +12,7 @@ use super::now::Now;
 use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
-use crate::check::{Check, Culprits, barriers, note};
+use crate::check::{Culprits, barriers};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 
@@ -39,37 +39,20 @@ impl SmState {
             return Ok(());
         }
         let first = execute.trailing_zeros() as usize;
-        let number = lanes.raw(instruction.sources[0].operand, 0).0[first] as usize;
-        let expected = match instruction.sources[1].operand {
-            Operand::None => None,
-            operand => Some(lanes.raw(operand, 0).0[first]),
+        let [barrier_of, count_of] = [0, 1].map(|source| instruction.sources[source].operand);
+        let value = lanes.raw(barrier_of, 0).0[first];
+        let (number, expected) = match count_of {
+            // One register has both: threads, or 0 for the block, above the number of the barrier.
+            Operand::Register(_) if count_of == barrier_of => {
+                let count = value >> 16 & 0xfff;
+                ((value & 0xf) as usize, (count != 0).then_some(count))
+            }
+            Operand::None => (value as usize, None),
+            operand => (value as usize, Some(lanes.raw(operand, 0).0[first])),
         };
         let holds = lanes.predicate(instruction.predicates[0]);
         if number >= BARRIERS {
             let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
-            return Err(Problem { lane: first, kind });
-        }
-        let misuse = self.port.checks.barriers.then(|| {
-            let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
-            let native = context.launch.module.native;
-            let live = native.then(|| warp.convergence.live());
-            barriers::arrival(block, number, expected, execute, live)
-        });
-        if let Some((lanes, what)) = misuse.flatten() {
-            let culprits = Culprits {
-                warp,
-                context,
-                time: now.time,
-                pc,
-                lanes,
-            };
-            let findings = &self.port.findings;
-            note(findings, Check::Barriers, &culprits, None, || what);
-        }
-        if expected.is_some_and(|count| !count.is_multiple_of(32)) {
-            let count = expected.unwrap_or(0);
-            let what = format!("a barrier for {count} threads, which are no whole warps");
-            let kind = FaultKind::IllegalInstruction(what);
             return Err(Problem { lane: first, kind });
         }
         if execute != active {
@@ -78,6 +61,23 @@ impl SmState {
             if warp.convergence.active() != execute {
                 return Ok(());
             }
+        }
+        if self.port.checks.barriers {
+            let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
+            let culprits = Culprits {
+                warp,
+                context,
+                time: now.time,
+                pc,
+                lanes: execute,
+            };
+            barriers::arrival(&self.port.findings, &culprits, block, number, expected);
+        }
+        if expected.is_some_and(|count| !count.is_multiple_of(32)) {
+            let count = expected.unwrap_or(0);
+            let what = format!("a barrier for {count} threads, which are no whole warps");
+            let kind = FaultKind::IllegalInstruction(what);
+            return Err(Problem { lane: first, kind });
         }
         if barrier.mode == BlockBarrierMode::Arrive {
             warp.convergence.advance();

@@ -177,6 +177,11 @@ impl Device for Machine {
 
     fn set_heap(&mut self, bytes: u64) {
         let start = heap_start();
+        let page = super::context_page();
+        if self.gpu.contents().find(page).is_none() {
+            self.make_valid(page, PAGE);
+            self.gpu.contents().set_system(page);
+        }
         self.gpu.contents().unmap(start);
         self.map(start, bytes);
         self.gpu.contents().set_system(start);

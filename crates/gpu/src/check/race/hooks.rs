@@ -6,7 +6,7 @@ use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask, Operation};
 
 use super::{Access, AccessKind, LaneAccess, RaceChecker};
-use crate::check::{Check, Culprits, note};
+use crate::check::{Check, Culprits, Subject, note};
 use crate::sm::lsu::access::each_store;
 use crate::sm::place_at;
 use crate::sm::site::Site;
@@ -31,9 +31,13 @@ impl Hazards {
             return;
         };
         let culprits = Culprits::of(site, self.lanes);
-        note(&site.port.findings, Check::Race, &culprits, None, || {
-            sentence(site, access, other)
-        });
+        note(
+            &site.port.findings,
+            Check::Race,
+            &culprits,
+            Subject::default(),
+            || sentence(site, access, other),
+        );
     }
 }
 

@@ -405,6 +405,8 @@ mod tests {
             race.bulk_access(at(0, 0, Bulk, 0, 64), next).is_some(),
             "still read"
         );
+        race.bulk_arrives(976, next);
+        race.leave_mbarrier(976, 3, !0);
         race.arrive_at_mbarrier(968, 2);
         race.leave_mbarrier(968, 3, !0);
         let next = race.begin_bulk();

@@ -6,8 +6,9 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
 use super::describe::{access_bytes, describe, illegal};
+use crate::check::outside::{self, Outside};
 use crate::check::race::{self, AccessKind};
-use crate::check::{outside, uninitialised};
+use crate::check::uninitialised;
 use crate::fault::FaultKind;
 use crate::memory::SECTOR;
 use crate::sm::lsu::outcome::Traffic;
@@ -125,9 +126,8 @@ fn stopping_lane(
         let lanes = lanes_of(reading)
             .filter(|lane| sizes[*lane] == size)
             .fold(0, |mask: Mask, lane| mask | 1 << lane);
-        let stopping = outside::stopping_lane(site, lanes, addresses, size, what);
-        if stopping.is_some() {
-            return stopping;
+        if let Outside::Stops(lane) = outside::look(site, lanes, addresses, size, what, false) {
+            return Some(lane);
         }
     }
     None

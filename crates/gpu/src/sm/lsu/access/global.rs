@@ -10,7 +10,8 @@ use super::registers::{deliver, word_of};
 use super::store_buffer::collect_store;
 use super::strong::leave;
 use super::vectors::{deliver_together, emit_together, span};
-use crate::check::{outside, uninitialised};
+use crate::check::outside::{self, Outside};
+use crate::check::uninitialised;
 use crate::memory::SECTOR;
 use crate::sm::lsu::coalescing::Coalesced;
 use crate::sm::lsu::outcome::Traffic;
@@ -26,13 +27,23 @@ pub(super) fn global(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
-    let places = &addresses.lanes;
-    if site.port.invalid_lane(addresses, execute, bytes).is_some()
-        && let Some(lane) =
-            outside::stopping_lane(site, execute, addresses, bytes, &describe(operation))
-    {
-        return Err(illegal(site, operation, lane, places[lane], Space::Global));
+    let moved;
+    let mut addresses = addresses;
+    if site.port.invalid_lane(addresses, execute, bytes).is_some() {
+        let (what, loads) = (describe(operation), operation.action == Action::Load);
+        match outside::look(site, execute, addresses, bytes, &what, loads) {
+            Outside::Stops(lane) => {
+                let address = addresses.lanes[lane];
+                return Err(illegal(site, operation, lane, address, Space::Global));
+            }
+            Outside::Passes => {}
+            Outside::Reads(elsewhere) => {
+                moved = elsewhere;
+                addresses = &moved;
+            }
+        }
     }
+    let places = &addresses.lanes;
     if operation.action != Action::Load
         && let Some(lane) = site.port.read_only_lane(addresses, execute)
     {
