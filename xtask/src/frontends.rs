@@ -125,7 +125,7 @@ pub fn sweep(only: &[String]) -> Result<()> {
 fn table(rows: &[Row]) -> Result<String> {
     let mut text = String::from(
         "# Every program at its default size in functional mode, by `cargo xtask validate --frontends`: machine code\n\
-         # (--frontend sass --assemble --check) and PTX (--frontend ptx) of one executable for sm_75. `memory`\n\
+         # (--frontend sass --assemble --check control-bits) and PTX (--frontend ptx) of one executable for sm_75. `memory`\n\
          # compares memory_digest of both runs: every byte of device memory, when it was freed and at the end.\n\
          program,gpu,machine_code,ptx,memory,machine_instructions,ptx_instructions,why\n",
     );
@@ -161,7 +161,13 @@ fn compare(program: &Program, gpu: &'static str, executable: &Path) -> Row {
         let options: Vec<&str> = base.iter().chain(more).copied().collect();
         simulator::run(&options, executable, &[], LIMIT)
     };
-    let machine = run(&["--frontend", "sass", "--assemble", "--check"]);
+    let machine = run(&[
+        "--frontend",
+        "sass",
+        "--assemble",
+        "--check",
+        "control-bits",
+    ]);
     let ptx = run(&["--frontend", "ptx"]);
     let digest = |run: &Result<Run>| {
         let summary = run.as_ref().ok()?.summary.as_ref()?;

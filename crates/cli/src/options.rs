@@ -3,7 +3,8 @@
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule, Selection, Watch,
+    Checks, Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule, Selection,
+    Watch,
 };
 use std::path::PathBuf;
 
@@ -43,9 +44,12 @@ pub struct SimulationOptions {
     /// Where the program has no machine code for the GPU, make it from PTX with `ptxas`
     #[arg(long)]
     pub assemble: bool,
-    /// Stop at a register that is read before the compiler's control bits allow it (SASS only)
-    #[arg(long)]
-    pub check: bool,
+    /// Find what a GPU lets pass: `memory` stops at the first access outside every allocation, `initialised` finds
+    /// reads of memory that nobody wrote, `race` hazards in shared memory, `barriers` misused barriers, `leaks` memory
+    /// never freed; `all` is the first four. compute-sanitizer's names (`memcheck`, `initcheck`, `racecheck`,
+    /// `synccheck`) work too. `control-bits` stops at a register that is read too early (SASS only)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub check: Vec<CheckName>,
     /// Write down what one part does from one SM cycle to another, in at most so many lines, for
     /// example `--debug "sm 3,5000,6000,200"`; may be repeated
     #[arg(long, value_name = "COMPONENT,FROM,TO[,LIMIT]", value_parser = Watch::parse)]
@@ -59,6 +63,53 @@ pub struct SimulationOptions {
     /// Remove what an earlier run left in the folder of --out; other files stay
     #[arg(long, visible_alias = "force", requires = "out")]
     pub overwrite: bool,
+}
+
+/// What a program can be checked for.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum CheckName {
+    /// Accesses outside every allocation, and misaligned ones
+    #[value(alias = "memcheck")]
+    Memory,
+    /// Reads of device memory that nobody has written
+    #[value(aliases = ["initcheck", "initialized"])]
+    Initialised,
+    /// Hazards in shared memory
+    #[value(alias = "racecheck")]
+    Race,
+    /// Misused barriers
+    #[value(alias = "synccheck")]
+    Barriers,
+    /// Memory that is never freed
+    #[value(alias = "leakcheck")]
+    Leaks,
+    /// Memory, initialised, race and barriers
+    All,
+    /// Registers that are read before the compiler's control bits allow it
+    ControlBits,
+}
+
+/// The checks that names stand for.
+fn checks(names: &[CheckName]) -> Checks {
+    let mut checks = Checks::default();
+    for name in names {
+        let gpu = &mut checks.gpu;
+        match name {
+            CheckName::Memory => gpu.memory = true,
+            CheckName::Initialised => gpu.initialised = true,
+            CheckName::Race => gpu.race = true,
+            CheckName::Barriers => gpu.barriers = true,
+            CheckName::Leaks => checks.leaks = true,
+            CheckName::ControlBits => gpu.control_bits = true,
+            CheckName::All => {
+                gpu.memory = true;
+                gpu.initialised = true;
+                gpu.race = true;
+                gpu.barriers = true;
+            }
+        }
+    }
+    checks
 }
 
 /// Names for [`FrontendChoice`].
@@ -146,7 +197,7 @@ impl SimulationOptions {
         description.execution.no_jumping = self.no_jumps;
         description.cold_caches = self.cold_caches;
         description.assemble = self.assemble;
-        description.check = self.check;
+        description.checks = checks(&self.check);
         for watch in &self.debug {
             watch.check(&description.config).context("--debug")?;
         }

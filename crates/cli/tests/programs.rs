@@ -334,6 +334,7 @@ fn ptx_of_several_units_is_assembled_and_linked() {
             "sass",
             "--assemble",
             "--check",
+            "control-bits",
             "--gpu",
             gpu,
             "--",

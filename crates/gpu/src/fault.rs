@@ -47,7 +47,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 pub enum FaultKind {
     /// An address that no allocation holds.
-    #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.what, .nearest))]
+    #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.what, *.address, .nearest))]
     IllegalAddress {
         /// "global load", "shared store", …
         what: String,
@@ -124,7 +124,21 @@ pub enum FaultKind {
     TooLarge(String),
 }
 
-fn near(what: &str, nearest: &Option<Range<u64>>) -> String {
+/// Where an address lies beside an allocation, for messages.
+pub(crate) fn offset_from(range: &Range<u64>, address: u64) -> String {
+    let Range { start, end } = *range;
+    let bytes = end - start;
+    let place = if address < start {
+        format!("{} bytes before", start - address)
+    } else if address < end {
+        format!("{} bytes into, and past the end of,", address - start)
+    } else {
+        format!("{} bytes past the end of", address - end)
+    };
+    format!(", {place} the nearest allocation, {start:#x} to {end:#x} ({bytes} bytes)")
+}
+
+fn near(what: &str, address: u64, nearest: &Option<Range<u64>>) -> String {
     match nearest {
         Some(range) if what.starts_with("local") => format!(
             ", outside the {} bytes of local memory that a thread has for its stack; deep recursion \
@@ -137,12 +151,7 @@ fn near(what: &str, nearest: &Option<Range<u64>>) -> String {
                 range.end
             )
         }
-        Some(range) => format!(
-            "; the nearest allocation is {:#x} to {:#x} ({} bytes)",
-            range.start,
-            range.end,
-            range.end - range.start
-        ),
+        Some(range) => offset_from(range, address),
         None => "; nothing is allocated".into(),
     }
 }

@@ -7,6 +7,7 @@
 //! Start reading at [`Gpu`], then [`sm::Sm`] and [`memory`].
 
 mod cache;
+mod check;
 mod crossbar;
 mod dram;
 mod error;
@@ -26,6 +27,7 @@ mod probe;
 pub mod sm;
 mod statistics;
 
+pub use check::{Check, Checks, Finding, Findings};
 pub use crossbar::INTERCONNECTS;
 pub use crossbar::network::NetworkStats;
 pub use dram::DRAM_BACK_ENDS;
@@ -38,7 +40,7 @@ pub use lockstep_counters::Counters;
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
 pub use lockstep_isa::Launch;
 pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
-pub use memory::Contents;
+pub use memory::{Contents, ContentsError};
 pub use parameters::SmParameters;
 pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch, WatchError};
 pub use sm::Printed;

@@ -423,6 +423,10 @@ pub struct HeapRequest {
     pub allocate: bool,
     /// Lane and size, or lane and pointer; the answer replaces the size by the pointer.
     pub lanes: Vec<(u8, u64)>,
+    /// The instruction that asks.
+    pub pc: u32,
+    /// The answer to a free of what is no allocation: lane and pointer.
+    pub invalid: Option<(u8, u64)>,
 }
 
 /// What lanes of one warp ask of the device runtime.

@@ -3,6 +3,7 @@
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_units::{Duration, Hertz};
 
+use crate::check::Checks;
 use crate::sm::front_end::parameters::FrontEndParameters;
 use crate::sm::lsu::parameters::LsuParameters;
 use crate::sm::sub_core::parameters::SubCoreParameters;
@@ -14,8 +15,8 @@ pub struct SmParameters {
     pub timed: bool,
     /// Whether kernels find empty caches.
     pub cold: bool,
-    /// Whether reads before the compiler's own account are reported.
-    pub checked: bool,
+    /// What programs are checked for.
+    pub checks: Checks,
     /// SM clock.
     pub clock: Hertz,
     /// SMs of the GPU.
@@ -51,7 +52,7 @@ impl SmParameters {
         Ok(Self {
             timed,
             cold: false,
-            checked: false,
+            checks: Checks::default(),
             clock: config.device.clock,
             sms: config.device.sms,
             timer_step: (config.device.globaltimer_resolution.0 / Duration::nanoseconds(1).0)

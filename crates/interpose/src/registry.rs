@@ -339,6 +339,8 @@ impl Registry {
         let module = match call_with_message(&Request::ModuleLoad { context, images }) {
             Ok(Reply::Module(module)) => module,
             Ok(other) => return Err(unexpected("Module", &other)),
+            // In a context that is dead there is nothing new to say.
+            Err((code, message)) if message.is_empty() => return Err(code),
             Err((code, message)) => {
                 report::sentence(&format!(
                     "the program's code cannot be loaded: {code}. {message}"

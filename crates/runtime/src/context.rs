@@ -15,8 +15,8 @@ pub struct Context {
     pub process: u32,
     /// Times that it was retained, for a primary context; none for a created one.
     pub retained: Option<u32>,
-    /// The error that it fell into, with the sentence that explains it.
-    pub sticky: Option<(CuResult, String)>,
+    /// The error that it fell into.
+    pub sticky: Option<CuResult>,
     /// The legacy default stream.
     pub legacy: StreamKey,
     /// Default streams of host threads, by connection.

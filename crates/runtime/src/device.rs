@@ -57,6 +57,8 @@ pub struct Fault {
     pub launch: Option<u64>,
     /// Kernel, block, thread, instruction, line, and what to do.
     pub message: String,
+    /// The address in global memory that it is about, if it is about one.
+    pub address: Option<u64>,
 }
 
 /// How an advance ended.

@@ -5,7 +5,7 @@ use crate::{CallResult, fail};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, PointerKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Pinned and managed memory that a run may have, in bytes: what a large host could offer.
 const HOST_CAPACITY: u64 = 1 << 40;
@@ -27,6 +27,28 @@ pub struct Allocation {
     pub occupied: u64,
     /// Whether the program mapped it by itself, and so unmaps it by itself.
     pub mapped: bool,
+    /// The number of the call that made it, counted from 1.
+    pub call: u64,
+}
+
+impl Allocation {
+    fn story(&self) -> String {
+        let PointerInfo { base, bytes, .. } = self.info;
+        let call = self.call;
+        format!("the {bytes} bytes at {base:#x} were allocated by CUDA call {call}")
+    }
+}
+
+/// Freed allocations that are remembered, for messages.
+const REMEMBERED: usize = 4096;
+
+/// An allocation that is gone.
+#[derive(Clone, Copy, Debug)]
+struct Freed {
+    base: u64,
+    bytes: u64,
+    allocated: u64,
+    freed: u64,
 }
 
 /// All allocations of one device, and of the host memory that it sees.
@@ -42,6 +64,10 @@ pub struct Memory {
     identities: u64,
     /// Whether small managed allocations lie side by side.
     packs_managed: bool,
+    /// The number of the call that is being answered.
+    call: u64,
+    /// What was freed last, the latest at the end.
+    freed: VecDeque<Freed>,
 }
 
 impl Memory {
@@ -67,7 +93,53 @@ impl Memory {
             total: config.device.memory.0,
             identities: 0,
             packs_managed: config.uvm.packing,
+            call: 0,
+            freed: VecDeque::new(),
         }
+    }
+
+    /// A call begins, with its number.
+    pub fn begin_call(&mut self, call: u64) {
+        self.call = call;
+    }
+
+    /// What is known of the allocation that holds an address or held it: who made it, and who freed it.
+    pub fn story_inside(&self, address: u64) -> Option<String> {
+        if self.find(address).is_none() {
+            let inside = |freed: &&Freed| address.wrapping_sub(freed.base) < freed.bytes;
+            if let Some(freed) = self.freed.iter().rev().find(inside) {
+                let Freed {
+                    base,
+                    bytes,
+                    allocated,
+                    freed,
+                } = freed;
+                return Some(format!(
+                    "{bytes} bytes at {base:#x} were allocated by CUDA call {allocated} and freed by call {freed}"
+                ));
+            }
+        }
+        self.find(address).map(Allocation::story)
+    }
+
+    /// The same, or of the allocation beside the address if none ever held it.
+    pub fn story(&self, address: u64) -> Option<String> {
+        if let Some(story) = self.story_inside(address) {
+            return Some(story);
+        }
+        let before = self.allocations.range(..=address).next_back();
+        let after = self.allocations.range(address..).next();
+        let distance = |(base, allocation): (&u64, &Allocation)| {
+            let end = base + allocation.info.bytes;
+            base.saturating_sub(address)
+                .max(address.saturating_sub(end))
+        };
+        let nearest = match (before, after) {
+            (Some(before), Some(after)) if distance(after) < distance(before) => after,
+            (Some(before), _) => before,
+            (None, after) => after?,
+        };
+        Some(nearest.1.story())
     }
 
     /// Allocates memory of a kind; the caller makes it legal to touch.
@@ -122,6 +194,7 @@ impl Memory {
             info,
             occupied,
             mapped: false,
+            call: self.call,
         };
         self.allocations.insert(base, allocation.clone());
         Ok(allocation)
@@ -150,6 +223,7 @@ impl Memory {
             info,
             occupied: bytes,
             mapped: true,
+            call: self.call,
         };
         self.allocations.insert(base, allocation);
     }
@@ -177,6 +251,15 @@ impl Memory {
             );
         };
         self.heap(allocation.info.kind).free(base);
+        if self.freed.len() == REMEMBERED {
+            self.freed.pop_front();
+        }
+        self.freed.push_back(Freed {
+            base,
+            bytes: allocation.info.bytes,
+            allocated: allocation.call,
+            freed: self.call,
+        });
         Ok(allocation)
     }
 
@@ -320,6 +403,32 @@ mod tests {
         );
         memory.free(base).unwrap();
         assert_eq!(memory.free(base).unwrap_err().code, CuResult::INVALID_VALUE);
+    }
+
+    #[test]
+    fn an_allocation_has_a_story() {
+        let mut memory = memory();
+        memory.begin_call(3);
+        let mut base = |memory: &mut Memory| {
+            let made = memory.allocate(PointerKind::Device, CONTEXT, 0, 100, 0);
+            made.unwrap().info.base
+        };
+        let first = base(&mut memory);
+        memory.begin_call(4);
+        let second = base(&mut memory);
+        let story = |memory: &Memory, address| memory.story(address).unwrap();
+        assert!(story(&memory, first + 120).ends_with("allocated by CUDA call 3"));
+        assert!(story(&memory, second - 8).ends_with("allocated by CUDA call 4"));
+        memory.begin_call(9);
+        memory.free(first).unwrap();
+        let gone = story(&memory, first + 99);
+        assert!(
+            gone.ends_with("by CUDA call 3 and freed by call 9"),
+            "{gone}"
+        );
+        memory.begin_call(10);
+        assert_eq!(base(&mut memory), first, "the place is used again");
+        assert!(story(&memory, first + 99).ends_with("allocated by CUDA call 10"));
     }
 
     #[test]

@@ -106,6 +106,8 @@ pub struct Runtime<D> {
     launches_by_kernels: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     faults: Vec<Fault>,
+    /// What programs left when their contexts ended.
+    pub(crate) leaks: Vec<(u64, u64, u64)>,
     warnings: Vec<String>,
     dependences: Vec<String>,
     next: u64,
@@ -147,6 +149,7 @@ impl<D: Device> Runtime<D> {
             launches_by_kernels: Vec::new(),
             unsupported: BTreeMap::new(),
             faults: Vec::new(),
+            leaks: Vec::new(),
             warnings: Vec::new(),
             dependences: Vec::new(),
             next: 0,
@@ -166,6 +169,7 @@ impl<D: Device> Runtime<D> {
     pub fn handle(&mut self, client: Client, request: &Request) -> Response {
         if !request.is_of_library() {
             self.calls += 1;
+            self.memory.begin_call(self.calls);
             self.end_polling(client);
         }
         self.host_writes.clear();
@@ -256,6 +260,33 @@ impl<D: Device> Runtime<D> {
     /// launches that they go back to.
     pub fn launches_by_kernels(&self) -> &[LaunchSummary] {
         &self.launches_by_kernels
+    }
+
+    /// What is known of the allocation that holds an address or held it, in words.
+    pub fn story_of(&self, address: u64) -> Option<String> {
+        self.memory.story_inside(address)
+    }
+
+    /// Allocations that programs left when their contexts ended, and those that are there now: address, bytes and
+    /// the call that made it.
+    pub fn leaks(&self) -> Vec<(u64, u64, u64)> {
+        let mut all = self.leaks.clone();
+        for handle in self.contexts.keys() {
+            all.extend(self.left_in(*handle));
+        }
+        all
+    }
+
+    /// What a program has allocated in a context and not freed.
+    pub(crate) fn left_in(&self, context: ContextHandle) -> Vec<(u64, u64, u64)> {
+        let own = |base: &u64| {
+            let mut modules = self.modules.values();
+            !modules.any(|module| module.allocations.contains(base))
+        };
+        let left = self.memory.owned_by(context).into_iter().filter(own);
+        left.filter_map(|base| self.memory.find(base))
+            .map(|allocation| (allocation.info.base, allocation.info.bytes, allocation.call))
+            .collect()
     }
 
     /// Faults that kernels fell into.
@@ -418,7 +449,11 @@ impl<D: Device> Runtime<D> {
 
     /// A kernel, or a stream of a known context, did what it must not: its context is dead from now
     /// on.
-    pub(crate) fn take_fault(&mut self, fault: Fault, known: Option<ContextHandle>) -> Failure {
+    pub(crate) fn take_fault(&mut self, mut fault: Fault, known: Option<ContextHandle>) -> Failure {
+        if let Some(story) = fault.address.and_then(|address| self.memory.story(address)) {
+            fault.message.push_str("; ");
+            fault.message.push_str(&story);
+        }
         self.device.abort();
         self.now = self.now.max(self.device.now());
         let at_fault = fault
@@ -434,16 +469,17 @@ impl<D: Device> Runtime<D> {
         self.graph_runs.clear();
         for (handle, context) in &mut self.contexts {
             if at_fault.is_none_or(|at_fault| at_fault == *handle) {
-                context.sticky = Some((fault.code, fault.message.clone()));
+                context.sticky = Some(fault.code);
             }
         }
         self.faults.push(fault);
         failure
     }
 
+    /// The error of a dead context. What happened was said when it did: the code alone comes again.
     fn sticky(&self, context: ContextHandle) -> Option<Failure> {
-        let (code, message) = self.contexts.get(&context)?.sticky.clone()?;
-        Some(failure(code, message))
+        let code = self.contexts.get(&context)?.sticky?;
+        Some(failure(code, String::new()))
     }
 }
 

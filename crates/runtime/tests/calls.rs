@@ -226,8 +226,8 @@ fn a_fault_sticks_until_the_device_is_reset() {
             0 ns  malloc 1000: 0x200000000200
             1000 ns  launch default spin 666: done
             1700 ns  sync default: 700 launch 0 reads what is not there [sticky 700]
-            1700 ns  malloc 8: 700 launch 0 reads what is not there [sticky 700]
-            1700 ns  launch default spin 1: 700 launch 0 reads what is not there [sticky 700]
+            1700 ns  malloc 8: 700  [sticky 700]
+            1700 ns  launch default spin 1: 700  [sticky 700]
             1700 ns  reset: done
             1700 ns  malloc 8: 201 there is no ContextHandle 1
         "#]],

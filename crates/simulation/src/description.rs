@@ -1,5 +1,6 @@
 //! What is to be run, and how.
 
+use crate::checks::Checks;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::server::Recording;
@@ -87,8 +88,8 @@ pub struct Description {
     pub selection: Selection,
     /// Empty caches before every kernel.
     pub cold_caches: bool,
-    /// Report reads that come before the compiler's control bits allow them.
-    pub check: bool,
+    /// What the program is checked for.
+    pub checks: Checks,
     /// Parts whose doings are written down.
     pub watches: Vec<Watch>,
     /// How the simulator works.
@@ -123,7 +124,7 @@ impl Description {
             mode: Mode::default(),
             selection: Selection::default(),
             cold_caches: false,
-            check: false,
+            checks: Checks::default(),
             watches: Vec::new(),
             execution: Execution::default(),
             out: None,

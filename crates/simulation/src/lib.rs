@@ -9,6 +9,7 @@
 mod arguments;
 mod assemble;
 mod calls;
+mod checks;
 mod connections;
 mod descendants;
 mod description;
@@ -38,6 +39,7 @@ mod verify;
 
 pub use arguments::{Argument, ElementType};
 pub use calls::list_calls;
+pub use checks::Checks;
 pub use description::{Description, Execution, Mode, Schedule};
 pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};

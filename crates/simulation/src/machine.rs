@@ -27,6 +27,7 @@ use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
 use reload::Reload;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use thiserror::Error;
@@ -57,6 +58,17 @@ pub enum MachineError {
 /// Cycles without a block that begins or ends after which warps are watched for whether they can go on: under two
 /// milliseconds of an H200, a second or so of the host.
 const PATIENCE: Cycles = Cycles(1 << 21);
+
+/// Pages of managed memory.
+const MANAGED_PAGE: u64 = 4096;
+
+/// Memory of the context below the first allocation that kernels can read (`validation/checks/mapped.txt`).
+const CONTEXT_MEMORY: u64 = 488 << 20;
+
+/// A page that stands for it, at the end of the device's region, past the heap of device code. Nobody writes it.
+fn context_page() -> u64 {
+    layout::Region::Device(0).range().end - lockstep_gpu::memory::PAGE
+}
 
 /// One simulated GPU in a run.
 pub struct Machine {
@@ -147,10 +159,21 @@ pub fn topology(description: &Description, graph: bool) -> Result<String, Machin
     })
 }
 
-fn contents(memory: &OwnedFd) -> Result<Arc<Contents>, MachineError> {
-    Contents::shared(memory.as_fd(), layout::WINDOW_BASE, layout::WINDOW_SIZE)
-        .map(Arc::new)
-        .map_err(|error| MachineError::Memory(error.to_string()))
+fn contents(memory: &OwnedFd) -> Result<Contents, MachineError> {
+    let (base, size) = (layout::WINDOW_BASE, layout::WINDOW_SIZE);
+    let contents = Contents::shared(memory.as_fd(), base, size);
+    let mut contents = contents.map_err(|error| MachineError::Memory(error.to_string()))?;
+    contents.set_page_size(layout::Region::Managed.range(), MANAGED_PAGE);
+    let device = layout::Region::Device(0).range();
+    let below = device.start - CONTEXT_MEMORY..device.start;
+    contents.set_context_memory(below, context_page());
+    Ok(contents)
+}
+
+/// Where reads of memory that nobody has written are found. The heap of device code is the kernels' own.
+fn tracked() -> Range<u64> {
+    let device = layout::Region::Device(0).range();
+    device.start..device.end - lockstep_runtime::SYSTEM_SPACE
 }
 
 fn options(description: &Description) -> Options {
@@ -170,7 +193,8 @@ fn options(description: &Description) -> Options {
             ..EngineOptions::default()
         },
         cold_caches: description.cold_caches,
-        check: description.check,
+        checks: description.checks.gpu,
+        findings: Arc::default(),
         watchdog: Some(description.config.launch.watchdog),
         patience: Some(PATIENCE),
         managed: Some(layout::Region::Managed.range()),
@@ -192,7 +216,12 @@ impl Machine {
             .map_err(|error| MachineError::Memory(error.to_string()))?;
         let mut options = options(description);
         options.recorder = Recorder::new(&description.watches, &description.config)?;
-        let gpu = Gpu::new(&description.config, contents(&memory)?, options.clone())?;
+        let mut contents = contents(&memory)?;
+        if options.checks.initialised {
+            let tracked = contents.track_initialised(tracked());
+            tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
+        }
+        let gpu = Gpu::new(&description.config, Arc::new(contents), options.clone())?;
         Ok(Self {
             gpu,
             memory,

@@ -1,5 +1,6 @@
 //! What came of a run, ready to be shown and written.
 
+use crate::checks;
 use crate::description::{Description, Mode};
 use crate::machine::Machine;
 use crate::server::Figures;
@@ -9,8 +10,8 @@ use lockstep_runtime::device::KernelLaunch;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
-    CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace, RunFolder,
-    RunFolderError, RunState, Summary, Totals, UnsupportedRow,
+    CheckRow, CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace,
+    RunFolder, RunFolderError, RunState, Summary, Totals, UnsupportedRow,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub struct Results {
     pub managed: Option<ManagedTrace>,
     /// What watched parts did, if any was watched.
     pub watched: Option<String>,
+    /// What checks found.
+    pub checks: Vec<CheckRow>,
     /// Where it was written.
     pub folder: Option<PathBuf>,
     /// Times that the state was saved and loaded.
@@ -65,6 +68,9 @@ impl Results {
             problems.push(format!("summary.json lacks the configuration: {error}"));
             serde_json::Value::Null
         });
+        let gpu = description.config.device.name.clone();
+        let found = checks::collect(runtime, description.checks, &gpu);
+        problems.extend(found.problems);
         for problem in problems {
             if !ending.problems.contains(&problem) {
                 ending.problems.push(problem);
@@ -104,7 +110,7 @@ impl Results {
             reproducible: runtime.dependences().is_empty(),
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
-            warnings: runtime.warnings().to_vec(),
+            warnings: [runtime.warnings(), &found.warnings].concat(),
             host,
             configuration,
         };
@@ -114,6 +120,7 @@ impl Results {
             statistics,
             managed,
             watched,
+            checks: found.rows,
             folder: None,
             reloads,
             notices: Vec::new(),
@@ -134,6 +141,10 @@ impl Results {
             folder.write_statistics(&self.statistics),
             self.managed.as_ref().map_or(Ok(()), managed),
             self.watched.as_ref().map_or(Ok(()), watched),
+            match self.checks.is_empty() {
+                true => Ok(()),
+                false => folder.write_checks(&self.checks),
+            },
         ];
         let ending = &mut self.summary.ending;
         for error in written.into_iter().filter_map(Result::err) {

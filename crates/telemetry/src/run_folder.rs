@@ -6,6 +6,7 @@
 //! | `kernels.csv` | a row a launch |
 //! | `stats.csv` | every statistic of every component |
 //! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
+//! | `checks.csv` | what checks found, and accesses that a GPU lets pass although no allocation holds them |
 //! | `calls.record` | the calls of the program, for replays |
 //! | `managed_allocations.csv`, `managed_kernels.csv`, `managed_series.csv` | the same in sums |
 //!
@@ -16,6 +17,7 @@
 //!
 //! Start reading at [`RunFolder::create`].
 
+mod checks;
 mod directory;
 mod error;
 mod kernels;
@@ -26,6 +28,7 @@ mod running;
 mod statistics;
 mod summary;
 
+pub use checks::CheckRow;
 pub use directory::{Directory, Existing};
 pub use error::{DISK_FULL, RunFolderError, is_full};
 pub use kernels::{InstructionMix, KernelRow, kernel_columns};
@@ -63,6 +66,7 @@ const NAMES: &[&str] = &[
     "managed.trace.json",
     "heat_map.svg",
     "debug.txt",
+    "checks.csv",
     "series.csv",
 ];
 
@@ -250,6 +254,14 @@ impl RunFolder {
     /// The file cannot be written.
     pub fn write_watched(&self, text: &str) -> Result<(), RunFolderError> {
         self.replace("debug.txt", text.as_bytes())
+    }
+
+    /// Writes `checks.csv`: what checks found.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_checks(&self, rows: &[CheckRow]) -> Result<(), RunFolderError> {
+        self.replace("checks.csv", checks::table(rows).as_bytes())
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), RunFolderError> {

@@ -112,8 +112,8 @@ struct Way {
     mode: &'static str,
     threads: &'static str,
     schedule: &'static str,
-    /// Machine code, with its control bits checked: plain nvcc makes it for sm_75, and its PTX is
-    /// assembled for others.
+    /// Machine code, with its control bits, memory, races and barriers checked: plain nvcc makes it for sm_75, and its
+    /// PTX is assembled for others.
     native: bool,
     /// Small sizes.
     small: bool,
@@ -278,7 +278,13 @@ fn run_one_way(
     ];
     if way.native {
         // The driver's own program brings PTX, which a driver assembles.
-        options.extend(["--frontend", "sass", "--assemble", "--check"]);
+        options.extend([
+            "--frontend",
+            "sass",
+            "--assemble",
+            "--check",
+            "control-bits,all",
+        ]);
     }
     let arguments: &[String] = if way.small { &program.small } else { &[] };
     let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {

@@ -250,7 +250,7 @@ impl WorkDistributor {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let stats = &mut self.state.stats;
-        for (_, value) in &mut request.lanes {
+        for (lane, value) in &mut request.lanes {
             if request.allocate {
                 let size = *value;
                 *value = self.state.heap.allocate(size).unwrap_or(0);
@@ -260,9 +260,7 @@ impl WorkDistributor {
                     stats.heap_allocated.add(size);
                 }
             } else if *value != 0 && !self.state.heap.free(*value) {
-                let pointer = *value;
-                self.fail(FaultKind::InvalidFree { pointer }, sender, now);
-                return;
+                request.invalid.get_or_insert((*lane, *value));
             }
         }
         let size = Bytes(8 * request.lanes.len() as u64);

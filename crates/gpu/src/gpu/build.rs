@@ -112,7 +112,7 @@ impl Plan<'_> {
         let (places, links) = (&self.layout.places, &self.layout.links);
         let parameters = Arc::new(SmParameters {
             cold: self.options.cold_caches,
-            checked: self.options.check,
+            checks: self.options.checks,
             ..SmParameters::new(self.config, self.timed())?
         });
         let network = &self.config.interconnect;
@@ -138,6 +138,7 @@ impl Plan<'_> {
                 wiring,
                 translation.clone(),
                 self.probe(&[Topic::Sm, Topic::Request], number),
+                self.options.findings.clone(),
             ))));
         }
         Ok(())

@@ -132,7 +132,7 @@ impl Gpu {
     }
 
     pub(super) fn issue_table_of(&mut self, module: &Arc<Module>) -> Arc<IssueTable> {
-        if self.options.mode == Mode::Functional && !self.options.check {
+        if self.options.mode == Mode::Functional && !self.options.checks.control_bits {
             return Arc::default();
         }
         // A module that only this list holds is gone.

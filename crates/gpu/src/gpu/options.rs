@@ -1,10 +1,12 @@
 //! How a GPU is simulated, and how an advance of it ends.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use lockstep_engine::Options as EngineOptions;
 use lockstep_units::Cycles;
 
+use crate::check::{Checks, Findings};
 use crate::fault::Fault;
 use crate::launch::KernelRecord;
 use crate::probe::Recorder;
@@ -24,8 +26,10 @@ pub enum Mode {
 pub struct Options {
     /// Whether instructions take their time.
     pub mode: Mode,
-    /// Report reads that come before the compiler's control bits allow them (SASS only).
-    pub check: bool,
+    /// What programs are checked for.
+    pub checks: Checks,
+    /// What checks found.
+    pub findings: Arc<Findings>,
     /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
     pub engine: EngineOptions,
     /// Empties all caches before every kernel.

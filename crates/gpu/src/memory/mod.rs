@@ -13,15 +13,17 @@ pub mod commit;
 mod contents;
 mod geometry;
 mod home;
+mod initialised;
 mod log;
 mod pages;
 mod ranges;
 pub mod table;
 
 pub use aliases::Aliases;
-pub use contents::{Contents, ContentsError, reads_zero};
+pub use contents::{Contents, ContentsError, DEVICE_PAGE, reads_zero};
 pub use geometry::{CODE_LINES, LINE, SECTOR, SectorBytes};
 pub use home::Home;
+pub use initialised::Initialised;
 pub use log::{BUCKETS, Entry, Log, bucket_of};
 pub use pages::{PAGE, Pages};
 pub use ranges::{RangeError, Ranges};

@@ -34,6 +34,8 @@ pub struct Ranges {
     sorted: Vec<(u64, u64)>,
     /// Starts of those that are only read, ascending; nearly always none.
     read_only: Vec<u64>,
+    /// Starts of those that no program has asked for: the heap of device code.
+    system: Vec<u64>,
 }
 
 impl Ranges {
@@ -70,6 +72,7 @@ impl Ranges {
             .ok()?;
         let (start, end) = self.sorted.remove(at);
         self.set_read_only(start, false);
+        self.system.retain(|other| *other != start);
         Some(start..end)
     }
 
@@ -116,12 +119,18 @@ impl Ranges {
         (address < end).then_some(start..end)
     }
 
-    /// The allocation closest to an address, for messages.
+    /// Says that the allocation that starts at an address is none of a program.
+    pub fn set_system(&mut self, start: u64) {
+        self.system.push(start);
+    }
+
+    /// The allocation of a program closest to an address, for messages.
     #[must_use]
     pub fn nearest(&self, address: u64) -> Option<Range<u64>> {
         let after = self.sorted.partition_point(|(start, _)| *start <= address);
-        let before = after.checked_sub(1).map(|at| self.sorted[at]);
-        let next = self.sorted.get(after).copied();
+        let own = |(start, _): &&(u64, u64)| !self.system.contains(start);
+        let before = self.sorted[..after].iter().rev().find(own).copied();
+        let next = self.sorted[after..].iter().find(own).copied();
         match (before, next) {
             (Some((_, end)), Some((start, _)))
                 if start - address < address.saturating_sub(end - 1) =>
@@ -132,6 +141,16 @@ impl Ranges {
             (None, _) => next,
         }
         .map(|(start, end)| start..end)
+    }
+
+    /// Whether a GPU with pages of so many bytes has memory at an address: some allocation has a part of its page.
+    #[must_use]
+    pub fn is_mapped(&self, address: u64, page: u64) -> bool {
+        let first = address - address % page;
+        let after = self.sorted.partition_point(|(start, _)| *start < first);
+        let before = after.checked_sub(1).map(|at| self.sorted[at].1);
+        let next = self.sorted.get(after).map(|(start, _)| *start);
+        before.is_some_and(|end| end > first) || next.is_some_and(|start| start - first < page)
     }
 
     /// All allocations, ascending.
@@ -158,11 +177,26 @@ mod tests {
         assert_eq!(ranges.nearest(310), Some(200..300));
         assert_eq!(ranges.nearest(390), Some(400..500));
         assert_eq!(ranges.nearest(0), Some(100..200));
+        ranges.insert(600..700).unwrap();
+        ranges.set_system(600);
+        assert_eq!(ranges.nearest(650), Some(400..500), "of the program");
+        assert_eq!(ranges.remove(600), Some(600..700));
         assert_eq!(ranges.remove(200), Some(200..300));
         assert_eq!(ranges.remove(200), None);
         assert!(ranges.insert(150..160).is_err());
         assert!(ranges.insert(50..101).is_err());
         assert!(ranges.insert(5..5).is_err());
+    }
+
+    #[test]
+    fn a_page_is_mapped_if_an_allocation_has_a_part_of_it() {
+        let mut ranges = Ranges::default();
+        ranges.insert(1100..1200).unwrap();
+        ranges.insert(2900..4100).unwrap();
+        let mapped = |address| ranges.is_mapped(address, 1000);
+        let pages: Vec<bool> = (0..6).map(|page| mapped(page * 1000 + 999)).collect();
+        assert_eq!(pages, [false, true, true, true, true, false]);
+        assert!(mapped(1000) && mapped(4000) && !mapped(5000) && !mapped(0));
     }
 
     #[test]

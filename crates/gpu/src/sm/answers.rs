@@ -8,8 +8,11 @@ use super::issue_model::IssueModel;
 use super::lsu::access;
 use super::lsu::transactions::NOBODY;
 use super::now::Now;
+use super::problem::Problem;
+use super::report;
 use super::state::SmState;
 use super::sub_core::scoreboard::NO_GROUP;
+use crate::fault::FaultKind;
 use crate::memory::SECTOR;
 use crate::message::{HeapRequest, Message, StrongAction, StrongRequest};
 
@@ -101,6 +104,13 @@ impl SmState {
         now: Now,
     ) {
         let slot = request.warp;
+        if let Some((lane, pointer)) = request.invalid {
+            let problem = Problem {
+                lane: lane.into(),
+                kind: FaultKind::InvalidFree { pointer },
+            };
+            return report::fail_at(self, slot, problem, request.pc, now);
+        }
         if let Some(first) = request.result {
             let registers = &mut self.warps[usize::from(slot)].registers;
             for (lane, pointer) in &request.lanes {

@@ -12,6 +12,7 @@ use super::now::Now;
 use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
+use crate::check::{Culprits, barriers};
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 
@@ -38,10 +39,16 @@ impl SmState {
             return Ok(());
         }
         let first = execute.trailing_zeros() as usize;
-        let number = lanes.raw(instruction.sources[0].operand, 0).0[first] as usize;
-        let expected = match instruction.sources[1].operand {
-            Operand::None => None,
-            operand => Some(lanes.raw(operand, 0).0[first]),
+        let [barrier_of, count_of] = [0, 1].map(|source| instruction.sources[source].operand);
+        let value = lanes.raw(barrier_of, 0).0[first];
+        let (number, expected) = match count_of {
+            // One register has both: threads, or 0 for the block, above the number of the barrier.
+            Operand::Register(_) if count_of == barrier_of => {
+                let count = value >> 16 & 0xfff;
+                ((value & 0xf) as usize, (count != 0).then_some(count))
+            }
+            Operand::None => (value as usize, None),
+            operand => (value as usize, Some(lanes.raw(operand, 0).0[first])),
         };
         let holds = lanes.predicate(instruction.predicates[0]);
         if number >= BARRIERS {
@@ -55,6 +62,23 @@ impl SmState {
                 return Ok(());
             }
         }
+        if self.port.checks.barriers {
+            let block = self.blocks.blocks[usize::from(warp.block)].as_deref();
+            let culprits = Culprits {
+                warp,
+                context,
+                time: now.time,
+                pc,
+                lanes: execute,
+            };
+            barriers::arrival(&self.port.findings, &culprits, block, number, expected);
+        }
+        if expected.is_some_and(|count| !count.is_multiple_of(32)) {
+            let count = expected.unwrap_or(0);
+            let what = format!("a barrier for {count} threads, which are no whole warps");
+            let kind = FaultKind::IllegalInstruction(what);
+            return Err(Problem { lane: first, kind });
+        }
         if barrier.mode == BlockBarrierMode::Arrive {
             warp.convergence.advance();
         } else {
@@ -65,6 +89,9 @@ impl SmState {
         let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
         let block = block.expect("a ready warp has a block");
         block.barriers[number].arrive(member as usize, execute, live, expected, holds);
+        if let Some(race) = &mut block.race {
+            race.arrive_at_barrier(number, member as usize);
+        }
         self.complete_barrier(model, block_slot, number, context, now);
         Ok(())
     }
@@ -85,11 +112,17 @@ impl SmState {
             return;
         };
         let members = std::mem::take(&mut block.warps);
+        let mut race = block.race.take();
         let release = model.barrier_release(now.cycle);
         for slot in members.iter().filter(|slot| **slot != GONE) {
             let warp = &mut self.warps[usize::from(*slot)];
-            if warp.convergence.suspended(number as u32) == 0 {
+            let waiting = warp.convergence.suspended(number as u32);
+            if waiting == 0 {
                 continue;
+            }
+            if let Some(race) = &mut race {
+                let member = warp.identity.warp_in_block as usize;
+                race.leave_barrier(number, member, waiting);
             }
             for index in 0..warp.convergence.waiting_paths().len() {
                 let path = warp.convergence.waiting_paths()[index];
@@ -103,6 +136,10 @@ impl SmState {
         }
         if let Some(block) = self.blocks.blocks[usize::from(block_slot)].as_mut() {
             block.warps = members;
+            if let Some(race) = &mut race {
+                race.end_barrier(number);
+            }
+            block.race = race;
         }
     }
 }

@@ -106,6 +106,9 @@ impl SmState {
         let number = self.number;
         if let Some(owner) = self.blocks.blocks[usize::from(block)].as_mut() {
             let (index, warps) = (owner.index, owner.warps.len());
+            if let Some(race) = &mut owner.race {
+                race.arrive_at_cluster(member);
+            }
             // A block without a cluster is a cluster of one.
             let cluster = owner.cluster.get_or_insert_with(|| {
                 Box::new(ClusterMember {
@@ -176,6 +179,9 @@ impl SmState {
         }
         let ended = cluster.barrier.advance();
         let members = owner.warps.clone();
+        if let Some(race) = owner.race.as_mut().filter(|_| ended) {
+            (0..members.len()).for_each(|warp| race.leave_cluster(warp));
+        }
         owner.cluster = Some(cluster);
         if !ended {
             return;
@@ -261,7 +267,12 @@ impl SmState {
                 continue;
             }
             let owner = self.blocks.blocks[usize::from(slot)].as_mut();
-            let memory = owner.map_or(&mut [][..], |owner| &mut owner.shared[..]);
+            let memory = owner.map_or(&mut [][..], |owner| {
+                if let Some(race) = &mut owner.race {
+                    race.forget(lane.place, lane.bytes.into());
+                }
+                &mut owner.shared[..]
+            });
             perform(memory, action, lane).map_err(FaultKind::Cluster)?;
             if let ClusterAction::StoreAsync | ClusterAction::ReduceAsync(..) = action {
                 let (place, bytes) = (lane.mbarrier, u32::from(lane.bytes));

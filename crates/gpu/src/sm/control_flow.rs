@@ -10,6 +10,7 @@ use super::cta::Block;
 use super::problem::Problem;
 use super::site::Site;
 use super::warp::Warp;
+use crate::check::barriers;
 use crate::fault::FaultKind;
 
 /// Moves the lanes of a warp to where they go next.
@@ -67,6 +68,10 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
                 }
                 _ => 0,
             };
+            if native && execute & !mask != 0 {
+                let strangers = strangers(&lanes, instruction, execute);
+                refuse_strangers(site, strangers)?;
+            }
             if execute == 0 {
                 site.warp.convergence.advance();
             } else {
@@ -82,6 +87,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         }
         Flow::WarpSyncExclusive => {
             let (agree, mask) = lanes_that_agree(&lanes, instruction, execute);
+            refuse_strangers(site, agree & !mask)?;
             site.warp.convergence.warp_sync_exclusive(agree, mask);
         }
         Flow::EndCollective => site.warp.convergence.end_collective(),
@@ -99,6 +105,29 @@ fn lanes_that_agree(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask)
     let mask = masks[execute.trailing_zeros() as usize % LANES];
     let agree = lanes_of(execute).filter(|lane| masks[*lane] == mask);
     (agree.fold(0, |agree, lane| agree | 1 << lane), mask)
+}
+
+/// The lanes that name a mask without themselves.
+#[cold]
+fn strangers(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask) -> Mask {
+    let masks = lanes.raw(instruction.sources[0].operand, 0).0;
+    let without = lanes_of(execute).filter(|lane| masks[*lane] >> lane & 1 == 0);
+    without.fold(0, |without, lane| without | 1 << lane)
+}
+
+/// A lane that waits for others must be one of them: an H200 stops with an illegal instruction.
+fn refuse_strangers(site: &Site<'_, '_>, strangers: Mask) -> Result<(), Problem> {
+    if strangers == 0 {
+        return Ok(());
+    }
+    if site.port.checks.barriers {
+        barriers::note_strangers(site, strangers);
+    }
+    let what = "a synchronisation of lanes by a thread that is not one of them";
+    Err(Problem {
+        lane: strangers.trailing_zeros() as usize,
+        kind: FaultKind::IllegalInstruction(what.into()),
+    })
 }
 
 /// Counts what lanes executed again in vain.

@@ -10,6 +10,7 @@ use super::barrier::{BARRIERS, Barrier};
 use super::cluster::ClusterMember;
 use super::mbarrier_table::MbarrierTable;
 use super::warpgroup::Warpgroups;
+use crate::check::race::RaceChecker;
 use crate::l2::NO_LAUNCH;
 use crate::launch::{LaunchContext, LaunchTable};
 
@@ -53,6 +54,8 @@ pub struct Block {
     pub stored: u64,
     /// What its warp groups have under way, if they ever had.
     pub warpgroups: Option<Box<Warpgroups>>,
+    /// Who touched its shared memory, if races are looked for.
+    pub race: Option<Box<RaceChecker>>,
 }
 
 /// A launch with blocks on this SM.

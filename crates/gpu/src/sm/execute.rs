@@ -24,6 +24,7 @@ use super::state::SmState;
 use super::sub_core::early_reads::check;
 use super::texture;
 use super::warp::Warp;
+use crate::check::race;
 use crate::fault::FaultKind;
 use crate::launch::LaunchContext;
 use crate::message::Message;
@@ -106,6 +107,9 @@ impl SmState {
         if site.port.is_watched() {
             note_instruction(&site, pc, execute);
             recurrence::note(&mut site, instruction, execute);
+            if site.port.checks.race {
+                race::hooks::instruction(&mut site, instruction, execute);
+            }
         }
         let step = step(&mut site, instruction, execute);
         if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
@@ -271,6 +275,9 @@ impl SmState {
         let block = block.expect("a ready warp has a block");
         if live == 0 {
             block.live &= !(1 << member);
+            if let Some(race) = &mut block.race {
+                race.end_warp(member as usize);
+            }
         }
         if block.barriers.iter().any(Barrier::is_used) {
             for barrier in &mut block.barriers {

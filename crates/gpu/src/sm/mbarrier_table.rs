@@ -29,6 +29,12 @@ impl MbarrierTable {
         &mut self.barriers[index].1
     }
 
+    /// Whether somebody has set up a barrier there.
+    #[must_use]
+    pub fn is_known(&self, place: u32) -> bool {
+        self.barriers.iter().any(|(at, _)| *at == place)
+    }
+
     /// The place is no barrier any more: memory has what its state was.
     pub fn write_back(&mut self, place: u32, memory: &mut [u8]) {
         self.barriers.retain(|(at, state)| {

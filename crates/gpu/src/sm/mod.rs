@@ -46,7 +46,7 @@ mod problem;
 pub(crate) mod recurrence;
 mod report;
 mod residency;
-mod site;
+pub(crate) mod site;
 pub mod state;
 pub(crate) mod statistics;
 pub mod sub_core;
@@ -64,12 +64,15 @@ use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::Time;
 
+use crate::check::Findings;
 use crate::fault::{Fault, Place};
 use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, Log};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::probe::Probe;
+pub(crate) use barrier::BARRIERS;
+pub(crate) use cta::Block;
 use functional::Functional;
 use issue_model::IssueModel;
 use lsu::port::Port;
@@ -77,10 +80,12 @@ pub use lsu::port::Wiring;
 use lsu::shared_banks::DataArrays;
 pub use printer::Printed;
 use recurrence::Recurrence;
+pub(crate) use report::{place_at, place_of};
 use state::SmState;
 use timing::Timing;
 use translation::Translation;
 pub use translation::TranslationWiring;
+pub(crate) use warp::Warp;
 
 /// One streaming multiprocessor.
 #[derive(Debug)]
@@ -108,6 +113,7 @@ impl Sm {
         wiring: Wiring,
         translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
+        findings: Arc<Findings>,
     ) -> Self {
         let mode = if parameters.timed {
             Mode::Timing(Box::new(Timing::new(&parameters)))
@@ -117,7 +123,17 @@ impl Sm {
         let translation = translation.map(|wiring| Box::new(Translation::new(wiring)));
         let arrays = DataArrays::new(&parameters);
         let wait = parameters.lsu.mbarrier_wait;
-        let port = Port::new(contents, home, wiring, translation, arrays, wait, probe);
+        let checks = (parameters.checks, findings);
+        let port = Port::new(
+            contents,
+            home,
+            wiring,
+            translation,
+            arrays,
+            wait,
+            probe,
+            checks,
+        );
         Self {
             state: SmState::new(number, parameters, launches, port),
             mode,

@@ -1,6 +1,7 @@
 //! What an SM says of a kernel that cannot go on.
 
 use lockstep_isa::instruction::{Flow, Operation};
+use lockstep_isa::lanes::Identity;
 use lockstep_isa::warp_register::lanes_of;
 use lockstep_isa::{Mask, Module};
 use lockstep_units::Cycle;
@@ -8,12 +9,19 @@ use lockstep_units::Cycle;
 use super::problem::Problem;
 use super::state::SmState;
 use super::warp::Warp;
+use crate::check::note_fault;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::launch::LaunchContext;
 use crate::sm::now::Now;
 
 /// Stops the SM with a fault.
 pub(super) fn fail(state: &mut SmState, slot: u8, problem: Problem, now: Now) {
+    let pc = state.warps[usize::from(slot)].convergence.pc();
+    fail_at(state, slot, problem, pc, now);
+}
+
+/// Stops the SM with a fault of an instruction that a warp has behind it.
+pub(super) fn fail_at(state: &mut SmState, slot: u8, problem: Problem, pc: u32, now: Now) {
     let warp = &state.warps[usize::from(slot)];
     let launch = state.blocks.launch_of(warp.block);
     let launch = launch.expect("a warp that executes has a block");
@@ -21,10 +29,13 @@ pub(super) fn fail(state: &mut SmState, slot: u8, problem: Problem, now: Now) {
         kind: problem.kind,
         launch: launch.id.0,
         kernel: launch.launch.kernel().name.clone(),
-        place: Some(place(warp, launch, problem.lane, warp.convergence.pc())),
+        place: Some(place_of(warp, launch, problem.lane, pc)),
         sm: state.number,
         cycle: Cycle(now.cycle),
     };
+    if state.port.checks.memory {
+        note_fault(&state.port.findings, &fault, now.time);
+    }
     state.fault = Some((now.time, Box::new(fault)));
     state.slots.ready = 0;
 }
@@ -45,11 +56,16 @@ pub(super) fn fail_block(state: &mut SmState, block: u8, kind: FaultKind, now: N
 }
 
 /// Where a lane of a warp is.
-fn place(warp: &Warp, launch: &LaunchContext, lane: usize, pc: u32) -> Place {
+pub(crate) fn place_of(warp: &Warp, launch: &LaunchContext, lane: usize, pc: u32) -> Place {
+    place_at(&warp.identity, launch, lane, pc)
+}
+
+/// A lane of a warp that may be gone, at an instruction.
+pub(crate) fn place_at(identity: &Identity, launch: &LaunchContext, lane: usize, pc: u32) -> Place {
     let module = &launch.launch.module;
     Place {
-        block: warp.identity.block,
-        thread: warp.identity.thread(lane),
+        block: identity.block,
+        thread: identity.thread(lane),
         pc,
         function: module.function_at(pc).unwrap_or_default().to_owned(),
         instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
@@ -68,7 +84,7 @@ pub(super) fn hang_report(state: &SmState) -> Option<(u32, Place, String)> {
     let path = warp.convergence.waiting_paths().first().copied();
     let pc = path.map_or(warp.convergence.pc(), |path| path.pc);
     let lanes: Mask = path.map_or(warp.convergence.active(), |path| path.lanes);
-    let place = place(warp, launch, lanes_of(lanes).next().unwrap_or(0), pc);
+    let place = place_of(warp, launch, lanes_of(lanes).next().unwrap_or(0), pc);
     let warps = resident.count_ones();
     let mut what = format!("{warps} warps of SM {} do not end", state.number);
     let used = block.barriers.iter().enumerate();

@@ -11,6 +11,7 @@ use super::mbarrier_table::MbarrierTable;
 use super::now::Now;
 use super::ordering::{FenceWait, Waiter};
 use super::state::SmState;
+use crate::check::race::RaceChecker;
 use crate::message::{BlockDone, Message, StartCluster};
 use crate::probe::Topic;
 
@@ -38,12 +39,18 @@ impl SmState {
         {
             translation.start_launch();
         }
+        // An H200 gives shared memory in units of 128 bytes, and an access within them passes; the check for such
+        // accesses sees words alone.
+        let unit = if self.port.checks.memory { 4 } else { 128 };
+        let shared = context.launch.shared().next_multiple_of(unit) as usize;
+        let race = self.port.checks.race;
+        let race = race.then(|| Box::new(RaceChecker::new(warps.len(), shared)));
         self.blocks.blocks[slot] = Some(Box::new(Block {
             launch,
             tag,
             index,
             live: (u64::MAX >> (64 - warps.len())) as u32,
-            shared: vec![0; context.launch.shared().next_multiple_of(16) as usize],
+            shared: vec![0; shared],
             mbarriers: MbarrierTable::default(),
             cluster,
             waits,
@@ -56,6 +63,7 @@ impl SmState {
             since: now.cycle,
             stored: 0,
             warpgroups: None,
+            race,
             warps: warps.clone(),
         }));
         let alone = self.blocks.is_alone();

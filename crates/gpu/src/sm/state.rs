@@ -78,7 +78,7 @@ impl SmState {
         port: Port,
     ) -> Self {
         let warp = Warp {
-            control_bit_checker: parameters.checked.then(Box::default),
+            control_bit_checker: parameters.checks.control_bits.then(Box::default),
             ..Warp::default()
         };
         Self {

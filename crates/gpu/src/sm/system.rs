@@ -83,6 +83,8 @@ impl SmState {
                     lanes: lanes_of(execute)
                         .map(|lane| (lane as u8, values[lane]))
                         .collect(),
+                    pc: warp.convergence.pc(),
+                    invalid: None,
                 };
                 let wiring = self.port.wiring;
                 let size = Bytes(wiring.header + 8 * u64::from(execute.count_ones()));

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// `CUctx_flags` that a context may be created with.
 const KNOWN_FLAGS: u32 = 0xff;
+/// Allocations that are remembered when contexts end without freeing them.
+const MOST_LEAKS: usize = 10_000;
 /// `CU_LIMIT_MALLOC_HEAP_SIZE`.
 const HEAP_LIMIT: u32 = 2;
 
@@ -162,6 +164,9 @@ impl<D: Device> Runtime<D> {
         self.graph_runs.retain(|_, run| run.context != handle);
         self.functions
             .retain(|_, function| function.context != handle);
+        let left = self.left_in(handle);
+        self.leaks
+            .extend(left.into_iter().take(MOST_LEAKS - self.leaks.len()));
         self.modules.retain(|_, module| module.context != handle);
         self.drop_physicals_of(handle);
         for base in self.memory.owned_by(handle) {

@@ -287,7 +287,10 @@ impl<D: Device> Runtime<D> {
     /// Zeroed memory for the barriers of a cooperative grid.
     fn cooperative_space(&mut self, launch: &Launch) -> CallResult<u64> {
         match self.allocate_kind(PointerKind::Device, launch.context, COOPERATIVE_BYTES, 0)? {
-            Reply::Address(address) => Ok(address),
+            Reply::Address(address) => {
+                self.device.touched(address, COOPERATIVE_BYTES);
+                Ok(address)
+            }
             _ => fail(CuResult::UNKNOWN, "an allocation without an address"),
         }
     }

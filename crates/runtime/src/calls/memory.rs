@@ -138,7 +138,7 @@ impl<D: Device> Runtime<D> {
         let device = self.context(context)?.device;
         self.spend(self.config.host.allocate);
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
-        self.device.map(allocation.info.base, allocation.occupied);
+        self.device.map(allocation.info.base, bytes);
         if kind == PointerKind::Managed {
             self.device.managed_map(allocation.info.base, bytes);
             if self.is_unseen(self.context(context)?.process) {

@@ -62,6 +62,10 @@ impl<D: Device> Runtime<D> {
                 return Err(failure);
             }
         };
+        // Variables without a value are zero, which counts as written.
+        if device_bytes > 0 {
+            self.device.touched(device_base, device_bytes);
+        }
         for (address, bytes) in &code.initial {
             self.memory.covering(*address, bytes.len() as u64)?;
             self.device.write(*address, bytes);

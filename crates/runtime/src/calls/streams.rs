@@ -154,6 +154,7 @@ impl<D: Device> Runtime<D> {
                 code: CuResult::LAUNCH_FAILED,
                 launch: None,
                 message,
+                address: None,
             };
             self.take_fault(fault, Some(context))
         })

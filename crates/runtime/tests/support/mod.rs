@@ -169,6 +169,7 @@ impl Device for Fake {
                         code: CuResult::ILLEGAL_ADDRESS,
                         launch: Some(id),
                         message,
+                        address: None,
                     });
                 }
                 results.push(KernelResult {

@@ -110,11 +110,8 @@ impl Device for Machine {
     }
 
     fn map(&mut self, address: u64, bytes: u64) {
-        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
-            self.fail(format!(
-                "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
-            ));
-        }
+        self.gpu.contents().note_fresh(address..address + bytes);
+        self.make_valid(address, bytes);
     }
 
     fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
@@ -135,7 +132,7 @@ impl Device for Machine {
     fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
         self.gpu.contents().unmap(address);
         if access != MemoryAccess::None {
-            self.map(address, bytes);
+            self.make_valid(address, bytes);
             let read_only = access == MemoryAccess::Read;
             self.gpu.contents().set_read_only(address, read_only);
         }
@@ -184,8 +181,14 @@ impl Device for Machine {
 
     fn set_heap(&mut self, bytes: u64) {
         let start = heap_start();
+        let page = super::context_page();
+        if self.gpu.contents().find(page).is_none() {
+            self.make_valid(page, PAGE);
+            self.gpu.contents().set_system(page);
+        }
         self.gpu.contents().unmap(start);
         self.map(start, bytes);
+        self.gpu.contents().set_system(start);
         self.gpu.set_heap(start..start + bytes);
     }
 
@@ -274,6 +277,17 @@ impl Device for Machine {
             Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
         };
         self.gpu.managed_advise(address, bytes, advice);
+    }
+}
+
+impl Machine {
+    /// Makes addresses legal for kernels.
+    fn make_valid(&mut self, address: u64, bytes: u64) {
+        if let Err(error) = self.gpu.contents().map(address..address + bytes) {
+            self.fail(format!(
+                "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
+            ));
+        }
     }
 }
 

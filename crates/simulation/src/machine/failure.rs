@@ -25,6 +25,7 @@ impl Machine {
                 code: CuResult::UNKNOWN,
                 launch: None,
                 message: sentence.clone(),
+                address: None,
             }),
         }
     }
@@ -37,6 +38,7 @@ impl Machine {
             code: code_of(&fault.kind),
             launch: launch.map(|(id, _)| *id),
             message: fault.to_string(),
+            address: address_of(&fault.kind),
         }
     }
 
@@ -56,6 +58,18 @@ impl Machine {
                 "managed memory: {error}; this is a fault of the simulator, please report it"
             ));
         }
+    }
+}
+
+/// The address in global memory that a fault is about.
+fn address_of(kind: &FaultKind) -> Option<u64> {
+    match kind {
+        FaultKind::IllegalAddress { what, address, .. } => {
+            let own = what.starts_with("shared") || what.starts_with("local");
+            (!own).then_some(*address)
+        }
+        FaultKind::ReadOnly { address, .. } => Some(*address),
+        _ => None,
     }
 }
 

@@ -56,6 +56,7 @@ impl Machine {
             code: CuResult::LAUNCH_OUT_OF_RESOURCES,
             launch: Some(number),
             message: error.to_string(),
+            address: None,
         };
         self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
         self.options.mode = hardware_mode(mode);

@@ -5,6 +5,7 @@ use lockstep_gpu::Gpu;
 use lockstep_protocol::window;
 use lockstep_units::{Duration, Time};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// When to save and load next, and how that goes on.
 #[derive(Debug)]
@@ -44,7 +45,9 @@ impl Machine {
 
     pub(super) fn rebuilt(&self, saved: &[u8]) -> Result<(Gpu, OwnedFd), MachineError> {
         let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
-        let mut gpu = Gpu::new(&self.config, contents(&memory)?, self.options.clone())?;
+        let mut contents = contents(&memory)?;
+        contents.share_initialised(self.gpu.contents());
+        let mut gpu = Gpu::new(&self.config, Arc::new(contents), self.options.clone())?;
         gpu.load(saved, &|number| self.modules.get(number as usize).cloned())?;
         Ok((gpu, memory))
     }

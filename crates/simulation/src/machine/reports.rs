@@ -2,7 +2,7 @@
 
 use super::Machine;
 use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{Direction, Recorder};
+use lockstep_gpu::{Direction, Finding, Recorder};
 use lockstep_stats::{Hasher, Table};
 use lockstep_telemetry::run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_units::Cycle;
@@ -72,6 +72,11 @@ impl Machine {
                 })
                 .collect(),
         })
+    }
+
+    /// What checks found.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.options.findings.all()
     }
 
     /// Times that the state was saved and loaded.

@@ -16,6 +16,8 @@ use super::command::{Command, illegal};
 use super::engine::Load;
 use super::footprint::Footprint;
 use super::receivers::{Receivers, offset_of};
+use crate::check::race::{self, AccessKind};
+use crate::check::{outside, uninitialised};
 use crate::fault::FaultKind;
 use crate::memory::{SECTOR, SectorBytes};
 use crate::message::{ClusterAction, ClusterLane, LaneAccess, StrongAction, StrongRequest};
@@ -163,7 +165,14 @@ fn check_global(
     piece: &Piece,
 ) -> Result<(), FaultKind> {
     let bytes = u64::from(piece.bytes);
-    if transfer == Transfer::Prefetch || site.port.holds(piece.other, bytes) {
+    let what = "global bulk copy";
+    if transfer == Transfer::Prefetch
+        || site.port.holds(piece.other, bytes)
+        || !outside::stops(site, piece.other, piece.bytes, what)
+    {
+        if site.port.checks.initialised && matches!(transfer, Transfer::Load { .. }) {
+            uninitialised::check_bulk(site, piece.other, piece.bytes);
+        }
         let writes = matches!(transfer, Transfer::Store | Transfer::Reduce { .. });
         return match site.port.contents.find_read_only(piece.other) {
             Some(range) if writes => Err(FaultKind::ReadOnly {
@@ -175,7 +184,7 @@ fn check_global(
             _ => Ok(()),
         };
     }
-    Err(illegal(site, "global bulk copy", piece.other, piece.bytes))
+    Err(illegal(site, what, piece.other, piece.bytes))
 }
 
 /// The pieces of a box or a column of pixels.
@@ -347,6 +356,14 @@ fn load(site: &mut Site<'_, '_>, prepared: &Prepared, map: Option<&TensorMap>) -
     let mut lanes = Vec::new();
     let mut bytes = Vec::new();
     let barrier = offset_of(prepared.command.barrier);
+    if prepared.receivers.own && site.block.race.is_some() {
+        let pieces = prepared.pieces.iter();
+        race::hooks::bulk_writes(
+            site,
+            pieces.map(|piece| (piece.shared, piece.bytes)),
+            barrier,
+        );
+    }
     for piece in &prepared.pieces {
         bytes.clear();
         bytes.resize(piece.bytes as usize, 0);
@@ -398,6 +415,14 @@ fn each_sector(prepared: &Prepared, shared: &[u8], mut visit: impl FnMut(u64, us
 }
 
 fn store(site: &mut Site<'_, '_>, prepared: &Prepared) {
+    if site.block.race.is_some() {
+        let lane = site.warp.convergence.active().trailing_zeros() as usize % 32;
+        let pieces = prepared.pieces.iter().filter(|piece| !piece.outside);
+        let pieces: Vec<_> = pieces
+            .map(|piece| (lane, piece.shared, piece.bytes))
+            .collect();
+        race::hooks::pieces(site, AccessKind::Read, &pieces);
+    }
     let (log, since) = (&mut site.port.log, site.now.since);
     each_sector(prepared, &site.block.shared, |sector, at, source| {
         let mut bytes = [0; SECTOR as usize];

@@ -13,6 +13,7 @@ use super::in_flight::InFlight;
 use super::outcome::Done;
 use super::shared_banks::DataArrays;
 use super::transactions::Transactions;
+use crate::check::{Checks, Findings};
 use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
@@ -107,6 +108,10 @@ pub struct Port {
     pub probe: Option<Box<Probe>>,
     /// Whether warps go round in circles, while that is asked.
     pub recurrence: Option<Box<Recurrence>>,
+    /// Checks that were asked for.
+    pub checks: Checks,
+    /// What they found.
+    pub findings: Arc<Findings>,
 }
 
 impl Port {
@@ -119,6 +124,7 @@ impl Port {
         arrays: DataArrays,
         wait: u64,
         probe: Option<Box<Probe>>,
+        (checks, findings): (Checks, Arc<Findings>),
     ) -> Self {
         Self {
             contents,
@@ -144,13 +150,15 @@ impl Port {
             spare: Vec::new(),
             probe,
             recurrence: None,
+            checks,
+            findings,
         }
     }
 
     /// Whether somebody wants to know of every instruction.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
-        self.probe.is_some() || self.recurrence.is_some()
+        self.probe.is_some() || self.recurrence.is_some() || self.checks.race
     }
 
     /// The first lane whose bytes are not all in one allocation.

@@ -6,6 +6,9 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, Operand};
 
 use super::describe::{access_bytes, describe, illegal};
+use crate::check::outside::{self, Outside};
+use crate::check::race::{self, AccessKind};
+use crate::check::uninitialised;
 use crate::fault::FaultKind;
 use crate::memory::SECTOR;
 use crate::sm::lsu::outcome::Traffic;
@@ -47,7 +50,9 @@ pub(super) fn copy_to_shared(
         };
         return Err(Problem { lane, kind });
     }
-    if let Some(lane) = site.port.invalid_lane(addresses, reading, 1) {
+    if site.port.invalid_lane(addresses, reading, bytes).is_some()
+        && let Some(lane) = stopping_lane(site, reading, addresses, bytes, &sizes)
+    {
         return Err(illegal(
             site,
             operation,
@@ -67,8 +72,14 @@ pub(super) fn copy_to_shared(
         site.port.done.order_first = true;
         return Ok(());
     }
+    if site.port.checks.initialised {
+        let what = describe(operation);
+        let size = |lane: usize| sizes[lane];
+        uninitialised::check_reads(site, reading, &addresses.lanes, size, &what);
+    }
     site.block.counters.l1_sectors += found.count as u64;
     site.port.read_sectors(&found);
+    let mut pieces = Vec::new();
     for lane in lanes_of(execute) {
         let [base, uniform, offset] = [0, 2, 3].map(|part| site.port.values[part].0[lane]);
         let mut to = u64::from(base.wrapping_add(uniform).wrapping_add(offset));
@@ -81,6 +92,9 @@ pub(super) fn copy_to_shared(
         if end > site.block.shared.len() as u64 {
             return Err(illegal(site, operation, lane, to, Space::Shared));
         }
+        if site.block.race.is_some() {
+            pieces.push((lane, to as u32, bytes));
+        }
         let target = &mut site.block.shared[to as usize..end as usize];
         let size = sizes[lane] as usize;
         if size > 0 {
@@ -90,6 +104,31 @@ pub(super) fn copy_to_shared(
         }
         target[size..].fill(0);
     }
+    if !pieces.is_empty() {
+        race::hooks::pieces(site, AccessKind::Copy, &pieces);
+    }
     site.port.done.traffic = Traffic::Global { write: false };
     Ok(())
+}
+
+/// The first lane that must stop the kernel, of lanes that read as many bytes as `sizes` says, some of them where no
+/// allocation is.
+#[cold]
+fn stopping_lane(
+    site: &mut Site<'_, '_>,
+    reading: Mask,
+    addresses: &Addresses,
+    bytes: u32,
+    sizes: &[u32; LANES],
+) -> Option<usize> {
+    let what = "copy of global memory";
+    for size in (1..=bytes).rev() {
+        let lanes = lanes_of(reading)
+            .filter(|lane| sizes[*lane] == size)
+            .fold(0, |mask: Mask, lane| mask | 1 << lane);
+        if let Outside::Stops(lane) = outside::look(site, lanes, addresses, size, what, false) {
+            return Some(lane);
+        }
+    }
+    None
 }

@@ -1,6 +1,6 @@
 //! What an access is: its size, its kind, its words in an error.
 
-use lockstep_isa::memory::{Action, MemoryOperation, Scope, Space, Strength};
+use lockstep_isa::memory::{Action, AtomicOperation, MemoryOperation, Scope, Space, Strength};
 
 use crate::fault::FaultKind;
 use crate::sm::problem::Problem;
@@ -13,6 +13,18 @@ pub fn is_strong(operation: &MemoryOperation) -> bool {
         Action::Atomic(..) | Action::Reduce(..) => true,
         Action::Load | Action::Store => {
             matches!(operation.strength, Strength::Strong { scope, .. } if scope > Scope::Block)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an access reads what was there: a load does, and an atomic other than an exchange.
+#[must_use]
+pub fn reads(operation: &MemoryOperation) -> bool {
+    match operation.action {
+        Action::Load => true,
+        Action::Atomic(function, _) | Action::Reduce(function, _) => {
+            function != AtomicOperation::Exchange
         }
         _ => false,
     }

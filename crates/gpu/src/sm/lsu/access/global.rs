@@ -5,11 +5,13 @@ use lockstep_isa::addresses::{Addresses, Layout};
 use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::warp_register::{FULL, lanes_of};
 
-use super::describe::{access_bytes, illegal, is_strong, read_only};
+use super::describe::{access_bytes, describe, illegal, is_strong, read_only, reads};
 use super::registers::{deliver, word_of};
 use super::store_buffer::collect_store;
 use super::strong::leave;
 use super::vectors::{deliver_together, emit_together, span};
+use crate::check::outside::{self, Outside};
+use crate::check::uninitialised;
 use crate::memory::SECTOR;
 use crate::sm::lsu::coalescing::Coalesced;
 use crate::sm::lsu::outcome::Traffic;
@@ -25,17 +27,34 @@ pub(super) fn global(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
-    let places = &addresses.lanes;
-    if let Some(lane) = site.port.invalid_lane(addresses, execute, bytes) {
+    let moved;
+    let mut addresses = addresses;
+    if site.port.invalid_lane(addresses, execute, bytes).is_some() {
         if let Some(named) = site.port.resolve_aliases(addresses, execute, bytes) {
             return global(site, operation, execute, &named);
         }
-        return Err(illegal(site, operation, lane, places[lane], Space::Global));
+        let (what, loads) = (describe(operation), operation.action == Action::Load);
+        match outside::look(site, execute, addresses, bytes, &what, loads) {
+            Outside::Stops(lane) => {
+                let address = addresses.lanes[lane];
+                return Err(illegal(site, operation, lane, address, Space::Global));
+            }
+            Outside::Passes => {}
+            Outside::Reads(elsewhere) => {
+                moved = elsewhere;
+                addresses = &moved;
+            }
+        }
     }
+    let places = &addresses.lanes;
     if operation.action != Action::Load
         && let Some(lane) = site.port.read_only_lane(addresses, execute)
     {
         return Err(read_only(site, operation, lane, places[lane]));
+    }
+    if site.port.checks.initialised && reads(operation) {
+        let what = describe(operation);
+        uninitialised::check_reads(site, execute, places, |_| bytes, &what);
     }
     site.port.found.find(addresses, execute, bytes);
     let found = &site.port.found;

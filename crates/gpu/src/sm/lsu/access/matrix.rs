@@ -6,6 +6,7 @@ use lockstep_isa::memory::{MemoryOperation, Space, classify_generic};
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
 
 use super::describe::{describe, illegal};
+use crate::check::race::{self, AccessKind};
 use crate::fault::FaultKind;
 use crate::sm::lsu::outcome::Traffic;
 use crate::sm::lsu::shared_banks::bank_wavefronts;
@@ -56,6 +57,7 @@ pub(super) fn load_matrix(
     matrices: u8,
     transpose: bool,
 ) -> Result<(), Problem> {
+    tell_race(site, operation, AccessKind::Read, addresses, matrices)?;
     for matrix in 0..usize::from(matrices.min(4)) {
         let mut rows = [[0u16; 8]; 8];
         for (row, halves) in rows.iter_mut().enumerate() {
@@ -93,6 +95,7 @@ pub(super) fn store_matrix(
     matrices: u8,
     transpose: bool,
 ) -> Result<(), Problem> {
+    tell_race(site, operation, AccessKind::Write, addresses, matrices)?;
     for matrix in 0..usize::from(matrices.min(4)) {
         for lane in lanes_of(execute) {
             let word = site.port.values[matrix].0[lane];
@@ -108,6 +111,26 @@ pub(super) fn store_matrix(
         }
     }
     matrix_done(site, matrices, addresses);
+    Ok(())
+}
+
+/// Rows of matrices count as accesses of the lanes that name them.
+fn tell_race(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    kind: AccessKind,
+    addresses: &[u64; LANES],
+    matrices: u8,
+) -> Result<(), Problem> {
+    if site.block.race.is_none() {
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for lane in 0..8 * usize::from(matrices.min(4)) {
+        let at = matrix_row(site, operation, addresses, lane)?;
+        rows.push((lane, at as u32, 16));
+    }
+    race::hooks::pieces(site, kind, &rows);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use lockstep_isa::{Instruction, Mask, WarpRegister};
 
 use super::cluster::{self, Owners};
 use super::describe::illegal;
+use crate::check::barriers;
 use crate::fault::FaultKind;
 use crate::message::ClusterAction;
 use crate::sm::lsu::outcome::Traffic;
@@ -55,6 +56,9 @@ pub(super) fn mbarrier(
         return Err(illegal(site, operation, lane, address, Space::Shared));
     }
     let places = addresses.lanes.map(|address| address as u32);
+    if site.port.checks.barriers {
+        barriers::mbarrier(site, action, execute, &places);
+    }
     match action {
         MbarrierAction::Initialize => {
             for lane in lanes_of(execute) {
@@ -67,7 +71,13 @@ pub(super) fn mbarrier(
             change(site, operation, action, returns, execute, &places)?;
         }
         MbarrierAction::Test { by_parity, waits } => {
-            test(site, instruction, execute, &places, by_parity, waits);
+            let ended = test(site, instruction, execute, &places, by_parity, waits);
+            if let Some(race) = &mut site.block.race {
+                let warp = site.warp.identity.warp_in_block as usize;
+                for lane in lanes_of(ended) {
+                    race.leave_mbarrier(places[lane], warp, execute);
+                }
+            }
         }
         MbarrierAction::Invalidate => {
             for lane in lanes_of(execute) {
@@ -80,6 +90,12 @@ pub(super) fn mbarrier(
                 transactions: 1,
                 ..Change::default()
             };
+            if let Some(race) = &mut site.block.race {
+                let warp = site.warp.identity.warp_in_block as usize;
+                for lane in lanes_of(execute) {
+                    race.copies_arrive(places[lane], warp);
+                }
+            }
             for lane in lanes_of(execute) {
                 if announces {
                     apply(site, lane, places[lane], announced)?;
@@ -254,6 +270,9 @@ fn change(
         let all = lanes_of(together).fold(Change::default(), |all, lane| {
             all.with(change_of(action, values[lane]))
         });
+        if let Some(race) = &mut site.block.race {
+            race.arrive_at_mbarrier(places[first], site.warp.identity.warp_in_block as usize);
+        }
         let old = apply(site, first, places[first], all)?;
         let Some(row) = operation.data[0].map(usize::from) else {
             continue;
@@ -270,7 +289,7 @@ fn change(
     Ok(())
 }
 
-/// Whether phases have ended. If none has, a warp that would wait says so, and tests again when one has or
+/// Lanes whose phases have ended. If none has, a warp that would wait says so, and tests again when one has or
 /// its time is over.
 fn test(
     site: &mut Site<'_, '_>,
@@ -279,7 +298,7 @@ fn test(
     places: &[u32; LANES],
     by_parity: bool,
     waits: bool,
-) {
+) -> Mask {
     let shift = if by_parity { 31 } else { 0 };
     let mut ended: Mask = 0;
     for lane in lanes_of(execute) {
@@ -293,7 +312,7 @@ fn test(
         site.port.done.yields = others;
         if !others && suspend(site) {
             site.port.done.suspends = true;
-            return;
+            return 0;
         }
         site.port.done.mbarrier = true;
     }
@@ -302,6 +321,7 @@ fn test(
         let old = &mut site.warp.predicates[usize::from(index)];
         *old = (ended & execute) | (*old & !execute & FULL);
     }
+    ended
 }
 
 /// Whether the warp still waits at its barrier; notes until when, the first time. The program's hint changes

@@ -25,7 +25,7 @@ use lockstep_isa::memory::{
     Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Space, WINDOW_SIZE, classify_generic,
 };
 use lockstep_isa::operand::PredicateRegister;
-use lockstep_isa::warp_register::lanes_of;
+use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Instruction, Mask};
 
 pub use cluster::deliver_from_cluster;
@@ -129,6 +129,17 @@ pub fn at_addresses(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     global::global(site, operation, execute, addresses)
+}
+
+/// Hands every value that a store is about to write to `write`: lane, address, word, bytes of it.
+pub(crate) fn each_store(
+    site: &Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &[u64; LANES],
+    write: impl FnMut(usize, u64, u32, usize),
+) {
+    registers::emit(&site.port.values, operation, execute, addresses, write);
 }
 
 /// Matrices are in the block's own memory, which an address may name by its rank.

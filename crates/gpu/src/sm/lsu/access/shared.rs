@@ -9,6 +9,7 @@ use lockstep_isa::{Mask, Operand, WarpRegister};
 use super::describe::{access_bytes, illegal};
 use super::registers::{deliver, emit, give_old, modify, operand_of};
 use super::vectors::{deliver_together, emit_together, span};
+use crate::check::race;
 use crate::sm::lsu::outcome::{SharedAtomic, Traffic};
 use crate::sm::lsu::shared_banks::{DataArrays, bank_wavefronts, halves, same_word};
 use crate::sm::problem::Problem;
@@ -41,6 +42,9 @@ pub(super) fn shared(
         if let Some(lane) = lanes_of(execute).find(outside) {
             return Err(illegal(site, operation, lane, places[lane], Space::Shared));
         }
+    }
+    if site.block.race.is_some() {
+        race::hooks::shared(site, operation, execute, places, bytes);
     }
     let memory = &mut site.block.shared[..];
     let mut atomic = None;
