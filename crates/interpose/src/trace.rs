@@ -156,11 +156,11 @@ mod tests {
         let (mut value, unknown) = (7usize, Unknown);
         let out = Out::<usize>::at(&raw mut value as usize);
         let grid = Dim3 { x: 2, y: 3, z: 1 };
-        assert_eq!((&Show(&4096usize)).shown(), "4096");
-        assert_eq!((&Show(&0x2070_0000_0000usize)).shown(), "0x207000000000");
-        assert_eq!((&Show(&out)).shown(), "-> 7");
-        assert_eq!((&Show(&Out::<usize>::at(0))).shown(), "null");
-        assert_eq!((&Show(&grid)).shown(), "(2, 3, 1)");
+        assert_eq!(Show(&4096usize).shown(), "4096");
+        assert_eq!(Show(&0x2070_0000_0000usize).shown(), "0x207000000000");
+        assert_eq!(Show(&out).shown(), "-> 7");
+        assert_eq!(Show(&Out::<usize>::at(0)).shown(), "null");
+        assert_eq!(Show(&grid).shown(), "(2, 3, 1)");
         assert_eq!((&Show(&unknown)).shown(), "...");
     }
 }

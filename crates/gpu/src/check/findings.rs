@@ -49,10 +49,13 @@ pub struct Subject {
 /// Check, kernel, instruction.
 type Key = (Check, String, u32);
 
+/// When and on which SM something was found.
+type Place = (Time, u32);
+
 /// All that was found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    table: Mutex<BTreeMap<Key, ((Time, u32), Finding)>>,
+    table: Mutex<BTreeMap<Key, (Place, Finding)>>,
 }
 
 impl Findings {

@@ -225,21 +225,23 @@ mod tests {
         ));
     }
 
+    /// What is left to move of a range, as first addresses and ends.
+    fn left(registered: &mut Registered, address: Address) -> Vec<(Address, Address)> {
+        let left = registered.insert(address, 0x1000).unwrap();
+        left.into_iter()
+            .map(|piece| (piece.start, piece.end))
+            .collect()
+    }
+
     #[test]
     fn neighbours_share_a_page() {
         let mut registered = nothing();
-        assert_eq!(
-            registered.insert(0x10100, 0x1000),
-            Ok(vec![0x10000..0x12000])
-        );
+        assert_eq!(left(&mut registered, 0x10100), [(0x10000, 0x12000)]);
         registered
             .runs
             .insert(0x10000, (Run::of(0x10000, 0x2000), 1));
         // The second page is there; the third is not.
-        assert_eq!(
-            registered.insert(0x11200, 0x1000),
-            Ok(vec![0x12000..0x13000])
-        );
+        assert_eq!(left(&mut registered, 0x11200), [(0x12000, 0x13000)]);
         registered
             .runs
             .insert(0x12000, (Run::of(0x12000, 0x1000), 1));

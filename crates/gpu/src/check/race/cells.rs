@@ -148,6 +148,6 @@ fn conflict(old: &Access, new: &Access) -> bool {
 
 fn byte_mask(bytes: u8) -> u32 {
     (0..4).fold(0, |mask, byte| {
-        mask | u32::from(bytes >> byte & 1) * 0xff << (8 * byte)
+        mask | (u32::from(bytes >> byte & 1) * 0xff) << (8 * byte)
     })
 }
