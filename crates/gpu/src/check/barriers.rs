@@ -20,10 +20,11 @@ pub fn arrival(
     block: Option<&Block>,
     number: usize,
     expected: Option<u32>,
+    aligned: bool,
 ) {
     let live = lanes.warp.convergence.live();
     // Those of PTX need not come together: where lanes meet again is for a compiler to say.
-    let together = lanes.context.launch.module.native;
+    let together = aligned && lanes.context.launch.module.native;
     let what = block.and_then(|block| {
         wrong_count(block, number, expected).or_else(|| {
             let apart = together && live & !lanes.lanes != 0;

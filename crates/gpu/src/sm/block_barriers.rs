@@ -71,7 +71,15 @@ impl SmState {
                 pc,
                 lanes: execute,
             };
-            barriers::arrival(&self.port.findings, &culprits, block, number, expected);
+            let findings = &self.port.findings;
+            barriers::arrival(
+                findings,
+                &culprits,
+                block,
+                number,
+                expected,
+                barrier.aligned,
+            );
         }
         if expected.is_some_and(|count| !count.is_multiple_of(32)) {
             let count = expected.unwrap_or(0);

@@ -64,7 +64,8 @@ pub(super) fn barrier(spelling: &Spelling<'_>) -> Result<Instruction, BindError>
     let mut instruction = Instruction::new(
         Operation::Barrier(BlockBarrier {
             mode,
-            aligned: false,
+            // So compilers spell `bar` and `barrier.aligned`; a plain `BAR.SYNC` is `barrier`.
+            aligned: spelling.has("DEFER_BLOCKING"),
         }),
         SchedulingInfo {
             unit: Unit::Miscellaneous,
