@@ -126,7 +126,7 @@ impl Program {
             self.shared_memory(shared, device);
             self.launch(cluster, 4, 64, &[device]);
             self.launch(group, 1, 128, &[device]);
-            self.launch(launches, 1, 1, &[device]);
+            self.launch(launches, 1, 2, &[device]);
             self.copies(device);
             self.elapsed(event, late);
         }
