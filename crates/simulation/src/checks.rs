@@ -90,11 +90,16 @@ fn row(finding: Finding, story: Option<String>) -> CheckRow {
         block: Some(place.block),
         thread: Some(place.thread),
         instruction: Some(place.pc),
-        text: place.instruction,
+        text: words(&place.instruction),
         line: place.line,
         what,
         count,
     }
+}
+
+/// The text of an instruction on one line: that of PTX may have several.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Where something happened, and what.

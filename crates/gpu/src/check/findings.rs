@@ -50,12 +50,12 @@ pub struct Subject {
 type Key = (Check, String, u32);
 
 /// When and on which SM something was found.
-type Seen = (Time, u32);
+type When = (Time, u32);
 
 /// All that was found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    table: Mutex<BTreeMap<Key, (Seen, Finding)>>,
+    table: Mutex<BTreeMap<Key, (When, Finding)>>,
 }
 
 impl Findings {

@@ -20,9 +20,6 @@ use super::initialised::Initialised;
 use super::pages::{PAGE, Pages};
 use super::ranges::{RangeError, Ranges};
 
-/// Bytes of a page of device memory: what a GPU maps at a time.
-pub const DEVICE_PAGE: u64 = 2 << 20;
-
 /// Why contents could not be made.
 #[derive(Debug, Error)]
 pub enum ContentsError {
@@ -59,11 +56,11 @@ pub struct Contents {
     /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
     version: AtomicU64,
     /// Pages of regions whose pages are not those of device memory.
-    page_sizes: Vec<(Range<u64>, u64)>,
+    pub(super) page_sizes: Vec<(Range<u64>, u64)>,
     /// Memory of the context, which can be read, and a page that has what it holds.
-    context_memory: Option<(Range<u64>, u64)>,
+    pub(super) context_memory: Option<(Range<u64>, u64)>,
     /// Which bytes were ever written, if that is asked.
-    initialised: Option<Arc<Initialised>>,
+    pub(super) initialised: Option<Arc<Initialised>>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread. Writes happen while no epoch
@@ -174,75 +171,6 @@ impl Contents {
             context_memory: None,
             initialised: None,
         }
-    }
-
-    /// Says that a region has pages of another size than device memory.
-    pub fn set_page_size(&mut self, region: Range<u64>, bytes: u64) {
-        self.page_sizes.push((region, bytes));
-    }
-
-    /// Says where memory of the context lies that kernels can read, and a page whose bytes are what they find there.
-    pub fn set_context_memory(&mut self, range: Range<u64>, page: u64) {
-        self.context_memory = Some((range, page));
-    }
-
-    /// Where the bytes are that are found at an address of the context's own memory.
-    #[must_use]
-    pub fn in_context_memory(&self, address: u64, bytes: u64) -> Option<u64> {
-        let (range, page) = self.context_memory.as_ref()?;
-        let inside = range.contains(&address) && bytes <= PAGE - address % PAGE;
-        inside.then(|| page + address % PAGE)
-    }
-
-    /// Begins to note which bytes of a region are written.
-    ///
-    /// # Errors
-    /// If there is no room to note it.
-    pub fn track_initialised(&mut self, region: Range<u64>) -> Result<(), ContentsError> {
-        self.initialised = Some(Arc::new(Initialised::new(region)?));
-        Ok(())
-    }
-
-    /// Notes what is written where other contents do, which these take the place of.
-    pub fn share_initialised(&mut self, others: &Self) {
-        self.initialised.clone_from(&others.initialised);
-    }
-
-    /// Bytes belong to a fresh allocation: nobody has written them.
-    pub fn note_fresh(&self, range: Range<u64>) {
-        if let Some(initialised) = &self.initialised {
-            initialised.set(range, false);
-        }
-    }
-
-    /// Which bytes were ever written, if that is noted.
-    #[must_use]
-    #[inline]
-    pub fn initialised(&self) -> Option<&Initialised> {
-        self.initialised.as_deref()
-    }
-
-    /// Whether a GPU has memory mapped at all of these bytes, allocated or not.
-    #[must_use]
-    pub fn is_mapped(&self, address: u64, bytes: u64) -> bool {
-        let window = self.window();
-        let Some(last) = address.checked_add(bytes.max(1) - 1) else {
-            return false;
-        };
-        if address < window.start || last >= window.end {
-            return false;
-        }
-        let page = self.page_size(address);
-        let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        (address / page..=last / page).all(|number| ranges.is_mapped(number * page, page))
-    }
-
-    fn page_size(&self, address: u64) -> u64 {
-        let own = self
-            .page_sizes
-            .iter()
-            .find(|(region, _)| region.contains(&address));
-        own.map_or(DEVICE_PAGE, |(_, bytes)| *bytes)
     }
 
     /// The addresses of the window.

@@ -69,8 +69,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
                 _ => 0,
             };
             if native && execute & !mask != 0 {
-                let strangers = strangers(&lanes, instruction, execute);
-                refuse_strangers(site, strangers)?;
+                refuse_callers(site, instruction, execute)?;
             }
             if execute == 0 {
                 site.warp.convergence.advance();
@@ -107,12 +106,17 @@ fn lanes_that_agree(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask)
     (agree.fold(0, |agree, lane| agree | 1 << lane), mask)
 }
 
-/// The lanes that name a mask without themselves.
+/// Refuses lanes that name a mask without themselves.
 #[cold]
-fn strangers(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask) -> Mask {
+fn refuse_callers(
+    site: &mut Site<'_, '_>,
+    instruction: &Instruction,
+    execute: Mask,
+) -> Result<(), Problem> {
+    let lanes = site.warp.lanes(site.context, instruction);
     let masks = lanes.raw(instruction.sources[0].operand, 0).0;
     let without = lanes_of(execute).filter(|lane| masks[*lane] >> lane & 1 == 0);
-    without.fold(0, |without, lane| without | 1 << lane)
+    refuse_strangers(site, without.fold(0, |without, lane| without | 1 << lane))
 }
 
 /// A lane that waits for others must be one of them: an H200 stops with an illegal instruction.

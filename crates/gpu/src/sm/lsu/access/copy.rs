@@ -40,27 +40,7 @@ pub(super) fn copy_to_shared(
     let reading = lanes_of(execute)
         .filter(|lane| sizes[*lane] > 0)
         .fold(0, |mask: Mask, lane| mask | 1 << lane);
-    let bad = addresses.misaligned(reading, bytes);
-    if bad != 0 {
-        let lane = bad.trailing_zeros() as usize;
-        let kind = FaultKind::Misaligned {
-            what: describe(operation),
-            address: addresses.lanes[lane],
-            bytes,
-        };
-        return Err(Problem { lane, kind });
-    }
-    if site.port.invalid_lane(addresses, reading, bytes).is_some()
-        && let Some(lane) = stopping_lane(site, reading, addresses, bytes, &sizes)
-    {
-        return Err(illegal(
-            site,
-            operation,
-            lane,
-            addresses.lanes[lane],
-            Space::Global,
-        ));
-    }
+    check_source(site, operation, reading, addresses, bytes, &sizes)?;
     site.port.found.find(addresses, reading, bytes);
     let found = site.port.found;
     if !site.warp.released
@@ -108,6 +88,39 @@ pub(super) fn copy_to_shared(
         race::hooks::pieces(site, AccessKind::Copy, &pieces);
     }
     site.port.done.traffic = Traffic::Global { write: false };
+    Ok(())
+}
+
+/// Whether lanes may read what they copy.
+fn check_source(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    reading: Mask,
+    addresses: &Addresses,
+    bytes: u32,
+    sizes: &[u32; LANES],
+) -> Result<(), Problem> {
+    let bad = addresses.misaligned(reading, bytes);
+    if bad != 0 {
+        let lane = bad.trailing_zeros() as usize;
+        let kind = FaultKind::Misaligned {
+            what: describe(operation),
+            address: addresses.lanes[lane],
+            bytes,
+        };
+        return Err(Problem { lane, kind });
+    }
+    if site.port.invalid_lane(addresses, reading, bytes).is_some()
+        && let Some(lane) = stopping_lane(site, reading, addresses, bytes, sizes)
+    {
+        return Err(illegal(
+            site,
+            operation,
+            lane,
+            addresses.lanes[lane],
+            Space::Global,
+        ));
+    }
     Ok(())
 }
 

@@ -27,35 +27,9 @@ pub(super) fn global(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
-    let moved;
-    let mut addresses = addresses;
-    if site.port.invalid_lane(addresses, execute, bytes).is_some() {
-        if let Some(named) = site.port.resolve_aliases(addresses, execute, bytes) {
-            return global(site, operation, execute, &named);
-        }
-        let (what, loads) = (describe(operation), operation.action == Action::Load);
-        match outside::look(site, execute, addresses, bytes, &what, loads) {
-            Outside::Stops(lane) => {
-                let address = addresses.lanes[lane];
-                return Err(illegal(site, operation, lane, address, Space::Global));
-            }
-            Outside::Passes => {}
-            Outside::Reads(elsewhere) => {
-                moved = elsewhere;
-                addresses = &moved;
-            }
-        }
-    }
+    let moved = permit(site, operation, execute, addresses, bytes)?;
+    let addresses = moved.as_deref().unwrap_or(addresses);
     let places = &addresses.lanes;
-    if operation.action != Action::Load
-        && let Some(lane) = site.port.read_only_lane(addresses, execute)
-    {
-        return Err(read_only(site, operation, lane, places[lane]));
-    }
-    if site.port.checks.initialised && reads(operation) {
-        let what = describe(operation);
-        uninitialised::check_reads(site, execute, places, |_| bytes, &what);
-    }
     site.port.found.find(addresses, execute, bytes);
     let found = &site.port.found;
     site.block.counters.l1_sectors += found.count as u64;
@@ -119,6 +93,41 @@ pub(super) fn global(
     done.wavefronts = wavefronts;
     done.changed = changed;
     Ok(())
+}
+
+/// Whether lanes may make an access, and what checks find about it. Gives other addresses if those of some lanes are of
+/// memory that other bytes stand for.
+#[inline]
+fn permit(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    addresses: &Addresses,
+    bytes: u32,
+) -> Result<Option<Box<Addresses>>, Problem> {
+    let mut moved = None;
+    if site.port.invalid_lane(addresses, execute, bytes).is_some() {
+        let (what, loads) = (describe(operation), operation.action == Action::Load);
+        match outside::look(site, execute, addresses, bytes, &what, loads) {
+            Outside::Stops(lane) => {
+                let address = addresses.lanes[lane];
+                return Err(illegal(site, operation, lane, address, Space::Global));
+            }
+            Outside::Passes => {}
+            Outside::Reads(elsewhere) => moved = Some(elsewhere),
+        }
+    }
+    if operation.action != Action::Load
+        && let Some(lane) = site.port.read_only_lane(addresses, execute)
+    {
+        return Err(read_only(site, operation, lane, addresses.lanes[lane]));
+    }
+    if site.port.checks.initialised && reads(operation) {
+        let places = &moved.as_deref().unwrap_or(addresses).lanes;
+        let what = describe(operation);
+        uninitialised::check_reads(site, execute, places, |_| bytes, &what);
+    }
+    Ok(moved)
 }
 
 /// How many lines the sectors of a mask lie in.

@@ -7,7 +7,7 @@
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
-    Amount, MbarrierAction, MbarrierResult, MemoryOperation, Space, classify_generic,
+    AfterCopies, Amount, MbarrierAction, MbarrierResult, MemoryOperation, Space, classify_generic,
 };
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::semantics::mbarrier::{self, Change};
@@ -17,6 +17,7 @@ use lockstep_isa::{Instruction, Mask, WarpRegister};
 use super::cluster::{self, Owners};
 use super::describe::illegal;
 use crate::check::barriers;
+use crate::check::race::RaceChecker;
 use crate::fault::FaultKind;
 use crate::message::ClusterAction;
 use crate::sm::lsu::outcome::Traffic;
@@ -72,12 +73,9 @@ pub(super) fn mbarrier(
         }
         MbarrierAction::Test { by_parity, waits } => {
             let ended = test(site, instruction, execute, &places, by_parity, waits);
-            if let Some(race) = &mut site.block.race {
-                let warp = site.warp.identity.warp_in_block as usize;
-                for lane in lanes_of(ended) {
-                    race.leave_mbarrier(places[lane], warp, execute);
-                }
-            }
+            tell_race(site, ended, |race, warp, lane| {
+                race.leave_mbarrier(places[lane], warp, execute);
+            });
         }
         MbarrierAction::Invalidate => {
             for lane in lanes_of(execute) {
@@ -90,33 +88,10 @@ pub(super) fn mbarrier(
                 transactions: 1,
                 ..Change::default()
             };
-            if let Some(race) = &mut site.block.race {
-                let warp = site.warp.identity.warp_in_block as usize;
-                for lane in lanes_of(execute) {
-                    race.copies_arrive(places[lane], warp);
-                }
+            for lane in lanes_of(execute).filter(|_| announces) {
+                apply(site, lane, places[lane], announced)?;
             }
-            for lane in lanes_of(execute) {
-                if announces {
-                    apply(site, lane, places[lane], announced)?;
-                }
-            }
-            let arrivals = &mut site.port.mbarriers.after_copies;
-            for lane in lanes_of(execute) {
-                match arrivals
-                    .iter_mut()
-                    .find(|known| known.place == places[lane])
-                {
-                    Some(known) => known.lanes += 1,
-                    None => arrivals.push(CopyArrival {
-                        block: site.warp.block,
-                        place: places[lane],
-                        lanes: 1,
-                        then,
-                    }),
-                }
-            }
-            site.port.done.mbarrier = true;
+            after_copies(site, execute, &places, then);
         }
     }
     if !site.port.done.suspends {
@@ -124,6 +99,41 @@ pub(super) fn mbarrier(
         site.port.done.traffic = Traffic::Mbarrier;
     }
     Ok(())
+}
+
+/// Tells the checker of races, if there is one, of lanes of the warp.
+fn tell_race(
+    site: &mut Site<'_, '_>,
+    lanes: Mask,
+    mut tell: impl FnMut(&mut RaceChecker, usize, usize),
+) {
+    if let Some(race) = &mut site.block.race {
+        let warp = site.warp.identity.warp_in_block as usize;
+        lanes_of(lanes).for_each(|lane| tell(race, warp, lane));
+    }
+}
+
+/// Lanes arrive when the copies of their warp are complete.
+fn after_copies(site: &mut Site<'_, '_>, execute: Mask, places: &[u32; LANES], then: AfterCopies) {
+    tell_race(site, execute, |race, warp, lane| {
+        race.copies_arrive(places[lane], warp);
+    });
+    let arrivals = &mut site.port.mbarriers.after_copies;
+    for lane in lanes_of(execute) {
+        match arrivals
+            .iter_mut()
+            .find(|known| known.place == places[lane])
+        {
+            Some(known) => known.lanes += 1,
+            None => arrivals.push(CopyArrival {
+                block: site.warp.block,
+                place: places[lane],
+                lanes: 1,
+                then,
+            }),
+        }
+    }
+    site.port.done.mbarrier = true;
 }
 
 /// Arrivals at barriers of other blocks return nothing.
