@@ -51,7 +51,7 @@ pub struct Contents {
     /// Whether it is a file that others map too.
     shared: bool,
     pages: Pages,
-    ranges: RwLock<Ranges>,
+    pub(super) ranges: RwLock<Ranges>,
     aliases: RwLock<Aliases>,
     /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
     version: AtomicU64,
