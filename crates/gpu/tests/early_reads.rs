@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::*;
 use lockstep_frontend::sass::Image;
-use lockstep_gpu::{FaultKind, Gpu, GpuError, Launch, Mode, Options};
+use lockstep_gpu::{Checks, FaultKind, Gpu, GpuError, Launch, Mode, Options};
 use lockstep_isa::Module;
 
 const CUBIN: &[u8] = include_bytes!("sass/mix.sm_90.cubin");
@@ -20,7 +20,10 @@ fn module() -> Module {
 fn found(module: Module, mode: Mode) -> Option<String> {
     let options = Options {
         mode,
-        check: true,
+        checks: Checks {
+            control_bits: true,
+            ..Checks::default()
+        },
         ..Options::default()
     };
     let mut gpu = Gpu::new(&small(2), memory(), options).unwrap();

@@ -409,7 +409,7 @@ mod tests {
     fn an_allocation_has_a_story() {
         let mut memory = memory();
         memory.begin_call(3);
-        let mut base = |memory: &mut Memory| {
+        let base = |memory: &mut Memory| {
             let made = memory.allocate(PointerKind::Device, CONTEXT, 0, 100, 0);
             made.unwrap().info.base
         };

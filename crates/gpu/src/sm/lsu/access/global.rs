@@ -107,6 +107,10 @@ fn permit(
 ) -> Result<Option<Box<Addresses>>, Problem> {
     let mut moved = None;
     if site.port.invalid_lane(addresses, execute, bytes).is_some() {
+        if let Some(named) = site.port.resolve_aliases(addresses, execute, bytes) {
+            let moved = permit(site, operation, execute, &named, bytes)?;
+            return Ok(Some(moved.unwrap_or_else(|| Box::new(named))));
+        }
         let (what, loads) = (describe(operation), operation.action == Action::Load);
         match outside::look(site, execute, addresses, bytes, &what, loads) {
             Outside::Stops(lane) => {
