@@ -15,7 +15,7 @@ __global__ void wild(int* p) {
 __device__ __noinline__ int fetch(const int* p, int index) {
     return p[index];  // in a function
 }
-__global__ void reads(int* p) { p[0] = fetch(p, (int)threadIdx.x - 5000000); }
+__global__ void reads(int* p) { p[0] = fetch(p, (int)threadIdx.x - 500000000); }
 __global__ void adds(int* p) {
     atomicAdd(p + 50000000, 1);  // an atomic
 }
