@@ -36,13 +36,14 @@ fn an_address_outside_allocations_is_named_with_its_thread() {
         |k| {
             let [thread, offset] = k.regs();
             k.thread(thread);
-            k.mul(offset, thread, imm(1 << 14));
+            // What lies in the same page of 2 MiB as an allocation is mapped.
+            k.mul(offset, thread, imm(1 << 15));
             k.store(Space::Global, BASE, offset, thread, WEAK);
         },
         // Thread 64 is the first of block 1.
         "kernel `test` (launch 0), block (1,0,0), thread (0,0,0), instruction 2, SM 1: illegal \
-         global store of 4 bytes at 0x200000100000; the nearest allocation is 0x200000000000 to \
-         0x200000100000 (1048576 bytes)",
+         global store of 4 bytes at 0x200000200000, 1048576 bytes past the end of the nearest \
+         allocation, 0x200000000000 to 0x200000100000 (1048576 bytes)",
     );
 }
 
@@ -65,11 +66,12 @@ fn shared_and_local_accesses_stay_inside() {
             k.shared_bytes = 64;
             let lane = k.reg();
             k.lane(lane);
-            k.shl(lane, lane, imm(2));
+            // Shared memory comes in units of 128 bytes.
+            k.shl(lane, lane, imm(3));
             k.store(Space::Shared, 0, lane, lane, WEAK);
         },
         "kernel `test` (launch 0), block (0,0,0), thread (16,0,0), instruction 2, SM 0: illegal \
-         shared store of 4 bytes at 0x40, outside the 64 bytes of shared memory of the block",
+         shared store of 4 bytes at 0x80, outside the 128 bytes of shared memory of the block",
     );
     check(
         |k| {
