@@ -513,7 +513,7 @@ pub enum StrongAction {
     Reduce(AtomicOperation, AtomicType),
 }
 
-/// What one lane accesses in a sector.
+/// What one lane accesses in a sector. An atomic on 128 bits is two of them, the lower half first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneAccess {
     /// Lane.
@@ -526,6 +526,24 @@ pub struct LaneAccess {
     pub operand: u64,
     /// Compare and swap: the new value.
     pub second: u64,
+}
+
+impl LaneAccess {
+    /// How many a lane needs for one element of a type.
+    #[must_use]
+    pub const fn needed(kind: AtomicType) -> usize {
+        match kind {
+            AtomicType::B128 => 2,
+            _ => 1,
+        }
+    }
+
+    /// One part of those of an element, as one value.
+    #[must_use]
+    pub fn joined(accesses: &[Self], part: impl Fn(&Self) -> u64) -> u128 {
+        let halves = accesses.iter().rev();
+        halves.fold(0, |value, access| value << 64 | u128::from(part(access)))
+    }
 }
 
 #[cfg(test)]

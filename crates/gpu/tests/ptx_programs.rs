@@ -110,3 +110,54 @@ fn the_last_block_adds_up_what_the_others_stored() {
         &[210, 20],
     );
 }
+
+/// Every thread adds 1 to the lower and 3 to the upper half of a counter, both or neither; a last
+/// exchange says what was there.
+fn count_in_128_bits(space: &str, counter: &str) -> String {
+    format!(
+        ".reg .b128 %q<4>;\n\
+         mov.u64 %rd2, 0;\n\
+         mov.u64 %rd3, 0;\n\
+         again:\n\
+         add.u64 %rd4, %rd2, 1;\n\
+         add.u64 %rd5, %rd3, 3;\n\
+         mov.b128 %q1, {{%rd2, %rd3}};\n\
+         mov.b128 %q2, {{%rd4, %rd5}};\n\
+         atom.{space}.cas.b128 %q3, [{counter}], %q1, %q2;\n\
+         mov.b128 {{%rd6, %rd7}}, %q3;\n\
+         setp.ne.u64 %p1, %rd6, %rd2;\n\
+         setp.ne.u64 %p2, %rd7, %rd3;\n\
+         or.pred %p1, %p1, %p2;\n\
+         mov.u64 %rd2, %rd6;\n\
+         mov.u64 %rd3, %rd7;\n\
+         @%p1 bra again;\n"
+    )
+}
+
+#[test]
+fn a_counter_of_128_bits_in_global_memory_is_never_torn() {
+    let body = count_in_128_bits("global", "%rd1+32");
+    check(&body, 3, 40, &[0, 0, 0, 0, 0, 0, 0, 0, 120, 0, 360, 0]);
+}
+
+#[test]
+fn a_counter_of_128_bits_in_shared_memory_is_never_torn() {
+    let count = count_in_128_bits("shared", "counter");
+    let body = format!(
+        ".shared .align 16 .b8 counter[16];\n\
+         setp.ne.u32 %p3, %r1, 0;\n\
+         @%p3 bra ready;\n\
+         mov.u64 %rd8, 0;\n\
+         st.shared.v2.u64 [counter], {{%rd8, %rd8}};\n\
+         ready:\n\
+         bar.sync 0;\n\
+         {count}\
+         bar.sync 0;\n\
+         @%p3 bra done;\n\
+         atom.shared.exch.b128 %q3, [counter], %q1;\n\
+         mov.b128 {{%rd6, %rd7}}, %q3;\n\
+         st.global.v2.u64 [%rd1], {{%rd6, %rd7}};\n\
+         done:"
+    );
+    check(&body, 1, 70, &[70, 0, 210, 0]);
+}

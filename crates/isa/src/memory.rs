@@ -450,6 +450,8 @@ pub enum AtomicType {
     Bf16,
     /// One 16-bit word (compare and swap).
     B16,
+    /// Four words at once (exchange, compare and swap).
+    B128,
 }
 
 impl AtomicType {
@@ -460,6 +462,18 @@ impl AtomicType {
             Self::B16 | Self::F16 | Self::Bf16 => 2,
             Self::U32 | Self::S32 | Self::F32 { .. } | Self::F16x2 | Self::Bf16x2 => 4,
             Self::U64 | Self::S64 | Self::F64 | Self::F64Quiet => 8,
+            Self::B128 => 16,
+        }
+    }
+
+    /// The element of a load that is as wide.
+    #[must_use]
+    pub const fn element(self) -> Element {
+        match self.bytes() {
+            16 => Element::B128,
+            8 => Element::B64,
+            2 => Element::U16,
+            _ => Element::B32,
         }
     }
 }

@@ -263,9 +263,9 @@ fn store(case: &Case, mut global: Vec<u8>) -> Vec<u8> {
             return target.copy_from_slice(source);
         };
         let value = |bytes: &[u8]| {
-            let mut wide = [0; 8];
+            let mut wide = [0; 16];
             wide[..size].copy_from_slice(bytes);
-            u64::from_le_bytes(wide)
+            u128::from_le_bytes(wide)
         };
         let kind = reduction::kind(case.map.element).unwrap();
         let new = atomic::apply(operation, kind, value(target), value(source), 0).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lockstep_isa::{
     Instruction, Kernel, Lanes, MemoryOperation,
-    lanes::ConstantBanks,
+    lanes::{ConstantBanks, ScratchRegister},
     memory::{
         Action, AtomicOperation, AtomicType, BYTES_BY_ADDRESS, Element, Space, classify_generic,
     },
@@ -281,7 +281,7 @@ impl Memory {
     ) -> Result<(), String> {
         let addresses = operation.address.evaluate(lanes, 1).lanes;
         let bytes = kind.bytes() as usize;
-        let cut = u64::MAX >> (64 - 8 * bytes);
+        let cut = u128::MAX >> (128 - 8 * bytes);
         let says = instruction.predicate_destinations[0];
         let mut performed = 0;
         for lane in lanes_of(lanes.execute) {
@@ -294,10 +294,17 @@ impl Memory {
             for element in 0..usize::from(operation.elements) {
                 let address = addresses[lane] + (element * bytes) as u64;
                 let place = self.slice(operation.space, address, bytes, first_thread + lane)?;
-                let mut old = [0; 8];
+                let mut old = [0; 16];
                 old[..bytes].copy_from_slice(place);
-                let old = u64::from_le_bytes(old);
-                let value = |n: usize| lanes.pair(operation.values[n])[lane] & cut;
+                let old = u128::from_le_bytes(old);
+                let word = |n: usize, word: usize| {
+                    let mut room = ScratchRegister::uninit();
+                    lanes.raw_at(operation.values[n], word as u16, &mut room).0[lane]
+                };
+                let value = |n: usize| {
+                    let words = (0..bytes.div_ceil(4)).rev();
+                    words.fold(0, |value, at| value << 32 | u128::from(word(n, at))) & cut
+                };
                 let (a, b) = match function {
                     AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
                         (value(0), value(1))

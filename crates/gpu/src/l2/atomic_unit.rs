@@ -27,17 +27,22 @@ pub fn perform(
             let mut bytes = value(sector, contents, log);
             let mut mask = 0;
             let size = kind.bytes() as usize;
-            stats.atomic_lanes.add(request.lanes.len() as u64);
-            for access in &mut request.lanes {
-                let at = usize::from(access.offset);
-                let mut cell = [0; 8];
+            let elements = request.lanes.chunks_exact_mut(LaneAccess::needed(kind));
+            stats.atomic_lanes.add(elements.len() as u64);
+            for accesses in elements {
+                let at = usize::from(accesses[0].offset);
+                let mut cell = [0; 16];
                 cell[..size].copy_from_slice(&bytes[at..at + size]);
-                let old = u64::from_le_bytes(cell);
-                let new = atomic::apply(function, kind, old, access.operand, access.second)
+                let old = u128::from_le_bytes(cell);
+                let operand = LaneAccess::joined(accesses, |access| access.operand);
+                let second = LaneAccess::joined(accesses, |access| access.second);
+                let new = atomic::apply(function, kind, old, operand, second)
                     .expect("the SM sends what can be performed");
                 bytes[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
                 mask |= (((1u64 << size) - 1) as u32) << at;
-                access.operand = old;
+                for (half, access) in accesses.iter_mut().enumerate() {
+                    access.operand = (old >> (64 * half)) as u64;
+                }
             }
             log.write(sector, &bytes, mask, 0);
         }

@@ -23,7 +23,7 @@ use super::sector_store::{AccessKind, SectorStore, WrittenLine};
 use super::strong_loads::StrongLoads;
 use crate::gpc::{AtomicArbiter, GpcReadArbiter, GpcRequestCoalescer, tpc_of_sm};
 use crate::memory::{CODE_LINES, Contents, LINE, Log, PAGE, SECTOR};
-use crate::message::{DmaLines, Message, StrongAction, StrongRequest};
+use crate::message::{DmaLines, LaneAccess, Message, StrongAction, StrongRequest};
 use crate::probe::{Probe, Topic};
 use crate::statistics::{AccessStats, BankStats, SliceStats};
 
@@ -445,7 +445,10 @@ impl L2Slice {
                 return;
             }
             StrongAction::Load => SECTOR as u32,
-            StrongAction::Atomic(_, kind) => kind.bytes() * request.lanes.len() as u32,
+            StrongAction::Atomic(_, kind) => {
+                let elements = request.lanes.len() / LaneAccess::needed(kind);
+                kind.bytes() * elements as u32
+            }
             StrongAction::Store | StrongAction::Reduce(..) => 0,
         };
         self.reply(sender, at, payload, Message::Performed(request));

@@ -328,10 +328,10 @@ fn perform(memory: &mut [u8], action: ClusterAction, lane: &mut ClusterLane) -> 
         ClusterAction::Atomic(function, kind)
         | ClusterAction::Reduce(function, kind)
         | ClusterAction::ReduceAsync(function, kind) => {
-            let mut cell = [0; 8];
+            let mut cell = [0; 16];
             cell[..bytes].copy_from_slice(place);
-            let old = u64::from_le_bytes(cell);
-            let (operand, second) = (lane.long(0), lane.long(2));
+            let old = u128::from_le_bytes(cell);
+            let (operand, second) = (lane.long(0).into(), lane.long(2).into());
             let new = atomic::apply(function, kind, old, operand, second)
                 .ok_or_else(|| format!("atomic {function:?} on {kind:?}"))?;
             place.copy_from_slice(&new.to_le_bytes()[..bytes]);

@@ -13,16 +13,23 @@ use crate::memory::{AtomicOperation, AtomicType};
 pub fn apply(
     operation: AtomicOperation,
     kind: AtomicType,
-    old: u64,
-    a: u64,
-    b: u64,
-) -> Option<u64> {
+    old: u128,
+    a: u128,
+    b: u128,
+) -> Option<u128> {
     match operation {
         AtomicOperation::Exchange => Some(a),
-        AtomicOperation::Arrive => (kind == AtomicType::U64).then(|| arrive_ampere(old)),
         AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
             Some(if equal(kind, old, a) { b } else { old })
         }
+        _ => calculate(operation, kind, old as u64, a as u64).map(u128::from),
+    }
+}
+
+/// The same for operations that work the new value out, none of which takes more than 64 bits.
+fn calculate(operation: AtomicOperation, kind: AtomicType, old: u64, a: u64) -> Option<u64> {
+    match operation {
+        AtomicOperation::Arrive => (kind == AtomicType::U64).then(|| arrive_ampere(old)),
         _ => match kind {
             AtomicType::U32 => word(operation, old as u32, a as u32, false).map(u64::from),
             AtomicType::S32 => word(operation, old as u32, a as u32, true).map(u64::from),
@@ -39,7 +46,7 @@ pub fn apply(
             AtomicType::Bf16x2 => pair(operation, Kind::Brain, old as u32, a as u32).map(u64::from),
             AtomicType::F16 => half(operation, Kind::Half, old, a),
             AtomicType::Bf16 => half(operation, Kind::Brain, old, a),
-            AtomicType::B16 => None,
+            AtomicType::B16 | AtomicType::B128 => None,
         },
     }
 }
@@ -47,15 +54,15 @@ pub fn apply(
 /// What an operation gives back, where `a` is its operand or comparand.
 #[must_use]
 #[inline]
-pub fn answer(operation: AtomicOperation, kind: AtomicType, old: u64, a: u64) -> u64 {
+pub fn answer(operation: AtomicOperation, kind: AtomicType, old: u128, a: u128) -> u128 {
     match operation {
-        AtomicOperation::CompareAndTest => u64::from(equal(kind, old, a)),
+        AtomicOperation::CompareAndTest => u128::from(equal(kind, old, a)),
         _ => old,
     }
 }
 
-fn equal(kind: AtomicType, old: u64, a: u64) -> bool {
-    let mask = u64::MAX >> (64 - 8 * kind.bytes());
+fn equal(kind: AtomicType, old: u128, a: u128) -> bool {
+    let mask = u128::MAX >> (128 - 8 * kind.bytes());
     old & mask == a & mask
 }
 
@@ -163,18 +170,19 @@ mod tests {
     fn worked_examples() {
         use AtomicOperation as Is;
         use AtomicType as Of;
-        let float = |x: f32| u64::from(x.to_bits());
+        let float = |x: f32| u128::from(x.to_bits());
+        let double = |x: f64| u128::from(x.to_bits());
         let cases = [
-            (Is::Add, Of::U32, u64::from(u32::MAX), 1, 0, Some(0)),
+            (Is::Add, Of::U32, u128::from(u32::MAX), 1, 0, Some(0)),
             (
                 Is::Min,
                 Of::S32,
                 5,
-                u64::from(u32::MAX),
+                u128::from(u32::MAX),
                 0,
-                Some(u64::from(u32::MAX)),
+                Some(u128::from(u32::MAX)),
             ),
-            (Is::Min, Of::U32, 5, u64::from(u32::MAX), 0, Some(5)),
+            (Is::Min, Of::U32, 5, u128::from(u32::MAX), 0, Some(5)),
             (Is::Increment, Of::U32, 7, 7, 0, Some(0)),
             (Is::Increment, Of::U32, 6, 7, 0, Some(7)),
             (Is::Decrement, Of::U32, 0, 7, 0, Some(7)),
@@ -184,7 +192,18 @@ mod tests {
             (Is::CompareAndSwap, Of::B16, 0x1_0004, 4, 9, Some(9)),
             (Is::CompareAndTest, Of::U64, 5, 4, 9, Some(5)),
             (Is::Exchange, Of::U64, 5, 6, 0, Some(6)),
-            (Is::Max, Of::S64, u64::MAX, 1, 0, Some(1)),
+            (Is::Max, Of::S64, u128::from(u64::MAX), 1, 0, Some(1)),
+            (Is::Exchange, Of::B128, 5 << 64, 6 << 64, 0, Some(6 << 64)),
+            (
+                Is::CompareAndSwap,
+                Of::B128,
+                5 << 64,
+                6 << 64,
+                7,
+                Some(5 << 64),
+            ),
+            (Is::CompareAndSwap, Of::B128, 5 << 64, 5 << 64, 7, Some(7)),
+            (Is::Add, Of::B128, 1, 1, 0, None),
             (
                 Is::Add,
                 Of::F32 { flush: false },
@@ -197,10 +216,10 @@ mod tests {
             (
                 Is::Add,
                 Of::F64,
-                1f64.to_bits(),
-                2f64.to_bits(),
+                double(1.0),
+                double(2.0),
                 0,
-                Some(3f64.to_bits()),
+                Some(double(3.0)),
             ),
             (
                 Is::Add,

@@ -2,7 +2,7 @@
 
 use lockstep_isa::{
     Operation,
-    memory::{Action, AtomicOperation, AtomicType, Element, Order},
+    memory::{Action, AtomicOperation, AtomicType, Order},
 };
 
 use super::{
@@ -75,11 +75,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                     Action::Atomic(operation, kind)
                 },
                 self.access_space(modifiers.space),
-                match kind.bytes() {
-                    8 => Element::B64,
-                    2 => Element::U16,
-                    _ => Element::B32,
-                },
+                kind.element(),
                 address,
                 self.strength(&modifiers, Some(Order::Relaxed)),
                 modifiers.cache,
@@ -156,6 +152,7 @@ fn atomic_type(
         ("b16", _) if any_bits => AtomicType::B16,
         (_, 32) => AtomicType::U32,
         (_, 64) => AtomicType::U64,
+        ("b128", _) if any_bits => AtomicType::B128,
         _ => return None,
     })
 }

@@ -529,8 +529,9 @@ fn copy_shared(
         };
         for (old, new) in target.chunks_exact_mut(size).zip(source.chunks_exact(size)) {
             let (before, operand) = (element_at(old), element_at(new));
-            let value = atomic::apply(operation, kind, before, operand, 0).unwrap_or(before);
-            old.copy_from_slice(&value.to_le_bytes()[..size]);
+            let before = u128::from(before);
+            let value = atomic::apply(operation, kind, before, operand.into(), 0);
+            old.copy_from_slice(&value.unwrap_or(before).to_le_bytes()[..size]);
         }
     }
     Ok(lanes)

@@ -105,7 +105,9 @@ pub(super) fn shared_access(
     let action = match operation.action {
         Action::Load => ClusterAction::Load,
         Action::Store => ClusterAction::Store,
-        Action::Atomic(function, kind) => ClusterAction::Atomic(function, kind),
+        Action::Atomic(function, kind) if kind != AtomicType::B128 => {
+            ClusterAction::Atomic(function, kind)
+        }
         Action::Reduce(function, kind) => ClusterAction::Reduce(function, kind),
         _ => {
             let lane = others.trailing_zeros() as usize;
@@ -306,7 +308,7 @@ pub fn deliver_from_cluster(
         }
         ClusterAction::Atomic(_, kind) => {
             for access in &request.lanes {
-                let old = access.long(0);
+                let old = access.long(0).into();
                 give_old(registers, operation, usize::from(access.lane), 0, kind, old);
             }
         }

@@ -117,10 +117,10 @@ pub(super) fn local(
         ),
         Action::Atomic(function, kind) | Action::Reduce(function, kind) => {
             for lane in lanes_of(execute) {
-                let mut cell = [0; 8];
+                let mut cell = [0; 16];
                 let bytes = kind.bytes() as usize;
                 memory.read(lane, addresses[lane] as u32, &mut cell[..bytes]);
-                let old = u64::from_le_bytes(cell);
+                let old = u128::from_le_bytes(cell);
                 let new = modify(&site.port.values, function, kind, lane, 0, old)?;
                 memory.write(lane, addresses[lane] as u32, &new.to_le_bytes()[..bytes]);
                 let operand = operand_of(&site.port.values, kind, lane, 0);

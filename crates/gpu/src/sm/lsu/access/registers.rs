@@ -158,15 +158,10 @@ pub(super) fn operand_of(
     kind: AtomicType,
     lane: usize,
     element: usize,
-) -> u64 {
+) -> u128 {
     let rows = kind.bytes().div_ceil(4) as usize;
-    let low = values[element * rows].0[lane];
-    let high = if rows == 2 {
-        values[element * rows + 1].0[lane]
-    } else {
-        0
-    };
-    u64::from(low) | u64::from(high) << 32
+    let words = values[element * rows..][..rows].iter().rev();
+    words.fold(0, |value, row| value << 32 | u128::from(row.0[lane]))
 }
 
 pub(super) fn modify(
@@ -175,8 +170,8 @@ pub(super) fn modify(
     kind: AtomicType,
     lane: usize,
     element: usize,
-    old: u64,
-) -> Result<u64, Problem> {
+    old: u128,
+) -> Result<u128, Problem> {
     let operand = operand_of(values, kind, lane, element);
     let second = match function {
         AtomicOperation::CompareAndSwap | AtomicOperation::CompareAndTest => {
@@ -200,14 +195,15 @@ pub(super) fn give_old(
     lane: usize,
     element: usize,
     kind: AtomicType,
-    old: u64,
+    old: u128,
 ) {
     let (Action::Atomic(..), Some(row)) = (operation.action, operation.data[element]) else {
         return;
     };
-    registers[usize::from(row)].0[lane] = old as u32;
-    if kind.bytes() == 8 {
-        registers[usize::from(row) + 1].0[lane] = (old >> 32) as u32;
+    let rows = kind.bytes().div_ceil(4) as usize;
+    let rows = registers[usize::from(row)..][..rows].iter_mut();
+    for (word, register) in rows.enumerate() {
+        register.0[lane] = (old >> (32 * word)) as u32;
     }
 }
 

@@ -122,9 +122,9 @@ fn perform_atomic(
     for lane in lanes_of(execute) {
         for element in 0..usize::from(operation.elements.max(1)) {
             let at = addresses[lane] as usize + element * size;
-            let mut cell = [0; 8];
+            let mut cell = [0; 16];
             cell[..size].copy_from_slice(&memory[at..at + size]);
-            let old = u64::from_le_bytes(cell);
+            let old = u128::from_le_bytes(cell);
             let new = modify(values, function, kind, lane, element, old)?;
             memory[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
             let operand = operand_of(values, kind, lane, element);

@@ -1,6 +1,6 @@
 //! Accesses that are performed at their slice.
 
-use lockstep_isa::memory::{Action, AtomicOperation, AtomicType, MemoryOperation};
+use lockstep_isa::memory::{Action, AtomicOperation, MemoryOperation};
 use lockstep_isa::semantics::atomic;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
@@ -127,12 +127,11 @@ fn fill(
     addresses: &[u64; LANES],
     index: usize,
 ) {
-    let access = |lane: usize, element: usize, kind: Option<AtomicType>| LaneAccess {
+    let access = |lane: usize| LaneAccess {
         lane: lane as u8,
-        offset: (addresses[lane] % SECTOR) as u8
-            + kind.map_or(0, |kind| element as u8 * kind.bytes() as u8),
-        element: element as u8,
-        operand: kind.map_or(0, |kind| operand_of(&port.values, kind, lane, element)),
+        offset: (addresses[lane] % SECTOR) as u8,
+        element: 0,
+        operand: 0,
         second: 0,
     };
     match request.action {
@@ -141,18 +140,24 @@ fn fill(
             request.mask = port.masks[index];
         }
         StrongAction::Load => {
-            request
-                .lanes
-                .extend(lanes_of(lanes).map(|lane| access(lane, 0, None)));
+            request.lanes.extend(lanes_of(lanes).map(access));
         }
         StrongAction::Atomic(function, kind) | StrongAction::Reduce(function, kind) => {
             for lane in lanes_of(lanes) {
-                for element in 0..usize::from(operation.elements.max(1)) {
-                    let mut one = access(lane, element, Some(kind));
-                    if function == AtomicOperation::CompareAndSwap {
-                        one.second = operand_of(&port.values, kind, lane, 1);
+                for element in 0..operation.elements.max(1) {
+                    let operand = operand_of(&port.values, kind, lane, usize::from(element));
+                    let second = match function {
+                        AtomicOperation::CompareAndSwap => operand_of(&port.values, kind, lane, 1),
+                        _ => 0,
+                    };
+                    for half in 0..LaneAccess::needed(kind) {
+                        let mut one = access(lane);
+                        one.offset += element * kind.bytes() as u8 + 8 * half as u8;
+                        one.element = element;
+                        one.operand = (operand >> (64 * half)) as u64;
+                        one.second = (second >> (64 * half)) as u64;
+                        request.lanes.push(one);
                     }
-                    request.lanes.push(one);
                 }
             }
         }
@@ -178,14 +183,15 @@ pub fn deliver_answer(
             });
         }
         StrongAction::Atomic(_, kind) => {
-            for access in &request.lanes {
+            for accesses in request.lanes.chunks_exact(LaneAccess::needed(kind)) {
+                let access = &accesses[0];
                 give_old(
                     registers,
                     operation,
                     usize::from(access.lane),
                     usize::from(access.element),
                     kind,
-                    access.operand,
+                    LaneAccess::joined(accesses, |access| access.operand),
                 );
             }
         }

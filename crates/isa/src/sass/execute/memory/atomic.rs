@@ -42,7 +42,8 @@ pub(super) fn atomic_kind(spelling: &Spelling<'_>) -> Option<(AtomicOperation, A
             "F64" => Some(AtomicType::F64),
             "F16x2" => Some(AtomicType::F16x2),
             "BF16x2" => Some(AtomicType::Bf16x2),
-            "F16x4" | "F16x8" | "BF16x4" | "BF16x8" | "128" | "F32x2" | "F32x4" => None,
+            "128" => Some(AtomicType::B128),
+            "F16x4" | "F16x8" | "BF16x4" | "BF16x8" | "F32x2" | "F32x4" => None,
             _ => return None,
         })
     });
@@ -198,11 +199,7 @@ pub(super) fn finish_atomic(
     destination: Option<u16>,
 ) -> Result<Instruction, BindError> {
     let mut operation = operation(spelling, space, action, 0)?;
-    operation.element = if kind.bytes() == 8 {
-        Element::B64
-    } else {
-        Element::B32
-    };
+    operation.element = kind.element();
     operation.data[0] = destination;
     for (slot, value) in operation.values.iter_mut().zip(values(spelling)?) {
         *slot = spelling.source(value)?.operand;

@@ -5,7 +5,7 @@ use super::atomic::atomic_kind;
 use super::{address, finish, memory_operand, operation, values};
 use crate::{
     instruction::Instruction,
-    memory::{Action, Element, MemoryOperation, Space},
+    memory::{Action, MemoryOperation, Space},
 };
 
 /// `STAS [R.64], R`.
@@ -21,11 +21,7 @@ pub(super) fn reduce_async(spelling: &Spelling<'_>) -> Result<Instruction, BindE
     };
     let action = Action::ReduceAsync(operator, kind);
     let mut operation = operation(spelling, Space::Shared, action, 0)?;
-    operation.element = if kind.bytes() == 8 {
-        Element::B64
-    } else {
-        Element::B32
-    };
+    operation.element = kind.element();
     finished(spelling, operation)
 }
 
