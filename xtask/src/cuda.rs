@@ -1,8 +1,9 @@
 //! The CUDA compiler: pinned, from PyPI, in a virtual environment of the project.
 //!
-//! It needs no GPU and no driver. What it holds is named in `requirements-cuda.txt`; a stamp
-//! with the same text says that the environment is complete, so that later calls cost nothing.
+//! It needs no GPU and no driver. What it holds is named in `requirements-cuda.txt`.
 
+pub use crate::virtual_environment::Missing;
+use crate::virtual_environment::VirtualEnvironment;
 use crate::{packages, process, project};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -15,14 +16,6 @@ const REQUIREMENTS: &str = include_str!("../requirements-cuda.txt");
 pub struct Toolkit {
     /// The folder with `bin`, `include` and `lib`.
     root: PathBuf,
-}
-
-/// Why there is none.
-pub enum Missing {
-    /// The package index did not answer, or not with what was asked for.
-    Index(String),
-    /// This machine lacks something else.
-    Machine(anyhow::Error),
 }
 
 impl Toolkit {
@@ -50,57 +43,19 @@ impl Toolkit {
 
 /// The project's CUDA compiler, fetched if it is not there yet.
 pub fn toolkit() -> Result<Toolkit, Missing> {
-    let environment = project::local().join("venv");
-    let stamp = environment.join("lockstep-stamp.txt");
-    if std::fs::read_to_string(&stamp).is_ok_and(|text| text == REQUIREMENTS)
-        && let Ok(toolkit) = find(&environment)
+    let environment = VirtualEnvironment::at(project::local().join("venv"));
+    if environment.holds(REQUIREMENTS)
+        && let Ok(toolkit) = find(environment.folder())
     {
         return Ok(toolkit);
     }
     packages::need(&[packages::CXX, packages::VENV]).map_err(Missing::Machine)?;
-    fetch(&environment)?;
-    let toolkit = find(&environment).map_err(Missing::Machine)?;
-    std::fs::write(&stamp, REQUIREMENTS)
-        .with_context(|| format!("cannot write {}", stamp.display()))
-        .map_err(Missing::Machine)?;
-    Ok(toolkit)
-}
-
-/// Makes the virtual environment and installs into it.
-fn fetch(environment: &Path) -> Result<(), Missing> {
     println!(
         "Fetching the CUDA compiler from PyPI into {} (about 220 MB, once)",
-        project::shown(environment)
+        project::shown(environment.folder())
     );
-    let python = environment.join("bin/python");
-    if !python.exists() {
-        process::run(
-            process::command("python3")
-                .args(["-m", "venv"])
-                .arg(environment),
-        )
-        .context(
-            "cannot make a virtual environment; install python3 with its venv module \
-                 (Debian and Ubuntu: apt install python3-venv)",
-        )
-        .map_err(Missing::Machine)?;
-    }
-    let requirements = project::root().join("xtask/requirements-cuda.txt");
-    let mut pip = process::command(&python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--retries",
-        "2",
-        "--timeout",
-        "20",
-        "--requirement",
-    ])
-    .arg(requirements);
-    process::run(&mut pip).map_err(|error| Missing::Index(format!("{error:#}")))
+    environment.install(REQUIREMENTS)?;
+    find(environment.folder()).map_err(Missing::Machine)
 }
 
 /// The toolkit inside an environment, whichever Python made it.

@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod clients;
 mod configuration;
 mod coverage;
 mod cuda;
@@ -29,6 +30,7 @@ mod soak;
 mod status;
 mod test;
 mod validate;
+mod virtual_environment;
 mod workloads;
 
 use clap::{Parser, Subcommand};

@@ -4,7 +4,7 @@
 //! runs `lockstep correlate`. With `--record` the figures join `validation/history.csv`.
 
 use crate::cuda::{self, Missing};
-use crate::{frontends, microbench, process, project, simulator, workloads};
+use crate::{clients, frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -35,6 +35,11 @@ pub struct Validate {
     /// All inputs of the special function unit against checksums of an H200, in minutes
     #[arg(long, conflicts_with_all = ["quick", "record", "microbench", "frontends"])]
     special_functions: bool,
+    /// Packages of Python that call CUDA, all or those that are named, in functional mode; installs some
+    /// gigabytes into .lockstep/clients. Options after `--` are checks by name
+    #[arg(long, value_name = "NAME", num_args = 0..,
+        conflicts_with_all = ["quick", "record", "microbench", "frontends", "special_functions"])]
+    clients: Option<Vec<String>>,
     /// More options for `lockstep correlate`
     #[arg(last = true)]
     options: Vec<String>,
@@ -54,6 +59,9 @@ impl Validate {
         }
         if self.special_functions {
             return special_functions();
+        }
+        if let Some(names) = &self.clients {
+            return clients::run(&self.gpu, names, &self.options);
         }
         simulator::build()?;
         build_programs()?;

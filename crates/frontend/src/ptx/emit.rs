@@ -13,7 +13,7 @@ use super::{
     image::{Compiled, Symbols},
     ir::{Amount, Code, Field, Place, Target},
     lower::{KERNEL_BANK, RESERVED_SHARED, RETURN_ROWS, TABLE_BANK},
-    syntax::{Linkage, Program, VariableSpace},
+    syntax::{Program, VariableSpace},
 };
 
 /// Stack of a recursive kernel's thread beyond the context's stack size: frames of PTX hold every
@@ -315,7 +315,8 @@ fn reached(calls: &[Vec<usize>], from: usize) -> BTreeSet<usize> {
 }
 
 /// Places the module's shared variables after the kernel's own; those without a size begin where
-/// the rest ends. Gives the static bytes, and the bank that tells the places.
+/// the rest ends. One with a size is placed although it is `.extern`: a definition would have its name, and
+/// ptxas ignores the word where there is none. Gives the static bytes, and the bank that tells the places.
 fn shared_layout(
     program: &Program<'_>,
     own: u64,
@@ -331,7 +332,7 @@ fn shared_layout(
     }
     let sized = |index: &&usize| {
         let variable = &program.variables[**index];
-        variable.size.is_some_and(|size| size > 0) && variable.linkage != Linkage::Extern
+        variable.size.is_some_and(|size| size > 0)
     };
     for index in variables.iter().filter(sized) {
         let variable = &program.variables[*index];
