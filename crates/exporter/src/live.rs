@@ -1,6 +1,6 @@
 //! Figures of what publishes now: reads segments as `lockstep sample` does, and adds up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,13 +25,15 @@ pub struct Live {
     file: StateFile,
     /// What the collector had counted when it was last asked.
     counted: Counted,
+    /// Sentences that nobody has taken yet.
+    news: Vec<String>,
 }
 
 /// Sums that a collector keeps from its own start.
 #[derive(Default)]
 struct Counted {
     lost: u64,
-    sentences: u64,
+    sentences: BTreeSet<String>,
     /// Gaps, their time and the sampled time of each GPU.
     gaps: BTreeMap<Arc<str>, [u64; 3]>,
 }
@@ -113,6 +115,7 @@ impl Live {
             state,
             file,
             counted: Counted::default(),
+            news: Vec::new(),
         })
     }
 
@@ -139,6 +142,11 @@ impl Live {
     /// What is served now.
     pub fn figures(&self) -> &Figures {
         &self.state.figures
+    }
+
+    /// Sentences on what was lost since they were last taken.
+    pub fn take_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 
     /// Adds what grew to the figures.
@@ -185,9 +193,12 @@ impl Live {
         let (_, lost) = self.collector.records();
         figures.losses.records += lost - self.counted.lost;
         self.counted.lost = lost;
-        let sentences = self.collector.loss_sentences() as u64;
-        figures.losses.sentences += sentences.saturating_sub(self.counted.sentences);
-        self.counted.sentences = sentences;
+        for sentence in self.collector.loss_sentences() {
+            if self.counted.sentences.insert(sentence.clone()) {
+                figures.losses.sentences += 1;
+                self.news.push(sentence.clone());
+            }
+        }
         for (gpu, gaps) in self.collector.gaps() {
             let sums = [gaps.count, gaps.nanoseconds, gaps.sampled_nanoseconds];
             let before = self.counted.gaps.insert(Arc::clone(gpu), sums);

@@ -84,12 +84,13 @@ impl Feed {
         })
     }
 
-    /// Brings `shared` up to date.
-    fn update(&mut self, shared: &Shared) -> Result<(), ExporterError> {
+    /// Brings `shared` up to date; sentences on what was lost.
+    fn update(&mut self, shared: &Shared) -> Result<Vec<String>, ExporterError> {
         match self {
             Self::Live(live) => {
                 live.poll(now())?;
                 shared.set(live.figures().clone());
+                Ok(live.take_news())
             }
             Self::Replay {
                 replay,
@@ -100,15 +101,16 @@ impl Feed {
                 let elapsed = speed.map_or(u64::MAX, |speed| (elapsed * speed) as u64);
                 replay.advance(elapsed);
                 shared.set(replay.figures().clone());
+                Ok(Vec::new())
             }
         }
-        Ok(())
     }
 }
 
 /// An exporter that is ready to serve.
 pub struct Service {
     feed: Feed,
+    news: Vec<String>,
     shared: Shared,
     server: Option<Server>,
     pusher: Option<Pusher>,
@@ -125,9 +127,10 @@ impl Service {
         let mut feed = Feed::open(options)?;
         let shared = Shared::default();
         // The first scrape already sees what is there.
-        feed.update(&shared)?;
+        let news = feed.update(&shared)?;
         Ok(Self {
             feed,
+            news,
             shared,
             server,
             pusher,
@@ -140,13 +143,10 @@ impl Service {
     }
 
     /// Serves for `time`, or until the process ends; says in `report` what goes wrong, and goes on.
-    pub fn run(
-        self,
-        time: Option<Duration>,
-        report: impl Fn(&ExporterError),
-    ) -> Result<(), ExporterError> {
+    pub fn run(self, time: Option<Duration>, report: impl Fn(&str)) -> Result<(), ExporterError> {
         let Self {
             mut feed,
+            news,
             shared,
             server,
             pusher,
@@ -166,12 +166,13 @@ impl Service {
             let shared = shared.clone();
             std::thread::spawn(move || server.run(&shared))
         });
+        news.iter().for_each(|sentence| report(sentence));
         let mut told = String::new();
         let mut tell_once = |outcome: Result<(), ExporterError>| {
             if let Err(error) = outcome {
                 let sentence = error.to_string();
                 if sentence != told {
-                    report(&error);
+                    report(&sentence);
                     told = sentence;
                 }
             }
@@ -183,7 +184,10 @@ impl Service {
                 break;
             }
             std::thread::sleep(POLL);
-            tell_once(feed.update(&shared));
+            match feed.update(&shared) {
+                Ok(news) => news.iter().for_each(|sentence| report(sentence)),
+                Err(error) => tell_once(Err(error)),
+            }
             told_by_pusher.try_iter().for_each(&mut tell_once);
         }
         match serving {

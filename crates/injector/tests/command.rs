@@ -3,7 +3,7 @@
 mod support;
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use lockstep_attribution::LaunchRow;

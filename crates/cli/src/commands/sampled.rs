@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use lockstep_exporter::{Access, Endpoint, ExporterError, Options, Origin, Service};
+use lockstep_exporter::{Access, Endpoint, Options, Origin, Service};
 use lockstep_injector::daemon::{Daemon, DaemonOptions};
 use lockstep_telemetry::schema::Metadata;
 
@@ -100,7 +100,7 @@ impl SampledArguments {
         if let Some(service) = service {
             std::thread::spawn(move || {
                 if let Err(error) = service.run(None, report) {
-                    report(&error);
+                    report(&error.to_string());
                 }
             });
         }
@@ -139,6 +139,6 @@ impl SampledArguments {
     }
 }
 
-fn report(error: &ExporterError) {
-    eprintln!("lockstep: {error}");
+fn report(sentence: &str) {
+    eprintln!("lockstep: {sentence}");
 }

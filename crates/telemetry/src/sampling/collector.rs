@@ -208,9 +208,9 @@ impl Collector {
         losses
     }
 
-    /// How many sentences there are on counters and segments that could not be read.
-    pub fn loss_sentences(&self) -> usize {
-        self.losses.len()
+    /// Sentences on counters and segments that could not be read, each once.
+    pub fn loss_sentences(&self) -> &BTreeSet<String> {
+        &self.losses
     }
 
     /// What is missing from the series of each GPU.
