@@ -4,6 +4,7 @@
 //! lockstep-0.1.0-x86_64-linux/
 //!   bin/lockstep                  a link to the command
 //!   lib/lockstep/                 the command and the libraries that it looks for beside itself
+//!   lib/systemd/system/           the sampler as a service
 //!   share/lockstep/               measurements, sets, the table of programs, configurations
 //!   share/man, share/bash-completion, share/zsh, share/fish, share/doc/lockstep
 //! ```
@@ -108,6 +109,11 @@ fn stage(tree: &Path) -> Result<()> {
             &shared.join("doc/lockstep").join(name),
         )?;
     }
+    let unit = "lockstep-sampled@.service";
+    copy(
+        &project::root().join("configs/monitoring").join(unit),
+        &tree.join("lib/systemd/system").join(unit),
+    )?;
     process::run(
         process::command(library.join("lockstep"))
             .arg("pages")

@@ -22,7 +22,7 @@ use crate::ownership::Ownership;
 use crate::progress::{Made, Progress};
 use crate::sampler::{Interval, Sampler};
 use crate::settings::Settings;
-use crate::{clock, host_object, report, worker};
+use crate::{clock, host_object, membership, report, worker};
 
 /// Segments of dead processes are kept this long for a reader that may still come.
 pub const KEPT: u64 = 3600 * 1_000_000_000;
@@ -135,6 +135,14 @@ impl Session {
             std::process::id(),
             &command(),
         );
+        for (kind, text) in [
+            (IdentityKind::Job, membership::job()),
+            (IdentityKind::Rank, membership::rank()),
+        ] {
+            if let Some(text) = text {
+                publisher.name(kind, NO_IDENTITY, 0, &text);
+            }
+        }
         for counter in &counters {
             publisher.name(IdentityKind::Counter, NO_IDENTITY, 0, counter.name);
         }

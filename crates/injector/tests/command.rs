@@ -3,43 +3,13 @@
 mod support;
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use lockstep_attribution::LaunchRow;
 use lockstep_telemetry::sampling::{GaugeRow, SeriesRow, Sink, now};
 use lockstep_telemetry::schema::Metadata;
-use support::{Bench, Rows, injector, outputs};
-
-/// The command with the fake GPU's environment, in a base folder of its own.
-fn command(bench: &Bench, arguments: &[&str]) -> Command {
-    let mut command = Command::new(outputs().join("examples/sample"));
-    let ours = [
-        "LOCKSTEP_SAMPLE_SEGMENTS",
-        "LOCKSTEP_SAMPLE_LOCKS",
-        "CUDA_INJECTION64_PATH",
-    ];
-    let environment = bench
-        .environment
-        .iter()
-        .filter(|(name, _)| !ours.contains(&name.as_str()))
-        .cloned();
-    command.args(arguments).envs(environment);
-    command
-        .env("LOCKSTEP_SAMPLE_BASE", bench.folder.join("base"))
-        .env("FAKE_GPU_SHARED", bench.folder.join("device"))
-        .env("LOCKSTEP_INJECTOR", injector());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn program() -> String {
-    outputs()
-        .join("examples/fake_program")
-        .to_str()
-        .unwrap()
-        .to_owned()
-}
+use support::{Bench, Rows, command, injector, program, text};
 
 fn out(bench: &Bench) -> PathBuf {
     bench.folder.join("out")
@@ -47,10 +17,6 @@ fn out(bench: &Bench) -> PathBuf {
 
 fn run(bench: &Bench, arguments: &[&str]) -> Output {
     command(bench, arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

@@ -196,3 +196,39 @@ impl Collected {
         sums
     }
 }
+
+/// The command with the fake GPU's environment, in a base folder of its own.
+pub fn command(bench: &Bench, arguments: &[&str]) -> Command {
+    let mut command = Command::new(outputs().join("examples/sample"));
+    let ours = [
+        "LOCKSTEP_SAMPLE_SEGMENTS",
+        "LOCKSTEP_SAMPLE_LOCKS",
+        "CUDA_INJECTION64_PATH",
+    ];
+    let environment = bench
+        .environment
+        .iter()
+        .filter(|(name, _)| !ours.contains(&name.as_str()))
+        .cloned();
+    command.args(arguments).envs(environment);
+    command
+        .env("LOCKSTEP_SAMPLE_BASE", bench.folder.join("base"))
+        .env("FAKE_GPU_SHARED", bench.folder.join("device"))
+        .env("LOCKSTEP_INJECTOR", injector());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The program that does what its arguments say.
+pub fn program() -> String {
+    outputs()
+        .join("examples/fake_program")
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// What a command said.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,5 +1,6 @@
 //! Reads all segments of a folder and hands rows to a sink.
 
+mod position;
 mod records;
 mod rows;
 
@@ -9,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lockstep_attribution::{Attribution, DeviceSample, ErrorBounds, Key, Rates, Recording};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+pub use position::{Membership, Position};
 
 use super::rows::{GaugeRow, Sink};
 use crate::schema::Metadata;
@@ -39,6 +42,8 @@ struct Source {
     sampled_until: BTreeMap<Arc<str>, u64>,
     /// Launches that were read and not stored yet, by index.
     outstanding: VecDeque<u64>,
+    /// How far a reader before this one had come.
+    resumed: Position,
     ended: bool,
 }
 
@@ -52,6 +57,7 @@ impl Source {
             held: Vec::new(),
             sampled_until: BTreeMap::new(),
             outstanding: VecDeque::new(),
+            resumed: Position::default(),
             ended: false,
         }
     }
@@ -71,6 +77,16 @@ pub struct Collector {
     records: u64,
     lost: u64,
     processes: BTreeMap<u32, Arc<str>>,
+    node: Option<Arc<str>>,
+    memberships: BTreeMap<u32, Membership>,
+    /// Index of each GPU on its node, and whether a sampler of the node said so.
+    indices: BTreeMap<Arc<str>, (u32, bool)>,
+    /// How far a reader before this one had come, by the names of segments.
+    resumed: BTreeMap<String, Position>,
+    /// Whether this reader also wants what others have acknowledged.
+    rewinds: bool,
+    /// When it last read, nanoseconds since 1970.
+    polled: u64,
     settle: u64,
     gaps: BTreeMap<Arc<str>, Gaps>,
     error_bounds: ErrorBounds,
@@ -79,7 +95,7 @@ pub struct Collector {
 }
 
 /// Time of a GPU in which its counters were not sampled although they should have been.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Gaps {
     /// How often samples are missing.
     pub count: u64,
@@ -114,6 +130,12 @@ impl Collector {
             records: 0,
             lost: 0,
             processes: BTreeMap::new(),
+            node: None,
+            memberships: BTreeMap::new(),
+            indices: BTreeMap::new(),
+            resumed: BTreeMap::new(),
+            rewinds: false,
+            polled: 0,
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
             error_bounds: ErrorBounds::default(),
@@ -186,6 +208,11 @@ impl Collector {
         losses
     }
 
+    /// Sentences on counters and segments that could not be read, each once.
+    pub fn loss_sentences(&self) -> &BTreeSet<String> {
+        &self.losses
+    }
+
     /// What is missing from the series of each GPU.
     pub fn gaps(&self) -> &BTreeMap<Arc<str>, Gaps> {
         &self.gaps
@@ -238,6 +265,14 @@ impl Collector {
     /// `now` is nanoseconds since 1970. Segments whose process is gone are removed once everything
     /// in them is stored.
     pub fn poll(&mut self, now: u64, sink: &mut dyn Sink) -> io::Result<()> {
+        self.read_new(now, sink)?;
+        self.release(true);
+        Ok(())
+    }
+
+    /// Reads what is new and stores it; [`Self::release`] is to follow.
+    pub fn read_new(&mut self, now: u64, sink: &mut dyn Sink) -> io::Result<()> {
+        self.polled = now;
         self.discover()?;
         let paths: Vec<PathBuf> = self.sources.keys().cloned().collect();
         for path in paths {
@@ -256,24 +291,32 @@ impl Collector {
         if let Some(recording) = &mut self.recording {
             recording.flush()?;
         }
-        sink.flush()?;
-        for source in self.sources.values() {
-            let sample = source.held.first().map_or(u64::MAX, |(index, ..)| *index);
-            let launch = source.outstanding.front().copied().unwrap_or(u64::MAX);
-            source
-                .reader
-                .acknowledge(sample.min(launch).min(source.reader.cursor()));
+        sink.flush()
+    }
+
+    /// Lets publishers reuse the room of what is stored, and removes segments whose process is gone.
+    /// Without `owns`, another reader does both, and here only what has gone is forgotten. Returns
+    /// the processes that have gone.
+    pub fn release(&mut self, owns: bool) -> Vec<u32> {
+        if owns {
+            for source in self.sources.values() {
+                source.reader.acknowledge(source.needed());
+            }
         }
+        let patience = self.rewinds.then_some(self.polled);
         let over: Vec<PathBuf> = self
             .sources
             .iter()
-            .filter(|(_, source)| {
-                source.ended && source.held.is_empty() && source.outstanding.is_empty()
-            })
+            .filter(|(path, source)| source.is_over(patience) && (owns || !path.exists()))
             .map(|(path, _)| path.clone())
             .collect();
+        let mut gone = Vec::new();
         for path in over {
-            if let Some(source) = self.sources.remove(&path)
+            let Some(source) = self.sources.remove(&path) else {
+                continue;
+            };
+            gone.push(source.reader.process());
+            if owns
                 && let Err(error) = source.reader.remove()
                 && !error.is_missing()
             {
@@ -282,7 +325,7 @@ impl Collector {
                 ));
             }
         }
-        Ok(())
+        gone
     }
 
     /// Opens segments that are new. They have their names only once they are whole, so one that
@@ -294,7 +337,8 @@ impl Collector {
             }
             match SegmentReader::open(&path) {
                 Ok(reader) => {
-                    self.sources.insert(path, Source::new(reader));
+                    let source = self.begin(reader);
+                    self.sources.insert(path, source);
                 }
                 // Its process discarded it, or another reader was done with it.
                 Err(error) if error.is_missing() => {}
@@ -345,9 +389,21 @@ impl Collector {
         for identity in &source.reader.identities()[source.texts.len()..] {
             let text: Arc<str> = identity.text.as_str().into();
             match identity.kind {
-                IdentityKind::Node => source.node = Arc::clone(&text),
+                IdentityKind::Node => {
+                    source.node = Arc::clone(&text);
+                    self.node = Some(Arc::clone(&text));
+                }
                 IdentityKind::Process if !source.reader.is_sampler() => {
                     self.processes.insert(process, Arc::clone(&text));
+                }
+                IdentityKind::Job | IdentityKind::Rank => self.join(process, identity),
+                IdentityKind::Device => {
+                    let ours = (identity.number, source.reader.is_sampler());
+                    let known = self.indices.entry(Arc::clone(&text)).or_insert(ours);
+                    // A program may see its GPUs under other numbers than the node does.
+                    if ours.1 && !known.1 {
+                        *known = ours;
+                    }
                 }
                 IdentityKind::Counter => {
                     source

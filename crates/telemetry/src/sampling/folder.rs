@@ -14,7 +14,7 @@ use lockstep_attribution::LaunchRow;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::collector::{Collector, Gaps};
+use super::collector::{Collector, Gaps, Membership};
 use super::rows::{GaugeRow, SeriesRow, Sink};
 use crate::schema::{DEVICE_GAUGES, HOST_GAUGES, Metadata};
 use lockstep_counters::measurable;
@@ -63,6 +63,9 @@ pub struct Summary {
     pub metadata: Metadata,
     /// Processes by number.
     pub processes: BTreeMap<u32, String>,
+    /// Jobs and ranks of those that are part of a parallel program.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub memberships: BTreeMap<u32, Membership>,
     /// Totals of every GPU, process, context, stream and kernel.
     pub totals: Vec<Total>,
     /// Streams that shared a GPU with others: their counts are estimates, right within so much.
@@ -219,6 +222,7 @@ impl SampleFolder {
                 .iter()
                 .map(|(process, text)| (*process, text.to_string()))
                 .collect(),
+            memberships: collector.memberships().clone(),
             totals: collector
                 .totals()
                 .iter()

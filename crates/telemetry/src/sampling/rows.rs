@@ -39,6 +39,10 @@ pub struct GaugeRow {
 pub trait Sink {
     /// One row of the series.
     fn series(&mut self, row: &SeriesRow) -> io::Result<()>;
+    /// One launch as it was read, before anything is known of its counters.
+    fn begun(&mut self, _row: &LaunchRow) -> io::Result<()> {
+        Ok(())
+    }
     /// One launch.
     fn launch(&mut self, row: &LaunchRow) -> io::Result<()>;
     /// One reading of a GPU's gauges, or of a host side.

@@ -1,5 +1,6 @@
 //! One run of `lockstep sample`: start a program, read it to its end, store what it did.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant, SystemTime};
@@ -74,6 +75,8 @@ pub struct Session {
     sampler: Option<SamplerProcess>,
     command: Vec<String>,
     source: Source,
+    /// Tells readers that only look on to leave acknowledging to this one.
+    _stores: Option<File>,
 }
 
 /// How a run ended.
@@ -106,6 +109,7 @@ impl Session {
             sampler,
             command: command.to_vec(),
             source: Source::Program(child),
+            _stores: None,
         })
     }
 
@@ -117,7 +121,9 @@ impl Session {
         time: Option<Duration>,
         drain: bool,
     ) -> Result<Self, SessionError> {
-        let collector = Collector::new(SegmentDirectory::observe(segments), metadata);
+        let directory = SegmentDirectory::observe(segments);
+        let stores = directory.store();
+        let collector = Collector::new(directory, metadata);
         Ok(Self {
             folder: SampleFolder::create(folder, collector.counters())?,
             collector,
@@ -130,6 +136,7 @@ impl Session {
                 until: time.map(|time| instant() + time),
                 drain,
             },
+            _stores: stores,
         })
     }
 

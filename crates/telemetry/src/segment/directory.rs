@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::error::SegmentError;
 use super::reader::{Liveness, SegmentReader};
 
@@ -85,6 +87,21 @@ impl SegmentDirectory {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says, as long as it is kept, that its holder stores records and lets publishers reuse their
+    /// room. Nothing if the folder is missing, or its file system has no locks.
+    pub fn store(&self) -> Option<File> {
+        let folder = File::open(&self.path).ok()?;
+        flock(&folder, FlockOperation::LockShared).ok()?;
+        Some(folder)
+    }
+
+    /// As [`Self::store`], for a reader that steps back where another one stores; nothing then.
+    pub fn store_alone(&self) -> Option<File> {
+        let folder = File::open(&self.path).ok()?;
+        flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some(folder)
     }
 
     /// Makes the file of a new segment, under a name that no reader looks at yet.

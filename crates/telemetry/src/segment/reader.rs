@@ -152,6 +152,25 @@ impl SegmentReader {
         self.cursor
     }
 
+    /// Goes on at `index`, where a reader before this one stopped.
+    pub fn resume_at(&mut self, index: u64) {
+        self.cursor = index.min(self.word(header::PUBLISHED).unwrap_or(0));
+    }
+
+    /// Goes back to the oldest record that is still there, whoever acknowledged it: what a storing
+    /// reader is done with may be news for another one.
+    pub fn rewind(&mut self) {
+        let published = self.word(header::PUBLISHED).unwrap_or(0);
+        self.refresh();
+        let rings = self.rings();
+        let oldest = rings.first().map_or(0, |ring| {
+            let end = rings.get(1).map_or(published, |next| next.first);
+            let capacity = ring.length / self.slot_bytes as u64;
+            end.min(published).saturating_sub(capacity).max(ring.first)
+        });
+        self.cursor = self.cursor.min(oldest);
+    }
+
     /// Records that this reader missed.
     pub fn lost(&self) -> u64 {
         self.lost

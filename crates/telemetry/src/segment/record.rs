@@ -173,6 +173,10 @@ pub enum IdentityKind {
     Chip = 8,
     /// A sentence for the user about something that was asked for and is lost.
     Loss = 9,
+    /// The batch job that the process belongs to; the text is its number or name.
+    Job = 10,
+    /// The process's rank in a parallel program; the text is its number.
+    Rank = 11,
 }
 
 impl IdentityKind {
@@ -187,6 +191,8 @@ impl IdentityKind {
             7 => Self::Notice,
             8 => Self::Chip,
             9 => Self::Loss,
+            10 => Self::Job,
+            11 => Self::Rank,
             _ => return None,
         })
     }

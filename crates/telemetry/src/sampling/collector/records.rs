@@ -24,7 +24,16 @@ impl Collector {
             .get(record.device as usize)
             .cloned()
             .unwrap_or_else(|| "".into());
+        let known = index < source.resumed.read;
         match record.kind {
+            // What a reader before this one stored is not stored again; launches that it knew still
+            // explain samples that it did not see.
+            RecordKind::Launch if known && record.exact => Ok(()),
+            RecordKind::Gauges | RecordKind::Host if known => Ok(()),
+            RecordKind::DeviceSample if index < source.resumed.samples => {
+                self.follows_gap(source, &gpu, record.begin, record.end);
+                Ok(())
+            }
             RecordKind::Launch => self.take_launch(source, index, record, gpu, sink),
             RecordKind::DeviceSample => {
                 let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
@@ -62,6 +71,9 @@ impl Collector {
         sink: &mut dyn Sink,
     ) -> io::Result<()> {
         let row = self.launch_row(source, record, gpu, self.ordered(source, record));
+        if index >= source.resumed.read {
+            sink.begun(&row)?;
+        }
         if record.exact {
             return self.store_exact(source, row, sink);
         }

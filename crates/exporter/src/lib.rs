@@ -1,0 +1,39 @@
+//! Hands what segments hold to the monitoring that sites already run.
+//!
+//! ```text
+//! segments ─▶ Live (the collector of `lockstep sample`) ─┐
+//! run folder ─▶ Replay ──────────────────────────────────┴▶ Figures ─▶ Prometheus, OpenTelemetry
+//! ```
+//!
+//! Figures are sums by GPU, job and rank. They never fall: what was counted and how far every
+//! segment was read is kept beside the segments, so that an exporter that was killed is followed by
+//! one that goes on. What is lost is counted, too.
+//!
+//! Start reading at [`Service`]; names are in `names.rs`.
+
+mod access;
+mod error;
+mod figures;
+mod kernels;
+mod live;
+mod names;
+mod otlp;
+mod prometheus;
+mod replay;
+mod server;
+mod service;
+mod state;
+mod tls;
+
+pub use access::Access;
+pub use error::ExporterError;
+pub use figures::{Counts, Figures, Gpu, Losses, SeriesKey};
+pub use kernels::{KernelLabels, OTHER};
+pub use live::Live;
+pub use names::{Family, Point, Source, Value, families};
+pub use otlp::{Endpoint, Pusher, request};
+pub use prometheus::{CONTENT_TYPE, page};
+pub use replay::Replay;
+pub use server::{Server, Shared};
+pub use service::{Options, Origin, Service};
+pub use state::{State, StateFile};
