@@ -8,11 +8,12 @@ use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Gpu, Launch, Mode};
 use lockstep_isa::Module;
 
-const CUBIN: &[u8] = include_bytes!("sass/meeting.sm_90.cubin");
+const MEETING: &[u8] = include_bytes!("sass/meeting.sm_90.cubin");
+const LEADERS: &[u8] = include_bytes!("sass/leaders.sm_90.cubin");
 const MODES: [Mode; 2] = [Mode::Functional, Mode::Timing];
 
-fn module() -> Arc<Module> {
-    let image = Image::read(CUBIN).expect("a cubin");
+fn module(cubin: &[u8]) -> Arc<Module> {
+    let image = Image::read(cubin).expect("a cubin");
     Arc::new(image.link(&[]).expect("it has no variables"))
 }
 
@@ -27,7 +28,7 @@ fn run(gpu: &mut Gpu, module: &Arc<Module>, kernel: &str, arguments: &[u8]) {
 
 #[test]
 fn lanes_that_meet_in_divergent_code_compute_what_an_h200_computes() {
-    let module = module();
+    let module = module(MEETING);
     for mode in MODES {
         let mut gpu = gpu(&small(1), mode);
         let (mut launches, mut wrong) = (0, Vec::new());
@@ -57,7 +58,7 @@ fn lanes_that_meet_in_divergent_code_compute_what_an_h200_computes() {
 /// Where a generic address points to makes no difference to a sum.
 #[test]
 fn generic_atomics_are_performed_once_in_shared_and_in_global_memory() {
-    let module = module();
+    let module = module(MEETING);
     let output = BASE + 4096;
     for mode in MODES {
         for which in [0u64, 1] {
@@ -110,4 +111,80 @@ fn integer_arguments(which: u64) -> Vec<u8> {
     [which, BASE + 16384, BASE + 4096]
         .map(u64::to_le_bytes)
         .concat()
+}
+
+/// Lanes that wait for a leader at a collective are recorded in the barrier at which it would wait for them, while
+/// another spins for the lock that it holds.
+#[test]
+fn leaders_with_a_lock_come_to_the_collective_where_others_wait_for_them() {
+    let module = module(LEADERS);
+    let output = BASE + 4096;
+    for mode in MODES {
+        for leaders in [0x1u32, 0x1_0001, 0x1111_1111, 0x8000_0001] {
+            let mut gpu = gpu(&small(1), mode);
+            let rounds = 3;
+            let mut arguments = [leaders, rounds].map(u32::to_le_bytes).concat();
+            arguments.extend([BASE, output].map(u64::to_le_bytes).concat());
+            run(&mut gpu, &module, "leaders", &arguments);
+            assert_eq!(
+                words(&gpu, output, 32),
+                sums(rounds),
+                "{mode:?} {leaders:#x}"
+            );
+            let added: u32 = (0..32)
+                .filter(|lane| leaders >> lane & 1 == 1)
+                .map(|lane| lane + 1)
+                .sum();
+            let behind_lock = words(&gpu, BASE, 2);
+            assert_eq!(behind_lock, [0, rounds * added], "{mode:?} {leaders:#x}");
+        }
+    }
+}
+
+/// What `leaders` computes in each lane, whoever leads.
+fn sums(rounds: u32) -> Vec<u32> {
+    let mut sums = vec![0u32; 32];
+    for round in 0..rounds {
+        for (lane, sum) in (0u32..).zip(&mut sums).filter(|(lane, _)| lane % 5 != 0) {
+            let mut n = lane % 5 + round;
+            loop {
+                n = if n & 1 == 1 { 3 * n + 1 } else { n >> 1 };
+                *sum += n;
+                if n == 1 {
+                    break;
+                }
+            }
+        }
+        let before = sums.clone();
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            let factor = if lane as u32 % 4 > round { 1 } else { 3 };
+            *sum += factor * before[(lane + 1) % 32];
+        }
+    }
+    sums
+}
+
+#[test]
+fn lanes_at_one_warp_sync_wait_for_their_own_masks() {
+    let module = module(LEADERS);
+    let output = BASE + 4096;
+    for mode in MODES {
+        for size in [32u32, 16, 8, 2] {
+            let mut gpu = gpu(&small(1), mode);
+            let mut arguments = [size, 0].map(u32::to_le_bytes).concat();
+            arguments.extend([BASE, output].map(u64::to_le_bytes).concat());
+            run(&mut gpu, &module, "numbers", &arguments);
+            let numbers = words(&gpu, output, 32);
+            let groups = numbers.chunks(size as usize);
+            assert!(
+                groups
+                    .clone()
+                    .all(|group| group.iter().all(|number| *number == group[0])),
+                "{mode:?} {size}: {numbers:?}"
+            );
+            let mut drawn: Vec<u32> = groups.map(|group| group[0]).collect();
+            drawn.sort_unstable();
+            assert_eq!(drawn, (1..=32 / size).collect::<Vec<_>>(), "{mode:?}");
+        }
+    }
 }

@@ -60,25 +60,22 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         Flow::ConvergeBreak { barrier } => {
             site.warp.convergence.converge_break(barrier, execute);
         }
+        Flow::WarpSync | Flow::Collective { .. } | Flow::WarpSyncExclusive if execute == 0 => {
+            site.warp.convergence.advance();
+        }
+        Flow::WarpSync if instruction.sources[0].operand == Operand::None => {
+            site.warp.convergence.warp_sync(FULL);
+        }
         Flow::WarpSync => {
-            let mask = match instruction.sources[0].operand {
-                Operand::None => FULL,
-                operand if execute != 0 => {
-                    lanes.raw(operand, 0).0[execute.trailing_zeros() as usize]
-                }
-                _ => 0,
-            };
-            if native && execute & !mask != 0 {
+            let (agree, mask) = lanes_that_agree(&lanes, instruction, execute);
+            let masks = (agree != execute).then(|| lanes.raw(instruction.sources[0].operand, 0).0);
+            if native && (masks.is_some() || execute & !mask != 0) {
                 refuse_callers(site, instruction, execute)?;
             }
-            if execute == 0 {
-                site.warp.convergence.advance();
-            } else {
-                site.warp.convergence.warp_sync(mask);
+            match masks {
+                Some(masks) => site.warp.convergence.warp_sync_each(execute, &masks),
+                None => site.warp.convergence.warp_sync(mask),
             }
-        }
-        Flow::Collective { .. } | Flow::WarpSyncExclusive if execute == 0 => {
-            site.warp.convergence.advance();
         }
         Flow::Collective { target } => {
             let (agree, mask) = lanes_that_agree(&lanes, instruction, execute);

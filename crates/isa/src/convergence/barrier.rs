@@ -27,7 +27,13 @@ impl Convergence {
         let members = self.active & recorded;
         // Deferred lanes come with whoever is scheduled, but have not come for one who just arrives.
         let deferred = self.lanes_where(|path| scheduled && path.state == PathState::Deferred);
-        if members != 0 && recorded & !self.active & !self.lanes_at_barriers() & !deferred != 0 {
+        let missing = recorded & !self.active & !self.lanes_at_barriers() & !deferred;
+        let meeting = if members == 0 || missing == 0 {
+            0
+        } else {
+            missing & self.lanes_that_await(members)
+        };
+        if members != 0 && missing & !meeting != 0 {
             return self.wait_for_members(barrier, scheduled);
         }
         // A path that was scheduled among the rest brings along whoever waits at its instruction,
@@ -56,7 +62,8 @@ impl Convergence {
         if members == 0 {
             self.barriers[index] &= !joined;
         } else {
-            self.barriers[index] = 0;
+            // Lanes at a collective recorded themselves for the barrier behind it.
+            self.barriers[index] = meeting;
             self.restored &= !bit(barrier);
             if restored && !(scheduled && self.scheduled_alone && !lone) {
                 self.defer_members_elsewhere(barrier, recorded);

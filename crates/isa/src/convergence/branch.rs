@@ -79,6 +79,9 @@ impl Convergence {
     pub(super) fn spend_branch_budget(&mut self) {
         self.branch_budget -= 1;
         if self.branch_budget == 0 {
+            if !self.reconverge_anywhere {
+                self.free_awaited_lanes();
+            }
             self.run_oldest();
         }
     }

@@ -97,6 +97,31 @@ impl Convergence {
         (mask & self.live & !arrived == 0).then_some(first.lanes)
     }
 
+    /// Lanes that wait at a collective for any of these. At a barrier they are not waited for, since they cannot come
+    /// first: a compiler uses one barrier around a collective and around the lock that a lane takes on its way there.
+    pub(super) fn lanes_that_await(&self, lanes: Mask) -> Mask {
+        self.lanes_where(
+            |path| matches!(path.state, PathState::Collective { mask, .. } if mask & lanes != 0),
+        )
+    }
+
+    /// Lanes that have been waiting at a barrier when the last of those whom they wait for came to a collective, and waits
+    /// for them there, execute the barrier again: asked when a path spins, which may be for what they hold.
+    pub(super) fn free_awaited_lanes(&mut self) {
+        let at_barriers = self.lanes_at_barriers();
+        for index in 0..self.paths.len() {
+            let DivergentPath { lanes, state, .. } = self.paths[index];
+            let PathState::Barrier(barrier) = state else {
+                continue;
+            };
+            let missing = self.barrier(barrier) & !at_barriers;
+            if missing != 0 && missing & !self.lanes_that_await(lanes) == 0 {
+                self.paths[index].state = PathState::Ready;
+                self.barriers[usize::from(barrier)] &= !lanes;
+            }
+        }
+    }
+
     fn note_target(&mut self, lanes: Mask, target: u32) {
         let targets = self
             .collective_targets

@@ -47,6 +47,7 @@ impl Convergence {
             self.barriers[barrier] &= !self.active;
             self.open_barrier(barrier as u16);
         }
+        self.free_awaited_lanes();
         if !self.any_runnable() {
             return;
         }

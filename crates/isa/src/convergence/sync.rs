@@ -2,7 +2,7 @@
 
 use super::Convergence;
 use super::path::{DivergentPath, PathState};
-use crate::warp_register::Mask;
+use crate::warp_register::{LANES, Mask, lanes_of};
 
 impl Convergence {
     /// Waits until all live lanes of `mask` wait for the same lanes, here or elsewhere; then they go on,
@@ -18,6 +18,33 @@ impl Convergence {
         self.park_at_meeting(PathState::WarpSync(mask));
         self.release_warp_syncs();
         self.schedule_next();
+    }
+
+    /// As [`Self::warp_sync`] for active lanes that name several masks: each waits for the lanes of its own. Those that
+    /// find all theirs with them, and those that do not execute it, go on.
+    pub fn warp_sync_each(&mut self, lanes: Mask, masks: &[Mask; LANES]) {
+        let (pc, here) = (self.pc, self.active);
+        let mut waits = lanes_of(lanes & here)
+            .filter(|lane| masks[*lane] & self.live & !here != 0)
+            .fold(0, |waits, lane| waits | 1 << lane);
+        let goes = here & !waits;
+        self.active = 0;
+        while waits != 0 {
+            let mask = masks[waits.trailing_zeros() as usize % LANES];
+            let group = lanes_of(waits)
+                .filter(|lane| masks[*lane] == mask)
+                .fold(0, |group, lane| group | 1 << lane);
+            waits &= !group;
+            self.active = group;
+            self.park(PathState::WarpSync(mask));
+        }
+        self.release_warp_syncs();
+        if goes == 0 {
+            self.schedule_next();
+        } else {
+            (self.pc, self.active) = (pc, goes);
+            self.advance();
+        }
     }
 
     /// As [`Self::warp_sync`] for the given active lanes, which agree on the mask: what follows is executed by the lanes

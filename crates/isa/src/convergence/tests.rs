@@ -459,3 +459,59 @@ fn lanes_with_several_masks_go_on_group_by_group() {
     warp.warp_sync_exclusive(0xf0, 0xf0);
     assert_eq!((warp.pc(), warp.active()), (1, 0xf0));
 }
+
+/// Lanes at a collective recorded themselves in the barrier that a lane which they wait for uses on its way.
+#[test]
+fn a_lane_passes_a_barrier_whose_others_wait_for_it_at_a_collective() {
+    let mut warp = native(0xf);
+    warp.branch(0x1, 20); // lane 0 first, at 20
+    warp.suspend(1);
+    warp.converge_set(0); // 1: as compilers do before a collective
+    warp.branch(0x2, 9); // 2: lane 1 first, spins
+    warp.suspend(2);
+    warp.collective(0xc, 0xf, 6); // 3: lanes 2, 3 wait for lanes 0, 1
+    warp.resume(1);
+    assert_eq!((warp.pc(), warp.active()), (21, 0x1));
+    warp.resume(2);
+    warp.converge_set(0); // 21
+    assert_eq!(warp.barrier(0), 0xf);
+    warp.converge_wait(0); // 22: lane 1 may still come
+    assert_eq!((warp.pc(), warp.active()), (10, 0x2));
+    warp.yield_to_others(false); // 10: nobody waits for lane 1 any more
+    assert_eq!((warp.pc(), warp.active()), (22, 0x1), "once more");
+    warp.converge_wait(0);
+    assert_eq!((warp.pc(), warp.active()), (23, 0x1));
+    assert_eq!(warp.barrier(0), 0xc, "they meet behind the collective");
+    warp.converge_set(0); // 23
+    warp.converge_wait(0); // 24: only lanes at the collective are missing
+    assert_eq!((warp.pc(), warp.active()), (25, 0x1));
+    warp.collective(0x1, 0xf, 28); // 25
+    assert_eq!((warp.pc(), warp.active()), (11, 0x2));
+    warp.collective(0x2, 0xf, 14); // 11: the last one
+    assert_eq!((warp.pc(), warp.active()), (4, 0xf));
+}
+
+#[test]
+fn lanes_with_several_masks_wait_for_their_own() {
+    let mut masks = [0x0f; LANES];
+    masks[4..8].fill(0xf0);
+    let mut warp = native(0xff);
+    warp.warp_sync_each(0xff, &masks); // 0: all are here
+    assert_eq!((warp.pc(), warp.active()), (1, 0xff));
+    warp.branch(0x11, 9); // 1: lanes 0 and 4 first, at 9
+    warp.branch(0x10, 20); // 9: at a tie lane 0, at 10
+    warp.suspend(1);
+    assert_eq!((warp.pc(), warp.active()), (20, 0x10));
+    warp.suspend(2);
+    warp.warp_sync_each(0xee, &masks); // 2: each group lacks one
+    assert_eq!(warp.active(), 0);
+    warp.resume(1);
+    warp.branch(0x1, 2); // 11
+    warp.warp_sync(0x0f);
+    assert_eq!((warp.pc(), warp.active()), (3, 0x0f), "not the other group");
+    warp.exit(0x0f);
+    warp.resume(2);
+    warp.branch(0x10, 2); // 21
+    warp.warp_sync(0xf0);
+    assert_eq!((warp.pc(), warp.active()), (3, 0xf0));
+}
