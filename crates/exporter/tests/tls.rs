@@ -2,13 +2,15 @@
 
 #![cfg(feature = "tls")]
 
+#[path = "support/recorded.rs"]
+mod recorded;
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use lockstep_exporter::{Access, Options, Origin, Service};
+use lockstep_exporter::{Access, Options, Service};
 use support::Folder;
 
 const TOKEN: &str = "0123456789abcdef0123";
@@ -17,8 +19,15 @@ const TOKEN: &str = "0123456789abcdef0123";
 fn certify(folder: &Path) -> bool {
     let made = Command::new("openssl")
         .current_dir(folder)
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args([
+            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+        ])
+        .args([
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ])
         .args(["-keyout", "key.pem", "-out", "certificate.pem"])
         .output();
     made.is_ok_and(|output| output.status.success())
@@ -41,16 +50,9 @@ fn a_client_reads_over_tls_with_the_token() {
     let access = Access::new(Some(&token), Some((certificate.clone(), key))).unwrap();
     let open = "0.0.0.0:0".parse().unwrap();
     access.check_address(open).unwrap();
-    let recorded = "../../validation/hardware/h200/counters/raw/series-vector_add-1ms-1";
     let service = Service::start(&Options {
-        origin: Origin::Recording {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded),
-            speed: None,
-        },
-        top_kernels: 0,
-        prometheus: Some("127.0.0.1:0".parse().unwrap()),
         access,
-        otlp: None,
+        ..recorded::options()
     })
     .unwrap();
     let url = service.url().unwrap();
@@ -58,7 +60,14 @@ fn a_client_reads_over_tls_with_the_token() {
     std::thread::spawn(move || service.run(None, |error| panic!("{error}")));
     let ask = |token: &str| {
         let output = Command::new("curl")
-            .args(["--silent", "--show-error", "--noproxy", "*", "--max-time", "60"])
+            .args([
+                "--silent",
+                "--show-error",
+                "--noproxy",
+                "*",
+                "--max-time",
+                "60",
+            ])
             .arg("--cacert")
             .arg(&certificate)
             .args(["-H", &format!("Authorization: Bearer {token}"), &url])
