@@ -29,10 +29,11 @@ pub struct Package {
 }
 
 /// What lies beside the command.
-const LIBRARIES: [&str; 4] = [
+const LIBRARIES: [&str; 5] = [
     "lockstep",
     "liblockstep_interpose.so",
     "liblockstep_injector.so",
+    "liblockstep_sampler.so",
     "lockstep-shims",
 ];
 
@@ -123,6 +124,7 @@ fn stage(tree: &Path) -> Result<()> {
         "lockstep",
         "liblockstep_interpose.so",
         "liblockstep_injector.so",
+        "liblockstep_sampler.so",
     ] {
         // Names of functions stay for back traces; what only a debugger reads goes.
         process::run(

@@ -1,11 +1,13 @@
 //! What an OpenTelemetry collector receives.
 
+#[path = "support/recorded.rs"]
+mod recorded;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 
-use lockstep_exporter::{Access, Endpoint, Figures, Options, Origin, Pusher, SeriesKey, Service};
+use lockstep_exporter::{Endpoint, Figures, Options, Pusher, SeriesKey, Service};
 
 /// A field of a protobuf message: its number, and its bytes or its number.
 #[derive(Clone, Debug)]
@@ -195,16 +197,10 @@ fn a_collector_that_refuses_is_an_error_with_its_answer() {
 fn a_service_pushes_a_recorded_run() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let recorded = "../../validation/hardware/h200/counters/raw/series-vector_add-1ms-1";
     let service = Service::start(&Options {
-        origin: Origin::Recording {
-            folder: Path::new(env!("CARGO_MANIFEST_DIR")).join(recorded),
-            speed: None,
-        },
-        top_kernels: 0,
         prometheus: None,
-        access: Access::default(),
         otlp: Some(Endpoint::parse(&endpoint).unwrap()),
+        ..recorded::options()
     })
     .unwrap();
     assert_eq!(service.url(), None);
@@ -212,10 +208,6 @@ fn a_service_pushes_a_recorded_run() {
     let (_, body) = receive(&listener, "200 OK");
     let found = decode(&body);
     let launches = &found[&("lockstep.gpu.launches".to_owned(), "{launch}".to_owned())];
-    let rows = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(recorded)
-            .join("kernels.csv"),
-    );
+    let rows = std::fs::read_to_string(recorded::folder().join("kernels.csv"));
     assert_eq!(launches[0].1, (rows.unwrap().lines().count() - 1) as f64);
 }

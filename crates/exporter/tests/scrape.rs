@@ -1,33 +1,18 @@
 //! A recorded run of a real GPU, scraped over a socket.
 
+#[path = "support/recorded.rs"]
+mod recorded;
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lockstep_exporter::{Access, Options, Origin, Service};
+use lockstep_exporter::{Access, Options, Service};
 use support::{Folder, get, sum, values};
 
-/// A vector addition on an H200, sampled every millisecond.
-fn recorded() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../validation/hardware/h200/counters/raw/series-vector_add-1ms-1")
-}
-
-fn serve(folder: &Path, top_kernels: usize, access: Access) -> String {
-    let service = Service::start(&Options {
-        origin: Origin::Recording {
-            folder: folder.to_owned(),
-            speed: None,
-        },
-        top_kernels,
-        prometheus: Some("127.0.0.1:0".parse().unwrap()),
-        access,
-        otlp: None,
-    })
-    .unwrap();
+fn serve(options: &Options) -> String {
+    let service = Service::start(options).unwrap();
     let url = service.url().unwrap();
     std::thread::spawn(move || service.run(None, |error| panic!("{error}")));
     url
@@ -35,7 +20,7 @@ fn serve(folder: &Path, top_kernels: usize, access: Access) -> String {
 
 /// Sums of the columns of `kernels.csv`, read without the exporter.
 fn columns() -> BTreeMap<String, u64> {
-    let text = std::fs::read_to_string(recorded().join("kernels.csv")).unwrap();
+    let text = std::fs::read_to_string(recorded::folder().join("kernels.csv")).unwrap();
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
     let mut sums = BTreeMap::new();
@@ -52,7 +37,7 @@ fn columns() -> BTreeMap<String, u64> {
 
 #[test]
 fn a_scrape_of_a_recorded_run_has_its_sums() {
-    let url = serve(&recorded(), 0, Access::default());
+    let url = serve(&recorded::options());
     let (head, page) = get(&url, "");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(head.contains("application/openmetrics-text"), "{head}");
@@ -80,7 +65,10 @@ fn a_scrape_of_a_recorded_run_has_its_sums() {
 
 #[test]
 fn labels_of_kernels_divide_the_same_sums() {
-    let url = serve(&recorded(), 1, Access::default());
+    let url = serve(&Options {
+        top_kernels: 1,
+        ..recorded::options()
+    });
     let (_, page) = get(&url, "");
     let series = values(&page).into_keys();
     let kernels = series.filter(|key| key.starts_with("lockstep_gpu_inst_executed_total"));
@@ -102,7 +90,10 @@ fn a_token_must_be_the_right_one() {
         "{refused}"
     );
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let url = serve(&recorded(), 0, Access::new(Some(&file), None).unwrap());
+    let url = serve(&Options {
+        access: Access::new(Some(&file), None).unwrap(),
+        ..recorded::options()
+    });
     let (head, _) = get(&url, "Authorization: Bearer 0123456789abcdef0123\r\n");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let (head, body) = get(&url, "Authorization: Bearer 0123456789abcdef0124\r\n");
@@ -176,7 +167,7 @@ fn prometheus_itself_scrapes_and_answers_a_query() {
         return;
     }
     let folder = Folder::new();
-    let url = serve(&recorded(), 0, Access::default());
+    let url = serve(&recorded::options());
     let target = url
         .trim_start_matches("http://")
         .trim_end_matches("/metrics");

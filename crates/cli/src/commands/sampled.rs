@@ -28,8 +28,8 @@ pub struct SampledArguments {
     /// Stop after so many seconds
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// Serve figures to Prometheus (OpenMetrics text at /metrics). Other users of this machine need
-    /// the token, other machines TLS and the token
+    /// Serve figures to Prometheus (OpenMetrics text at /metrics), on 127.0.0.1:9400 or on this
+    /// address. Other users of this machine need the token, other machines TLS and the token
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = PROMETHEUS)]
     prometheus: Option<SocketAddr>,
     /// Give the N kernels that execute most a label of their own; the others are `other`
