@@ -18,6 +18,7 @@ mod instructions;
 mod links;
 mod map;
 mod microbench;
+mod nvml;
 mod options;
 mod package;
 mod packages;
