@@ -10,6 +10,7 @@ use support::{Folder, Said};
 /// Opens both libraries as Python does, and needs no CUDA compiler.
 const PROGRAM: &str = r#"
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,13 +52,46 @@ static void compute(int looks, uintptr_t device) {
     CUDA("cuMemFree_v2", address, 0, 0);
     if (looks) printf("%lu MiB kept\n", (used(device) - before) >> 20);
 }
+static struct { uintptr_t context, device; int looks; volatile int over; } crowd;
+static void *member(void *number) {
+    uintptr_t address = 0, size = (uintptr_t)number;
+    CUDA("cuCtxSetCurrent", crowd.context, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        CUDA("cuMemAlloc_v2", &address, (1 + size) << 20, 0);
+        if (crowd.looks) used(crowd.device);
+        CUDA("cuMemsetD8_v2", address, 7 + i, 1 << (10 + size));
+        if (crowd.looks) used(crowd.device);
+        CUDA("cuCtxSynchronize", 0, 0, 0);
+        if (i % 3 == 0) CUDA("cuMemFree_v2", address, 0, 0);
+    }
+    return NULL;
+}
+static void *monitor(void *unused) {
+    while (!crowd.over) { used(crowd.device); usleep(2000); }
+    return unused;
+}
+static void several(int looks, uintptr_t device) {
+    pthread_t members[4], watcher;
+    int number = 0;
+    CUDA("cuInit", 0, 0, 0);
+    CUDA("cuDeviceGet", &number, 0, 0);
+    CUDA("cuDevicePrimaryCtxRetain", &crowd.context, number, 0);
+    crowd.looks = looks;
+    crowd.device = device;
+    if (looks) pthread_create(&watcher, NULL, monitor, NULL);
+    for (uintptr_t i = 0; i < 4; i++) pthread_create(&members[i], NULL, member, (void *)i);
+    for (int i = 0; i < 4; i++) pthread_join(members[i], NULL);
+    crowd.over = 1;
+    if (looks) pthread_join(watcher, NULL);
+    printf("all done\n");
+}
 int main(int count, char **words) {
     cuda = dlopen("libcuda.so.1", RTLD_NOW);
     nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!cuda || !nvml) { printf("%s\n", dlerror()); return 1; }
     uintptr_t device = 0;
     char name[96] = "";
-    int looks = strcmp(words[1], "blind") != 0;
+    int looks = strncmp(words[1], "blind", 5) != 0;
     if (looks) {
         NVML("nvmlInit_v2", 0, 0, 0);
         NVML("nvmlDeviceGetHandleByIndex_v2", 0, &device, 0);
@@ -74,6 +108,8 @@ int main(int count, char **words) {
         if (child == 0) { compute(1, device); fflush(stdout); _exit(0); }
         waitpid(child, NULL, 0);
         used(device);
+    } else if (strstr(words[1], "crowd")) {
+        several(looks, device);
     } else {
         compute(looks, device);
     }
@@ -102,7 +138,7 @@ fn build() -> Option<Folder> {
     std::fs::write(folder.0.join("program.c"), PROGRAM).unwrap();
     let made = Command::new("cc")
         .current_dir(&folder.0)
-        .args(["program.c", "-o", "program", "-ldl"])
+        .args(["program.c", "-o", "program", "-ldl", "-lpthread"])
         .status();
     assert!(
         made.is_ok_and(|status| status.success()),
@@ -146,6 +182,16 @@ fn a_program_sees_its_gpu_and_looking_changes_no_digest() {
     assert_eq!(digest, undisturbed);
     let calls = |manner: &str| folder.run(&["calls", manner]).out;
     assert_eq!(calls("look"), calls("blind"));
+}
+
+#[test]
+fn threads_that_look_and_one_that_does_so_by_the_clock_change_no_digest() {
+    let Some(folder) = build() else {
+        return;
+    };
+    let (looks, digest) = run(&folder, "crowd");
+    assert!(looks.out.ends_with("all done\nshutdown 0\n"), "{looks:?}");
+    assert_eq!(digest, run(&folder, "blind-crowd").1);
 }
 
 #[test]
