@@ -102,7 +102,7 @@ fabric 3: 0
 nvmlGpuFabricInfo_v3_t has its bytes
 fields: 0, links 0: 0, energy 3
 fields nowhere: 2, fewer than none: 2
-level 0, others 0, itself as peer 2
+level 0, others 0, with itself 0 0: 0 5, of no kind 2
 power 3, temperature 3, fan 3, utilisation 3: 12345
 set: 0, supported 0, register 3, wait 10, free 0, again 2
 index 1: 2

@@ -45,16 +45,18 @@ nvml! {
         set_list(count, handles, &all)
     }
 
+    /// NCCL asks for every pair, a device with itself included, and gives up unless all are answered.
     fn nvmlDeviceGetP2PStatus [library] (first: Handle, second: Handle, ability: u32, status: Out<u32>) {
         const NVLINK: u32 = 2;
         const ABILITIES: u32 = 5;
         const POSSIBLE: u32 = 0;
         const IMPOSSIBLE: u32 = 5;
         let (first, second) = (library.device(first)?, library.device(second)?);
-        if first.number == second.number || ability >= ABILITIES {
+        if ability >= ABILITIES {
             return Err(NvmlError::INVALID_ARGUMENT);
         }
-        let reaches = first.description.peers.contains(&second.number);
+        let itself = first.number == second.number;
+        let reaches = itself || first.description.peers.contains(&second.number);
         Ok(status.set(if reaches && ability != NVLINK { POSSIBLE } else { IMPOSSIBLE })?)
     }
 }

@@ -218,8 +218,11 @@ static void links(uintptr_t device)
     uintptr_t others[3];
     CALL("nvmlDeviceGetTopologyCommonAncestor", device, device, &level, 0);
     CALL("nvmlDeviceGetTopologyNearestGpus", device, 50, &count, others);
-    printf("level %u, others %u, itself as peer %d\n", level, count,
-           CALL("nvmlDeviceGetP2PStatus", device, device, 0, &level));
+    printf("level %u, others %u, ", level, count);
+    unsigned reads = 9, linked = 9;
+    printf("with itself %d", CALL("nvmlDeviceGetP2PStatus", device, device, 0, &reads));
+    printf(" %d", CALL("nvmlDeviceGetP2PStatus", device, device, 2, &linked));
+    printf(": %u %u, of no kind %d\n", reads, linked, CALL("nvmlDeviceGetP2PStatus", device, device, 5, &level));
 }
 
 static void what_no_model_knows(uintptr_t device)
