@@ -237,7 +237,8 @@ fn tests(root: &Path) -> Result<BTreeMap<String, String>> {
     Ok(calls)
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Files of a folder, by name.
+pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| project::shown(folder))? {
         let path = entry?.path();

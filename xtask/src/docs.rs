@@ -1,7 +1,7 @@
 //! `cargo xtask docs`: pages made from the code, so that they say what is true.
 
 use crate::{
-    configuration, coverage, cuda, glossary, instructions, links, options, process, project,
+    configuration, coverage, cuda, glossary, instructions, links, nvml, options, process, project,
     readme, simulator, status, validate, workloads,
 };
 use anyhow::{Context, Result, bail};
@@ -35,6 +35,10 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/cuda_calls.md",
         make: || Ok(format!("{NOTICE}{}", coverage::page()?)),
+    },
+    Page {
+        path: "docs/reference/nvml.md",
+        make: || Ok(format!("{NOTICE}{}", nvml::page()?)),
     },
     Page {
         path: "docs/reference/options.md",

@@ -19,6 +19,7 @@ mod instructions;
 mod links;
 mod map;
 mod microbench;
+mod nvml;
 mod options;
 mod package;
 mod packages;

@@ -2,10 +2,14 @@
 //!
 //! One file a command under `commands/`; only here do errors become text and exit codes.
 
+// `print!` and `eprint!` panic when nobody reads on; `say!` and `note!` do not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod commands;
 mod data;
 mod options;
 mod report;
+mod say;
 mod table;
 mod watch;
 

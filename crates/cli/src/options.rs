@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use crate::say::note;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
@@ -147,7 +148,7 @@ pub enum ScheduleName {
 pub fn configuration(gpu: &str, settings: &[String]) -> anyhow::Result<lockstep_config::Resolved> {
     let resolved = lockstep_config::resolve(Some(gpu), settings).context("configuration")?;
     for warning in &resolved.warnings {
-        eprintln!("lockstep: warning: {warning}");
+        note!("lockstep: warning: {warning}\n");
     }
     Ok(resolved)
 }

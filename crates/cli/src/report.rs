@@ -1,6 +1,7 @@
 //! The report at the end of a run, on standard error so that the program's own output stays its
 //! own.
 
+use crate::say::note;
 use crate::table::{Align, Table};
 use lockstep_simulation::Results;
 use lockstep_telemetry::run_folder::CounterTotals;
@@ -18,22 +19,22 @@ const MAXIMUM_LINES: usize = 200;
 
 /// Prints the whole report.
 pub fn print(results: &Results) {
-    eprint!("{}", text(results));
+    note!("{}", text(results));
 }
 
 /// Prints what went wrong, and notices.
 pub fn print_problems(results: &Results) {
     for notice in &results.notices {
-        eprintln!("lockstep: {notice}");
+        note!("lockstep: {notice}\n");
     }
     for warning in &results.summary.warnings {
-        eprintln!("lockstep: warning: {warning}");
+        note!("lockstep: warning: {warning}\n");
     }
     for problem in &results.summary.ending.problems {
-        eprintln!("lockstep: {problem}");
+        note!("lockstep: {problem}\n");
     }
     if !results.summary.ending.complete {
-        eprintln!("lockstep: not every kernel was complete when the run ended");
+        note!("lockstep: not every kernel was complete when the run ended\n");
     }
 }
 

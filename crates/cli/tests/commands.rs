@@ -67,3 +67,55 @@ fn topology_shows_parts_and_links() {
     let said = folder.run(&["topology", "--dot"]);
     assert!(said.out.contains("digraph"), "{said:?}");
 }
+
+/// Runs a command whose outputs nobody reads; how it ended, and what it said on standard error if
+/// that was left open.
+fn unread(arguments: &[&str], close_errors: bool) -> (Option<i32>, String) {
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let folder = Folder::new();
+    let mut command = folder.lockstep();
+    command.args(arguments).stdout(closed());
+    if close_errors {
+        command.stderr(closed());
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_fault() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/computes_correctly"
+    );
+    let mut kernels: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "ptx"))
+        .collect();
+    kernels.sort();
+    let kernel = kernels.first().unwrap().to_str().unwrap();
+    for arguments in [
+        &["topology"][..],
+        &["topology", "--dot"],
+        &["gpus"],
+        &["gpus", "show", "h200"],
+        &["counters"],
+        &["doctor"],
+        &["disasm", kernel],
+        &["--help"],
+    ] {
+        let (code, said) = unread(arguments, false);
+        let doctor = arguments == ["doctor"] && code == Some(1);
+        assert!(code == Some(0) || doctor, "{arguments:?}: {code:?} {said}");
+        assert_eq!(said, "", "{arguments:?}");
+    }
+    // What is wrong is still told by the exit code, also where nobody hears the sentence.
+    assert_eq!(unread(&["gpus", "show", "a1000"], true).0, Some(2));
+    assert_eq!(unread(&["run", "--", "true"], true).0, Some(0));
+}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Collects the names of CUDA's entry points into runtime.txt and driver.txt.
+"""Collects the names of entry points of CUDA and NVML into runtime.txt, driver.txt and nvml.txt.
 
 Usage: collect.py 11=DIRECTORY 12=DIRECTORY 13=DIRECTORY
 
 Each directory is an unpacked runtime of that major version (`include/` with the typedef
-headers, `lib/` with libcudart.so.*). Only names and version numbers are taken: facts of
-the interface.
+headers, `lib/` with libcudart.so.*; the newest one with nvml.h). Only names and version numbers
+are taken: facts of the interface.
 """
 
 import pathlib
@@ -90,6 +90,12 @@ def declared_abi_names(directory):
     return set(pattern.findall(text))
 
 
+def nvml_names(directory):
+    """Functions that nvml.h declares, the older revisions included."""
+    text = "".join(h.read_text(errors="replace") for h in directory.glob("include/nvml.h"))
+    return set(re.findall(r"DECLDIR\s+(?:char\s*\*\s*)?(nvml[A-Z]\w*)\s*\(", text))
+
+
 def main():
     directories = dict(argument.split("=", 1) for argument in sys.argv[1:])
     directories = {major: pathlib.Path(path) for major, path in directories.items()}
@@ -133,6 +139,15 @@ def main():
         "# revisions appeared, in order: the first is the plain name, the i-th `_v<i>`. A version\n"
         "# with `_ptsz` or `_ptds` is the variant for the per-thread default stream. `-` marks an\n"
         "# exported name that cuGetProcAddress does not know.\n" + "\n".join(lines) + "\n"
+    )
+
+    names = set()
+    for directory in directories.values():
+        names |= nvml_names(directory)
+    (HERE / "nvml.txt").write_text(
+        "# Entry points of NVML (libnvidia-ml.so.1), every name that its header of CUDA 13.4 declares.\n"
+        "# Those that no chapter of src/nvml defines answer \"not supported\".\n"
+        + "".join(f"{name}\n" for name in sorted(names))
     )
 
 

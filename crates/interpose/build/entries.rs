@@ -3,7 +3,8 @@
 //! A stub is a weak definition of `lockstep_<name>`. Where a chapter of `src/` defines that
 //! symbol, the linker takes the chapter's; where none does, the stub stays, records that
 //! the program called something that we lack, and answers 801. So a function is implemented
-//! by writing it, and nothing else needs to know.
+//! by writing it, and nothing else needs to know. Stubs of NVML answer that the GPU does not
+//! support what was asked, as a real one does for much of it, and record nothing.
 
 use crate::table::Table;
 use crate::{compile, write};
@@ -29,6 +30,8 @@ fn assembly(table: &Table) -> String {
     for (number, name) in table.entries.iter().enumerate() {
         let answer = if name.starts_with("cuda") || name.starts_with("__cuda") {
             "lockstep_unsupported_runtime"
+        } else if name.starts_with("nvml") {
+            "lockstep_unsupported_nvml"
         } else {
             "lockstep_unsupported_driver"
         };

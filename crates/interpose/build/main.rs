@@ -1,6 +1,6 @@
 //! Makes what the tables of `api/` stand for: stubs for every entry point that has no
 //! function of ours, the tables that the core searches, and the thin libraries that carry
-//! CUDA's sonames and symbol versions.
+//! the sonames and symbol versions of CUDA and NVML.
 
 mod entries;
 mod shims;
@@ -16,6 +16,7 @@ fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=api/runtime.txt");
     println!("cargo::rerun-if-changed=api/driver.txt");
+    println!("cargo::rerun-if-changed=api/nvml.txt");
     println!("cargo::rerun-if-env-changed=CC");
     if let Err(message) = make() {
         panic!("{message}");
@@ -32,7 +33,9 @@ fn make() -> Result<(), String> {
         ));
     }
     let output = PathBuf::from(environment("OUT_DIR")?);
-    let table = table::Table::read(Path::new("api/runtime.txt"), Path::new("api/driver.txt"))?;
+    let [runtime, driver, nvml] =
+        ["runtime", "driver", "nvml"].map(|name| PathBuf::from(format!("api/{name}.txt")));
+    let table = table::Table::read(&runtime, &driver, &nvml)?;
 
     write(&output.join("table.rs"), &table.rust())?;
     let object = entries::build(&table, &output)?;

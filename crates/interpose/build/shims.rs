@@ -1,7 +1,7 @@
-//! The thin libraries: CUDA's sonames and symbol versions over the core's entries.
+//! The thin libraries: the sonames and symbol versions of CUDA and NVML over the core's entries.
 //!
 //! Each symbol is a jump through the core's table of entries. A Rust library cannot carry
-//! symbol versions, and one library cannot carry four sonames; hence these. The core is a
+//! symbol versions, and one library cannot carry five sonames; hence these. The core is a
 //! dependency of each, found in the directory above; when it is linked, a stand-in with the
 //! core's soname takes its place, because the core is built later.
 
@@ -21,20 +21,18 @@ pub fn build(table: &Table, output: &Path, profile: &Path) -> Result<Vec<PathBuf
     stand_in(table, output)?;
 
     let mut files = Vec::new();
-    let driver: Vec<(String, usize)> = table
-        .driver
-        .iter()
-        .map(|name| (name.clone(), table.driver_number(name)))
-        .collect();
-    files.push(link(
-        table,
-        output,
-        &directory,
-        "libcuda.so.1",
-        &driver,
-        false,
-    )?);
-    files.push(symbolic_link(&directory, "libcuda.so", "libcuda.so.1")?);
+    for (soname, names) in [
+        ("libcuda.so.1", &table.driver),
+        ("libnvidia-ml.so.1", &table.nvml),
+    ] {
+        let numbered: Vec<(String, usize)> = names
+            .iter()
+            .map(|name| (name.clone(), table.number(name)))
+            .collect();
+        files.push(link(table, output, &directory, soname, &numbered, false)?);
+        let plain = soname.trim_end_matches(".1");
+        files.push(symbolic_link(&directory, plain, soname)?);
+    }
     for (column, major) in MAJORS.iter().enumerate() {
         let soname = match major {
             11 => "libcudart.so.11.0".to_string(),
@@ -93,7 +91,7 @@ fn link(
     let version = if versioned { soname } else { "" };
     write(
         &script,
-        &format!("{version} {{ global: cu*; __cuda*; local: *; }};\n"),
+        &format!("{version} {{ global: cu*; __cuda*; nvml*; local: *; }};\n"),
     )?;
     compile(&[
         "-shared",

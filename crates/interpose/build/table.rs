@@ -15,23 +15,31 @@ pub struct Table {
     pub runtime: BTreeMap<String, [Option<String>; 3]>,
     /// Driver names as exported.
     pub driver: BTreeSet<String>,
+    /// Names of NVML.
+    pub nvml: BTreeSet<String>,
     /// What `cuGetProcAddress` knows: base name, version, per-thread variant, ABI name.
     lookups: Vec<(String, u32, bool, String)>,
 }
 
 impl Table {
-    /// Reads both tables.
-    pub fn read(runtime: &Path, driver: &Path) -> Result<Self, String> {
+    /// Reads all tables.
+    pub fn read(runtime: &Path, driver: &Path, nvml: &Path) -> Result<Self, String> {
         let mut table = Self {
             entries: Vec::new(),
             runtime: BTreeMap::new(),
             driver: BTreeSet::new(),
+            nvml: BTreeSet::new(),
             lookups: Vec::new(),
         };
         for_each_row(runtime, |name, words| table.add_runtime(name, words))?;
         for_each_row(driver, |name, words| table.add_driver(name, words))?;
+        for_each_row(nvml, |name, _| {
+            table.nvml.insert(name.to_string());
+            Ok(())
+        })?;
         table.lookups.sort();
         let mut entries = table.driver.clone();
+        entries.extend(table.nvml.iter().cloned());
         for functions in table.runtime.values() {
             entries.extend(functions.iter().flatten().cloned());
         }
@@ -93,7 +101,8 @@ impl Table {
         Ok(())
     }
 
-    fn number(&self, function: &str) -> usize {
+    /// The number of a function.
+    pub fn number(&self, function: &str) -> usize {
         self.entries
             .binary_search_by(|entry| entry.as_str().cmp(function))
             .expect("every function of the tables is among the entries")
@@ -103,11 +112,6 @@ impl Table {
     pub fn runtime_number(&self, name: &str, column: usize) -> Option<usize> {
         let function = self.runtime.get(name)?[column].as_ref()?;
         Some(self.number(function))
-    }
-
-    /// The number of a driver function.
-    pub fn driver_number(&self, name: &str) -> usize {
-        self.number(name)
     }
 
     /// A number that changes with the entries: core and shims of different builds must not
@@ -157,7 +161,7 @@ impl Table {
         let _ = writeln!(text, "#[cfg(test)]");
         let _ = writeln!(text, "pub static DRIVER: &[(&str, u16)] = &[");
         for name in &self.driver {
-            let _ = writeln!(text, "    ({name:?}, {}),", self.driver_number(name));
+            let _ = writeln!(text, "    ({name:?}, {}),", self.number(name));
         }
         let _ = writeln!(text, "];");
         let _ = writeln!(
@@ -167,7 +171,7 @@ impl Table {
         let _ = writeln!(text, "/// per-thread variant, entry.");
         let _ = writeln!(text, "pub static LOOKUPS: &[(&str, u32, bool, u16)] = &[");
         for (name, version, per_thread, abi) in &self.lookups {
-            let number = self.driver_number(abi);
+            let number = self.number(abi);
             let _ = writeln!(text, "    ({name:?}, {version}, {per_thread}, {number}),");
         }
         let _ = writeln!(text, "];");

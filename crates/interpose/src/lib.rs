@@ -4,13 +4,14 @@
 //! themselves where they can and otherwise by asking the simulator over a socket. Three
 //! ways lead in, and all end at the same table of `entries`:
 //!
-//! - the shims (`libcuda.so.1`, `libcudart.so.*`) for programs that load those libraries;
+//! - the shims (`libcuda.so.1`, `libcudart.so.*`, `libnvidia-ml.so.1`) for programs that load
+//!   those libraries;
 //! - the hooks (`hook`) for programs and shared objects that carry the runtime inside them;
 //! - `cuGetProcAddress` and its kin (`api::entry_point`).
 //!
 //! This library holds all state. `api` has one file a chapter of CUDA's documentation;
 //! a call is implemented by writing its function there, in `runtime!` or `driver!`. What
-//! nobody wrote answers 801 and is reported to the simulator.
+//! nobody wrote answers 801 and is reported to the simulator. `nvml` does the same for NVML.
 //!
 //! It runs inside somebody else's program: it connects only at the first CUDA call, raises
 //! no signal, lets no panic out, keeps no thread-local value with a destructor (calls still
@@ -27,6 +28,7 @@ mod heap;
 mod hook;
 mod image;
 mod managed;
+mod nvml;
 mod opaque;
 mod options;
 mod process;

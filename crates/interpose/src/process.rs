@@ -77,14 +77,7 @@ pub fn connect() -> Result<ClientConnection, CuResult> {
         // CUDA does not survive a fork either once it is initialised.
         return Err(CuResult::NOT_INITIALIZED);
     }
-    let Some(path) = socket_path() else {
-        report::once(
-            &SAID_NO_SOCKET,
-            &format!(
-                "this program calls CUDA, but {SOCKET_VARIABLE} is not set, so there is no \
-                 simulated GPU; start it with `lockstep run -- PROGRAM`"
-            ),
-        );
+    let Some(path) = simulator() else {
         return Err(CuResult::NO_DEVICE);
     };
     let opened = {
@@ -120,6 +113,21 @@ pub fn ring() -> bool {
         doorbell.fetch_add(1, Ordering::SeqCst);
     }
     doorbell.is_some()
+}
+
+/// Where the simulator listens; if nobody said, that is said to the user.
+pub fn simulator() -> Option<PathBuf> {
+    let path = socket_path();
+    if path.is_none() {
+        report::once(
+            &SAID_NO_SOCKET,
+            &format!(
+                "this program asks for GPUs, but {SOCKET_VARIABLE} is not set, so there is no \
+                 simulated one; start it with `lockstep run -- PROGRAM`"
+            ),
+        );
+    }
+    path
 }
 
 /// Where the simulator listens.
@@ -212,7 +220,8 @@ fn visible(devices: &[DeviceDescription], wanted: Option<&str>) -> Vec<usize> {
     chosen
 }
 
-fn uuid_text(uuid: &[u8; 16]) -> String {
+/// The five groups of a UUID.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
     let mut text = String::new();
     for (index, byte) in uuid.iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {

@@ -2,6 +2,7 @@
 //! standard error, as it returns.
 
 use crate::api::error_name;
+use crate::nvml::error_text;
 use crate::types::{Address, Dim3, In, Out, Text};
 use crate::{registry, report};
 use lockstep_protocol::CuResult;
@@ -41,6 +42,11 @@ pub fn runtime(name: &str, arguments: &[(&str, String)], code: i32) {
 /// A call of the driver API.
 pub fn driver(name: &str, arguments: &[(&str, String)], code: u32) {
     line(name, arguments, CuResult(code).name().unwrap_or("?"));
+}
+
+/// A call of NVML.
+pub fn nvml(name: &str, arguments: &[(&str, String)], code: u32) {
+    line(name, arguments, error_text(code).to_str().unwrap_or("?"));
 }
 
 fn line(name: &str, arguments: &[(&str, String)], answer: &str) {

@@ -29,6 +29,7 @@ const SHIMS: &[(&str, usize)] = &[
     ("libcudart.so.11.0", 390),
     ("libcudart.so.12", 430),
     ("libcudart.so.13", 450),
+    ("libnvidia-ml.so.1", 420),
 ];
 
 #[test]

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// Version of everything in this crate. Raise it with every change of a message.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 const MAGIC: [u8; 4] = *b"LKST";
 
@@ -41,8 +41,8 @@ const MAXIMUM_HELLO: usize = 64 << 10;
 pub struct Hello {
     /// Process id.
     pub process: u32,
-    /// Thread id; 0 for the one connection of a process that sends no request and only
-    /// watches for the end of the simulator.
+    /// Thread id; 0 for connections that make no calls: the one that watches for the end of the
+    /// simulator and sends nothing, and the one that only looks ([`Request::DeviceState`]).
     pub thread: u32,
     /// Name of the program.
     pub name: String,

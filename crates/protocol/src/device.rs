@@ -34,3 +34,25 @@ impl DeviceDescription {
         )
     }
 }
+
+/// How a device is used at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceState {
+    /// Device memory in bytes.
+    pub total: u64,
+    /// Bytes of it that nobody has.
+    pub free: u64,
+    /// Bytes of it that no program can have.
+    pub reserved: u64,
+    /// Processes that have a context on the device, by their ids.
+    pub processes: Vec<ProcessOnDevice>,
+}
+
+/// A process that has a context on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessOnDevice {
+    /// Process id.
+    pub process: u32,
+    /// Bytes of device memory that it has allocated.
+    pub bytes: u64,
+}

@@ -27,6 +27,7 @@ pub const SHIMS: &[&str] = &[
     "libcudart.so.11.0",
     "libcudart.so.12",
     "libcudart.so.13",
+    "libnvidia-ml.so.1",
 ];
 
 /// Why the libraries cannot be used.

@@ -487,6 +487,16 @@ pub enum Request {
         /// How the program came to it.
         manner: UnsupportedManner,
     },
+
+    // Looking on.
+    /// How a device is used at this moment, by all processes → `DeviceState`. It is no call of a
+    /// program: it has no place in the order of calls, takes no simulated time and is not recorded.
+    DeviceState {
+        /// Ordinal of the device.
+        device: u32,
+        /// Whether the doorbell of the process was rung for it.
+        rung: bool,
+    },
 }
 
 /// How a program came to a call that we lack.
@@ -592,6 +602,7 @@ impl Request {
                 | Self::HostVisible
                 | Self::HostAccessMeans { .. }
                 | Self::ThreadBegins
+                | Self::DeviceState { .. }
                 | Self::Unsupported {
                     manner: UnsupportedManner::Accepted,
                     ..

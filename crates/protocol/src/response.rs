@@ -1,8 +1,8 @@
 //! What the simulator answers.
 
 use crate::{
-    ContextHandle, CuResult, EventHandle, FunctionInfo, GraphHandle, ModuleHandle, PhysicalHandle,
-    StreamHandle,
+    ContextHandle, CuResult, DeviceState, EventHandle, FunctionInfo, GraphHandle, ModuleHandle,
+    PhysicalHandle, StreamHandle,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,8 @@ pub enum Reply {
     Value(u64),
     /// Names.
     Names(Vec<String>),
+    /// How a device is used.
+    DeviceState(DeviceState),
 }
 
 /// Why a request failed.

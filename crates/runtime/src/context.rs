@@ -47,8 +47,8 @@ pub const DEFAULT_HEAP: u64 = 8 << 20;
 /// refused or cut, and what the value is a multiple of.
 pub const LIMITS: &[Limit] = &[
     Limit::refused(STACK_LIMIT, 1 << 10, 512 << 10, 16), // stack size of a thread
-    Limit::cut(1, 1 << 20, 1 << 30),                     // printf buffer
-    Limit::cut(2, DEFAULT_HEAP, 32 << 30),               // malloc heap
+    Limit::cut(PRINTF_LIMIT, 0, 1 << 30), // printf buffer; `default_limits` knows the SMs
+    Limit::cut(2, DEFAULT_HEAP, 32 << 30), // malloc heap
     // Launches by kernels that may be under way; the least and the most are what an H200 keeps.
     Limit {
         least: 32,
@@ -57,6 +57,13 @@ pub const LIMITS: &[Limit] = &[
     Limit::refused(5, 64, 128, 1), // granularity of fetches from L2
     Limit::refused(PERSISTING_LIMIT, 0, u64::MAX, 1), // L2 set aside for persisting accesses
 ];
+
+/// `CU_LIMIT_PRINTF_FIFO_SIZE`.
+const PRINTF_LIMIT: u32 = 1;
+
+/// Bytes of the printf buffer for each SM: an H200 with 132 SMs says 8,650,752. That others have as
+/// much for each is assumed.
+const PRINTF_BYTES: u64 = 64 << 10;
 
 /// `CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT`.
 pub const PENDING_LAUNCH_LIMIT: u32 = 4;
@@ -105,12 +112,12 @@ impl Limit {
     }
 }
 
-/// Limits of a new context.
-pub fn default_limits() -> BTreeMap<u32, u64> {
-    LIMITS
-        .iter()
-        .map(|limit| (limit.number, limit.default))
-        .collect()
+/// Limits of a new context on a GPU with so many SMs.
+pub fn default_limits(sms: u32) -> BTreeMap<u32, u64> {
+    let defaults = LIMITS.iter().map(|limit| (limit.number, limit.default));
+    let mut limits: BTreeMap<u32, u64> = defaults.collect();
+    limits.insert(PRINTF_LIMIT, PRINTF_BYTES * u64::from(sms));
+    limits
 }
 
 /// A stream that the program can name.
@@ -137,4 +144,16 @@ pub struct Event {
     pub shared: bool,
     /// Where it was recorded last: recording, stream, position.
     pub recorded: Option<(u64, StreamKey, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_context_has_the_limits_of_an_h200() {
+        let limits = default_limits(132);
+        assert_eq!(limits[&STACK_LIMIT], 1024);
+        assert_eq!(limits[&PRINTF_LIMIT], 8_650_752);
+    }
 }

@@ -61,6 +61,7 @@ pub struct Memory {
     /// Memory without an address, by the addresses that it takes up all the same.
     hidden: BTreeMap<u64, Allocation>,
     total: u64,
+    reserved: u64,
     identities: u64,
     /// Whether small managed allocations lie side by side.
     packs_managed: bool,
@@ -91,6 +92,7 @@ impl Memory {
             allocations: BTreeMap::new(),
             hidden: BTreeMap::new(),
             total: config.device.memory.0,
+            reserved: config.device.reserved_memory.0,
             identities: 0,
             packs_managed: config.uvm.packing,
             call: 0,
@@ -319,6 +321,25 @@ impl Memory {
     /// Free and total device memory.
     pub fn info(&self) -> (u64, u64) {
         (self.device.available(), self.total)
+    }
+
+    /// Device memory that no program can have.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Bytes of device memory that a context has taken. What is mapped is counted once, where it was
+    /// taken.
+    pub fn taken_by(&self, context: ContextHandle) -> u64 {
+        self.allocations
+            .values()
+            .chain(self.hidden.values())
+            .filter(|allocation| {
+                let info = &allocation.info;
+                info.kind == PointerKind::Device && info.context == context && !allocation.mapped
+            })
+            .map(|allocation| allocation.occupied)
+            .sum()
     }
 
     fn heap(&mut self, kind: PointerKind) -> &mut Heap {

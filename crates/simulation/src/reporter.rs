@@ -10,6 +10,7 @@ use lockstep_telemetry::run_folder::room::Room;
 use lockstep_telemetry::run_folder::{
     DISK_FULL, Ending, RunFolder, RunFolderError, RunState, Running, RunningHost, RunningTotals,
 };
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -336,11 +337,12 @@ impl Watch {
             "{why}; the simulator did not stop within {} s, so only this summary is left",
             PATIENCE.as_secs()
         );
-        eprintln!("lockstep: {problem}");
+        // Whoever read this may be gone; the summary is written all the same.
+        let _ = writeln!(std::io::stderr(), "lockstep: {problem}");
         let summary = ended(&self.running, RunState::Stopped, &problem, code);
         // The sentence above is all that is left otherwise.
         let _ = self.folder.write_ended(&summary);
-        let _ = std::io::Write::flush(&mut std::io::stderr());
+        let _ = std::io::stderr().flush();
         // SAFETY: `_exit` has no preconditions: handlers would wait for threads that do not stop.
         // The guardian removes the socket, and the kernel ends the program.
         unsafe { libc::_exit(code) }

@@ -12,7 +12,8 @@ use crate::host::{Call, HostOrder, Key, Turn};
 use crate::host_writes::{self, HostWrites};
 use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
+    ConnectionError, Hello, Listener, Reply, Request, Response, ServerConnection, Welcome, layout,
+    refuse,
 };
 use lockstep_runtime::timeline::Wait;
 use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordError, RecordWriter, Runtime};
@@ -305,6 +306,17 @@ fn serve<D: Device>(
             Ok(None) => break Ok(()),
             Err(error) => break Err(error),
         };
+        if let Request::DeviceState { device, rung } = request {
+            let response = lock(state).look(device);
+            let sent = connection.send(&response);
+            if rung {
+                lock(state).order.looked(hello.process);
+            }
+            match sent {
+                Ok(()) => continue,
+                Err(_) => break Ok(()),
+            }
+        }
         let response = answer(state, key, &hello, request);
         let sent = connection.send(&response);
         {
@@ -452,6 +464,23 @@ impl<D: Device> State<D> {
             .first_answer
             .get_or_insert_with(|| self.started.elapsed());
         response
+    }
+
+    /// Answers somebody who only looks.
+    fn look(&self, device: u32) -> Response {
+        let mut looked = match self.runtime.device_state(device) {
+            Ok(looked) => looked,
+            Err(failure) => return Response::failure(failure.code, failure.message),
+        };
+        looked.processes.retain_mut(|row| {
+            let mut known = self.processes.iter();
+            let found = known.find(|(_, process)| process.number == row.process);
+            found.is_some_and(|(id, _)| {
+                row.process = *id;
+                true
+            })
+        });
+        Response::reply(Reply::DeviceState(looked))
     }
 
     /// Who makes a call, numbered at the first.

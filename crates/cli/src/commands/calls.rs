@@ -1,5 +1,6 @@
 //! `lockstep calls`: what a program asked of the simulator.
 
+use crate::say::Output;
 use clap::Args;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ pub struct Calls {
 impl Calls {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = BufWriter::new(Output);
         let listed = lockstep_simulation::list_calls(&self.place, &mut out);
         out.flush()?;
         listed?;

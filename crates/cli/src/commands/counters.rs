@@ -1,5 +1,6 @@
 //! `lockstep counters`: what is counted, where, and what others call it.
 
+use crate::say::say;
 use clap::Args;
 use lockstep_counters::{COUNTERS, DEVICE_GAUGES, HOST_GAUGES, LAUNCH_GAUGES, Metric};
 use lockstep_simulation::components;
@@ -12,7 +13,7 @@ pub struct Counters {}
 impl Counters {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
-        print!("{}", page()?);
+        say!("{}", page()?);
         Ok(0)
     }
 }

@@ -1,5 +1,6 @@
 //! `lockstep disasm`: a file of device code as the simulator sees it.
 
+use crate::say::say;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -17,7 +18,7 @@ impl Disasm {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
         let listing = lockstep_simulation::disassemble(&self.file, self.entry.as_deref())?;
-        print!("{listing}");
+        say!("{listing}");
         Ok(0)
     }
 }

@@ -1,5 +1,6 @@
 //! `lockstep doctor`: what works on this machine, what is missing, and how to get it.
 
+use crate::say::say;
 use clap::Args;
 use lockstep_protocol::library::Libraries;
 use lockstep_protocol::window::{self, Window};
@@ -55,7 +56,7 @@ const CHECKS: &[(&str, Check)] = &[
 impl Doctor {
     /// Runs it; 1 if programs cannot be simulated here.
     pub fn run(self) -> anyhow::Result<i32> {
-        println!("lockstep {}", env!("CARGO_PKG_VERSION"));
+        say!("lockstep {}\n", env!("CARGO_PKG_VERSION"));
         let mut broken = 0;
         for (name, check) in CHECKS {
             let (mark, text) = match check() {
@@ -66,15 +67,15 @@ impl Doctor {
                     ("FAIL", text)
                 }
             };
-            println!("[{mark}] {name}: {text}");
+            say!("[{mark}] {name}: {text}\n");
         }
         match broken {
-            0 => println!("\nCUDA programs can be simulated here."),
+            0 => say!("\nCUDA programs can be simulated here.\n"),
             1 => {
-                println!("\nOne thing must be repaired before CUDA programs can be simulated here.")
+                say!("\nOne thing must be repaired before CUDA programs can be simulated here.\n")
             }
-            count => println!(
-                "\n{count} things must be repaired before CUDA programs can be simulated here."
+            count => say!(
+                "\n{count} things must be repaired before CUDA programs can be simulated here.\n"
             ),
         }
         Ok(i32::from(broken > 0))

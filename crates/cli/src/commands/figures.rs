@@ -3,6 +3,7 @@
 //! Scripts of studies and measurements ask here instead of having a rule of their own, so that an
 //! error, a spread, a launch that repeats and the name of a kernel mean one thing everywhere.
 
+use crate::say::Output;
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand};
 use lockstep_correlation::{Hardware, counts, pairs, simulated};
@@ -51,7 +52,7 @@ impl Figures {
                 plain.collect::<String>().into_bytes()
             }
         };
-        std::io::stdout()
+        Output
             .write_all(&answer)
             .context("cannot write the answer")?;
         Ok(0)

@@ -1,5 +1,6 @@
 //! `lockstep gpus`: what can be simulated.
 
+use crate::say::{note, say};
 use crate::table::{Align, Table};
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -42,10 +43,10 @@ impl Gpus {
             None => list(),
             Some(What::Show { name, file }) => {
                 match lockstep_config::find(&name) {
-                    Some(entry) if file => print!("{}", entry.text),
+                    Some(entry) if file => say!("{}", entry.text),
                     _ => {
                         let resolved = crate::options::configuration(&name, &[])?;
-                        print!("{}", lockstep_config::listing(&resolved));
+                        say!("{}", lockstep_config::listing(&resolved));
                     }
                 }
                 Ok(0)
@@ -54,9 +55,9 @@ impl Gpus {
                 let path = file.display().to_string();
                 let text = std::fs::read_to_string(&file).with_context(|| path.clone())?;
                 let imported = lockstep_config::import(&path, &text, &base)?;
-                print!("{}", imported.text);
+                say!("{}", imported.text);
                 for (key, because) in &imported.unused {
-                    eprintln!("not used: {key} ({because})");
+                    note!("not used: {key} ({because})\n");
                 }
                 Ok(0)
             }
@@ -94,7 +95,7 @@ fn list() -> anyhow::Result<i32> {
             format!("{bandwidth:.0} GB/s"),
         ]);
     }
-    print!("{table}");
-    println!("\n`lockstep gpus show NAME` prints every number of one with its source.");
+    say!("{table}");
+    say!("\n`lockstep gpus show NAME` prints every number of one with its source.\n");
     Ok(0)
 }

@@ -1,6 +1,7 @@
 //! `lockstep kernel`: one kernel, no host program.
 
 use crate::options::SimulationOptions;
+use crate::say::say;
 use crate::{report, watch};
 use clap::Args;
 use lockstep_simulation::{Argument, KernelDescription, run_kernel};
@@ -58,8 +59,8 @@ impl Kernel {
         watcher.finish();
         let (results, printed) = outcome?;
         for buffer in printed {
-            println!(
-                "argument {} ({}): {}",
+            say!(
+                "argument {} ({}): {}\n",
                 buffer.argument,
                 buffer.kind,
                 buffer.values.join(" ")

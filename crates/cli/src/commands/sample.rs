@@ -1,5 +1,6 @@
 //! `lockstep sample`: counters of a real GPU as time series, without touching the program.
 
+use crate::say::say;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,12 +66,12 @@ impl SampleArguments {
         let metadata = self.metadata()?;
         if self.environment {
             let injector = find_injector()?;
-            println!("export CUDA_INJECTION64_PATH={}", injector.display());
+            say!("export CUDA_INJECTION64_PATH={}\n", injector.display());
             if let Some(file) = &self.metadata {
                 let file = file
                     .canonicalize()
                     .with_context(|| format!("{}", file.display()))?;
-                println!("export LOCKSTEP_SAMPLE_METADATA={}", file.display());
+                say!("export LOCKSTEP_SAMPLE_METADATA={}\n", file.display());
             }
             return Ok(0);
         }

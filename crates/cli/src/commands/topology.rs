@@ -1,6 +1,7 @@
 //! `lockstep topology`: the parts of a simulated GPU and the links between them.
 
 use crate::options::SimulationOptions;
+use crate::say::say;
 use clap::Args;
 
 /// Show the parts of a simulated GPU and the links between them.
@@ -17,7 +18,7 @@ impl Topology {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
         let description = self.options.describe()?;
-        print!("{}", lockstep_simulation::topology(&description, self.dot)?);
+        say!("{}", lockstep_simulation::topology(&description, self.dot)?);
         Ok(0)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::options::SimulationOptions;
 use crate::report;
+use crate::say::say;
 use anyhow::Context;
 use clap::Args;
 use lockstep_simulation::{
@@ -61,7 +62,12 @@ impl Verify {
         let _load = (0..self.load)
             .map(|_| Load::start())
             .collect::<Result<Vec<_>, _>>()?;
-        println!("{:<44} {:>10}  {:<16}  result", "way", "seconds", "digest");
+        say!(
+            "{:<44} {:>10}  {:<16}  result\n",
+            "way",
+            "seconds",
+            "digest"
+        );
         let (reference, outcomes) = match &self.record {
             Some(record) => verify_record(&description, record, &variants, tell)?,
             None => verify(&description, &self.command, &variants, tell)?,
@@ -75,14 +81,14 @@ impl Verify {
             anyhow::bail!("the first run has no digest, so nothing can be compared with it");
         };
         if different > 0 {
-            println!(
-                "\n{different} of {} ways gave another answer than {}",
+            say!(
+                "\n{different} of {} ways gave another answer than {}\n",
                 outcomes.len(),
                 report::short(&digest)
             );
             return Ok(1);
         }
-        println!("\nall {} ways gave the digest {digest}", outcomes.len());
+        say!("\nall {} ways gave the digest {digest}\n", outcomes.len());
         Ok(reference.summary.ending.exit_code)
     }
 }
@@ -97,8 +103,8 @@ fn tell(outcome: &Outcome) {
     } else {
         format!("DIFFERENT: {}", outcome.differences.join("; "))
     };
-    println!(
-        "{:<44} {:>10.3}  {:<16}  {verdict}",
+    say!(
+        "{:<44} {:>10.3}  {:<16}  {verdict}\n",
         outcome.variant.describe(),
         outcome.wall.as_secs_f64(),
         report::short(&outcome.digest)

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use lockstep_protocol::library::{CORE_LIBRARY, SHIM_DIRECTORY, SHIMS};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -97,20 +98,17 @@ fn libraries() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let built = Path::new(env!("CARGO_BIN_EXE_lockstep")).parent().unwrap();
-        if built.join("liblockstep_interpose.so").exists()
-            && built.join("lockstep-shims/libcuda.so.1").exists()
+        if built.join(CORE_LIBRARY).exists()
+            && SHIMS
+                .iter()
+                .all(|name| built.join(SHIM_DIRECTORY).join(name).exists())
         {
             return built.to_path_buf();
         }
         let folder = std::env::temp_dir().join(format!("lockstep-empty-{}", std::process::id()));
-        std::fs::create_dir_all(folder.join("lockstep-shims")).unwrap();
-        for name in [
-            "liblockstep_interpose.so",
-            "lockstep-shims/libcuda.so.1",
-            "lockstep-shims/libcudart.so.11.0",
-            "lockstep-shims/libcudart.so.12",
-            "lockstep-shims/libcudart.so.13",
-        ] {
+        std::fs::create_dir_all(folder.join(SHIM_DIRECTORY)).unwrap();
+        let shims = SHIMS.iter().map(|name| format!("{SHIM_DIRECTORY}/{name}"));
+        for name in shims.chain([CORE_LIBRARY.into()]) {
             let made = Command::new("cc")
                 .args(["-shared", "-nostdlib", "-x", "c", "/dev/null", "-o"])
                 .arg(folder.join(name))

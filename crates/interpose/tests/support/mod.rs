@@ -212,6 +212,10 @@ pub fn device() -> DeviceDescription {
         (attribute::MAX_THREADS_PER_MULTIPROCESSOR, 2048),
         (attribute::COMPUTE_CAPABILITY_MAJOR, 9),
         (attribute::PCI_BUS_ID, 0x41),
+        (attribute::CLOCK_RATE, 1_980_000),
+        (attribute::MEMORY_CLOCK_RATE, 3_201_000),
+        (attribute::GLOBAL_MEMORY_BUS_WIDTH, 6016),
+        (attribute::ECC_ENABLED, 1),
     ];
     DeviceDescription {
         name: "Stand-in GPU".into(),
@@ -361,6 +365,26 @@ impl State {
                 free: 79 << 30,
                 total: 80 << 30,
             },
+            Request::DeviceState { device: 0, .. } => {
+                let kinds = self.allocations.values();
+                let taken = kinds.filter(|(_, kind)| *kind == PointerKind::Device);
+                let bytes = taken.map(|(bytes, _)| *bytes).sum::<u64>();
+                Reply::DeviceState(DeviceState {
+                    total: 80 << 30,
+                    free: (79 << 30) - bytes,
+                    reserved: 1 << 30,
+                    processes: vec![
+                        ProcessOnDevice {
+                            process: 4711,
+                            bytes,
+                        },
+                        ProcessOnDevice {
+                            process: 4712,
+                            bytes: 5,
+                        },
+                    ],
+                })
+            }
             Request::PointerInfo { address } => {
                 let found = self.allocations.range(..=address).next_back();
                 let found = found.filter(|(base, row)| address < *base + row.0);

@@ -211,7 +211,7 @@ impl<D: Device> Runtime<D> {
                 sticky: None,
                 legacy,
                 per_thread: BTreeMap::new(),
-                limits: default_limits(),
+                limits: default_limits(self.config.device.sms),
                 peers: Vec::new(),
                 textures: Arc::default(),
             },

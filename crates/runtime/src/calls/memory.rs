@@ -3,7 +3,10 @@
 use crate::device::Device;
 use crate::timeline::{Effect, Work};
 use crate::{CallResult, Client, Runtime, fail};
-use lockstep_protocol::{ContextHandle, CuResult, PointerKind, Reply, StreamName};
+use lockstep_protocol::{
+    ContextHandle, CuResult, DeviceState, PointerKind, ProcessOnDevice, Reply, StreamName,
+};
+use std::collections::BTreeMap;
 
 /// Portable, mapped, write-combined.
 const KNOWN_HOST_FLAGS: u32 = 7;
@@ -119,6 +122,30 @@ impl<D: Device> Runtime<D> {
         self.context(context)?;
         let (free, total) = self.memory.info();
         Ok(Reply::Memory { free, total })
+    }
+
+    /// How a device is used now; processes by the numbers of their clients.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn device_state(&self, device: u32) -> CallResult<DeviceState> {
+        self.check_device(device)?;
+        let (free, total) = self.memory.info();
+        let mut processes: BTreeMap<u32, u64> = BTreeMap::new();
+        for (handle, context) in &self.contexts {
+            if context.device == device {
+                *processes.entry(context.process).or_default() += self.memory.taken_by(*handle);
+            }
+        }
+        Ok(DeviceState {
+            total,
+            free,
+            reserved: self.memory.reserved(),
+            processes: processes
+                .into_iter()
+                .map(|(process, bytes)| ProcessOnDevice { process, bytes })
+                .collect(),
+        })
     }
 
     pub(super) fn pointer_info(&mut self, address: u64) -> CallResult<Reply> {

@@ -63,6 +63,7 @@ impl<D: Device> Runtime<D> {
             R::Free { context, address } => self.free(*context, *address),
             R::FreeAsync { context, stream, address } => self.free_async(client, *context, *stream, *address),
             R::MemoryInfo { context } => self.memory_info(*context),
+            R::DeviceState { device, .. } => self.device_state(*device).map(Reply::DeviceState),
             R::PointerInfo { address } => self.pointer_info(*address),
             R::Prefetch { context, stream, address, bytes, location } =>
                 self.prefetch(client, *context, *stream, *address, *bytes, *location),
@@ -186,6 +187,7 @@ impl<D: Device> Runtime<D> {
             | R::PhysicalUnmap { .. }
             | R::AccessSet { .. }
             | R::Profiler { .. }
+            | R::DeviceState { .. }
             | R::Unsupported { .. } => None,
         }
     }

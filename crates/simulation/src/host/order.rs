@@ -127,6 +127,14 @@ impl HostOrder {
         self.calls.insert(key, request);
     }
 
+    /// A thread of a process has looked and goes on: what it rang for is no call.
+    pub fn looked(&mut self, process: u32) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.entered += 1;
+            process.on_the_way = None;
+        }
+    }
+
     /// Something of the run depends on the host's timing.
     pub fn depends(&mut self, sentence: String) {
         if self.dependences.len() < MOST_DEPENDENCES && !self.dependences.contains(&sentence) {

@@ -6,6 +6,7 @@
 mod programs;
 
 use crate::data;
+use crate::say::say;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use lockstep_correlation::hardware::Case;
@@ -155,9 +156,9 @@ impl Correlate {
         .run(&chosen)?;
         let report = compare(&self.gpu, &sets, &hardware, &runs);
         if self.counts {
-            print!("{}", counts::text(&report));
+            say!("{}", counts::text(&report));
             write(&out.join("counts.csv"), counts::csv(&report)?)?;
-            println!("results in {}", out.display());
+            say!("results in {}\n", out.display());
             return Ok(i32::from(!report.programs.iter().all(counts::agrees)));
         }
         self.write(&report, &hardware, &out)?;
@@ -248,11 +249,11 @@ impl Correlate {
         for (name, contents) in files {
             write(&out.join(name), contents)?;
         }
-        print!("{said}");
+        say!("{said}");
         if self.stalls {
-            print!("\n{}\n", stalls::text(report));
+            say!("\n{}\n", stalls::text(report));
         }
-        println!("results in {}", out.display());
+        say!("results in {}\n", out.display());
         let (Some(path), Some(commit)) = (&self.history, &self.commit) else {
             return Ok(());
         };

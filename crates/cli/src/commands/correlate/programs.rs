@@ -1,6 +1,7 @@
 //! Runs programs under `lockstep run`, each in a process of its own, so that one that crashes or
 //! hangs is an entry in the report and not its end.
 
+use crate::say::note;
 use anyhow::Context;
 use lockstep_correlation::hardware::Case;
 use lockstep_correlation::{Failure, ProgramRun, simulated};
@@ -106,8 +107,8 @@ impl Programs<'_> {
                             .lock()
                             .unwrap_or_else(std::sync::PoisonError::into_inner);
                         let verdict = run.failure.as_ref().map_or("ok".into(), Failure::to_string);
-                        eprintln!(
-                            "[{}/{}] {}/{} {:.1} s: {verdict}",
+                        note!(
+                            "[{}/{}] {}/{} {:.1} s: {verdict}\n",
                             done.len() + 1,
                             chosen.len(),
                             case.program,
