@@ -77,6 +77,7 @@ const COMMON: &[(u32, i32)] = &[
     (attribute::CONCURRENT_MANAGED_ACCESS, 1),
     (attribute::COMPUTE_PREEMPTION_SUPPORTED, 1),
     (attribute::COOPERATIVE_LAUNCH, 1),
+    (attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 1),
     (attribute::MEMORY_POOLS_SUPPORTED, 1),
     (attribute::MEM_SYNC_DOMAIN_COUNT, 1),
     (attribute::UNIFIED_FUNCTION_POINTERS, 1),
@@ -221,5 +222,15 @@ mod tests {
         }
         assert_eq!(device.compute_capability(), (9, 0));
         assert_eq!(device.attribute(9999), 0);
+    }
+
+    /// Programs ask before they reserve and map addresses by themselves (`cuMemAddressReserve`, `cuMemMap`).
+    #[test]
+    fn every_gpu_says_that_programs_may_map_memory() {
+        for gpu in ["h200", "a100", "rtx2060", "v100"] {
+            let config = lockstep_config::load::<&str>(Some(gpu), &[]).unwrap();
+            let number = attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
+            assert_eq!(describe(&config, 0, 1).attribute(number), 1, "{gpu}");
+        }
     }
 }
