@@ -67,6 +67,9 @@ fn text(results: &Results) -> String {
         let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
     }
     let _ = writeln!(text, "{line}");
+    for remark in &summary.remarks {
+        let _ = writeln!(text, "{remark}");
+    }
     if let Some(line) = waits(&totals.counters) {
         let _ = writeln!(text, "{line}");
     }

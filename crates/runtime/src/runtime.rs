@@ -109,6 +109,8 @@ pub struct Runtime<D> {
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
     warnings: Vec<String>,
+    /// How code came to be.
+    remarks: Vec<String>,
     dependences: Vec<String>,
     next: u64,
     stopped: bool,
@@ -151,6 +153,7 @@ impl<D: Device> Runtime<D> {
             faults: Vec::new(),
             leaks: Vec::new(),
             warnings: Vec::new(),
+            remarks: Vec::new(),
             dependences: Vec::new(),
             next: 0,
             stopped: false,
@@ -299,6 +302,11 @@ impl<D: Device> Runtime<D> {
         &self.warnings
     }
 
+    /// How the code that ran came to be, each sentence once.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
     /// What of the run depended on the host's timing, in sentences.
     pub fn dependences(&self) -> &[String] {
         &self.dependences
@@ -350,6 +358,12 @@ impl<D: Device> Runtime<D> {
         if !self.warnings.contains(&warning) {
             tracing::warn!("{warning}");
             self.warnings.push(warning);
+        }
+    }
+
+    pub(crate) fn remark(&mut self, remark: String) {
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
         }
     }
 

@@ -38,6 +38,7 @@ mod surroundings;
 mod verify;
 
 pub use arguments::{Argument, ElementType};
+pub use assemble::Assembling;
 pub use calls::list_calls;
 pub use checks::Checks;
 pub use description::{Description, Execution, Mode, Schedule};

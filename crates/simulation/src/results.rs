@@ -111,6 +111,7 @@ impl Results {
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: [runtime.warnings(), &found.warnings].concat(),
+            remarks: runtime.remarks().to_vec(),
             host,
             configuration,
         };
