@@ -105,6 +105,8 @@ pub struct Runtime<D> {
     pub(crate) launches: Vec<LaunchSummary>,
     launches_by_kernels: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
+    /// The last of them that failed.
+    last_unsupported: Option<(String, UnsupportedManner)>,
     faults: Vec<Fault>,
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
@@ -150,6 +152,7 @@ impl<D: Device> Runtime<D> {
             launches: Vec::new(),
             launches_by_kernels: Vec::new(),
             unsupported: BTreeMap::new(),
+            last_unsupported: None,
             faults: Vec::new(),
             leaks: Vec::new(),
             warnings: Vec::new(),
@@ -331,6 +334,16 @@ impl<D: Device> Runtime<D> {
             .collect()
     }
 
+    /// The last call or option that is lacking and failed because of it. A process tells of each once, when it first meets it.
+    pub fn last_unsupported(&self) -> Option<UnsupportedCall> {
+        let (name, manner) = self.last_unsupported.clone()?;
+        Some(UnsupportedCall {
+            name,
+            manner,
+            count: 1,
+        })
+    }
+
     /// Whether the run was asked to stop inside a call.
     pub fn stopped(&self) -> bool {
         self.stopped
@@ -352,6 +365,12 @@ impl<D: Device> Runtime<D> {
             .unsupported
             .entry((name.to_string(), manner))
             .or_default() += 1;
+        if matches!(
+            manner,
+            UnsupportedManner::Called | UnsupportedManner::Option
+        ) {
+            self.last_unsupported = Some((name.to_string(), manner));
+        }
     }
 
     pub(crate) fn warn(&mut self, warning: String) {

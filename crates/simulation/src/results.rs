@@ -38,6 +38,8 @@ pub struct Results {
     pub reloads: u64,
     /// What somebody who watches should be told, beside problems.
     pub notices: Vec<String>,
+    /// The last call or option that failed because it is lacking here.
+    pub last_unsupported: Option<UnsupportedRow>,
 }
 
 impl Results {
@@ -125,6 +127,7 @@ impl Results {
             folder: None,
             reloads,
             notices: Vec::new(),
+            last_unsupported: runtime.last_unsupported().as_ref().map(unsupported_row),
         }
     }
 
