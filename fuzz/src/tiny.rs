@@ -1,7 +1,7 @@
 //! A GPU that is quick to build and small enough for its parts to overflow.
 
 use lockstep_config::GpuConfig;
-use lockstep_simulation::{Description, Mode, Progress};
+use lockstep_simulation::{Assembling, Description, Mode, Progress};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -53,6 +53,8 @@ fn read(architecture: u32) -> GpuConfig {
 /// A run on it that [`stop`] can end.
 pub fn description(config: GpuConfig, mode: Mode) -> Description {
     let mut description = Description::new("tiny", config);
+    // What is changed is read here, not by an assembler.
+    description.assembling = Assembling::Never;
     description.execution.threads = 1;
     description.mode = mode;
     if let Ok(mut running) = RUNNING.lock() {

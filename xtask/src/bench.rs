@@ -67,6 +67,7 @@ pub struct Bench {
 struct Case {
     name: &'static str,
     executable: PathBuf,
+    frontend: &'static [&'static str],
     arguments: Vec<String>,
 }
 
@@ -154,7 +155,7 @@ impl Bench {
     /// The one of several runs that took the least processor time.
     fn best(&self, case: &Case, mode: &str, threads: u32) -> Result<Summary> {
         let threads = threads.to_string();
-        let options = ["--mode", mode, "--threads", &threads];
+        let options = [&["--mode", mode, "--threads", &threads], case.frontend].concat();
         let mut best: Option<Summary> = None;
         for _ in 0..self.repeat.max(1) {
             let run = simulator::run(
@@ -190,6 +191,7 @@ fn cases(only: &str) -> Result<Vec<Case>> {
             Ok(Case {
                 name,
                 executable: workloads::named(name)?.build(&toolkit, Runtime::Static)?,
+                frontend: workloads::named(name)?.as_ptx(),
                 arguments: arguments.iter().map(|word| (*word).to_string()).collect(),
             })
         })

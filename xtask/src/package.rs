@@ -11,6 +11,9 @@
 //!
 //! Nothing of NVIDIA's is in it: compilers and runtimes are fetched by the user's own command.
 
+#[cfg(test)]
+mod recipe;
+
 use crate::{process, project};
 use anyhow::{Context, Result, ensure};
 use clap::Args;

@@ -32,8 +32,15 @@ pub fn executable() -> PathBuf {
 
 /// `lockstep` with these arguments.
 pub fn lockstep(arguments: &[&str]) -> Command {
-    let mut command = process::command(executable());
+    let mut command = command(&executable());
     command.args(arguments);
+    command
+}
+
+/// A simulator that keeps what it assembles with the project.
+fn command(lockstep: &Path) -> Command {
+    let mut command = process::command(lockstep);
+    command.env("LOCKSTEP_CACHE", project::local().join("cache"));
     command
 }
 
@@ -107,7 +114,7 @@ pub fn run_by(
     limit: Duration,
 ) -> Result<Run> {
     let folder = scratch_folder();
-    let mut command = process::command(lockstep);
+    let mut command = command(lockstep);
     command
         .args(["run", "--quiet"])
         .args(options)

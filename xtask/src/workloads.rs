@@ -107,6 +107,15 @@ impl Program {
         self.tags.iter().any(|own| own == tag)
     }
 
+    /// Options that run it as PTX on an H200, for which plain nvcc leaves nothing else: without them `ptxas` makes machine
+    /// code of it. A program that needs an H200 has its machine code.
+    pub fn as_ptx(&self) -> &'static [&'static str] {
+        match self.architecture.as_str() < "sm_90" {
+            true => &["--frontend", "ptx"],
+            false => &[],
+        }
+    }
+
     /// Whether this executable is there and younger than its source.
     pub fn is_built(&self, executable: &Path) -> Result<bool> {
         is_newer(

@@ -4,8 +4,8 @@ use crate::say::note;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Checks, Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule, Selection,
-    Watch,
+    Assembling, Checks, Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule,
+    Selection, Watch,
 };
 use std::path::PathBuf;
 
@@ -18,7 +18,8 @@ pub struct SimulationOptions {
     /// Change one setting, for example `--set l2.capacity="30 MiB"`; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// Instructions to run: SASS for the GPU if the program carries it, else PTX; or only one kind
+    /// Instructions to run: SASS for the GPU if the program carries it or `ptxas` makes it of the program's PTX, else PTX;
+    /// or only one kind
     #[arg(long, value_enum, default_value_t = FrontendName::Auto)]
     pub frontend: FrontendName,
     /// Model every cycle, or only values
@@ -42,7 +43,8 @@ pub struct SimulationOptions {
     /// Empty the caches before every kernel, as ncu does by default
     #[arg(long)]
     pub cold_caches: bool,
-    /// Where the program has no machine code for the GPU, make it from PTX with `ptxas`
+    /// Refuse a program without machine code for the GPU if `ptxas` does not make it from PTX, instead of running PTX; for
+    /// `lockstep kernel` and `--frontend sass`, make it at all
     #[arg(long)]
     pub assemble: bool,
     /// Find what a GPU lets pass: `memory` stops at the first access outside every allocation, `initialised` finds
@@ -116,7 +118,7 @@ fn checks(names: &[CheckName]) -> Checks {
 /// Names for [`FrontendChoice`].
 #[derive(Clone, Copy, ValueEnum)]
 pub enum FrontendName {
-    /// SASS if there is any for the GPU, else PTX
+    /// SASS if there is any for the GPU or `ptxas` makes it of PTX, else PTX
     Auto,
     /// Machine code
     Sass,
@@ -197,7 +199,10 @@ impl SimulationOptions {
         };
         description.execution.no_jumping = self.no_jumps;
         description.cold_caches = self.cold_caches;
-        description.assemble = self.assemble;
+        description.assembling = match self.assemble {
+            true => Assembling::Required,
+            false => Assembling::IfPossible,
+        };
         description.checks = checks(&self.check);
         for watch in &self.debug {
             watch.check(&description.config).context("--debug")?;

@@ -3,15 +3,13 @@
 
 use crate::say::note;
 use crate::table::{Align, Table};
-use lockstep_simulation::Results;
+use lockstep_simulation::{Results, readable};
 use lockstep_telemetry::run_folder::CounterTotals;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Rows of the kernel table.
 const MAXIMUM_ROWS: usize = 20;
-/// Letters of a kernel's name.
-const MAXIMUM_NAME: usize = 48;
 /// Reasons for waiting.
 const MAXIMUM_REASONS: usize = 5;
 /// Lines of what watched parts did.
@@ -19,7 +17,29 @@ const MAXIMUM_LINES: usize = 200;
 
 /// Prints the whole report.
 pub fn print(results: &Results) {
+    print_bad_ending(results);
     note!("{}", text(results));
+}
+
+/// Prints what a program met last before it ended badly.
+pub fn print_bad_ending(results: &Results) {
+    if let Some(line) = bad_ending(results) {
+        note!("lockstep: {line}\n");
+    }
+}
+
+/// What a program that ended badly met last that is lacking here: often why.
+fn bad_ending(results: &Results) -> Option<String> {
+    let code = results.summary.ending.exit_code;
+    let last = results.last_unsupported.as_ref().filter(|_| code != 0)?;
+    let what = match last.manner.as_str() {
+        "option" => "was refused, because it is an option that is not supported",
+        _ => "answered 801, because it is not supported",
+    };
+    Some(format!(
+        "the program ended badly (exit code {code}); before that, `{}` {what}",
+        last.name
+    ))
 }
 
 /// Prints what went wrong, and notices.
@@ -68,6 +88,9 @@ fn text(results: &Results) -> String {
         let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
     }
     let _ = writeln!(text, "{line}");
+    for remark in &summary.remarks {
+        let _ = writeln!(text, "{remark}");
+    }
     if let Some(line) = waits(&totals.counters) {
         let _ = writeln!(text, "{line}");
     }
@@ -203,23 +226,6 @@ fn unsupported(results: &Results) -> String {
     lines.join("\n")
 }
 
-/// A kernel's name for people: demangled, without its parameters, not too long.
-pub fn readable(name: &str) -> String {
-    let demangled = cpp_demangle::Symbol::new(name)
-        .ok()
-        .and_then(|symbol| {
-            symbol
-                .demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params())
-                .ok()
-        })
-        .unwrap_or_else(|| name.to_string());
-    if demangled.chars().count() <= MAXIMUM_NAME {
-        return demangled;
-    }
-    let kept: String = demangled.chars().take(MAXIMUM_NAME - 1).collect();
-    format!("{kept}…")
-}
-
 /// The beginning of a digest.
 pub fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
@@ -296,8 +302,5 @@ mod tests {
         assert_eq!(rounded(12_345_678.0), "12.3M");
         assert_eq!(shape([160, 1, 1]), "160");
         assert_eq!(shape([16, 16, 1]), "16x16");
-        assert_eq!(readable("_Z10vector_addPKfS0_Pfi"), "vector_add");
-        assert_eq!(readable("plain"), "plain");
-        assert_eq!(readable("_Zxyz"), "_Zxyz");
     }
 }

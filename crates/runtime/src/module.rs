@@ -40,6 +40,11 @@ pub trait ModuleSource {
         Vec::new()
     }
 
+    /// How the code came to be, for the report of the run.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Fixes all addresses, those of `globals` in their order.
     ///
     /// # Errors

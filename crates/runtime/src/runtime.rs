@@ -105,10 +105,14 @@ pub struct Runtime<D> {
     pub(crate) launches: Vec<LaunchSummary>,
     launches_by_kernels: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
+    /// The last of them that failed.
+    last_unsupported: Option<(String, UnsupportedManner)>,
     faults: Vec<Fault>,
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
     warnings: Vec<String>,
+    /// How code came to be.
+    remarks: Vec<String>,
     dependences: Vec<String>,
     next: u64,
     stopped: bool,
@@ -148,9 +152,11 @@ impl<D: Device> Runtime<D> {
             launches: Vec::new(),
             launches_by_kernels: Vec::new(),
             unsupported: BTreeMap::new(),
+            last_unsupported: None,
             faults: Vec::new(),
             leaks: Vec::new(),
             warnings: Vec::new(),
+            remarks: Vec::new(),
             dependences: Vec::new(),
             next: 0,
             stopped: false,
@@ -299,6 +305,11 @@ impl<D: Device> Runtime<D> {
         &self.warnings
     }
 
+    /// How the code that ran came to be, each sentence once.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
     /// What of the run depended on the host's timing, in sentences.
     pub fn dependences(&self) -> &[String] {
         &self.dependences
@@ -323,6 +334,16 @@ impl<D: Device> Runtime<D> {
             .collect()
     }
 
+    /// The last call or option that is lacking and failed because of it. A process tells of each once, when it first meets it.
+    pub fn last_unsupported(&self) -> Option<UnsupportedCall> {
+        let (name, manner) = self.last_unsupported.clone()?;
+        Some(UnsupportedCall {
+            name,
+            manner,
+            count: 1,
+        })
+    }
+
     /// Whether the run was asked to stop inside a call.
     pub fn stopped(&self) -> bool {
         self.stopped
@@ -344,12 +365,24 @@ impl<D: Device> Runtime<D> {
             .unsupported
             .entry((name.to_string(), manner))
             .or_default() += 1;
+        if matches!(
+            manner,
+            UnsupportedManner::Called | UnsupportedManner::Option
+        ) {
+            self.last_unsupported = Some((name.to_string(), manner));
+        }
     }
 
     pub(crate) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             tracing::warn!("{warning}");
             self.warnings.push(warning);
+        }
+    }
+
+    pub(crate) fn remark(&mut self, remark: String) {
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
         }
     }
 

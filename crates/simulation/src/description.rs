@@ -1,5 +1,6 @@
 //! What is to be run, and how.
 
+use crate::assemble::Assembling;
 use crate::checks::Checks;
 use crate::progress::Progress;
 use crate::selection::Selection;
@@ -78,8 +79,8 @@ pub struct Description {
     pub config: GpuConfig,
     /// Which instructions to run.
     pub frontend: FrontendChoice,
-    /// Make machine code of PTX where the program carries none for the GPU.
-    pub assemble: bool,
+    /// Whether PTX is made into machine code where the program carries none for the GPU.
+    pub assembling: Assembling,
     /// Refuse images that the real driver would refuse.
     pub strict_image: bool,
     /// What is modelled.
@@ -119,7 +120,7 @@ impl Description {
             gpu: gpu.into(),
             config,
             frontend: FrontendChoice::default(),
-            assemble: false,
+            assembling: Assembling::default(),
             strict_image: false,
             mode: Mode::default(),
             selection: Selection::default(),

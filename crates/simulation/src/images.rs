@@ -6,7 +6,7 @@
 //!
 //! Start reading at [`load`].
 
-use crate::assemble::Assembler;
+use crate::assemble::{Assembler, Assembling};
 use lockstep_frontend::sass::fatbinary::{self, Entry, Kind};
 use lockstep_frontend::{ptx, sass};
 use lockstep_isa::Module;
@@ -18,16 +18,17 @@ use lockstep_runtime::{CallResult, FrontendChoice, LoadOptions, ModuleSource};
 ///
 /// # Errors
 /// No image fits the GPU, or the chosen one cannot be read.
-pub fn load(
+pub fn load<'assembler>(
     images: &[ModuleImage],
     options: &LoadOptions,
-    assembler: Option<&Assembler>,
+    assembling: Assembling,
+    assembler: impl FnOnce() -> &'assembler Assembler,
 ) -> CallResult<Box<dyn ModuleSource>> {
     let main = entries(images, ImageRole::Main)?;
     let before_linking = entries(images, ImageRole::BeforeLinking)?;
     let code = || sass::select::cubin(&main, options.architecture);
     let chosen = match options.frontend {
-        FrontendChoice::Sass if assembler.is_none() => code().map(Choice::Sass),
+        FrontendChoice::Sass if assembling != Assembling::Required => code().map(Choice::Sass),
         FrontendChoice::Ptx => texts(&main, &before_linking, options.architecture),
         FrontendChoice::Auto | FrontendChoice::Sass => code()
             .map(Choice::Sass)
@@ -41,16 +42,34 @@ pub fn load(
                 _ => None,
             };
             match text {
-                Some(Choice::Ptx { texts, newer }) => sass_or_ptx(image, &texts, newer, options),
+                Some(Choice::Ptx { texts, newer }) => {
+                    sass_or_ptx(SassSource::new(image), &texts, newer, options)
+                }
                 _ => Ok(Box::new(SassSource::new(image))),
             }
         }
-        Some(Choice::Ptx { texts, newer }) => match assembler {
-            Some(assembler) if options.frontend != FrontendChoice::Ptx => {
-                assembled(&texts, assembler, options)
+        Some(Choice::Ptx { texts, newer }) => {
+            refuse_newer(&texts, newer, options)?;
+            if options.frontend == FrontendChoice::Ptx || assembling == Assembling::Never {
+                return read_ptx(&texts, newer, options).map(boxed);
             }
-            _ => read_ptx(&texts, newer, options).map(boxed),
-        },
+            let assembled = assembled(&texts, assembler(), options);
+            match assembled {
+                Err(failure) if assembling == Assembling::Required => {
+                    Err(invalid_ptx(format!("--assemble: {}", failure.message)))
+                }
+                Ok(source) if assembling == Assembling::Required => Ok(Box::new(source)),
+                Ok(source) => sass_or_ptx(source, &texts, newer, options),
+                Err(failure) => {
+                    let mut source = read_ptx(&texts, newer, options)?;
+                    source.warning = Some(format!(
+                        "PTX runs, because it could not be made into machine code: {}",
+                        failure.message
+                    ));
+                    Ok(boxed(source))
+                }
+            }
+        }
         None => Err(nothing_fits(&main, &before_linking, options)),
     }
 }
@@ -60,19 +79,24 @@ fn assembled(
     texts: &[&Entry],
     assembler: &Assembler,
     options: &LoadOptions,
-) -> CallResult<Box<dyn ModuleSource>> {
+) -> CallResult<SassSource> {
     let texts: Vec<&str> = texts
         .iter()
         .map(|entry| text_of(entry))
         .collect::<CallResult<_>>()?;
     let assembled = assembler
         .assemble(&texts, options.architecture)
-        .map_err(|error| invalid_ptx(format!("--assemble: {error}")))?;
+        .map_err(invalid_ptx)?;
     let image = sass::Image::read(&assembled.cubin).map_err(invalid)?;
-    Ok(Box::new(SassSource {
+    let remark = format!(
+        "the program carries no machine code for sm_{}: its PTX was assembled by {}, as a driver does",
+        options.architecture, assembled.by
+    );
+    Ok(SassSource {
         image,
         notes: assembled.notes,
-    }))
+        remark: Some(remark),
+    })
 }
 
 fn boxed(source: PtxSource) -> Box<dyn ModuleSource> {
@@ -82,24 +106,24 @@ fn boxed(source: PtxSource) -> Box<dyn ModuleSource> {
 /// Machine code if all of it is known, else PTX, with a warning: its counts are not the
 /// hardware's.
 fn sass_or_ptx(
-    image: sass::Image,
+    code: SassSource,
     texts: &[&Entry],
     newer: bool,
     options: &LoadOptions,
 ) -> CallResult<Box<dyn ModuleSource>> {
-    let addresses = made_up(image.globals().len());
-    let why = match image.link(&addresses) {
+    let addresses = made_up(code.image.globals().len());
+    let why = match code.image.link(&addresses) {
         Ok(module) => module.unknown_encoding,
         Err(error) => Some(error.to_string()),
     };
     let Some(error) = why else {
-        return Ok(Box::new(SassSource::new(image)));
+        return Ok(Box::new(code));
     };
     let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;
     source.warning = Some(format!(
         "PTX runs instead of machine code, so instruction counts differ from the hardware's: {error}"
     ));
-    Ok(Box::new(source))
+    Ok(boxed(source))
 }
 
 /// An address for each variable, to see whether code can be linked at all.
@@ -225,8 +249,10 @@ fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failu
 
 struct SassSource {
     image: sass::Image,
-    /// How it came to be.
+    /// What was changed to get it.
     notes: Vec<String>,
+    /// How it came to be.
+    remark: Option<String>,
 }
 
 impl SassSource {
@@ -234,6 +260,7 @@ impl SassSource {
         Self {
             image,
             notes: Vec::new(),
+            remark: None,
         }
     }
 }
@@ -245,6 +272,10 @@ impl ModuleSource for SassSource {
 
     fn warnings(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        self.remark.iter().cloned().collect()
     }
 
     fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
@@ -264,6 +295,10 @@ impl ModuleSource for PtxSource {
 
     fn warnings(&self) -> Vec<String> {
         self.warning.iter().cloned().collect()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        vec!["PTX runs, not machine code: instruction counts and cycles are approximate".into()]
     }
 
     fn link(self: Box<Self>, addresses: &[u64]) -> CallResult<Module> {
@@ -289,18 +324,23 @@ fn text_of(entry: &Entry) -> CallResult<&str> {
         .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))
 }
 
+/// PTX that the real driver would refuse on this GPU, if the user wants it so.
+fn refuse_newer(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<()> {
+    if !newer || !options.strict {
+        return Ok(());
+    }
+    Err(Failure {
+        code: CuResult::NO_BINARY_FOR_GPU,
+        message: format!(
+            "the PTX is for sm_{}, newer than sm_{}, and --strict-image is given",
+            texts[0].architecture, options.architecture
+        ),
+    })
+}
+
 fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
     let text = only_text(texts, options)?;
     let target = texts[0].architecture;
-    if newer && options.strict {
-        return Err(Failure {
-            code: CuResult::NO_BINARY_FOR_GPU,
-            message: format!(
-                "the PTX is for sm_{target}, newer than sm_{}, and --strict-image is given",
-                options.architecture
-            ),
-        });
-    }
     let warning = newer.then(|| {
         format!(
             "the PTX is for sm_{target}, which the real driver would refuse on sm_{}; it runs as long as no \

@@ -1,6 +1,7 @@
 //! Runs one kernel of a PTX or cubin file, without a host program.
 
 use crate::arguments::{Argument, ElementType, contents};
+use crate::assemble::Assembling;
 use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::interrupts::Interrupts;
@@ -119,6 +120,12 @@ fn simulate(
     image: ModuleImage,
 ) -> Result<(Results, Vec<Printed>), RunError> {
     let memory = window::create()?;
+    let mut description = description.clone();
+    if description.assembling == Assembling::IfPossible {
+        // Who names a file of PTX wants it to run.
+        description.assembling = Assembling::Never;
+    }
+    let description = &description;
     let mut runtime = machine::runtime(description, &memory)?;
     let began = Instant::now();
     let (context, function) = load_function(&mut runtime, kernel, image)?;

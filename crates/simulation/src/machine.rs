@@ -29,7 +29,7 @@ use reload::Reload;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 /// The length of slices (see [`pace`]) when state is saved and loaded now and then, which happens
@@ -118,11 +118,17 @@ pub fn runtime(
         architecture: description.config.device.compute_capability.architecture(),
         strict: description.strict_image,
     };
-    let assembler = description.assemble.then(Assembler::find);
+    let assembling = description.assembling;
+    // Looked for when it is first needed.
+    let assembler = OnceLock::new();
     Ok(Runtime::new(
         description.config.clone(),
         options,
-        Box::new(move |all, options| images::load(all, options, assembler.as_ref())),
+        Box::new(move |all, options| {
+            images::load(all, options, assembling, || {
+                assembler.get_or_init(Assembler::find)
+            })
+        }),
         machine,
     ))
 }

@@ -38,6 +38,8 @@ pub struct Results {
     pub reloads: u64,
     /// What somebody who watches should be told, beside problems.
     pub notices: Vec<String>,
+    /// The last call or option that failed because it is lacking here.
+    pub last_unsupported: Option<UnsupportedRow>,
 }
 
 impl Results {
@@ -111,6 +113,7 @@ impl Results {
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: [runtime.warnings(), &found.warnings].concat(),
+            remarks: runtime.remarks().to_vec(),
             host,
             configuration,
         };
@@ -124,6 +127,7 @@ impl Results {
             folder: None,
             reloads,
             notices: Vec::new(),
+            last_unsupported: runtime.last_unsupported().as_ref().map(unsupported_row),
         }
     }
 

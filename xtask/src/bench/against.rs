@@ -79,7 +79,7 @@ fn compare(
     that: &Path,
 ) -> Result<Ratios> {
     let threads = comparison.threads.to_string();
-    let options = ["--mode", mode, "--threads", &threads];
+    let options = [&["--mode", mode, "--threads", &threads], case.frontend].concat();
     let run = |lockstep: &Path| -> Result<(Times, Option<String>)> {
         let run = simulator::run_by(
             lockstep,

@@ -113,7 +113,7 @@ struct Way {
     threads: &'static str,
     schedule: &'static str,
     /// Machine code, with its control bits, memory, races and barriers checked: plain nvcc makes it for sm_75, and its
-    /// PTX is assembled for others.
+    /// PTX is assembled for others. Otherwise PTX, where a program has any.
     native: bool,
     /// Small sizes.
     small: bool,
@@ -240,6 +240,7 @@ fn check_races(toolkit: &Toolkit) -> Check {
         let executable = program.build(toolkit, Runtime::Static)?;
         let folder = simulator::scratch_folder();
         let mut command = simulator::lockstep(&["verify", "--mode", "timing", "--repeat", "2"]);
+        command.args(program.as_ptx());
         command.args(["--load", "4", "--out"]).arg(&folder);
         command.arg("--").arg(executable).args(&program.small);
         let output = process::capture(&mut command, LIMIT)?;
@@ -285,6 +286,8 @@ fn run_one_way(
             "--check",
             "control-bits,all",
         ]);
+    } else {
+        options.extend(program.as_ptx());
     }
     let arguments: &[String] = if way.small { &program.small } else { &[] };
     let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {

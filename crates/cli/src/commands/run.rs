@@ -56,8 +56,9 @@ impl Run {
         let results = run_program(&description, &self.command);
         watcher.finish();
         let results = results?;
-        if !self.quiet {
-            report::print(&results);
+        match self.quiet {
+            true => report::print_bad_ending(&results),
+            false => report::print(&results),
         }
         report::print_problems(&results);
         Ok(results.summary.ending.exit_code)

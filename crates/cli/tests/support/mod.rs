@@ -49,6 +49,10 @@ impl Folder {
             .current_dir(&self.0)
             .env("XDG_RUNTIME_DIR", sockets)
             .env("LOCKSTEP_LIBRARY_DIR", libraries())
+            .env(
+                "LOCKSTEP_CACHE",
+                concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"),
+            )
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::null());
         // A shell without job control lets what it runs in the background ignore interrupts, and tests send them.

@@ -28,6 +28,9 @@ impl<D: Device> Runtime<D> {
         for warning in source.warnings() {
             self.warn(warning);
         }
+        for remark in source.remarks() {
+            self.remark(remark);
+        }
         let globals = source.globals().to_vec();
         let (offsets, device_bytes, managed_bytes) = lay_out(&globals)?;
         let mut allocations = Vec::new();

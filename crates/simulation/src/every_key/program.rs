@@ -1,5 +1,6 @@
 //! A program that meets every part of the model, and what it sees of it.
 
+use crate::assemble::Assembling;
 use crate::description::Description;
 use crate::machine::{self, Machine};
 use lockstep_config::GpuConfig;
@@ -19,6 +20,7 @@ const CLIENT: Client = Client {
 /// Everything that the program is told, and the digest of the run; or why there is no such GPU.
 pub fn observe(config: &GpuConfig, cold_caches: bool) -> String {
     let mut description = Description::new("tiny", config.clone());
+    description.assembling = Assembling::Never;
     description.execution.threads = 1;
     description.cold_caches = cold_caches;
     let memory = window::create().unwrap();

@@ -1,6 +1,7 @@
 //! Failures inside the simulator: nothing that comes after one can be trusted.
 
 use super::Machine;
+use crate::kernel_name::readable;
 use lockstep_gpu::{FaultKind, GpuError, LaunchId};
 use lockstep_protocol::CuResult;
 use lockstep_runtime::device::Fault;
@@ -37,7 +38,7 @@ impl Machine {
         Fault {
             code: code_of(&fault.kind),
             launch: launch.map(|(id, _)| *id),
-            message: fault.to_string(),
+            message: readable_names(fault).to_string(),
             address: address_of(&fault.kind),
         }
     }
@@ -46,6 +47,7 @@ impl Machine {
     pub(super) fn warn_of_spin(&mut self, fault: &lockstep_gpu::Fault, who: &str) {
         if !self.warned_of_spin {
             self.warned_of_spin = true;
+            let fault = readable_names(fault);
             tracing::warn!("only the host can end this, and {who} may: {fault}");
         }
     }
@@ -59,6 +61,16 @@ impl Machine {
             ));
         }
     }
+}
+
+/// A fault that names kernel and function as people write them.
+fn readable_names(fault: &lockstep_gpu::Fault) -> lockstep_gpu::Fault {
+    let mut fault = fault.clone();
+    fault.kernel = readable(&fault.kernel);
+    if let Some(place) = &mut fault.place {
+        place.function = readable(&place.function);
+    }
+    fault
 }
 
 /// The address in global memory that a fault is about.

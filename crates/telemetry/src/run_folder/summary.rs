@@ -39,6 +39,8 @@ pub struct Summary {
     pub unsupported: Vec<UnsupportedRow>,
     /// What the user should know although nothing failed.
     pub warnings: Vec<String>,
+    /// How the code that ran came to be, where it was not the program's own machine code.
+    pub remarks: Vec<String>,
     /// Speed and size of the simulation itself.
     pub host: HostSpeed,
     /// Every setting in force.

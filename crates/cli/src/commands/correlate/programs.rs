@@ -182,7 +182,7 @@ impl Programs<'_> {
         let mut command = Command::new(&self.simulator);
         let how: &[&str] = match (self.counts, workload.is_ptx()) {
             (true, _) => &["--mode", "functional", "--frontend", "sass", "--assemble"],
-            (false, true) => &["--cold-caches", "--frontend", "auto"],
+            (false, true) => &["--cold-caches", "--frontend", "ptx"],
             (false, false) => &["--cold-caches", "--frontend", "sass"],
         };
         command
