@@ -9,7 +9,7 @@ fn help_names_every_command() {
     let said = Folder::new().run(&["--help"]);
     assert_eq!(said.code, Some(0));
     for command in [
-        "run", "kernel", "verify", "topology", "disasm", "gpus", "doctor",
+        "run", "kernel", "verify", "sweep", "topology", "disasm", "gpus", "doctor",
     ] {
         assert!(
             said.out.contains(&format!("\n  {command} ")),
