@@ -8,7 +8,7 @@ use lockstep_sweep::{
     Cell, Event, Interrupt, Launcher, Outcome, Point, Sweep, SweepFolder, Table, Workers, outcome,
     submit, write_results,
 };
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments.
@@ -60,11 +60,12 @@ impl SweepArguments {
         if !self.collect {
             let left = unfinished(&folder, &sweep);
             let shared = sweep.points.len() - sweep.runs().len();
-            println!(
-                "{} points, {shared} of them equal to others; {} to simulate",
+            say(&format!(
+                "{} points, {shared} of them equal to others; {} to simulate
+",
                 sweep.points.len(),
                 left.len()
-            );
+            ));
             if self.slurm {
                 submit(&folder, &launcher, &left, self.workers.map(usize::from))?;
             } else {
@@ -88,6 +89,11 @@ impl SweepArguments {
         }
         Ok(if code == 0 && failed { 1 } else { code })
     }
+}
+
+/// Prints; a sweep goes on when nobody reads it any more.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// Options that `lockstep run` or `lockstep kernel` would refuse are refused before anything runs.
@@ -162,8 +168,7 @@ fn report(folder: &SweepFolder, sweep: &Sweep, table: &Table) -> bool {
             .collect();
         text.row(&cells);
     }
-    print!("{text}");
-    println!("\nresults: {}", folder.path().display());
+    say(&format!("{text}\nresults: {}\n", folder.path().display()));
     let (Some(state), Some(reason)) = (table.find("state"), table.find("reason")) else {
         return false;
     };
