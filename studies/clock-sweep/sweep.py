@@ -7,12 +7,15 @@ Runs PROGRAM at core clocks of 500, 1312 and 1800 MHz and memory clocks of 877, 
 prints time on the device and speed-ups, and says whether the claims hold.
 """
 
+import csv
+import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "validation"))
 
-from harness import simulator
 from harness.claims import Claims
 from harness.words import take
 
@@ -20,11 +23,37 @@ CORE_CLOCKS, MEMORY_CLOCKS = (500, 1312, 1800), (877, 1200, 1600)
 CORE, MEMORY = 1312, 877  # MHz of the report's card
 
 
-def device_time(lockstep, gpu, core, memory, program):
-    """Nanoseconds in kernels."""
-    settings = [f"device.clock={core} MHz", f"l2.clock={core} MHz", f"dram.clock={memory} MHz"]
-    options = ["--threads", "1", "--frontend", "auto"]
-    return simulator.run(lockstep, program, gpu, settings, options).nanoseconds()
+def sweep_file(gpu, program):
+    """The sweep: core clocks at one memory clock, and memory clocks at one core clock."""
+    words = json.dumps  # TOML writes words and lists of them as JSON does
+    core = words([f"{clock} MHz" for clock in CORE_CLOCKS])
+    memory = words([f"{clock} MHz" for clock in MEMORY_CLOCKS])
+    return "\n".join([
+        f"gpu = {words(gpu)}",
+        f"program = {words(program[0])}",
+        f"arguments = {words(program[1:])}",
+        'options = "--threads 1 --frontend auto"',
+        "[set]",
+        f'device.clock = "{CORE} MHz"',
+        f'l2.clock = "{CORE} MHz"',
+        f'dram.clock = "{MEMORY} MHz"',
+        "[[part]]",
+        f"list = [{{ device.clock = {core}, l2.clock = {core} }}]",
+        "[[part]]",
+        f"grid = {{ dram.clock = {memory} }}",
+        "",
+    ])
+
+
+def device_times(lockstep, gpu, program):
+    """Nanoseconds in kernels, of every point in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder, "clocks.toml")
+        file.write_text(sweep_file(gpu, program), encoding="utf-8")
+        out = pathlib.Path(folder, "out")
+        subprocess.run([lockstep, "sweep", str(file), "--out", str(out)], check=True, stdout=subprocess.DEVNULL)
+        with open(out / "sweep.csv", newline="", encoding="utf-8") as table:
+            return [float(row["kernel_ns"]) for row in csv.DictReader(table)]
 
 
 def claims(core, memory):
@@ -43,8 +72,9 @@ def main():
     if len(words) < 2:
         sys.exit(__doc__)
     lockstep, program, gpu = words[0], words[1:], options["--gpu"]
-    core = {clock: device_time(lockstep, gpu, clock, MEMORY, program) for clock in CORE_CLOCKS}
-    memory = {clock: device_time(lockstep, gpu, CORE, clock, program) for clock in MEMORY_CLOCKS}
+    times = device_times(lockstep, gpu, program)
+    core = dict(zip(CORE_CLOCKS, times))
+    memory = dict(zip(MEMORY_CLOCKS, times[len(CORE_CLOCKS):]))
     for clock, time in core.items():
         print(f"core {clock:5d} MHz, memory   877 MHz: {time / 1e3:10.1f} us, {core[CORE] / time:.2f}x")
     for clock, time in memory.items():

@@ -9,7 +9,7 @@ fn help_names_every_command() {
     let said = Folder::new().run(&["--help"]);
     assert_eq!(said.code, Some(0));
     for command in [
-        "run", "kernel", "verify", "topology", "disasm", "gpus", "doctor",
+        "run", "kernel", "verify", "sweep", "topology", "disasm", "gpus", "doctor",
     ] {
         assert!(
             said.out.contains(&format!("\n  {command} ")),
@@ -37,6 +37,49 @@ fn gpus_lists_the_catalogue_and_shows_sources() {
         said.code == Some(2) && said.err.contains("did you mean `a100`?"),
         "{said:?}"
     );
+}
+
+/// Two files of another simulator.
+const OTHERS: [(&str, &str); 2] = [
+    (
+        "gpgpusim.config",
+        "-gpgpu_compute_capability_major 7\n-gpgpu_n_clusters 6 # few\n-gpgpu_clock_domains 1000.0:1000.0:1000.0:850.0\n-gpgpu_n_mem 4\n-gpgpu_n_sub_partition_per_mchannel 2\n-gpgpu_cache:dl2 S:32:128:24,L:B:m:L:P,A:192:4,32:0,32\n-gpgpu_num_reg_banks 16\n",
+    ),
+    ("trace.config", "-trace_opcode_latency_initiation_dp 8,4\n"),
+];
+
+#[test]
+fn a_gpu_of_another_simulator_is_imported_shown_and_simulated() {
+    let folder = Folder::new();
+    for (name, text) in OTHERS {
+        std::fs::write(folder.0.join(name), text).unwrap();
+    }
+    let import = [
+        "gpus",
+        "import",
+        "gpgpusim.config",
+        "trace.config",
+        "--output",
+        "mine.toml",
+    ];
+    let said = folder.run(&import);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
+    assert!(
+        said.err.contains("not used: -gpgpu_num_reg_banks ("),
+        "{said:?}"
+    );
+    let said = folder.run(&import);
+    assert_eq!(said.code, Some(2), "a file that is there stays: {said:?}");
+    let said = folder.run(&["gpus", "show", "mine.toml"]);
+    let sms = "sms = 6  # [derived: -gpgpu_n_clusters 6; clusters times cores]";
+    assert!(said.out.contains(sms), "{}", said.out);
+    let text =
+        ".version 8.0\n.target sm_70\n.address_size 64\n.visible .entry empty()\n{\nret;\n}\n";
+    std::fs::write(folder.0.join("empty.ptx"), text).unwrap();
+    let said = folder.run(&["kernel", "empty.ptx", "--gpu", "mine.toml", "--out", "out"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let summary = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+    assert!(summary.contains("\"sms\": 6"), "{summary}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ pub const REFUSED: &[Refused] = &[
 ];
 
 /// What a key is called today.
-pub(crate) fn present_name(key: &str) -> &str {
+pub fn present_name(key: &str) -> &str {
     let alias = ALIASES.iter().find(|alias| alias.old == key);
     alias.map_or(key, |alias| alias.new)
 }

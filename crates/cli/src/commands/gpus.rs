@@ -5,6 +5,8 @@ use crate::table::{Align, Table};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use lockstep_config::{CATALOGUE, load};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// List the GPUs that can be simulated, or show the file of one.
 #[derive(Args)]
@@ -26,13 +28,20 @@ enum What {
         #[arg(long)]
         file: bool,
     },
-    /// Make a GPU file from a sectioned configuration, as SST-GPU reads them
+    /// Make a GPU file from a configuration of GPGPU-Sim, Accel-Sim, UVMSmart or SST-GPU
+    #[command(
+        after_help = "Keys without a counterpart are listed on standard error, with what they would have changed.\n\nExample:\n  lockstep gpus import gpgpusim.config trace.config --output mine.toml\n  lockstep run --gpu mine.toml -- ./program"
+    )]
     Import {
-        /// The configuration; what it does not say comes from `--base`
-        file: std::path::PathBuf,
-        /// GPU of the catalogue below it
-        #[arg(long, default_value = "v100")]
-        base: String,
+        /// The configuration; what it does not say comes from `--base`. A trace.config may follow a gpgpusim.config
+        #[arg(required = true, num_args = 1..=8)]
+        files: Vec<PathBuf>,
+        /// GPU of the catalogue below it [default: the nearest]
+        #[arg(long)]
+        base: Option<String>,
+        /// Write the GPU file here, which must not be there, and not to standard output
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
     },
 }
 
@@ -51,18 +60,43 @@ impl Gpus {
                 }
                 Ok(0)
             }
-            Some(What::Import { file, base }) => {
-                let path = file.display().to_string();
-                let text = std::fs::read_to_string(&file).with_context(|| path.clone())?;
-                let imported = lockstep_config::import(&path, &text, &base)?;
-                say!("{}", imported.text);
-                for (key, because) in &imported.unused {
-                    note!("not used: {key} ({because})\n");
-                }
-                Ok(0)
-            }
+            Some(What::Import {
+                files,
+                base,
+                output,
+            }) => import(&files, base.as_deref(), output.as_deref()),
         }
     }
+}
+
+/// Files of others beyond this many bytes are not read.
+const MAXIMUM_FILE: u64 = 1 << 20;
+
+fn import(files: &[PathBuf], base: Option<&str>, output: Option<&Path>) -> anyhow::Result<i32> {
+    let mut texts = Vec::new();
+    for file in files {
+        let path = file.display().to_string();
+        let size = std::fs::metadata(file).with_context(|| path.clone())?.len();
+        anyhow::ensure!(
+            size <= MAXIMUM_FILE,
+            "{path}: {size} bytes are too many for a configuration"
+        );
+        let text = std::fs::read_to_string(file).with_context(|| path.clone())?;
+        texts.push((path, text));
+    }
+    let imported = lockstep_config::import(&texts, base)?;
+    match output {
+        None => say!("{}", imported.text),
+        Some(path) => {
+            let made = std::fs::File::create_new(path);
+            let written = made.and_then(|mut file| file.write_all(imported.text.as_bytes()));
+            written.with_context(|| path.display().to_string())?;
+        }
+    }
+    for (key, because) in &imported.unused {
+        note!("not used: {key} ({because})\n");
+    }
+    Ok(0)
 }
 
 fn list() -> anyhow::Result<i32> {

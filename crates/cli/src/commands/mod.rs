@@ -12,6 +12,7 @@ mod pages;
 mod run;
 mod sample;
 mod sampled;
+mod sweep;
 mod topology;
 mod verify;
 
@@ -26,6 +27,8 @@ pub enum Command {
     Kernel(kernel::Kernel),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
+    /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments
+    Sweep(sweep::SweepArguments),
     /// List the calls that a run recorded
     Calls(calls::Calls),
     /// Error against a real GPU: figures, plot and page
@@ -58,6 +61,7 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Kernel(command) => command.run(),
             Self::Verify(command) => command.run(),
+            Self::Sweep(command) => command.run(),
             Self::Calls(command) => command.run(),
             Self::Correlate(command) => command.run(),
             Self::Figures(command) => command.run(),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::say::{note, say};
 use clap::Args;
 use lockstep_exporter::{Access, Endpoint, Options, Origin, Service};
 use lockstep_injector::daemon::{Daemon, DaemonOptions};
@@ -133,12 +134,12 @@ impl SampledArguments {
             otlp: self.otlp.as_deref().map(Endpoint::parse).transpose()?,
         })?;
         if let Some(url) = service.url() {
-            println!("figures are at {url}");
+            say!("figures are at {url}\n");
         }
         Ok(Some(service))
     }
 }
 
 fn report(sentence: &str) {
-    eprintln!("lockstep: {sentence}");
+    note!("lockstep: {sentence}\n");
 }

@@ -1,23 +1,15 @@
-//! GPU files from the sectioned configurations of others.
+//! Sections of `key: value` lines, as SST-GPU describes a machine.
 //!
-//! SST-GPU describes a machine in sections of `key: value` lines. Every key is either mapped to
-//! keys of a GPU file, a row of [`KEYS`], or named as not used, with the reason.
+//! Every key is either mapped to keys of a GPU file, a row of [`KEYS`], or named as not used, with
+//! the reason.
 //!
 //! Start reading at [`import`].
 
+use super::Imported;
+use super::file::{Setting, file};
 use crate::{ConfigError, GpuConfig, load};
 use lockstep_units::{Bandwidth, Bytes, Hertz};
 use std::collections::BTreeMap;
-use std::fmt::Write;
-
-/// What an import made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
-    /// A GPU file.
-    pub text: String,
-    /// Keys that were not used, and why.
-    pub unused: Vec<(String, String)>,
-}
 
 /// What becomes of a key.
 enum Use {
@@ -117,7 +109,7 @@ const L2_MISSES: &str = "the model does not bound the misses of an L2 slice";
 ///
 /// # Errors
 /// If a line is neither a section nor a key, or a value is none.
-pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigError> {
+pub(super) fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigError> {
     let below = load::<&str>(Some(base), &[])?;
     let mut import = Import {
         path,
@@ -131,7 +123,7 @@ pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigErro
     import.take_channels()?;
     import.take_network(&below)?;
     let settings = import.settings;
-    let lines: Vec<String> = settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let lines: Vec<String> = settings.iter().map(Setting::line).collect();
     load(Some(base), &lines)?;
     Ok(Imported {
         text: file(path, base, &settings),
@@ -143,7 +135,7 @@ pub fn import(path: &str, text: &str, base: &str) -> Result<Imported, ConfigErro
 struct Import<'text> {
     path: &'text str,
     values: BTreeMap<(String, String), String>,
-    settings: Vec<(String, String)>,
+    settings: Vec<Setting>,
 }
 
 impl Import<'_> {
@@ -153,7 +145,7 @@ impl Import<'_> {
     }
 
     fn set(&mut self, key: &str, value: impl Into<String>) {
-        self.settings.push((key.into(), value.into()));
+        self.settings.push(Setting::new(key, value));
     }
 
     fn malformed(&self, message: String) -> ConfigError {
@@ -188,7 +180,7 @@ impl Import<'_> {
             let known = KEYS.iter().find(|(s, k, _)| s == section && k == key);
             let because = match known {
                 Some((_, _, Use::Is(target))) => {
-                    settings.push(((*target).to_string(), spaced(value)));
+                    settings.push(Setting::new(target, spaced(value)));
                     continue;
                 }
                 Some((_, _, Use::Taken)) => continue,
@@ -338,33 +330,13 @@ fn parse(path: &str, text: &str) -> Result<BTreeMap<(String, String), String>, C
 }
 
 /// A value with a blank between number and unit, as units are written here.
-fn spaced(value: &str) -> String {
+pub(super) fn spaced(value: &str) -> String {
     let value = value.trim();
     let split = value.find(|c: char| c.is_ascii_alphabetic());
     match split {
         Some(at) if at > 0 => format!("{} {}", value[..at].trim(), &value[at..]),
         _ => value.to_string(),
     }
-}
-
-fn file(path: &str, base: &str, settings: &[(String, String)]) -> String {
-    let mut text = format!("# Imported from {path}\nbase = \"{base}\"\n");
-    let mut sections: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-    for (key, value) in settings {
-        if let Some((section, key)) = key.rsplit_once('.') {
-            sections.entry(section).or_default().push((key, value));
-        }
-    }
-    for (section, keys) in sections {
-        let _ = write!(text, "\n[{section}]\n");
-        for (key, value) in keys {
-            let _ = match value.parse::<u64>() {
-                Ok(number) => writeln!(text, "{key} = {number}"),
-                Err(_) => writeln!(text, "{key} = \"{value}\""),
-            };
-        }
-    }
-    text
 }
 
 #[cfg(test)]
