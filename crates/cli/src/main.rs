@@ -6,7 +6,6 @@ mod commands;
 mod data;
 mod options;
 mod report;
-mod table;
 mod watch;
 
 use clap::Parser;

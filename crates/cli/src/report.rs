@@ -1,7 +1,9 @@
 //! The report at the end of a run, on standard error so that the program's own output stays its
 //! own.
 
-use crate::table::{Align, Table};
+use lockstep_report::names::readable;
+use lockstep_report::numbers::{duration, group, rounded, shape};
+use lockstep_report::{Align, Table};
 use lockstep_simulation::Results;
 use lockstep_telemetry::run_folder::CounterTotals;
 use std::collections::BTreeMap;
@@ -9,8 +11,6 @@ use std::fmt::Write;
 
 /// Rows of the kernel table.
 const MAXIMUM_ROWS: usize = 20;
-/// Letters of a kernel's name.
-const MAXIMUM_NAME: usize = 48;
 /// Reasons for waiting.
 const MAXIMUM_REASONS: usize = 5;
 /// Lines of what watched parts did.
@@ -202,66 +202,9 @@ fn unsupported(results: &Results) -> String {
     lines.join("\n")
 }
 
-/// A kernel's name for people: demangled, without its parameters, not too long.
-pub fn readable(name: &str) -> String {
-    let demangled = cpp_demangle::Symbol::new(name)
-        .ok()
-        .and_then(|symbol| {
-            symbol
-                .demangle_with_options(&cpp_demangle::DemangleOptions::new().no_params())
-                .ok()
-        })
-        .unwrap_or_else(|| name.to_string());
-    if demangled.chars().count() <= MAXIMUM_NAME {
-        return demangled;
-    }
-    let kept: String = demangled.chars().take(MAXIMUM_NAME - 1).collect();
-    format!("{kept}…")
-}
-
 /// The beginning of a digest.
 pub fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
-}
-
-fn shape([x, y, z]: [u32; 3]) -> String {
-    match (y, z) {
-        (1, 1) => x.to_string(),
-        (_, 1) => format!("{x}x{y}"),
-        _ => format!("{x}x{y}x{z}"),
-    }
-}
-
-/// A whole number with its thousands apart.
-fn group(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn duration(nanoseconds: f64) -> String {
-    match nanoseconds {
-        short if short < 1e3 => format!("{short:.0} ns"),
-        short if short < 1e6 => format!("{:.2} us", short / 1e3),
-        short if short < 1e9 => format!("{:.2} ms", short / 1e6),
-        long => format!("{:.2} s", long / 1e9),
-    }
-}
-
-fn rounded(number: f64) -> String {
-    match number {
-        small if small < 10.0 => format!("{small:.1}"),
-        small if small < 1e4 => format!("{small:.0}"),
-        small if small < 1e6 => format!("{:.0}k", small / 1e3),
-        small if small < 1e9 => format!("{:.1}M", small / 1e6),
-        large => format!("{:.1}G", large / 1e9),
-    }
 }
 
 #[cfg(test)]
@@ -284,19 +227,5 @@ mod tests {
             Some("cycles of warps: long scoreboard 70 %, wait 20 %, selected 10 %")
         );
         assert_eq!(waits(&CounterTotals::default()), None);
-    }
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        assert_eq!(group(0), "0");
-        assert_eq!(group(1_234_567), "1,234,567");
-        assert_eq!(duration(950.0), "950 ns");
-        assert_eq!(duration(4600.0), "4.60 us");
-        assert_eq!(rounded(12_345_678.0), "12.3M");
-        assert_eq!(shape([160, 1, 1]), "160");
-        assert_eq!(shape([16, 16, 1]), "16x16");
-        assert_eq!(readable("_Z10vector_addPKfS0_Pfi"), "vector_add");
-        assert_eq!(readable("plain"), "plain");
-        assert_eq!(readable("_Zxyz"), "_Zxyz");
     }
 }

@@ -1,9 +1,9 @@
 //! `lockstep gpus`: what can be simulated.
 
-use crate::table::{Align, Table};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use lockstep_config::{CATALOGUE, load};
+use lockstep_report::{Align, Table};
 
 /// List the GPUs that can be simulated, or show the file of one.
 #[derive(Args)]
