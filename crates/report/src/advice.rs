@@ -108,14 +108,14 @@ impl Facts<'_> {
         Some(Advice {
             limit: top.resource.to_string(),
             sentence: format!(
-                "{} is busy {} of the time: {}.",
+                "{}: in use {} of the time; {}.",
                 top.resource,
                 percent(top.share.min(1.0)),
                 bounds::remedy(top.resource)
             ),
             speed_up: self.gain(self.cycles - top.cycles + next.min(top.cycles)),
             computed: format!(
-                "the {} cycles that {} needs are replaced by the {} of the next resource; the rest of the {} cycles stays",
+                "the {} cycles of {} are replaced by the {} of the next resource; the rest of the {} cycles stays",
                 group(top.cycles as u64),
                 top.resource,
                 group(next as u64),

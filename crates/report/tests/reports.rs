@@ -63,7 +63,7 @@ fn the_longest_kernel_comes_first_and_its_limit_is_named() {
         text.contains("vector_add(float const*, float const*, float*, int)"),
         "{text}"
     );
-    assert!(text.contains("DRAM bandwidth is busy 7"), "{text}");
+    assert!(text.contains("DRAM bandwidth: in use 7"), "{text}");
 }
 
 #[test]

@@ -55,9 +55,9 @@ pub fn roofline(kernels: &[KernelReport], limits: &GpuLimits) -> Option<String> 
         let middle = (low * knee).sqrt();
         // The faster one lies to the left: each label stands on its own side.
         let (side, anchor) = if name == "DRAM" {
-            (8.0, "start")
+            (14.0, "start")
         } else {
-            (-8.0, "end")
+            (-14.0, "end")
         };
         text(
             &mut page,
