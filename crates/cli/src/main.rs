@@ -10,7 +10,6 @@ mod data;
 mod options;
 mod report;
 mod say;
-mod table;
 mod watch;
 
 use clap::Parser;

@@ -2,8 +2,10 @@
 //! own.
 
 use crate::say::note;
-use crate::table::{Align, Table};
-use lockstep_simulation::{Results, readable};
+use lockstep_report::names::readable;
+use lockstep_report::numbers::{duration, group, rounded, shape};
+use lockstep_report::{Align, Table};
+use lockstep_simulation::Results;
 use lockstep_telemetry::run_folder::CounterTotals;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -231,46 +233,6 @@ pub fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
 }
 
-fn shape([x, y, z]: [u32; 3]) -> String {
-    match (y, z) {
-        (1, 1) => x.to_string(),
-        (_, 1) => format!("{x}x{y}"),
-        _ => format!("{x}x{y}x{z}"),
-    }
-}
-
-/// A whole number with its thousands apart.
-fn group(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn duration(nanoseconds: f64) -> String {
-    match nanoseconds {
-        short if short < 1e3 => format!("{short:.0} ns"),
-        short if short < 1e6 => format!("{:.2} us", short / 1e3),
-        short if short < 1e9 => format!("{:.2} ms", short / 1e6),
-        long => format!("{:.2} s", long / 1e9),
-    }
-}
-
-fn rounded(number: f64) -> String {
-    match number {
-        small if small < 10.0 => format!("{small:.1}"),
-        small if small < 1e4 => format!("{small:.0}"),
-        small if small < 1e6 => format!("{:.0}k", small / 1e3),
-        small if small < 1e9 => format!("{:.1}M", small / 1e6),
-        large => format!("{:.1}G", large / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,16 +253,5 @@ mod tests {
             Some("cycles of warps: long scoreboard 70 %, wait 20 %, selected 10 %")
         );
         assert_eq!(waits(&CounterTotals::default()), None);
-    }
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        assert_eq!(group(0), "0");
-        assert_eq!(group(1_234_567), "1,234,567");
-        assert_eq!(duration(950.0), "950 ns");
-        assert_eq!(duration(4600.0), "4.60 us");
-        assert_eq!(rounded(12_345_678.0), "12.3M");
-        assert_eq!(shape([160, 1, 1]), "160");
-        assert_eq!(shape([16, 16, 1]), "16x16");
     }
 }

@@ -38,7 +38,7 @@ impl Watcher {
                     let microseconds = progress.simulated_ns() as f64 / 1e3;
                     bar.set_message(format!(
                         "{microseconds:.1} us simulated, {ended} of {began} kernels done, last: {}",
-                        lockstep_simulation::readable(&progress.kernel())
+                        lockstep_report::names::readable(&progress.kernel())
                     ));
                     bar.tick();
                 }

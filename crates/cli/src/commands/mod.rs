@@ -5,10 +5,13 @@ mod correlate;
 mod counters;
 mod disasm;
 mod doctor;
+mod export;
 mod figures;
 mod gpus;
 mod kernel;
+mod output;
 mod pages;
+mod report;
 mod run;
 mod sample;
 mod sampled;
@@ -31,6 +34,12 @@ pub enum Command {
     Sweep(sweep::SweepArguments),
     /// List the calls that a run recorded
     Calls(calls::Calls),
+    /// Say where the time of runs went, what bounds each kernel, and what would help
+    Report(report::ReportArguments),
+    /// Set two runs side by side: two simulations, or a real GPU and a simulated one
+    Compare(report::CompareArguments),
+    /// Write the launches of a run for other tools: CSV, Parquet, Perfetto
+    Export(export::Export),
     /// Error against a real GPU: figures, plot and page
     Correlate(correlate::Correlate),
     /// Apply the rules of the validation protocol to tables, for scripts
@@ -63,6 +72,9 @@ impl Command {
             Self::Verify(command) => command.run(),
             Self::Sweep(command) => command.run(),
             Self::Calls(command) => command.run(),
+            Self::Report(command) => command.run(),
+            Self::Compare(command) => command.run(),
+            Self::Export(command) => command.run(),
             Self::Correlate(command) => command.run(),
             Self::Figures(command) => command.run(),
             Self::Sample(command) => command.run(),

@@ -1,10 +1,10 @@
 //! `lockstep sweep`: many points from one file.
 
 use crate::say::{note, say};
-use crate::table::{Align, Table as TextTable};
 use anyhow::Context;
 use clap::{Args, Parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lockstep_report::{Align, Table as TextTable};
 use lockstep_sweep::{
     Cell, Event, Interrupt, Launcher, Outcome, Point, Sweep, SweepFolder, Table, Workers, outcome,
     submit, write_results,

@@ -1,9 +1,9 @@
 //! Failures inside the simulator: nothing that comes after one can be trusted.
 
 use super::Machine;
-use crate::kernel_name::readable;
 use lockstep_gpu::{FaultKind, GpuError, LaunchId};
 use lockstep_protocol::CuResult;
+use lockstep_report::names::readable;
 use lockstep_runtime::device::Fault;
 
 impl Machine {

@@ -1,0 +1,68 @@
+//! `lockstep export`: the launches of a run for other tools.
+
+use super::output::Output;
+use crate::say::note;
+use clap::{Args, ValueEnum};
+use lockstep_report::Run;
+use lockstep_report::export::{self, Names};
+use std::path::PathBuf;
+
+/// Write the launches of a run for other tools.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  lockstep export lockstep-out/vector_add-1 --to csv --names ncu\n  lockstep export lockstep-out/vector_add-1 --to parquet --output launches.parquet\n  lockstep export lockstep-out/vector_add-1 --to perfetto --output trace.perfetto     then open it in Perfetto"
+)]
+pub struct Export {
+    /// A folder that `lockstep run` or `lockstep sample` left
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// What to write
+    #[arg(long, value_enum)]
+    to: Format,
+    /// Whose names counters have
+    #[arg(long, value_enum, default_value_t = NamesOf::Lockstep)]
+    names: NamesOf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Formats of other tools.
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    /// A row a launch
+    Csv,
+    /// The same as a Parquet file
+    Parquet,
+    /// A time line with typed GPU packets: kernels with their launch dimensions, counters as tracks
+    Perfetto,
+}
+
+/// Whose names counters have.
+#[derive(Clone, Copy, ValueEnum)]
+enum NamesOf {
+    /// Those of kernels.csv
+    Lockstep,
+    /// Those of Nsight Compute, where it has one
+    Ncu,
+}
+
+impl Export {
+    /// Runs it.
+    pub fn run(self) -> anyhow::Result<i32> {
+        let run = Run::read(&self.folder)?;
+        run.require_launches("export")?;
+        for sentence in &run.notes {
+            note!("lockstep: {sentence}\n");
+        }
+        let names = match self.names {
+            NamesOf::Lockstep => Names::Lockstep,
+            NamesOf::Ncu => Names::Ncu,
+        };
+        let bytes = match self.to {
+            Format::Csv => export::csv(&run, names)?,
+            Format::Parquet => export::parquet(&run, names)?,
+            Format::Perfetto => export::perfetto(&run, names),
+        };
+        self.output.write(&bytes)
+    }
+}

@@ -1,0 +1,66 @@
+//! Why a folder could not be read, or an export not be written.
+
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a folder could not be read, or an export not be written.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The system does not give the file.
+    #[error("{}: {source}", path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A folder that no run left.
+    #[error(
+        "{}: no run left this folder (it has neither summary.json nor kernels.csv); give a folder \
+         that `lockstep run` or `lockstep sample` wrote", path.display()
+    )]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file that is not what its name says.
+    #[error("{}: {because}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What was found and what was expected.
+        because: String,
+    },
+    /// A folder without launches, where they are needed.
+    #[error("{}: it has no launches to {what}; its run ended before kernels.csv was written", path.display())]
+    NoLaunches {
+        /// The folder.
+        path: PathBuf,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// An export that could not be made.
+    #[error("cannot write {what}: {because}")]
+    Export {
+        /// The format.
+        what: &'static str,
+        /// What went wrong.
+        because: String,
+    },
+}
+
+impl ReportError {
+    pub(crate) fn system(path: &Path, source: std::io::Error) -> Self {
+        Self::System {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn malformed(path: &Path, because: impl Into<String>) -> Self {
+        Self::Malformed {
+            path: path.to_owned(),
+            because: because.into(),
+        }
+    }
+}
