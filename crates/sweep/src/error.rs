@@ -31,7 +31,7 @@ pub enum SweepError {
         /// Which point, from 1, with what it sets.
         point: String,
         /// What is wrong.
-        source: lockstep_config::ConfigError,
+        source: Box<lockstep_config::ConfigError>,
     },
     /// A folder that holds something.
     #[error(

@@ -104,7 +104,7 @@ impl Maker<'_> {
             SweepError::Configuration {
                 path: self.path.into(),
                 point: format!("{number} ({}; {settings})", run.gpu),
-                source,
+                source: Box::new(source),
             }
         })?;
         let id = self.digest(number, &run, &config)?;

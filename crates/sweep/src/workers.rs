@@ -99,10 +99,8 @@ impl Workers<'_> {
             for event in receiver {
                 tell(event);
             }
-            let ended = workers.into_iter().map(|worker| worker.join());
-            ended
-                .map(|end| end.expect("a worker does not panic"))
-                .collect()
+            let mut workers = workers.into_iter();
+            workers.try_for_each(|worker| worker.join().expect("a worker does not panic"))
         })
     }
 
