@@ -112,3 +112,15 @@ def random(*shape, seed=1, kind=numpy.float32):
 def integers(count, *shape, seed=1, kind=numpy.int32):
     """Integers below a count, the same in every run."""
     return numpy.random.default_rng(seed).integers(0, count, shape).astype(kind)
+
+
+def softmax(x):
+    """Over the last axis."""
+    powers = numpy.exp(x - x.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def normalised(x, epsilon=1e-5):
+    """Mean 0 and variance 1 over the last axis, as norms of layers and groups have them."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / numpy.sqrt((centred**2).mean(axis=-1, keepdims=True) + epsilon)

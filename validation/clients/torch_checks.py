@@ -3,20 +3,11 @@
 import numpy
 import torch
 import torch.nn.functional as functional
-from checks import Checks, close, integers, random, same
+from checks import Checks, close, integers, normalised, random, same, softmax
+from tensors import host, put
 
 check = Checks("torch")
 GPU = "cuda"
-
-
-def put(array):
-    """An array on the GPU."""
-    return torch.from_numpy(array).to(GPU)
-
-
-def host(tensor):
-    """A tensor as numpy has it."""
-    return tensor.detach().cpu().numpy()
 
 
 @check
@@ -59,7 +50,8 @@ def indexing():
     x, places = random(200, 10), integers(200, 500, kind=numpy.int64)
     device = put(x)
     same(host(device[put(places)]), x[places])
-    same(host(torch.gather(device, 0, put(places).reshape(50, 10))), numpy.take_along_axis(x, places.reshape(50, 10), 0))
+    rows = places.reshape(50, 10)
+    same(host(torch.gather(device, 0, put(rows))), numpy.take_along_axis(x, rows, 0))
     device[put(places[:5])] = 7
     x[places[:5]] = 7
     same(host(device), x)
@@ -141,26 +133,18 @@ def joins_and_strides():
 @check
 def layer_norm():
     x, weight, bias = random(30, 200), random(200, seed=2), random(200, seed=3)
-    centred = x - x.mean(axis=1, keepdims=True)
-    expected = centred / numpy.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5) * weight + bias
-    close(host(functional.layer_norm(put(x), (200,), put(weight), put(bias))), expected, 1e-4, 1e-4)
+    found = functional.layer_norm(put(x), (200,), put(weight), put(bias))
+    close(host(found), normalised(x) * weight + bias, 1e-4, 1e-4)
 
 
 @check
 def group_and_root_mean_square_norms():
     x = random(4, 8, 10, 10)
-    groups = x.reshape(4, 2, -1)
-    centred = groups - groups.mean(axis=2, keepdims=True)
-    expected = (centred / numpy.sqrt((centred**2).mean(axis=2, keepdims=True) + 1e-5)).reshape(x.shape)
+    expected = normalised(x.reshape(4, 2, -1)).reshape(x.shape)
     close(host(functional.group_norm(put(x), 2)), expected, 1e-4, 1e-4)
     y = random(20, 64)
-    close(host(functional.rms_norm(put(y), (64,), eps=1e-6)), y / numpy.sqrt((y**2).mean(axis=1, keepdims=True) + 1e-6), 1e-4)
-
-
-def softmax(x):
-    """Over the last axis, by numpy."""
-    powers = numpy.exp(x - x.max(axis=-1, keepdims=True))
-    return powers / powers.sum(axis=-1, keepdims=True)
+    expected = y / numpy.sqrt((y**2).mean(axis=1, keepdims=True) + 1e-6)
+    close(host(functional.rms_norm(put(y), (64,), eps=1e-6)), expected, 1e-4)
 
 
 @check
