@@ -7,9 +7,10 @@ use std::process::Command;
 use support::programs::{check_status, core_library, run, shims, text};
 use support::{Knowledge, Simulator};
 
-/// Compiles the program that asks, with the C compiler that this crate is built with too.
-fn compile() -> PathBuf {
-    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nvml");
+/// Compiles the program that asks, with the C compiler that this crate is built with too. Each test
+/// has its own: a file that is being written cannot be run.
+fn compile(name: &str) -> PathBuf {
+    let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let result = Command::new(compiler)
         .args(["-Wall", "-Werror", "-o"])
@@ -24,7 +25,7 @@ fn compile() -> PathBuf {
 
 #[test]
 fn a_program_that_opens_the_library_is_answered_byte_by_byte() {
-    let program = compile();
+    let program = compile("nvml_answers");
     let simulator = Simulator::start(Knowledge::default());
     let output = run(&program, &simulator);
     check_status(&output, 0);
@@ -36,7 +37,7 @@ fn a_program_that_opens_the_library_is_answered_byte_by_byte() {
 
 #[test]
 fn without_a_simulator_there_is_no_driver() {
-    let output = Command::new(compile())
+    let output = Command::new(compile("nvml_alone"))
         .env("LD_PRELOAD", core_library())
         .env("LD_LIBRARY_PATH", shims())
         .env_remove(lockstep_protocol::SOCKET_VARIABLE)
