@@ -191,8 +191,12 @@ impl Running {
                 (functions.av_add)(list, name.as_ptr(), text.as_ptr());
             }
             (functions.av_add)(list, c"instance".as_ptr(), instance.as_ptr());
-            let base =
-                (functions.base_config)(list, self.name.as_ptr(), c"lockstep_sampler".as_ptr(), log);
+            let base = (functions.base_config)(
+                list,
+                self.name.as_ptr(),
+                c"lockstep_sampler".as_ptr(),
+                log,
+            );
             (functions.av_free)(list);
             if base.is_null() {
                 return Err(failed("base"));
