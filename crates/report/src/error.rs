@@ -7,12 +7,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The system does not give the file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     System {
         /// The file or folder.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        error: std::io::Error,
     },
     /// A folder that no run left.
     #[error(
@@ -50,10 +50,10 @@ pub enum ReportError {
 }
 
 impl ReportError {
-    pub(crate) fn system(path: &Path, source: std::io::Error) -> Self {
+    pub(crate) fn system(path: &Path, error: std::io::Error) -> Self {
         Self::System {
             path: path.to_owned(),
-            source,
+            error,
         }
     }
 

@@ -6,6 +6,8 @@
 
 use crate::error::ReportError;
 use crate::launch::{self, Launch};
+use crate::names::readable;
+use crate::numbers::plural;
 use crate::statistics::Statistics;
 use lockstep_config::GpuConfig;
 use serde::Serialize;
@@ -94,8 +96,7 @@ impl Run {
                 launches = found;
                 notes.extend(more);
             }
-            None => notes
-                .push("kernels.csv is missing: the run ended before it was written".to_string()),
+            None => notes.push(without_launches(&summary["totals"])),
         }
         let info = info(path, &summary);
         let mut statistics = None;
@@ -204,6 +205,22 @@ fn info(path: &Path, summary: &Value) -> RunInfo {
         digest: summary["digest"].as_str().map(str::to_string),
         simulated_ns: number(&summary["totals"]["simulated_ns"]),
         inst_per_second: number(&summary["host"]["inst_per_second"]),
+    }
+}
+
+/// How far a run had come that left no table of launches.
+fn without_launches(totals: &Value) -> String {
+    let missing = "kernels.csv is missing: the run ended before it was written";
+    let last = totals["kernel"].as_str().filter(|name| !name.is_empty());
+    match (totals["kernels"].as_u64(), last) {
+        (Some(begun), Some(last)) if begun > 0 => {
+            let begun = plural(begun, "kernel", "kernels");
+            format!(
+                "{missing}; by then {begun} had begun, at last {}",
+                readable(last)
+            )
+        }
+        _ => missing.to_string(),
     }
 }
 

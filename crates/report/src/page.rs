@@ -11,7 +11,7 @@ use crate::advice::Advice;
 use crate::charts;
 use crate::document::{Block, Document};
 use crate::folder::Run;
-use crate::kernel::KernelReport;
+use crate::kernel::{KernelMemory, KernelReport};
 use crate::numbers::{bandwidth, duration, group, percent, plural, rounded};
 use crate::report::{Report, RunReport};
 
@@ -91,8 +91,11 @@ fn run_blocks(blocks: &mut Vec<Block>, run: &RunReport, folder: &Run) {
         ));
         blocks.push(Block::Table(tables::occupancy(kernels)));
     }
-    blocks.push(Block::Heading(3, "Caches and DRAM".to_string()));
-    blocks.push(Block::Table(tables::memory(kernels)));
+    let unknown = KernelMemory::default();
+    if kernels.iter().any(|kernel| kernel.memory != unknown) {
+        blocks.push(Block::Heading(3, "Caches and DRAM".to_string()));
+        blocks.push(Block::Table(tables::memory(kernels)));
+    }
     blocks.push(Block::Heading(3, "Instructions".to_string()));
     blocks.push(Block::Table(tables::instructions(kernels)));
     memory_of_run(blocks, run);
