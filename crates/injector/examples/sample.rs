@@ -5,6 +5,8 @@
 mod sample;
 #[path = "../../cli/src/commands/sampled.rs"]
 mod sampled;
+#[path = "../../cli/src/say.rs"]
+mod say;
 
 use clap::Parser;
 

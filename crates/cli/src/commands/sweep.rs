@@ -9,7 +9,7 @@ use lockstep_sweep::{
     Cell, Event, Interrupt, Launcher, Outcome, Point, Sweep, SweepFolder, Table, Workers, outcome,
     submit, write_results,
 };
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments.
