@@ -55,11 +55,12 @@ tar -xzf "$archive" -C "$place/lockstep" --strip-components=1
 lockstep=$place/lockstep/bin/lockstep
 [ -x "$lockstep" ] || fail "$archive holds no bin/lockstep"
 
-# Output goes on as it comes and is kept as well; the exit code is that of the tests, not that of tee.
+# The report goes on as it comes and is kept as well; the exit code is that of the tests, since tee has none.
 code=0
-"$lockstep" run --gpu "$gpu" --mode "$mode" --out "$out" --overwrite -- "$@" \
-    2> >(tee "$place/report" >&2) || code=$?
-wait
+{
+    "$lockstep" run --gpu "$gpu" --mode "$mode" --out "$out" --overwrite -- "$@" 2>&1 >&3 3>&- |
+        tee "$place/report" >&2 3>&-
+} 3>&1 || code=$?
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
     {
         echo "Tests on a simulated $gpu ended with exit code $code."
