@@ -1,6 +1,6 @@
 //! The launches of a run for other tools: CSV, Parquet, Perfetto.
 //!
-//! Start reading at [`columns`]: CSV and Parquet are two ways to write the same table.
+//! Start reading at `columns`: CSV and Parquet are two ways to write the same table.
 
 mod columns;
 mod csv;

@@ -1,14 +1,14 @@
 //! What run folders say, for people and for other programs.
 //!
 //! A [`Run`] is read from a folder that `lockstep run` or `lockstep sample` left, whole or not.
-//! [`report`] works out where the time went, what bounds each kernel and what removing the bound
+//! [`report()`] works out where the time went, what bounds each kernel and what removing the bound
 //! would give; [`compare`] sets runs side by side. Both become one [`Document`], which is written as
 //! text, Markdown or one HTML file, and as JSON ([`Report`] itself is what the JSON has). [`export`]
 //! writes the launches for other tools.
 //!
 //! Left out: counts by instruction or source line, since no run folder has them.
 //!
-//! Start reading at [`Run::read`] and [`report`].
+//! Start reading at [`Run::read`] and [`report()`].
 
 mod advice;
 mod bounds;

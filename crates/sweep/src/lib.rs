@@ -1,10 +1,10 @@
 //! Many runs from one file.
 //!
-//! A sweep file names programs, GPUs and settings, as grids and lists ([`file`]). It becomes
+//! A sweep file names programs, GPUs and settings, as grids and lists (`file`). It becomes
 //! [`Point`]s, each checked in full before anything runs and named by a digest of what it simulates:
 //! points that are equal share one run, and a run that is finished is never repeated. Workers start
-//! `lockstep` as child processes, directly or through a launcher ([`workers`], [`launcher`],
-//! [`slurm`]); what they left becomes one table ([`table`]), a plot and a Pareto front.
+//! `lockstep` as child processes, directly or through a launcher (`workers`, `launcher`,
+//! `slurm`); what they left becomes one table (`table`), a plot and a Pareto front.
 //!
 //! Left out: simulating. This crate knows run folders only by their `summary.json`.
 //!
