@@ -13,6 +13,7 @@
 mod advice;
 mod bounds;
 mod charts;
+pub mod columns;
 pub mod compare;
 mod document;
 mod error;

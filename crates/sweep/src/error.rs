@@ -70,7 +70,7 @@ pub enum SweepError {
     Parquet {
         /// What the writer said.
         #[from]
-        source: ::parquet::errors::ParquetError,
+        source: lockstep_report::ReportError,
     },
 }
 

@@ -1,5 +1,6 @@
-//! Launches as a table of typed columns.
+//! Launches as columns.
 
+use crate::columns::{Column, Values};
 use crate::folder::Run;
 use crate::launch::Launch;
 use crate::names;
@@ -25,40 +26,20 @@ impl Names {
     }
 }
 
-/// Values of one column, in the order of the launches; what is not known is absent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    /// Words.
-    Text(Vec<Option<String>>),
-    /// Whole numbers.
-    Whole(Vec<Option<u64>>),
-    /// Other numbers.
-    Decimal(Vec<Option<f64>>),
-}
-
-/// One column.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Column {
-    /// Its name.
-    pub name: &'static str,
-    /// Its values.
-    pub values: Values,
-}
-
 /// All columns: which launch it is, what it did, what it was made of. A counter that no launch knows
 /// has none.
 pub fn columns(run: &Run, names: Names) -> Vec<Column> {
     let launches = &run.launches;
-    let text = |name, value: fn(&Launch) -> String| Column {
-        name,
+    let text = |name: &str, value: fn(&Launch) -> String| Column {
+        name: name.into(),
         values: Values::Text(launches.iter().map(|one| Some(value(one))).collect()),
     };
-    let whole = |name, value: fn(&Launch) -> Option<u64>| Column {
-        name,
+    let whole = |name: &str, value: fn(&Launch) -> Option<u64>| Column {
+        name: name.into(),
         values: Values::Whole(launches.iter().map(value).collect()),
     };
-    let decimal = |name, value: fn(&Launch) -> Option<f64>| Column {
-        name,
+    let decimal = |name: &str, value: fn(&Launch) -> Option<f64>| Column {
+        name: name.into(),
         values: Values::Decimal(launches.iter().map(value).collect()),
     };
     let mut all = vec![
@@ -84,7 +65,7 @@ pub fn columns(run: &Run, names: Names) -> Vec<Column> {
         let values: Vec<_> = launches.iter().map(|one| one.counters()[place]).collect();
         if values.iter().any(Option::is_some) {
             all.push(Column {
-                name: names.of(metric),
+                name: names.of(metric).into(),
                 values: Values::Whole(values),
             });
         }
@@ -102,7 +83,7 @@ pub fn columns(run: &Run, names: Names) -> Vec<Column> {
             .collect();
         if values.iter().any(Option::is_some) {
             all.push(Column {
-                name: names.of(metric),
+                name: names.of(metric).into(),
                 values: Values::Decimal(values),
             });
         }

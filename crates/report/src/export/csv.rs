@@ -1,6 +1,7 @@
 //! Launches as CSV.
 
-use super::columns::{Names, Values, columns};
+use super::columns::{Names, columns};
+use crate::columns::Values;
 use crate::error::ReportError;
 use crate::folder::Run;
 
@@ -15,12 +16,13 @@ pub fn csv(run: &Run, names: Names) -> Result<Vec<u8>, ReportError> {
     };
     let columns = columns(run, names);
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let head = writer.write_record(columns.iter().map(|column| column.name));
+    let head = writer.write_record(columns.iter().map(|column| &column.name));
     head.map_err(|error| failed(error.to_string()))?;
     for row in 0..run.launches.len() {
         let cells = columns.iter().map(|column| match &column.values {
             Values::Text(values) => values[row].clone().unwrap_or_default(),
             Values::Whole(values) => shown(values[row]),
+            Values::Signed(values) => shown(values[row]),
             Values::Decimal(values) => shown(values[row]),
         });
         let written = writer.write_record(cells);
