@@ -161,3 +161,30 @@ fn a_counter_of_128_bits_in_shared_memory_is_never_torn() {
     );
     check(&body, 1, 70, &[70, 0, 210, 0]);
 }
+
+/// Lanes that shuffle in both arms of a branch see each other on a GPU; here each arm would be alone.
+#[test]
+fn a_shuffle_at_two_places_is_refused() {
+    let text = ".version 7.8\n.target sm_80\n.address_size 64\n\
+         .visible .entry test(.param .u64 out) {\n\
+         .reg .pred %p<2>;\n.reg .b32 %r<4>;\n\
+         mov.u32 %r1, %tid.x;\n\
+         setp.lt.u32 %p1, %r1, 7;\n\
+         @%p1 bra few;\n\
+         shfl.sync.idx.b32 %r2, %r1, 3, 31, -1;\n\
+         bra.uni done;\n\
+         few:\n\
+         shfl.sync.idx.b32 %r3, %r1, 9, 31, -1;\n\
+         done:\n\
+         ret;\n}\n";
+    let image = lockstep_frontend::ptx::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let module = Arc::new(image.link(&[]).unwrap_or_else(|error| panic!("{error}")));
+    for mode in MODES {
+        let mut gpu = gpu(&small(3), mode);
+        let mut launch = Launch::new(&module, "test", [1, 1, 1], [32, 1, 1]).unwrap();
+        launch.arguments = BASE.to_le_bytes().to_vec();
+        let id = gpu.launch(launch).unwrap();
+        let error = gpu.run_until_complete(id).unwrap_err().to_string();
+        assert!(error.contains("at two places"), "{mode:?}: {error}");
+    }
+}

@@ -126,7 +126,8 @@ pub enum Flow {
         barrier: u16,
     },
     /// `WARPSYNC`, `bar.warp.sync` and the implicit synchronisation of `*.sync` instructions: wait until
-    /// the lanes of the mask in `sources[0]` have all come here.
+    /// the lanes of the mask in `sources[0]` have all come here. With a `sources[1]` the next instruction is one that
+    /// they execute together.
     WarpSync,
     /// `WARPSYNC.EXCLUSIVE`: as [`Flow::WarpSync`], and nobody else executes what follows with the lanes of the mask.
     WarpSyncExclusive,

@@ -252,6 +252,8 @@ fn add_synchronisations(graph: &mut Graph<'_>, diverged: &[bool]) {
                     }
                     other => other.into(),
                 };
+                // What follows is executed together; see `Flow::WarpSync`.
+                sync.instruction.sources[1] = Operand::Immediate(1).into();
                 sync.line = code.line;
                 block.code.push(sync);
             }

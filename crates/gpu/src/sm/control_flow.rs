@@ -72,6 +72,13 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
             if native && (masks.is_some() || execute & !mask != 0) {
                 refuse_callers(site, instruction, execute)?;
             }
+            let together = instruction.sources[1].operand != Operand::None;
+            if together && site.warp.convergence.others_wait_elsewhere(mask) {
+                return Err(Problem {
+                    lane: execute.trailing_zeros() as usize,
+                    kind: FaultKind::Unsupported(TWO_PLACES.into()),
+                });
+            }
             match masks {
                 Some(masks) => site.warp.convergence.warp_sync_each(execute, &masks),
                 None => site.warp.convergence.warp_sync(mask),
@@ -94,6 +101,10 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
     }
     Ok(())
 }
+
+/// Machine code has `WARPSYNC.COLLECTIVE` for it. Each part alone would see nothing of the other's lanes.
+const TWO_PLACES: &str = "a shuffle, vote or matrix product whose lanes come to it at two places of PTX code; \
+                          as machine code it runs: let ptxas assemble it (--frontend sass)";
 
 /// The mask that the lowest lane names, behind the lanes that name the same one.
 fn lanes_that_agree(lanes: &Lanes<'_>, instruction: &Instruction, execute: Mask) -> (Mask, Mask) {

@@ -20,6 +20,13 @@ impl Convergence {
         self.schedule_next();
     }
 
+    /// Whether others wait for the lanes of `mask` at another place than this.
+    #[must_use]
+    pub fn others_wait_elsewhere(&self, mask: Mask) -> bool {
+        let mut paths = self.paths.iter();
+        paths.any(|path| path.state == PathState::WarpSync(mask) && path.pc != self.pc)
+    }
+
     /// As [`Self::warp_sync`] for active lanes that name several masks: each waits for the lanes of its own. Those that
     /// find all theirs with them, and those that do not execute it, go on.
     pub fn warp_sync_each(&mut self, lanes: Mask, masks: &[Mask; LANES]) {
