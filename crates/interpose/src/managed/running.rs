@@ -98,7 +98,10 @@ mod tests {
         assert!((0..super::ASK).any(|_| looker.has_run()));
         drop(end);
         thread.join().unwrap();
-        assert!(looker.has_run());
+        // The kernel may keep what it knows of an ended thread for a moment.
+        while !looker.has_run() {
+            std::thread::yield_now();
+        }
         assert!(Looker::new(0).is_none());
     }
 }
