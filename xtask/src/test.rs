@@ -196,7 +196,8 @@ fn run_stage(stage: Stage) -> Result<()> {
 /// start; and of this program, what `cargo xtask` made.
 fn run_tests() -> Result<()> {
     let release = ["--quiet", "--release", "--workspace", "--exclude", "xtask"];
-    let examples = ["fake_gpu", "fake_ldms", "fake_program", "sample"].map(|name| ["--example", name]);
+    let examples =
+        ["fake_gpu", "fake_ldms", "fake_program", "sample"].map(|name| ["--example", name]);
     // Named to `cargo test`, an example would become a test of its own.
     let started = [&["build"], &release[..], examples.as_flattened()].concat();
     let all = [&["test"], &release[..], &["--lib", "--bins", "--tests"]].concat();
