@@ -35,7 +35,14 @@ pub struct Attribution {
     pub(crate) marks: BTreeMap<StreamId, Vec<Mark>>,
     /// What intervals of several streams told.
     pub(crate) learned: Learned,
+    /// What counts without any launch are called.
+    rest: &'static str,
 }
+
+/// Counts that no launch explains.
+const OTHER: &str = "(other)";
+/// Counts of a GPU whose launches nobody follows.
+const ALL: &str = "(all)";
 
 /// After so many samples without any work, launches made before them are over, whatever the count
 /// of warps says: counts may be missing from moments in which sampling was stopped.
@@ -61,7 +68,13 @@ impl Attribution {
             streams: BTreeMap::new(),
             marks: BTreeMap::new(),
             learned: Learned::default(),
+            rest: OTHER,
         }
+    }
+
+    /// No launch is followed: whatever the GPU counts is of one row, `(all)`.
+    pub fn take_as_one(&mut self) {
+        self.rest = ALL;
     }
 
     /// What kernels do was counted before.
@@ -152,7 +165,7 @@ impl Attribution {
             process: 0,
             context: 0,
             stream: 0,
-            kernel: "(other)".into(),
+            kernel: self.rest.into(),
         }
     }
 

@@ -12,7 +12,7 @@
 //! Inside an interval, parts follow what each kernel is known to do per warp (or per nanosecond);
 //! that is learned as samples come (`learned_rates`). A sample with one kernel in it is exact, any
 //! other estimated, and parts always add up to the whole. Work that no launch explains goes to the
-//! kernel `(other)`.
+//! kernel `(other)`, and all of it to `(all)` where nobody follows launches.
 //!
 //! While several streams, contexts or processes are at work at once, the order of launches says
 //! little; then marks tell how far each stream had come, and `solver` divides whole runs of

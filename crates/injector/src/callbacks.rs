@@ -46,7 +46,7 @@ pub fn subscribe(session: &'static Session) -> Result<(), CuptiError> {
         numbers::DOMAIN_RESOURCE,
         numbers::RESOURCE_CONTEXT_DESTROY_STARTING,
     )?;
-    if !session.traces_kernels() {
+    if session.follows_launches() {
         enable(
             numbers::DOMAIN_RESOURCE,
             numbers::RESOURCE_GRAPH_EXECUTABLE_CREATED,

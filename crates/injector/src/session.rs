@@ -324,6 +324,16 @@ impl Session {
         }
     }
 
+    /// Whether each launch is noted as the host makes it.
+    pub fn follows_launches(&self) -> bool {
+        let metadata = &self.settings.metadata;
+        match metadata.mode {
+            Mode::Exact => true,
+            Mode::Sampled => metadata.timeline == Timeline::Launches,
+            Mode::Timeline => false,
+        }
+    }
+
     /// UUID and chip of GPU `index`.
     pub fn gpu(&self, index: u32) -> (String, String) {
         lock(&self.devices)

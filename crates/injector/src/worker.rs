@@ -69,7 +69,7 @@ fn work(session: &'static Session) {
     let mut neighbours = Neighbours::new(session.segment());
     let drain = drain_interval(session);
     let gauges = session.settings.metadata.gauge_interval_nanoseconds();
-    let follows = session.settings.metadata.mode == Mode::Sampled && !session.traces_kernels();
+    let follows = session.settings.metadata.mode == Mode::Sampled && session.follows_launches();
     let begun = clock::now();
     let (mut drain_due, mut gauges_due, mut flush_due) = (begun, 0, 0);
     let (mut claim_due, mut neighbours_due) = (begun + CLAIM_INTERVAL, 0);

@@ -302,6 +302,25 @@ fn timed_kernels_have_the_devices_own_times() {
 }
 
 #[test]
+fn without_kernels_no_launch_is_noted_and_the_gpu_is_one_row() {
+    let mut bench = Bench::new();
+    let metadata = bench.metadata(&format!("timeline = \"none\"\n{FINE}"));
+    bench.run_well(&[
+        "context 0",
+        "launch 0 7 k 100 128 10 20000000 5",
+        "graph 0 7 g 100 128 10 20000000 2",
+        "sync",
+        "destroy 0",
+    ]);
+    let collected = bench.collect(&metadata);
+    assert!(collected.rows.launches.is_empty());
+    let totals = collected.totals("inst_executed", |key| key.kernel.to_string());
+    assert_eq!(totals.keys().collect::<Vec<_>>(), ["(all)"]);
+    assert_eq!(totals["(all)"], warps(100, 128, 70));
+    assert!(collected.rows.series.iter().all(|row| row.exact));
+}
+
+#[test]
 fn sixteen_processes_are_read_at_once_without_loss() {
     let mut bench = Bench::new();
     let metadata = bench.metadata(FINE);

@@ -12,7 +12,7 @@ use lockstep_attribution::Rates;
 use lockstep_telemetry::sampling::{
     Collector, Launcher, Outcome, Session, find_injector, live_view,
 };
-use lockstep_telemetry::schema::{Metadata, Mode};
+use lockstep_telemetry::schema::{Metadata, Mode, Timeline};
 use lockstep_telemetry::segment::SegmentDirectory;
 
 /// Counters of a real GPU as time series, without touching the program
@@ -31,6 +31,9 @@ pub struct SampleArguments {
     /// Count every kernel exactly, at milliseconds per launch
     #[arg(long)]
     exact: bool,
+    /// Learn nothing of kernels and touch no launch: the whole GPU is one row of the series
+    #[arg(long, conflicts_with_all = ["exact", "rates"])]
+    no_kernels: bool,
     /// Run folder; default lockstep-out/PROGRAM-N
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -137,6 +140,9 @@ impl SampleArguments {
         }
         if self.exact {
             metadata.mode = Mode::Exact;
+        }
+        if self.no_kernels {
+            metadata.timeline = Timeline::None;
         }
         let place = self.metadata.as_ref().map_or_else(
             || "the command line".to_owned(),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use position::{Membership, Position};
 
 use super::rows::{GaugeRow, Sink};
-use crate::schema::Metadata;
+use crate::schema::{Metadata, Timeline};
 use crate::segment::{IdentityKind, Liveness, SegmentDirectory, SegmentReader};
 
 /// What one key did so far, for the live view and the summary.
@@ -85,6 +85,8 @@ pub struct Collector {
     resumed: BTreeMap<String, Position>,
     /// Whether this reader also wants what others have acknowledged.
     rewinds: bool,
+    /// Whether launches are followed; otherwise whatever a GPU counts is one row.
+    follows_launches: bool,
     /// When it last read, nanoseconds since 1970.
     polled: u64,
     settle: u64,
@@ -113,7 +115,7 @@ const SETTLE_TIMED: u64 = 5_000_000_000;
 impl Collector {
     /// Reads the segments of `directory`, whose programs were given `metadata`.
     pub fn new(directory: SegmentDirectory, metadata: &Metadata) -> Self {
-        let timed = metadata.timeline == crate::schema::Timeline::Kernels;
+        let timed = metadata.timeline == Timeline::Kernels;
         Self {
             directory,
             counters: metadata
@@ -135,6 +137,7 @@ impl Collector {
             indices: BTreeMap::new(),
             resumed: BTreeMap::new(),
             rewinds: false,
+            follows_launches: metadata.timeline != Timeline::None,
             polled: 0,
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
@@ -434,6 +437,9 @@ impl Collector {
         self.devices.entry(Arc::clone(gpu)).or_insert_with(|| {
             let mut attribution = Attribution::new(Arc::clone(gpu), count, warps);
             attribution.know(self.rates.clone());
+            if !self.follows_launches {
+                attribution.take_as_one();
+            }
             attribution
         })
     }

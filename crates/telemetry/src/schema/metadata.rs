@@ -42,6 +42,8 @@ pub enum Timeline {
     /// Begin and end of every kernel, measured by code that CUPTI adds to it: eight instructions
     /// per warp on Hopper, which the counters then count too.
     Kernels,
+    /// Nothing is learned of kernels, and no launch is touched: the whole GPU is one row.
+    None,
 }
 
 /// A metadata file, checked.
