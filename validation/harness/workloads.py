@@ -33,7 +33,7 @@ class Workload:
 
 
 def load(path=project.ROOT / "workloads" / "workloads.toml"):
-    """All of them, in the order of the table."""
+    """All of them that need one GPU, in the order of the table."""
     with open(path, "rb") as file:
         table = tomllib.load(file)["program"]
     return [
@@ -46,6 +46,7 @@ def load(path=project.ROOT / "workloads" / "workloads.toml"):
             sizes={size: tuple(entry[size]) for size in SIZES if size in entry},
         )
         for entry in table
+        if "gpus" not in entry
     ]
 
 

@@ -197,14 +197,16 @@ fn workload_table() -> Result<String> {
         programs.len()
     );
     for program in &programs {
+        let gpus = program.gpus.map(|gpus| format!(", `--gpus {gpus}`"));
         writeln!(
             page,
-            "| [`{}`](../../workloads/{}) | {} | {} | {} |",
+            "| [`{}`](../../workloads/{}) | {} | {} | {}{} |",
             program.name,
             program.source,
             program.kernels.join(", "),
             program.tags.join(", "),
-            program.architecture
+            program.architecture,
+            gpus.unwrap_or_default()
         )?;
     }
     Ok(page)

@@ -73,7 +73,8 @@ pub fn sweep(only: &[String]) -> Result<()> {
     validate::build_programs_for(PLAIN)?;
     let mut work = Vec::new();
     for program in workloads::all()? {
-        if !only.is_empty() && !only.contains(&program.name) {
+        let chosen = only.is_empty() || only.contains(&program.name);
+        if !chosen || program.gpus.is_some() {
             continue;
         }
         for (gpu, _) in GPUS {

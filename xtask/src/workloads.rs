@@ -47,6 +47,8 @@ pub struct Program {
     /// Libraries beside the CUDA runtime.
     #[serde(default)]
     pub links: Vec<String>,
+    /// GPUs that it needs, if it needs several.
+    pub gpus: Option<u32>,
     /// What it launches.
     pub kernels: Vec<String>,
 }

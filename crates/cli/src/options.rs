@@ -68,6 +68,25 @@ pub struct SimulationOptions {
     pub overwrite: bool,
 }
 
+/// How many GPUs there are, and what joins them.
+#[derive(Args)]
+pub struct NodeOptions {
+    /// GPUs of the node, all of the kind of --gpu
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub gpus: u32,
+    /// Links between GPUs: pcie, nvlink-mesh, hgx, or a .toml file [default: those that such GPUs usually have]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub node: Option<String>,
+}
+
+impl NodeOptions {
+    /// Says in a description of a run what node it has.
+    pub fn apply(&self, description: &mut Description) {
+        description.gpus = self.gpus;
+        description.node.clone_from(&self.node);
+    }
+}
+
 /// What a program can be checked for.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum CheckName {

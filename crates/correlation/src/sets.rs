@@ -166,7 +166,8 @@ mod tests {
             .expect("TOML");
         let programs = table["program"].as_array().expect("programs");
         let mut listed = 0;
-        for program in programs {
+        // Programs for several GPUs have no measurements to be held against.
+        for program in programs.iter().filter(|one| one.get("gpus").is_none()) {
             let name = program["name"].as_str().expect("name");
             assert!(
                 sets.set_of(name).is_some(),

@@ -35,6 +35,7 @@ pub use error::GpuError;
 pub use fault::{Fault, FaultKind, Place};
 pub use front::{DISPATCH_POLICIES, DispatchPolicy};
 pub use gpu::{Advance, Gpu, Mode, Options};
+pub use l2::PeerLinks;
 pub use launch::{KernelRecord, LaunchId, LaunchedBy};
 pub use lockstep_counters::Counters;
 pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};

@@ -6,6 +6,7 @@ use lockstep_stats::{Description, Statistics, statistics};
 use lockstep_uvm::{GmmuStats, TlbStats};
 
 use crate::crossbar::network::NetworkStats;
+use crate::l2::PeerStats;
 use crate::sm::statistics::SubCoreStats;
 
 statistics! {
@@ -184,6 +185,7 @@ pub fn components() -> Vec<ComponentKind> {
         kind::<MshrStats>("gpu N/sm/N/mshr"),
         kind::<SliceStats>("gpu N/slice/N"),
         kind::<AccessStats>("gpu N/slice/N/l2/KIND"),
+        kind::<PeerStats>("gpu N/slice/N/peers"),
         kind::<BankStats>("gpu N/slice/N/bank/N"),
         kind::<NetworkStats>("gpu N/network/NAME"),
         kind::<LinkStats>("gpu N/link/NAME/SENDER"),

@@ -101,15 +101,20 @@ pub trait Device {
     /// Notes what a part outside the hardware does, if somebody watches.
     fn note(&mut self, _part: Part, _at: Time, _words: &dyn Fn() -> String) {}
 
-    /// The boundary at which it stands.
+    /// GPUs that there are; they are numbered from 0.
+    fn gpus(&self) -> u32 {
+        1
+    }
+
+    /// The boundary at which it stands; with several GPUs, the one that all of them have reached.
     fn now(&self) -> Time;
 
-    /// Hands over the launch with a number, counted from 0 in the order of calls. It begins at the
-    /// first boundary not before its time.
+    /// Hands the launch with a number, counted from 0 in the order of calls, to a GPU. It begins at
+    /// the first boundary not before its time.
     ///
     /// # Errors
     /// The hardware cannot take it at all.
-    fn launch(&mut self, id: u64, launch: Launch) -> Result<(), Fault>;
+    fn launch(&mut self, gpu: u32, id: u64, launch: Launch) -> Result<(), Fault>;
 
     /// Advances to the first boundary not before `limit`, or at which a kernel has ended.
     /// With no kernel running it jumps.
@@ -119,8 +124,8 @@ pub trait Device {
     /// does, unless they wake by themselves.
     fn host_is_inside(&mut self, _threads: &BTreeMap<u32, BTreeSet<u32>>) {}
 
-    /// Gives up every running kernel, after a fault.
-    fn abort(&mut self);
+    /// Gives up every running kernel of a GPU, after a fault.
+    fn abort(&mut self, gpu: u32);
 
     /// What kernels printed since the last call.
     fn take_output(&mut self) -> Vec<u8>;
@@ -155,8 +160,11 @@ pub trait Device {
     /// A copy engine has written rows: it does so through the cache.
     fn dma_written(&mut self, _rows: Rows, _extent: Extent) {}
 
-    /// Gives device code so many bytes to `malloc` from.
-    fn set_heap(&mut self, bytes: u64);
+    /// Gives code on a GPU so many bytes to `malloc` from.
+    fn set_heap(&mut self, gpu: u32, bytes: u64);
+
+    /// Lets kernels of a GPU use the memory of a peer, or no longer.
+    fn set_peer_access(&mut self, _gpu: u32, _peer: u32, _allowed: bool) {}
 
     /// Notes that the host wrote here, past the hardware.
     fn touched(&mut self, address: u64, bytes: u64);

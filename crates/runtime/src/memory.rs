@@ -1,7 +1,7 @@
 //! Allocations of all kinds: where they are, whose they are, and what may be touched.
 
 use crate::heap::{Heap, LARGE_UNIT, LARGEST_SMALL, SMALL_UNIT};
-use crate::{CallResult, fail};
+use crate::{CallResult, fail, failure};
 use lockstep_config::GpuConfig;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, PointerKind};
@@ -51,10 +51,11 @@ struct Freed {
     freed: u64,
 }
 
-/// All allocations of one device, and of the host memory that it sees.
+/// All allocations of all devices, and of the host memory that they see.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    device: Heap,
+    /// Of each device, by its ordinal.
+    devices: Vec<Heap>,
     pinned: Heap,
     managed: Heap,
     allocations: BTreeMap<u64, Allocation>,
@@ -72,8 +73,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing allocated on the device with this ordinal.
-    pub fn new(config: &GpuConfig, ordinal: u32) -> Self {
+    /// Nothing allocated on so many equal devices.
+    pub fn new(config: &GpuConfig, devices: u32) -> Self {
         let heap = |region: Region, capacity: u64| {
             let range = region.range();
             let end = range.end - SYSTEM_SPACE;
@@ -86,7 +87,9 @@ impl Memory {
             false => HOST_CAPACITY,
         };
         Self {
-            device: heap(Region::Device(ordinal), usable),
+            devices: (0..devices)
+                .map(|ordinal| heap(Region::Device(ordinal), usable))
+                .collect(),
             pinned: heap(Region::Pinned, host),
             managed: heap(Region::Managed, host),
             allocations: BTreeMap::new(),
@@ -168,7 +171,7 @@ impl Memory {
         let Some(least) = least else {
             return fail(CuResult::OUT_OF_MEMORY, format!("{bytes} bytes asked for"));
         };
-        let heap = self.heap(kind);
+        let heap = self.heap(kind, device)?;
         let available = heap.available();
         let Some(base) = heap.allocate(least) else {
             return fail(
@@ -252,7 +255,8 @@ impl Memory {
                 format!("{base:#x} is not the start of an allocation"),
             );
         };
-        self.heap(allocation.info.kind).free(base);
+        let PointerInfo { kind, device, .. } = allocation.info;
+        self.heap(kind, device)?.free(base);
         if self.freed.len() == REMEMBERED {
             self.freed.pop_front();
         }
@@ -318,9 +322,10 @@ impl Memory {
             .filter(|allocation| allocation.info.kind != PointerKind::Device)
     }
 
-    /// Free and total device memory.
-    pub fn info(&self) -> (u64, u64) {
-        (self.device.available(), self.total)
+    /// Free and total memory of a device.
+    pub fn info(&self, device: u32) -> (u64, u64) {
+        let heap = self.devices.get(device as usize);
+        (heap.map_or(0, Heap::available), self.total)
     }
 
     /// Device memory that no program can have.
@@ -342,11 +347,16 @@ impl Memory {
             .sum()
     }
 
-    fn heap(&mut self, kind: PointerKind) -> &mut Heap {
+    fn heap(&mut self, kind: PointerKind, device: u32) -> CallResult<&mut Heap> {
         match kind {
-            PointerKind::Device => &mut self.device,
-            PointerKind::Host => &mut self.pinned,
-            PointerKind::Managed => &mut self.managed,
+            PointerKind::Device => self.devices.get_mut(device as usize).ok_or_else(|| {
+                failure(
+                    CuResult::INVALID_DEVICE,
+                    format!("there is no device {device}"),
+                )
+            }),
+            PointerKind::Host => Ok(&mut self.pinned),
+            PointerKind::Managed => Ok(&mut self.managed),
         }
     }
 
@@ -379,7 +389,7 @@ mod tests {
     fn memory() -> Memory {
         Memory::new(
             &lockstep_config::load::<&str>(Some("h200"), &[]).unwrap(),
-            0,
+            1,
         )
     }
 
@@ -455,7 +465,7 @@ mod tests {
     #[test]
     fn memory_ends_at_the_capacity_of_the_gpu() {
         let mut memory = memory();
-        let (free, total) = memory.info();
+        let (free, total) = memory.info(0);
         assert!(free < total);
         let refused = memory
             .allocate(PointerKind::Device, CONTEXT, 0, total, 0)
@@ -472,6 +482,6 @@ mod tests {
             CuResult::OUT_OF_MEMORY
         );
         memory.free(all.info.base).unwrap();
-        assert_eq!(memory.info(), (free, total));
+        assert_eq!(memory.info(0), (free, total));
     }
 }

@@ -9,6 +9,8 @@ use crate::module::{Function, LoadOptions, LoadedModule, Loader};
 use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
 use crate::{CallResult, Piece, failure};
 use lockstep_config::GpuConfig;
+use lockstep_node::Topology;
+use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::{
     ContextHandle, CuResult, DeviceDescription, EventHandle, Failure, FunctionHandle, GraphHandle,
     ModuleHandle, PointerKind, Request, Response, StreamHandle, UnsupportedManner,
@@ -124,10 +126,10 @@ pub struct Runtime<D> {
 }
 
 impl<D: Device> Runtime<D> {
-    /// A runtime over one device, with nothing in it.
+    /// A runtime over the hardware, with nothing in it. All GPUs are of one kind.
     pub fn new(config: GpuConfig, options: LoadOptions, loader: Loader, device: D) -> Self {
         Self {
-            memory: Memory::new(&config, 0),
+            memory: Memory::new(&config, device.gpus()),
             virtual_memory: VirtualMemory::new(),
             host_views: HostViews::default(),
             timeline: Timeline::new(
@@ -166,9 +168,19 @@ impl<D: Device> Runtime<D> {
         }
     }
 
+    /// Lets copies between GPUs take the links of a node.
+    #[must_use]
+    pub fn with_links(mut self, topology: Topology) -> Self {
+        self.timeline.set_links(topology);
+        self
+    }
+
     /// What programs are told of the devices.
     pub fn descriptions(&self) -> Vec<DeviceDescription> {
-        vec![crate::describe(&self.config, 0, 1)]
+        let gpus = self.device.gpus();
+        (0..gpus)
+            .map(|gpu| crate::describe(&self.config, gpu, gpus))
+            .collect()
     }
 
     /// Answers one request.
@@ -487,19 +499,33 @@ impl<D: Device> Runtime<D> {
             fault.message.push_str("; ");
             fault.message.push_str(&story);
         }
-        self.device.abort();
+        let launch = fault.launch.and_then(|id| self.launches.get(id as usize));
+        let foreign = launch.and_then(|launch| foreign_memory(fault.address?, launch.gpu));
+        fault.message.extend(foreign);
+        let at_fault = launch.map(|launch| ContextHandle(launch.context)).or(known);
+        let context = at_fault.and_then(|handle| self.contexts.get(&handle));
+        // Without a context to blame, all GPUs stop.
+        let gpus = match context {
+            Some(context) => context.device..context.device + 1,
+            None => 0..self.device.gpus(),
+        };
+        for gpu in gpus.clone() {
+            self.device.abort(gpu);
+        }
         self.now = self.now.max(self.device.now());
-        let at_fault = fault
-            .launch
-            .and_then(|id| self.launches.get(id as usize))
-            .map(|launch| ContextHandle(launch.context))
-            .or(known);
         let failure = failure(fault.code, fault.message.clone());
         tracing::error!("{}", fault.message);
         // Kernels of other contexts were on the device as well; they are lost with it.
-        let streams = self.timeline.streams();
-        self.timeline.abandon(&streams);
-        self.graph_runs.clear();
+        for gpu in gpus.clone() {
+            let streams = self.timeline.streams_of(gpu);
+            self.timeline.abandon(&streams);
+        }
+        let contexts = &self.contexts;
+        let lost = |run: &GraphRun| match contexts.get(&run.context) {
+            Some(context) => gpus.contains(&context.device),
+            None => true,
+        };
+        self.graph_runs.retain(|_, run| !lost(run));
         for (handle, context) in &mut self.contexts {
             if at_fault.is_none_or(|at_fault| at_fault == *handle) {
                 context.sticky = Some(fault.code);
@@ -514,6 +540,19 @@ impl<D: Device> Runtime<D> {
         let code = self.contexts.get(&context)?.sticky?;
         Some(failure(code, String::new()))
     }
+}
+
+/// What to say of an address in the memory of another GPU than the one that a kernel runs on.
+fn foreign_memory(address: u64, gpu: u32) -> Option<String> {
+    let Some(Region::Device(home)) = region_of(address) else {
+        return None;
+    };
+    (home != gpu).then(|| {
+        format!(
+            "; GPU {gpu} may not use the memory of GPU {home} unless peer access is enabled \
+             (cudaDeviceEnablePeerAccess)"
+        )
+    })
 }
 
 /// Calls that a dead context still answers.

@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`Timeline::advance`].
 
+mod peers;
 mod start;
 mod work;
 
@@ -15,8 +16,10 @@ pub use work::{Effect, KernelWork, Takes, Work};
 
 use crate::device::{Advance, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
+use lockstep_node::Topology;
 use lockstep_protocol::ProgramStep;
 use lockstep_units::{Duration, Time};
+use peers::PeerTransfers;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream, by a number of its own.
@@ -38,6 +41,8 @@ struct Item {
 
 #[derive(Debug, Default)]
 struct Stream {
+    /// The GPU that its work runs on.
+    gpu: u32,
     queue: VecDeque<Item>,
     /// Pieces of work ever put in.
     pushed: Position,
@@ -61,16 +66,19 @@ impl Stream {
     }
 }
 
-/// All streams of all contexts on one device.
+/// All streams of all contexts on all GPUs.
 #[derive(Debug)]
 pub struct Timeline {
     streams: BTreeMap<StreamKey, Stream>,
     /// Running kernels: launch to stream.
     kernels: BTreeMap<u64, StreamKey>,
-    /// Running transfers: end, then the order in which they began; the stream and the engine.
+    /// Running transfers: end, then the order in which they began; the stream and the engine. Engines
+    /// of the second GPU are numbered behind those of the first, and so on.
     transfers: BTreeMap<(Time, u64), (StreamKey, u32)>,
     transfers_begun: u64,
-    engines: usize,
+    /// Transfers between GPUs whose bytes are on the links.
+    peers: Option<PeerTransfers>,
+    engines: u32,
     /// What an event takes.
     event: Duration,
     /// Events that are being recorded: when they are, then the order in which they began.
@@ -127,7 +135,7 @@ pub enum Interruption {
 }
 
 impl Timeline {
-    /// An empty timeline with so many copy engines, what an event takes, and a host that is a
+    /// An empty timeline with so many copy engines a GPU, what an event takes, and a host that is a
     /// machine or not.
     pub fn new(engines: u32, event: Duration, host: Option<HostMachine>) -> Self {
         Self {
@@ -135,7 +143,8 @@ impl Timeline {
             kernels: BTreeMap::new(),
             transfers: BTreeMap::new(),
             transfers_begun: 0,
-            engines: engines as usize,
+            peers: None,
+            engines,
             event,
             events: BTreeMap::new(),
             events_begun: 0,
@@ -150,6 +159,16 @@ impl Timeline {
         }
     }
 
+    /// Lets transfers between GPUs take the links of a node.
+    pub fn set_links(&mut self, topology: Topology) {
+        self.peers = Some(PeerTransfers::new(topology));
+    }
+
+    /// Whether transfers between GPUs take links.
+    pub fn has_links(&self) -> bool {
+        self.peers.is_some()
+    }
+
     /// What a command takes from the host to the device, or back.
     pub fn command(&self) -> Duration {
         self.host
@@ -157,9 +176,9 @@ impl Timeline {
             .map_or(Duration::ZERO, HostMachine::command)
     }
 
-    /// Adds a stream.
-    pub fn create(&mut self, stream: StreamKey) {
-        self.streams.entry(stream).or_default();
+    /// Adds a stream of a GPU.
+    pub fn create(&mut self, stream: StreamKey, gpu: u32) {
+        self.streams.entry(stream).or_default().gpu = gpu;
     }
 
     /// Removes a stream; its points count as reached. Call it when the stream is empty.
@@ -250,6 +269,9 @@ impl Timeline {
         self.kernels.retain(|_, stream| !streams.contains(stream));
         self.transfers
             .retain(|_, (stream, _)| !streams.contains(stream));
+        if let Some(peers) = &mut self.peers {
+            peers.abandon(streams);
+        }
         self.steps.retain(|_, stream| !streams.contains(stream));
         self.tickets
             .retain(|_, stream| stream.is_none_or(|stream| !streams.contains(&stream)));
@@ -265,9 +287,10 @@ impl Timeline {
         self.redeemed.remove(&ticket)
     }
 
-    /// All streams.
-    pub fn streams(&self) -> Vec<StreamKey> {
-        self.streams.keys().copied().collect()
+    /// All streams of a GPU.
+    pub fn streams_of(&self, gpu: u32) -> Vec<StreamKey> {
+        let own = self.streams.iter().filter(|(_, stream)| stream.gpu == gpu);
+        own.map(|(key, _)| *key).collect()
     }
 
     /// The first step of a launch that the program is to perform now.
@@ -400,13 +423,16 @@ impl Timeline {
         } else {
             Time::NEVER
         };
-        transfer.min(recorded).min(issued).min(look)
+        let sent = self.peers.as_ref().and_then(PeerTransfers::next_end);
+        let sent = sent.unwrap_or(Time::NEVER);
+        transfer.min(recorded).min(issued).min(look).min(sent)
     }
 
     /// Ends what has ended and starts what can start, until nothing more happens at this time.
     fn settle(&mut self, device: &mut dyn Device) -> Result<(), Fault> {
         loop {
-            let mut changed = self.end_transfers(device);
+            let mut changed = self.end_sending();
+            changed |= self.end_transfers(device);
             changed |= self.end_recordings();
             changed |= self.redeem_tickets(device);
             let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
@@ -442,6 +468,19 @@ impl Timeline {
             if let Some(Work::Transfer { effect, .. }) = stream.end_head(end) {
                 self.apply(effect, device);
             }
+        }
+        changed
+    }
+
+    /// Transfers whose last byte has left the links end when it has arrived.
+    fn end_sending(&mut self) -> bool {
+        let Some(peers) = &mut self.peers else {
+            return false;
+        };
+        let sent = peers.sent(self.clock);
+        let changed = !sent.is_empty();
+        for (end, order, (stream, engine)) in sent {
+            self.transfers.insert((end, order), (stream, engine));
         }
         changed
     }

@@ -1,6 +1,6 @@
 //! What checks of a run found, as rows and in words.
 
-use crate::machine::Machine;
+use crate::node::Node;
 use lockstep_gpu::{Check, Finding};
 use lockstep_runtime::Runtime;
 use lockstep_telemetry::run_folder::CheckRow;
@@ -29,7 +29,7 @@ pub struct Found {
 }
 
 /// Collects what checks found. `gpu` is the name of the GPU, for people.
-pub fn collect(runtime: &mut Runtime<Machine>, checks: Checks, gpu: &str) -> Found {
+pub fn collect(runtime: &mut Runtime<Node>, checks: Checks, gpu: &str) -> Found {
     let findings = runtime.device_mut().findings();
     let mut found = Found::default();
     for finding in findings {

@@ -7,6 +7,7 @@ use crate::selection::Selection;
 use crate::server::Recording;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::Watch;
+use lockstep_node::{NodeConfig, NodeError, Topology};
 use lockstep_runtime::FrontendChoice;
 use lockstep_telemetry::run_folder::Existing;
 use std::path::PathBuf;
@@ -77,6 +78,10 @@ pub struct Description {
     pub gpu: String,
     /// The GPU.
     pub config: GpuConfig,
+    /// How many of them the node has.
+    pub gpus: u32,
+    /// The links between them, by name or file; the usual ones of the GPU if it is not said.
+    pub node: Option<String>,
     /// Which instructions to run.
     pub frontend: FrontendChoice,
     /// Whether PTX is made into machine code where the program carries none for the GPU.
@@ -106,6 +111,17 @@ pub struct Description {
 }
 
 impl Description {
+    /// The links between the GPUs.
+    ///
+    /// # Errors
+    /// There is no such node, or it does not hold as many GPUs.
+    pub fn links(&self) -> Result<Topology, NodeError> {
+        let capability = self.config.device.compute_capability;
+        let usual = || NodeConfig::usual(capability.major, capability.minor);
+        let name = self.node.as_deref().unwrap_or_else(usual);
+        Topology::new(NodeConfig::load(name)?, self.gpus)
+    }
+
     /// The mode that a launch runs in.
     pub fn mode_of(&self, kernel: &str, launch: u64) -> Mode {
         match self.mode {
@@ -119,6 +135,8 @@ impl Description {
         Self {
             gpu: gpu.into(),
             config,
+            gpus: 1,
+            node: None,
             frontend: FrontendChoice::default(),
             assembling: Assembling::default(),
             strict_image: false,

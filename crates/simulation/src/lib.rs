@@ -25,6 +25,7 @@ mod interrupts;
 mod kernel;
 mod machine;
 mod memory_limits;
+mod node;
 mod program;
 mod progress;
 mod replay;

@@ -13,13 +13,15 @@ use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
 use crate::host::Inside;
 use crate::images;
+use crate::node::Node;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use lockstep_gpu::{
-    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, Perturbation, Recorder,
-    WatchError,
+    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
+    Recorder, WatchError,
 };
 use lockstep_isa::Module;
+use lockstep_node::Topology;
 use lockstep_protocol::{layout, window};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::Hasher;
@@ -53,6 +55,23 @@ pub enum MachineError {
     /// A part to be watched.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// The links between several.
+    #[error(transparent)]
+    Node(#[from] lockstep_node::NodeError),
+    /// How many there should be.
+    #[error("{found} GPUs: a node has 1 to {most}")]
+    Gpus {
+        /// GPUs that were asked for.
+        found: u32,
+        /// The most that there can be.
+        most: u32,
+    },
+    /// State of several GPUs.
+    #[error("{found} GPUs: state can be saved and loaded only with one so far")]
+    Saving {
+        /// GPUs of the run.
+        found: u32,
+    },
 }
 
 /// Cycles without a block that begins or ends after which warps are watched for whether they can go on: under two
@@ -66,12 +85,14 @@ const MANAGED_PAGE: u64 = 4096;
 const CONTEXT_MEMORY: u64 = 488 << 20;
 
 /// A page that stands for it, at the end of the device's region, past the heap of device code. Nobody writes it.
-fn context_page() -> u64 {
-    layout::Region::Device(0).range().end - lockstep_gpu::memory::PAGE
+fn context_page(ordinal: u32) -> u64 {
+    layout::Region::Device(ordinal).range().end - lockstep_gpu::memory::PAGE
 }
 
 /// One simulated GPU in a run.
 pub struct Machine {
+    /// Its number among the GPUs of the node.
+    ordinal: u32,
     gpu: Gpu,
     memory: OwnedFd,
     config: lockstep_config::GpuConfig,
@@ -103,16 +124,15 @@ pub struct Machine {
     warned_of_spin: bool,
 }
 
-/// A runtime over a fresh GPU whose memory is in the file.
+/// A runtime over fresh GPUs whose memory is in the file.
 ///
 /// # Errors
-/// The GPU cannot be built.
-pub fn runtime(
-    description: &Description,
-    memory: &OwnedFd,
-) -> Result<Runtime<Machine>, MachineError> {
-    let mut machine = Machine::new(description, memory)?;
-    machine.set_heap(lockstep_runtime::DEFAULT_HEAP);
+/// The GPUs cannot be built.
+pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<Node>, MachineError> {
+    let mut node = Node::new(description, memory)?;
+    for gpu in 0..node.gpus() {
+        node.set_heap(gpu, lockstep_runtime::DEFAULT_HEAP);
+    }
     let options = LoadOptions {
         frontend: description.frontend,
         architecture: description.config.device.compute_capability.architecture(),
@@ -121,7 +141,9 @@ pub fn runtime(
     let assembling = description.assembling;
     // Looked for when it is first needed.
     let assembler = OnceLock::new();
-    Ok(Runtime::new(
+    let links = description.links()?;
+    let several = node.gpus() > 1;
+    let runtime = Runtime::new(
         description.config.clone(),
         options,
         Box::new(move |all, options| {
@@ -129,8 +151,12 @@ pub fn runtime(
                 assembler.get_or_init(Assembler::find)
             })
         }),
-        machine,
-    ))
+        node,
+    );
+    Ok(match several {
+        true => runtime.with_links(links),
+        false => runtime,
+    })
 }
 
 /// The name of a choice.
@@ -156,7 +182,7 @@ pub fn worker_threads(description: &Description) -> u32 {
 /// The GPU cannot be built.
 pub fn topology(description: &Description, graph: bool) -> Result<String, MachineError> {
     let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
-    let machine = Machine::new(description, &memory)?;
+    let machine = Machine::new(description, &memory, 0)?;
     let topology = machine.gpu.topology();
     Ok(if graph {
         topology.graphviz()
@@ -165,20 +191,20 @@ pub fn topology(description: &Description, graph: bool) -> Result<String, Machin
     })
 }
 
-fn contents(memory: &OwnedFd) -> Result<Contents, MachineError> {
+fn contents(memory: &OwnedFd, ordinal: u32) -> Result<Contents, MachineError> {
     let (base, size) = (layout::WINDOW_BASE, layout::WINDOW_SIZE);
     let contents = Contents::shared(memory.as_fd(), base, size);
     let mut contents = contents.map_err(|error| MachineError::Memory(error.to_string()))?;
     contents.set_page_size(layout::Region::Managed.range(), MANAGED_PAGE);
-    let device = layout::Region::Device(0).range();
+    let device = layout::Region::Device(ordinal).range();
     let below = device.start - CONTEXT_MEMORY..device.start;
-    contents.set_context_memory(below, context_page());
+    contents.set_context_memory(below, context_page(ordinal));
     Ok(contents)
 }
 
 /// Where reads of memory that nobody has written are found. The heap of device code is the kernels' own.
-fn tracked() -> Range<u64> {
-    let device = layout::Region::Device(0).range();
+fn tracked(ordinal: u32) -> Range<u64> {
+    let device = layout::Region::Device(ordinal).range();
     device.start..device.end - lockstep_runtime::SYSTEM_SPACE
 }
 
@@ -208,6 +234,19 @@ fn options(description: &Description) -> Options {
     }
 }
 
+/// How a GPU reaches the memory of the others.
+fn peer_links(topology: &Topology, ordinal: u32) -> PeerLinks {
+    let others = (0..topology.gpus()).filter(|other| *other != ordinal);
+    PeerLinks {
+        memories: others
+            .map(|other| layout::Region::Device(other).range())
+            .collect(),
+        one_port: topology.has_switch(),
+        bandwidth: topology.bandwidth(),
+        latency: topology.latency(),
+    }
+}
+
 fn hardware_mode(mode: Mode) -> lockstep_gpu::Mode {
     match mode {
         Mode::Timing => lockstep_gpu::Mode::Timing,
@@ -216,19 +255,35 @@ fn hardware_mode(mode: Mode) -> lockstep_gpu::Mode {
 }
 
 impl Machine {
-    fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
+    /// A fresh GPU with its number among those of the node.
+    ///
+    /// # Errors
+    /// The GPU cannot be built.
+    pub fn new(
+        description: &Description,
+        memory: &OwnedFd,
+        ordinal: u32,
+    ) -> Result<Self, MachineError> {
         let memory = memory
             .try_clone()
             .map_err(|error| MachineError::Memory(error.to_string()))?;
         let mut options = options(description);
-        options.recorder = Recorder::new(&description.watches, &description.config)?;
-        let mut contents = contents(&memory)?;
+        if ordinal == 0 {
+            options.recorder = Recorder::new(&description.watches, &description.config)?;
+        }
+        if description.gpus > 1 {
+            // Pages would have to move between GPUs; without places they count as being everywhere.
+            options.managed = None;
+            options.peers = Some(peer_links(&description.links()?, ordinal));
+        }
+        let mut contents = contents(&memory, ordinal)?;
         if options.checks.initialised {
-            let tracked = contents.track_initialised(tracked());
+            let tracked = contents.track_initialised(tracked(ordinal));
             tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
         }
         let gpu = Gpu::new(&description.config, Arc::new(contents), options.clone())?;
         Ok(Self {
+            ordinal,
             gpu,
             memory,
             config: description.config.clone(),
@@ -263,7 +318,7 @@ mod tests {
 
     fn machine(memory: &OwnedFd, pinned: u64) -> Machine {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        let mut machine = Machine::new(&Description::new("h200", config), memory).unwrap();
+        let mut machine = Machine::new(&Description::new("h200", config), memory, 0).unwrap();
         machine.map(pinned, 0x10000);
         machine
     }
@@ -295,7 +350,7 @@ mod tests {
         let digest = |write: &dyn Fn(&mut Machine, &Contents), free: bool| {
             let memory = window::create().unwrap();
             let mut machine = machine(&memory, pinned);
-            write(&mut machine, &contents(&memory).unwrap());
+            write(&mut machine, &contents(&memory, 0).unwrap());
             if free {
                 machine.unmap(pinned, 0x10000);
             }

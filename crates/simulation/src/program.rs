@@ -3,7 +3,8 @@
 use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
-use crate::machine::{self, Machine, MachineError};
+use crate::machine::{self, MachineError};
+use crate::node::Node;
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
 use crate::server::{Recording, Server, State};
@@ -200,7 +201,7 @@ impl Run<'_> {
         &self,
         command: &[String],
         ended: &Ended,
-        mut state: State<Machine>,
+        mut state: State<Node>,
         problems: Vec<String>,
         wall: Duration,
     ) -> Results {

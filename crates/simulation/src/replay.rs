@@ -5,7 +5,8 @@
 
 use crate::description::Description;
 use crate::interrupts::Interrupts;
-use crate::machine::{self, Machine};
+use crate::machine;
+use crate::node::Node;
 use crate::program::{RunError, system};
 use crate::results::Results;
 use crate::server::Figures;
@@ -111,7 +112,7 @@ pub fn replay_from(
 
 /// A run that is made again.
 struct Replayed {
-    runtime: Runtime<Machine>,
+    runtime: Runtime<Node>,
     /// What the last call was answered here.
     answer: Option<Response>,
     differences: Vec<String>,

@@ -2,7 +2,7 @@
 
 use crate::checks;
 use crate::description::{Description, Mode};
-use crate::machine::Machine;
+use crate::node::Node;
 use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
@@ -47,7 +47,7 @@ impl Results {
     pub fn collect(
         description: &Description,
         command: &[String],
-        runtime: &mut Runtime<Machine>,
+        runtime: &mut Runtime<Node>,
         figures: Figures,
         wall: Duration,
         mut ending: Ending,
@@ -113,7 +113,10 @@ impl Results {
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: [runtime.warnings(), &found.warnings].concat(),
-            remarks: runtime.remarks().to_vec(),
+            remarks: node_remark(description)
+                .into_iter()
+                .chain(runtime.remarks().iter().cloned())
+                .collect(),
             host,
             configuration,
         };
@@ -160,6 +163,12 @@ impl Results {
         }
         folder.write_summary(&self.summary)
     }
+}
+
+/// What joins several GPUs, in a sentence.
+fn node_remark(description: &Description) -> Option<String> {
+    let links = description.links().ok().filter(|node| node.gpus() > 1)?;
+    Some(format!("{} GPUs, joined by {}", links.gpus(), links.words()))
 }
 
 fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
@@ -262,7 +271,7 @@ fn mix(counted: &Counters) -> Option<InstructionMix> {
     })
 }
 
-fn totals(runtime: &Runtime<Machine>, kernels: &[KernelRow]) -> Totals {
+fn totals(runtime: &Runtime<Node>, kernels: &[KernelRow]) -> Totals {
     Totals {
         calls: runtime.calls(),
         kernels: kernels.len() as u64,

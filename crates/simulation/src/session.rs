@@ -4,7 +4,8 @@
 //! a program of unknown origin would do: load it, and launch every kernel.
 
 use crate::description::Description;
-use crate::machine::{self, Machine};
+use crate::machine;
+use crate::node::Node;
 use crate::program::RunError;
 use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleHandle, ModuleImage, Reply, Request,
@@ -25,7 +26,7 @@ const MOST_KERNELS: usize = 8;
 
 /// A simulated GPU and what calls mean on it.
 pub struct Session {
-    runtime: Runtime<Machine>,
+    runtime: Runtime<Node>,
     memory: OwnedFd,
 }
 

@@ -289,6 +289,10 @@ fn run_one_way(
     } else {
         options.extend(program.as_ptx());
     }
+    let gpus = program.gpus.map(|gpus| gpus.to_string());
+    if let Some(gpus) = &gpus {
+        options.extend(["--gpus", gpus]);
+    }
     let arguments: &[String] = if way.small { &program.small } else { &[] };
     let run = match simulator::run(&options, Path::new(executable), arguments, LIMIT) {
         Ok(run) => run,

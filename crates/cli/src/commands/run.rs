@@ -1,6 +1,6 @@
 //! `lockstep run`: a CUDA program on a simulated GPU.
 
-use crate::options::SimulationOptions;
+use crate::options::{NodeOptions, SimulationOptions};
 use crate::{report, watch};
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{Recording, run_program};
@@ -13,9 +13,8 @@ use lockstep_simulation::{Recording, run_program};
 pub struct Run {
     #[command(flatten)]
     options: SimulationOptions,
-    /// GPUs of the node
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    gpus: u32,
+    #[command(flatten)]
+    node: NodeOptions,
     /// What to keep of the program's calls: nothing, the calls, or also all data it sent
     #[arg(long, value_enum, default_value_t = RecordName::Calls)]
     record: RecordName,
@@ -42,11 +41,7 @@ impl Run {
     /// Runs it; the exit code is the program's.
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
-        anyhow::ensure!(
-            self.gpus == 1,
-            "--gpus {}: one GPU can be simulated so far; leave --gpus out",
-            self.gpus
-        );
+        self.node.apply(&mut description);
         description.recording = match self.record {
             RecordName::None => Recording::None,
             RecordName::Calls => Recording::Calls,

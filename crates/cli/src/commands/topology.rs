@@ -1,14 +1,16 @@
-//! `lockstep topology`: the parts of a simulated GPU and the links between them.
+//! `lockstep topology`: the parts of a simulated GPU and the links between them, or those of a node.
 
-use crate::options::SimulationOptions;
+use crate::options::{NodeOptions, SimulationOptions};
 use crate::say::say;
 use clap::Args;
 
-/// Show the parts of a simulated GPU and the links between them.
+/// Show the parts of a simulated GPU and the links between them; with --gpus or --node, the links between GPUs.
 #[derive(Args)]
 pub struct Topology {
     #[command(flatten)]
     options: SimulationOptions,
+    #[command(flatten)]
+    node: NodeOptions,
     /// For Graphviz: `lockstep topology --dot | dot -Tsvg > gpu.svg`
     #[arg(long)]
     dot: bool,
@@ -17,7 +19,17 @@ pub struct Topology {
 impl Topology {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
-        let description = self.options.describe()?;
+        let mut description = self.options.describe()?;
+        self.node.apply(&mut description);
+        if description.gpus > 1 || description.node.is_some() {
+            let links = description.links()?;
+            let drawn = match self.dot {
+                true => links.graphviz(),
+                false => links.text(),
+            };
+            say!("{drawn}");
+            return Ok(0);
+        }
         say!("{}", lockstep_simulation::topology(&description, self.dot)?);
         Ok(0)
     }

@@ -1,6 +1,6 @@
 //! `lockstep verify`: one program, many ways, one answer.
 
-use crate::options::SimulationOptions;
+use crate::options::{NodeOptions, SimulationOptions};
 use crate::report;
 use crate::say::say;
 use anyhow::Context;
@@ -21,6 +21,8 @@ use std::process::{Child, Command, Stdio};
 pub struct Verify {
     #[command(flatten)]
     options: SimulationOptions,
+    #[command(flatten)]
+    node: NodeOptions,
     /// Runs with saving and loading at random epochs
     #[arg(long, value_name = "N", default_value_t = 4)]
     reloads: u64,
@@ -52,12 +54,17 @@ pub struct Verify {
 impl Verify {
     /// Runs it; 1 if any answer differs.
     pub fn run(self) -> anyhow::Result<i32> {
-        let description = self.options.describe()?;
+        let mut description = self.options.describe()?;
+        self.node.apply(&mut description);
         let mut variants = match self.repeat {
             Some(times) => repetitions(times),
             None if self.quick => quick_variants(),
             None => variants(self.reloads),
         };
+        if description.gpus > 1 {
+            // State is saved and loaded with one GPU only.
+            variants.retain(|variant| variant.execution.reload_seed.is_none());
+        }
         variants.extend(live_variants(self.live));
         let _load = (0..self.load)
             .map(|_| Load::start())

@@ -171,13 +171,10 @@ impl Plan<'_> {
             drained: self.layout.links.drained,
             first_sm: self.layout.places.first_sm,
         };
-        let parameters = Arc::new(SliceParameters::new(
-            self.config,
-            self.timed(),
-            self.kind,
-            wiring,
-            &self.gpcs,
-        )?);
+        let parameters = Arc::new(SliceParameters {
+            peers: self.options.peers.clone(),
+            ..SliceParameters::new(self.config, self.timed(), self.kind, wiring, &self.gpcs)?
+        });
         for number in 0..self.config.l2.slices {
             let probes = [&[Topic::Slice, Topic::Reply][..], &[Topic::Dram]];
             let probes = probes.map(|topics| self.probe(topics, number));

@@ -8,6 +8,7 @@ use lockstep_units::Cycles;
 
 use crate::check::{Checks, Findings};
 use crate::fault::Fault;
+use crate::l2::PeerLinks;
 use crate::launch::KernelRecord;
 use crate::probe::Recorder;
 
@@ -43,6 +44,8 @@ pub struct Options {
     pub force_short_epoch: bool,
     /// Addresses of managed memory; none without it.
     pub managed: Option<Range<u64>>,
+    /// The links to other GPUs; none without them.
+    pub peers: Option<PeerLinks>,
     /// What parts are watched, for people; nothing here changes the simulation.
     pub recorder: Option<Recorder>,
 }

@@ -28,6 +28,9 @@ impl Gpu {
             for (kind, stats) in slice.accesses() {
                 table.add(&format!("{path}/l2/{kind}"), stats);
             }
+            if let Some(stats) = slice.peer_stats() {
+                table.add(&format!("{path}/peers"), stats);
+            }
             for (bank, stats) in slice.banks().enumerate() {
                 table.add(&format!("{path}/bank/{bank}"), stats);
             }

@@ -13,6 +13,7 @@ mod attribution;
 mod end_of_kernel_flush;
 mod parameters;
 mod partial_sector_tracker;
+mod peer_port;
 mod replies;
 mod sector_store;
 mod slice;
@@ -20,5 +21,6 @@ mod strong_loads;
 
 pub use attribution::{NO_LAUNCH, Traffic};
 pub use parameters::{SliceParameters, SliceWiring};
+pub use peer_port::{PeerLinks, PeerStats};
 pub use sector_store::WrittenLine;
 pub use slice::L2Slice;

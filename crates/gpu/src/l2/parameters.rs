@@ -10,6 +10,8 @@ use crate::dram::DramParameters;
 use crate::gpc::{GpcMap, partitions_of_gpcs, tpc_hop_latencies};
 use crate::memory::{Home, LINE, SECTOR};
 
+use super::peer_port::PeerLinks;
+
 /// Where a slice's messages go and come from.
 #[derive(Clone, Copy, Debug)]
 pub struct SliceWiring {
@@ -90,6 +92,8 @@ pub struct SliceParameters {
     pub home: Home,
     /// The channel behind it.
     pub dram: DramParameters,
+    /// The links to other GPUs, if there are any.
+    pub peers: Option<PeerLinks>,
 }
 
 impl SliceParameters {
@@ -148,6 +152,7 @@ impl SliceParameters {
             slices: l2.slices,
             home: Home::of(config),
             dram: DramParameters::new(config)?,
+            peers: None,
         })
     }
 

@@ -18,6 +18,7 @@ use lockstep_units::Time;
 
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
+use super::peer_port::PeerPort;
 use crate::cache::{Evicted, SectorCache};
 use crate::dram::{Dram, place};
 use crate::memory::SECTOR;
@@ -71,6 +72,8 @@ pub struct SectorStore {
     /// The last lines of each set that were written in part.
     partial_sectors: PartialSectorTracker,
     dram: Dram,
+    /// The way to the memory of other GPUs, if there are any.
+    pub peers: Option<PeerPort>,
     /// When everything that came before is written into the slice.
     pub write_port_free: Time,
     /// What the slice counts.
@@ -89,6 +92,7 @@ impl SectorStore {
             tags: SectorCache::new(sets, ways).with_neighbours(parameters.set_neighbours),
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
+            peers: peer_port(&parameters),
             write_port_free: Time::ZERO,
             stats: SliceStats::default(),
             accesses: Default::default(),
@@ -107,6 +111,9 @@ impl SectorStore {
         self.stats = old.stats.clone();
         self.accesses = old.accesses.clone();
         self.dram.count_on(&old.dram);
+        if let (Some(peers), Some(old)) = (&mut self.peers, &old.peers) {
+            peers.stats = old.stats.clone();
+        }
     }
 
     /// Counts what an access found; `known` if its line was here.
@@ -142,7 +149,7 @@ impl SectorStore {
         far: bool,
         begin: Time,
     ) -> (Time, u32) {
-        if !far {
+        if !far || self.is_foreign(line) {
             return self.look_up_home(Some(kind), line, sectors, begin, true);
         }
         let mut missing = sectors;
@@ -194,6 +201,15 @@ impl SectorStore {
         own: bool,
     ) -> (Time, u32) {
         let hit = begin + self.parameters.hit_latency;
+        if let Some(peers) = &mut self.peers
+            && let Some(port) = peers.port_of(line)
+        {
+            let at = peers.read(port, sectors, hit);
+            if let Some(kind) = kind {
+                self.found(kind, sectors, sectors, false);
+            }
+            return (at, 0);
+        }
         let here = self.tags.find(line);
         let place = match here {
             Some(place) => Some(place),
@@ -258,7 +274,14 @@ impl SectorStore {
         }
     }
 
-    /// Sectors are written; what is evicted for them is written back.
+    /// Whether a line belongs to another GPU.
+    fn is_foreign(&self, line: u64) -> bool {
+        let port = self.peers.as_ref().and_then(|peers| peers.port_of(line));
+        port.is_some()
+    }
+
+    /// Sectors are written; what is evicted for them is written back. Says when another GPU has
+    /// acknowledged them, if they are in its memory.
     pub fn write(
         &mut self,
         kind: Option<AccessKind>,
@@ -266,9 +289,18 @@ impl SectorStore {
         sectors: u8,
         partial: u8,
         begin: Time,
-    ) {
+    ) -> Option<Time> {
+        if let Some(peers) = &mut self.peers
+            && let Some(port) = peers.port_of(line)
+        {
+            if let Some(kind) = kind {
+                self.accesses[kind as usize].look_up(sectors, sectors, false);
+            }
+            return Some(peers.write(port, sectors, begin));
+        }
         let old = self.book_write(kind, line, sectors, partial);
         self.write_back(old, begin);
+        None
     }
 
     /// A copy engine has written lines. What has to leave for them does so in the copy's own time.
@@ -360,6 +392,9 @@ impl SectorStore {
         writer.write(&self.tags.saved());
         writer.write(&self.partial_sectors);
         writer.write(&self.dram);
+        if let Some(peers) = &self.peers {
+            peers.save(writer);
+        }
     }
 
     /// Takes on what `save` wrote.
@@ -383,8 +418,21 @@ impl SectorStore {
             return Err(malformed("another number of DRAM banks"));
         }
         self.dram = dram;
-        Ok(())
+        match &mut self.peers {
+            Some(peers) => peers.load(reader),
+            None => Ok(()),
+        }
     }
+}
+
+/// The way of a slice to the memory of other GPUs; there is none where nothing takes time.
+fn peer_port(parameters: &SliceParameters) -> Option<PeerPort> {
+    let links = parameters.peers.as_ref().filter(|_| parameters.timed)?;
+    Some(PeerPort::new(
+        links,
+        parameters.slices,
+        parameters.hit_latency,
+    ))
 }
 
 #[cfg(test)]

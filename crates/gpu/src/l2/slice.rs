@@ -18,6 +18,7 @@ use lockstep_units::{Bytes, Duration, Time};
 use super::atomic_unit::{lane_time, most_alike, perform};
 use super::attribution::{Attribution, NO_LAUNCH, Traffic};
 use super::parameters::SliceParameters;
+use super::peer_port::{PeerPort, PeerStats};
 use super::replies::{Replies, Reply};
 use super::sector_store::{AccessKind, SectorStore, WrittenLine};
 use super::strong_loads::StrongLoads;
@@ -103,6 +104,12 @@ impl L2Slice {
     /// What each kind of access found, by name.
     pub fn accesses(&self) -> impl Iterator<Item = (&'static str, &AccessStats)> {
         AccessKind::NAMES.into_iter().zip(&self.sectors.accesses)
+    }
+
+    /// What it counted of the memory of other GPUs, if there are any.
+    #[must_use]
+    pub fn peer_stats(&self) -> Option<&PeerStats> {
+        self.sectors.peers.as_ref().map(|peers| &peers.stats)
     }
 
     /// What each bank of its channel counted.
@@ -202,7 +209,9 @@ impl L2Slice {
                 self.dma(&lines, due);
             }
             Message::Drain { launch, tag } => {
-                let at = due.max(self.sectors.write_port_free);
+                let peers = self.sectors.peers.as_ref();
+                let arrived = peers.map_or(due, PeerPort::arrived);
+                let at = due.max(self.sectors.write_port_free).max(arrived);
                 self.serve(tag);
                 let flushes = u64::from(self.attribution.flush.take());
                 self.sectors.stats.end_of_kernel_flushes.add(flushes);
@@ -294,7 +303,7 @@ impl L2Slice {
         self.free = begin + p.request_time;
         self.sectors.write_port_free = begin.max(self.sectors.write_port_free) + busy;
         self.sectors.stats.written_sectors.add(count);
-        self.sectors.write(kind, line, sectors, partial, begin);
+        let _ = self.sectors.write(kind, line, sectors, partial, begin);
     }
 
     /// Lines come from the host, or go there and are no longer here. A copy engine writes through
@@ -480,8 +489,9 @@ impl L2Slice {
                 self.sectors.stats.strong_hits.increment();
                 let partial = if request.mask == u32::MAX { 0 } else { sector };
                 let kind = Some(AccessKind::StrongStore);
-                self.sectors.write(kind, line, sector, partial, begin);
-                (begin + self.parameters.hit_latency, false)
+                let answered = self.sectors.write(kind, line, sector, partial, begin);
+                let here = begin + self.parameters.hit_latency;
+                (answered.unwrap_or(here), false)
             }
             StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
                 (self.atomic_time(request, sender, due), false)
@@ -527,7 +537,7 @@ impl L2Slice {
         let stats = &mut self.sectors.stats;
         stats.strong_sectors.add(rounds - 1);
         stats.strong_hits.add(rounds - 1 + u64::from(hits));
-        self.sectors.write(None, line, sector, 0, begin);
+        let _ = self.sectors.write(None, line, sector, 0, begin);
         let answered = Duration(latency.0.saturating_sub(self.parameters.hit_latency.0));
         at + busy + answered
     }

@@ -43,6 +43,13 @@ impl Contents {
         self.initialised.clone_from(&others.initialised);
     }
 
+    /// Bytes may be written by somebody who does not note it here.
+    pub fn note_written_elsewhere(&self, range: Range<u64>) {
+        if let Some(initialised) = &self.initialised {
+            initialised.set(range, true);
+        }
+    }
+
     /// Bytes belong to a fresh allocation: nobody has written them.
     pub fn note_fresh(&self, range: Range<u64>) {
         if let Some(initialised) = &self.initialised {

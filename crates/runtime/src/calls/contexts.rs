@@ -117,7 +117,8 @@ impl<D: Device> Runtime<D> {
             .next_multiple_of(known.unit);
         self.context_mut(handle)?.limits.insert(limit, value);
         if limit == HEAP_LIMIT {
-            self.device.set_heap(value);
+            let gpu = self.context(handle)?.device;
+            self.device.set_heap(gpu, value);
         }
         Ok(Reply::Done)
     }
@@ -135,7 +136,7 @@ impl<D: Device> Runtime<D> {
             return fail(CuResult::PEER_ACCESS_ALREADY_ENABLED, "");
         }
         peers.push(peer);
-        Ok(Reply::Done)
+        self.set_peer_access(handle, peer, true)
     }
 
     pub(super) fn peer_disable(
@@ -148,6 +149,30 @@ impl<D: Device> Runtime<D> {
             return fail(CuResult::PEER_ACCESS_NOT_ENABLED, "");
         };
         peers.remove(place);
+        let (own, other) = (self.context(handle)?.device, self.context(peer)?.device);
+        let mut left = self.contexts.values().filter(|known| known.device == own);
+        let still = left.any(|known| {
+            let mut devices = known
+                .peers
+                .iter()
+                .filter_map(|peer| self.contexts.get(peer));
+            devices.any(|peer| peer.device == other)
+        });
+        match still {
+            true => Ok(Reply::Done),
+            false => self.set_peer_access(handle, peer, false),
+        }
+    }
+
+    /// Memory is mapped for a whole GPU, so a context gives leave for all that share it.
+    fn set_peer_access(
+        &mut self,
+        handle: ContextHandle,
+        peer: ContextHandle,
+        allowed: bool,
+    ) -> CallResult<Reply> {
+        let (gpu, peer) = (self.context(handle)?.device, self.context(peer)?.device);
+        self.device.set_peer_access(gpu, peer, allowed);
         Ok(Reply::Done)
     }
 
@@ -201,7 +226,7 @@ impl<D: Device> Runtime<D> {
     fn new_context(&mut self, client: Client, device: u32, retained: Option<u32>) -> ContextHandle {
         let handle = ContextHandle(self.fresh());
         let legacy = self.fresh();
-        self.timeline.create(legacy);
+        self.timeline.create(legacy, device);
         self.contexts.insert(
             handle,
             Context {

@@ -118,14 +118,14 @@ impl<D: Device> Runtime<D> {
             .map(|_| ())
     }
 
-    /// The kind of memory that a place is in, if it may be used so; `None` for ordinary memory of the
-    /// program.
+    /// The kind of memory that a place is in and its device, if it may be used so; `None` for ordinary
+    /// memory of the program.
     fn check_place(
         &self,
         place: Place,
         extent: &Extent,
         access: MemoryAccess,
-    ) -> CallResult<Option<PointerKind>> {
+    ) -> CallResult<Option<(PointerKind, u32)>> {
         let Place::Window(rows) = place else {
             return Ok(None);
         };
@@ -137,16 +137,30 @@ impl<D: Device> Runtime<D> {
         if allocation.mapped {
             self.check_access(rows.address, span, access)?;
         }
-        Ok(Some(allocation.info.kind))
+        Ok(Some((allocation.info.kind, allocation.info.device)))
     }
 
     fn transfer_time(
         &self,
-        destination: Option<PointerKind>,
-        source: Option<PointerKind>,
+        destination: Option<(PointerKind, u32)>,
+        source: Option<(PointerKind, u32)>,
         bytes: u64,
     ) -> Takes {
         let copy = &self.config.copy;
+        if let (Some((PointerKind::Device, to)), Some((PointerKind::Device, from))) =
+            (destination, source)
+            && from != to
+            && self.timeline.has_links()
+        {
+            return Takes::Links {
+                from,
+                to,
+                bytes,
+                latency: copy.latency,
+            };
+        }
+        let kind = |place: Option<(PointerKind, u32)>| place.map(|(kind, _)| kind);
+        let (destination, source) = (kind(destination), kind(source));
         let on_device = |place| place == Some(PointerKind::Device);
         if self.config.host.machine.is_modelled() && on_device(destination) != on_device(source) {
             let direction = match on_device(destination) {

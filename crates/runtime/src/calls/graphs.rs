@@ -88,6 +88,7 @@ impl<D: Device> Runtime<D> {
         let mut placing = Placing {
             launch,
             context,
+            gpu: self.context(context)?.device,
             priority: self.priority_of(stream),
             begin,
             places: Vec::with_capacity(nodes.len()),
@@ -185,7 +186,7 @@ impl<D: Device> Runtime<D> {
             Some(chain) => chain,
             None => {
                 let chain = self.fresh();
-                self.timeline.create(chain);
+                self.timeline.create(chain, placing.gpu);
                 placing.chains.push(chain);
                 chain
             }
@@ -282,6 +283,8 @@ impl<D: Device> Runtime<D> {
 struct Placing {
     launch: u64,
     context: ContextHandle,
+    /// The GPU of the context.
+    gpu: u32,
     /// Of the stream that it is launched in.
     priority: i32,
     begin: (StreamKey, Position),

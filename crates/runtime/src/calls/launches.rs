@@ -147,7 +147,7 @@ impl<D: Device> Runtime<D> {
         limits.extend([(7, sm.shared_per_block_optin.0), (8, 0)]);
         Ok(Arc::new(DeviceRuntime {
             pending_launches: pending.copied().unwrap_or(0),
-            attributes: describe(&self.config, context.device, 1).attributes,
+            attributes: describe(&self.config, context.device, self.device.gpus()).attributes,
             limits,
             shared_per_block: sm.shared_per_block.0,
         }))

@@ -119,8 +119,8 @@ impl<D: Device> Runtime<D> {
     }
 
     pub(super) fn memory_info(&mut self, context: ContextHandle) -> CallResult<Reply> {
-        self.context(context)?;
-        let (free, total) = self.memory.info();
+        let device = self.context(context)?.device;
+        let (free, total) = self.memory.info(device);
         Ok(Reply::Memory { free, total })
     }
 
@@ -130,7 +130,7 @@ impl<D: Device> Runtime<D> {
     /// There is no such device.
     pub fn device_state(&self, device: u32) -> CallResult<DeviceState> {
         self.check_device(device)?;
-        let (free, total) = self.memory.info();
+        let (free, total) = self.memory.info(device);
         let mut processes: BTreeMap<u32, u64> = BTreeMap::new();
         for (handle, context) in &self.contexts {
             if context.device == device {
@@ -167,6 +167,13 @@ impl<D: Device> Runtime<D> {
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
         self.device.map(allocation.info.base, bytes);
         if kind == PointerKind::Managed {
+            if self.device.gpus() > 1 {
+                self.warn(
+                    "managed memory is not paged with several GPUs: every page counts as being \
+                     everywhere, and nothing migrates"
+                        .into(),
+                );
+            }
             self.device.managed_map(allocation.info.base, bytes);
             if self.is_unseen(self.context(context)?.process) {
                 self.device.managed_populated(allocation.info.base, bytes);

@@ -194,9 +194,13 @@ impl<D: Device> Runtime<D> {
 
     /// Refuses a device that is not there.
     fn check_device(&self, device: u32) -> CallResult<()> {
-        if device == 0 {
+        let gpus = self.device.gpus();
+        if device < gpus {
             return Ok(());
         }
-        fail(CuResult::INVALID_DEVICE, format!("device {device} of 1"))
+        fail(
+            CuResult::INVALID_DEVICE,
+            format!("device {device} of {gpus}"),
+        )
     }
 }

@@ -1,6 +1,6 @@
 //! Streams, and the order that CUDA promises between them.
 
-use crate::context::Stream;
+use crate::context::{Context, Stream};
 use crate::device::{Device, Fault};
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
@@ -19,12 +19,12 @@ impl<D: Device> Runtime<D> {
         flags: u32,
         priority: i32,
     ) -> CallResult<Reply> {
-        self.context(context)?;
+        let gpu = self.context(context)?.device;
         if flags & !NON_BLOCKING != 0 {
             return fail(CuResult::INVALID_VALUE, format!("stream flags {flags:#x}"));
         }
         let (handle, key) = (StreamHandle(self.fresh()), self.fresh());
-        self.timeline.create(key);
+        self.timeline.create(key, gpu);
         self.streams.insert(
             handle,
             Stream {
@@ -180,7 +180,7 @@ impl<D: Device> Runtime<D> {
         context: ContextHandle,
         name: StreamName,
     ) -> CallResult<StreamKey> {
-        let legacy = self.context(context)?.legacy;
+        let Context { legacy, device, .. } = *self.context(context)?;
         match name {
             StreamName::Legacy => Ok(legacy),
             StreamName::PerThread => {
@@ -188,7 +188,7 @@ impl<D: Device> Runtime<D> {
                     return Ok(*key);
                 }
                 let key = self.fresh();
-                self.timeline.create(key);
+                self.timeline.create(key, device);
                 if let Some(context) = self.contexts.get_mut(&context) {
                     context.per_thread.insert(client.connection, key);
                 }

@@ -5,6 +5,7 @@ use lockstep_isa::Launch;
 use lockstep_protocol::ValueAction;
 use lockstep_units::{Duration, Time};
 
+use super::peers::PeerTransfers;
 use super::work::{holds, row_addresses};
 use super::{Effect, KernelWork, StreamKey, Takes, Timeline, Work};
 
@@ -28,7 +29,7 @@ impl Timeline {
                 stream.busy = true;
                 let launch = prepared(work, self.clock, device);
                 self.kernels.insert(work.id, key);
-                device.launch(work.id, launch)?;
+                device.launch(stream.gpu, work.id, launch)?;
             }
             Work::Transfer { .. } => {
                 stream.busy = true;
@@ -86,12 +87,13 @@ impl Timeline {
         if !work.launch.programmatic {
             return Ok(false);
         }
-        let (id, launch) = (work.id, prepared(work, self.clock, device));
+        let (gpu, id) = (stream.gpu, work.id);
+        let launch = prepared(work, self.clock, device);
         self.kernels.insert(id, key);
         if let Some(stream) = self.streams.get_mut(&key) {
             stream.early.push_back((id, None));
         }
-        device.launch(id, launch)?;
+        device.launch(gpu, id, launch)?;
         Ok(true)
     }
 
@@ -108,7 +110,7 @@ impl Timeline {
                 .all(|(other, position)| self.reached(*other, *position))
             && match &head.work {
                 Work::Wait { stream, position } => self.reached(*stream, *position),
-                Work::Transfer { .. } => self.transfers.len() < self.engines,
+                Work::Transfer { .. } => self.free_engine(stream.gpu).is_some(),
                 Work::Value(value) => holds(value, device),
                 _ => true,
             };
@@ -130,11 +132,26 @@ impl Timeline {
         Some(head.issued.max(stream.finished).max(others).max(waited))
     }
 
+    /// The first copy engine of a GPU that nothing uses.
+    fn free_engine(&self, gpu: u32) -> Option<u32> {
+        let used = |engine: &u32| {
+            let sends = |peers: &PeerTransfers| peers.uses(*engine);
+            self.transfers.values().any(|(_, used)| used == engine)
+                || self.peers.as_ref().is_some_and(sends)
+        };
+        let first = gpu * self.engines;
+        (first..first + self.engines).find(|engine| !used(engine))
+    }
+
     /// Gives the transfer at the head of a stream the first free copy engine.
     fn start_transfer(&mut self, key: StreamKey, device: &mut dyn Device) {
         let (clock, begun) = (self.clock, self.transfers_begun);
-        let head = self.streams.get(&key).and_then(|one| one.queue.front());
-        let Some(Work::Transfer { takes, effect }) = head.map(|head| &head.work) else {
+        let stream = self.streams.get(&key);
+        let engine = stream.and_then(|stream| self.free_engine(stream.gpu));
+        let head = stream.and_then(|stream| stream.queue.front());
+        let (Some(engine), Some(Work::Transfer { takes, effect })) =
+            (engine, head.map(|head| &head.work))
+        else {
             return;
         };
         let end = match (*takes, &mut self.host) {
@@ -148,14 +165,20 @@ impl Timeline {
                 end
             }
             (Takes::Host(..), None) => clock,
+            (Takes::Links { latency, .. }, _) => clock + latency,
         };
-        let used = |engine: &u32| self.transfers.values().any(|(_, used)| used == engine);
-        let engine = (0..).find(|engine| !used(engine)).unwrap_or(0);
+        self.transfers_begun += 1;
+        if let (Takes::Links { .. }, Some(peers)) = (*takes, &mut self.peers) {
+            device.note(Part::Copy(engine), clock, &|| {
+                format!("transfer {begun} begins on links: {}", effect.words())
+            });
+            peers.begin(begun, clock, *takes, (key, engine));
+            return;
+        }
         device.note(Part::Copy(engine), clock, &|| {
             format!("transfer {begun} begins until {end}: {}", effect.words())
         });
         self.transfers.insert((end, begun), (key, engine));
-        self.transfers_begun += 1;
     }
 
     /// What takes no time has happened.

@@ -60,6 +60,18 @@ pub enum Takes {
     Fixed(Duration),
     /// As long as the host as a machine takes for so many bytes.
     Host(u64, Direction),
+    /// As long as the links between two GPUs take for so many bytes, among the others on them, and a
+    /// fixed time on top.
+    Links {
+        /// The GPU that has them.
+        from: u32,
+        /// The GPU that gets them.
+        to: u32,
+        /// Bytes.
+        bytes: u64,
+        /// On top of what the links take.
+        latency: Duration,
+    },
 }
 
 /// A kernel, and the variables that its constant banks are refreshed from.

@@ -139,7 +139,7 @@ impl Device for Fake {
         self.now
     }
 
-    fn launch(&mut self, id: u64, launch: lockstep_isa::Launch) -> Result<(), Fault> {
+    fn launch(&mut self, _: u32, id: u64, launch: lockstep_isa::Launch) -> Result<(), Fault> {
         let nanoseconds = u64::from_le_bytes(launch.arguments[..8].try_into().unwrap());
         let end = launch.at + Duration::nanoseconds(nanoseconds);
         self.launched.push((launch.priority, launch.carveout));
@@ -183,7 +183,7 @@ impl Device for Fake {
         Advance::Reached(results)
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, _: u32) {
         self.running.clear();
     }
 
@@ -227,7 +227,7 @@ impl Device for Fake {
         self.write(destination, &moved);
     }
 
-    fn set_heap(&mut self, _: u64) {}
+    fn set_heap(&mut self, _: u32, _: u64) {}
 
     fn touched(&mut self, _: u64, _: u64) {}
 }

@@ -2,7 +2,8 @@
 
 use crate::assemble::Assembling;
 use crate::description::Description;
-use crate::machine::{self, Machine};
+use crate::machine;
+use crate::node::Node;
 use lockstep_config::GpuConfig;
 use lockstep_protocol::{
     ContextHandle, Copy, EventHandle, Extent, Fill, FunctionHandle, ImageKind, ImageRole, Launch,
@@ -31,13 +32,13 @@ pub fn observe(config: &GpuConfig, cold_caches: bool) -> String {
 }
 
 struct Program {
-    runtime: Runtime<Machine>,
+    runtime: Runtime<Node>,
     context: ContextHandle,
     heard: String,
 }
 
 impl Program {
-    fn new(mut runtime: Runtime<Machine>) -> Self {
+    fn new(mut runtime: Runtime<Node>) -> Self {
         let retain = Request::PrimaryContextRetain { device: 0 };
         let context = match runtime.handle(CLIENT, &retain).result {
             Ok(Reply::Context(context)) => context,

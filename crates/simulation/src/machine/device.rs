@@ -27,7 +27,7 @@ impl Device for Machine {
         self.gpu.now()
     }
 
-    fn launch(&mut self, number: u64, launch: Launch) -> Result<(), Fault> {
+    fn launch(&mut self, _: u32, number: u64, launch: Launch) -> Result<(), Fault> {
         self.check()?;
         if self.held.is_empty() && self.can_begin(number, &launch) {
             return self.begin(number, launch);
@@ -92,7 +92,7 @@ impl Device for Machine {
         }
     }
 
-    fn abort(&mut self) {
+    fn abort(&mut self, _: u32) {
         self.launches.clear();
         self.held.clear();
         if let Err(error) = self.gpu.abort() {
@@ -179,9 +179,9 @@ impl Device for Machine {
         }));
     }
 
-    fn set_heap(&mut self, bytes: u64) {
-        let start = heap_start();
-        let page = super::context_page();
+    fn set_heap(&mut self, _: u32, bytes: u64) {
+        let start = self.heap_start();
+        let page = super::context_page(self.ordinal);
         if self.gpu.contents().find(page).is_none() {
             self.make_valid(page, PAGE);
             self.gpu.contents().set_system(page);
@@ -199,7 +199,7 @@ impl Device for Machine {
     }
 
     fn managed_is_paged(&self) -> bool {
-        self.options.mode == lockstep_gpu::Mode::Timing
+        self.options.managed.is_some() && self.options.mode == lockstep_gpu::Mode::Timing
     }
 
     fn managed_map(&mut self, address: u64, bytes: u64) {
@@ -281,17 +281,17 @@ impl Device for Machine {
 }
 
 impl Machine {
+    /// Where the heap of device code lies: at the end of the device's region, past all allocations.
+    pub(super) fn heap_start(&self) -> u64 {
+        layout::Region::Device(self.ordinal).range().end - lockstep_runtime::SYSTEM_SPACE
+    }
+
     /// Makes addresses legal for kernels.
-    fn make_valid(&mut self, address: u64, bytes: u64) {
+    pub(super) fn make_valid(&mut self, address: u64, bytes: u64) {
         if let Err(error) = self.gpu.contents().map(address..address + bytes) {
             self.fail(format!(
                 "{bytes} bytes at {address:#x} were allocated and cannot be used: {error}"
             ));
         }
     }
-}
-
-/// Where the heap of device code lies: at the end of the device's region, past all allocations.
-pub(super) fn heap_start() -> u64 {
-    layout::Region::Device(0).range().end - lockstep_runtime::SYSTEM_SPACE
 }

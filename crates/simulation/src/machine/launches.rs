@@ -1,6 +1,5 @@
 //! Launches on their way to the hardware and back, each in its mode.
 
-use super::device::heap_start;
 use super::{Machine, hardware_mode};
 use crate::description::Mode;
 use lockstep_counters::LaunchCounters;
@@ -19,6 +18,17 @@ const HEAP_SPACE: u64 = 40 << 30;
 const LAUNCH_POOL: u64 = 8 << 30;
 
 impl Machine {
+    /// Whether it has kernels that run or wait.
+    pub fn is_busy(&self) -> bool {
+        !self.held.is_empty() || !self.gpu.is_idle()
+    }
+
+    /// Gives it so many worker threads.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.options.engine.threads = threads;
+        self.gpu.set_engine_options(self.options.engine.clone());
+    }
+
     pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
         if let Some(index) = self
             .modules
@@ -75,10 +85,16 @@ impl Machine {
     fn map_launch_pool(&mut self) {
         if !self.has_launch_pool {
             self.has_launch_pool = true;
-            let range = launch_pool();
+            let range = self.launch_pool();
             self.map(range.start, range.end - range.start);
             self.gpu.set_launch_pool(range);
         }
+    }
+
+    /// Where the arguments of launches by kernels lie: behind the heap of device code.
+    fn launch_pool(&self) -> Range<u64> {
+        let start = self.heap_start() + HEAP_SPACE;
+        start..start + LAUNCH_POOL
     }
 
     /// The mode that a launch runs in.
@@ -132,12 +148,6 @@ fn by_kernel(record: &KernelRecord, by: LaunchedBy) -> KernelLaunch {
         registers: record.registers,
         shared: record.shared,
     }
-}
-
-/// Where the arguments of launches by kernels lie: behind the heap of device code.
-fn launch_pool() -> Range<u64> {
-    let start = heap_start() + HEAP_SPACE;
-    start..start + LAUNCH_POOL
 }
 
 #[cfg(test)]

@@ -7,6 +7,32 @@ use lockstep_gpu::memory::PAGE;
 use lockstep_protocol::layout;
 
 impl Machine {
+    /// Makes memory that another GPU or the host keeps account of legal for kernels.
+    pub fn share(&mut self, address: u64, bytes: u64) {
+        self.make_valid(address, bytes);
+    }
+
+    /// Makes it illegal again; what it holds stays.
+    pub fn unshare(&mut self, address: u64) {
+        self.gpu.contents().unmap(address);
+    }
+
+    /// Another GPU may write memory of this one from now on.
+    pub fn open_to_peers(&mut self, address: u64, bytes: u64) {
+        let contents = self.gpu.contents();
+        contents.note_written_elsewhere(address..address + bytes);
+    }
+
+    /// What programs have allocated in its own memory: address and bytes.
+    pub fn own_allocations(&self) -> Vec<(u64, u64)> {
+        let own = layout::Region::Device(self.ordinal).range().start..self.heap_start();
+        let ranges = self.gpu.contents().ranges();
+        let inside = ranges.iter().filter(|range| own.contains(&range.start));
+        inside
+            .map(|range| (range.start, range.end - range.start))
+            .collect()
+    }
+
     /// Lets the digest cover memory that the host writes by itself, pinned and managed.
     pub(super) fn note_host_memory(&self) {
         for range in self.gpu.contents().ranges().iter() {

@@ -45,7 +45,7 @@ impl Machine {
 
     pub(super) fn rebuilt(&self, saved: &[u8]) -> Result<(Gpu, OwnedFd), MachineError> {
         let memory = window::create().map_err(|error| MachineError::Memory(error.to_string()))?;
-        let mut contents = contents(&memory)?;
+        let mut contents = contents(&memory, self.ordinal)?;
         contents.share_initialised(self.gpu.contents());
         let mut gpu = Gpu::new(&self.config, Arc::new(contents), self.options.clone())?;
         gpu.load(saved, &|number| self.modules.get(number as usize).cloned())?;

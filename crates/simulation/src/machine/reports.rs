@@ -16,8 +16,9 @@ impl Machine {
     /// The same, with statistics that were gathered already.
     pub fn digest_of(&self, statistics: &Table) -> String {
         self.note_host_memory();
-        let mut tree = self.gpu.digest_of("gpu 0", statistics);
-        tree.insert("gpu 0/freed", self.freed.finish());
+        let path = self.path();
+        let mut tree = self.gpu.digest_of(&path, statistics);
+        tree.insert(format!("{path}/freed"), self.freed.finish());
         tree.root().to_string()
     }
 
@@ -38,8 +39,18 @@ impl Machine {
     /// Every statistic of every part.
     pub fn statistics(&self) -> Table {
         let mut table = Table::default();
-        self.gpu.statistics("gpu 0", &mut table);
+        self.add_statistics(&mut table);
         table
+    }
+
+    /// The same, into a table with those of others.
+    pub fn add_statistics(&self, table: &mut Table) {
+        self.gpu.statistics(&self.path(), table);
+    }
+
+    /// What its parts are called after.
+    fn path(&self) -> String {
+        format!("gpu {}", self.ordinal)
     }
 
     /// What happened to managed memory, in simulated time; nothing without it.

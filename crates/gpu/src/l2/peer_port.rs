@@ -1,0 +1,201 @@
+//! Where accesses to the memory of other GPUs leave a GPU.
+//!
+//! L2 holds no lines of other GPUs: what SMs want of them crosses the links each time. A slice has its
+//! share of the links, as addresses are spread over slices evenly: reads wait for their data to come
+//! in, and writes for their turn to go out. Only time is modelled here; values are performed where
+//! the GPU performs its own, in the one order that memory has.
+//!
+//! Left out: what several GPUs want of the same one at the same time, and copies on the same links.
+//!
+//! Start reading at [`PeerPort::read`].
+
+use std::ops::Range;
+
+use lockstep_engine::{LoadError, Reader, Writer};
+use lockstep_stats::statistics;
+use lockstep_units::{Bandwidth, Bytes, Duration, Time};
+
+use crate::memory::{LINE, SECTOR};
+
+/// The memory of the other GPUs of a node, and the links to them.
+#[derive(Clone, Debug)]
+pub struct PeerLinks {
+    /// Addresses of the memory of each other GPU.
+    pub memories: Vec<Range<u64>>,
+    /// Whether they are all reached through one port; else each has a link of its own.
+    pub one_port: bool,
+    /// What a port carries in one direction.
+    pub bandwidth: Bandwidth,
+    /// From one GPU to another.
+    pub latency: Duration,
+}
+
+statistics! {
+    /// What one L2 slice counts of the memory of other GPUs.
+    pub struct PeerStats {
+        /// Sectors of other GPUs that were read.
+        read_sectors: Counter [sectors],
+        /// Sectors of other GPUs that were written.
+        written_sectors: Counter [sectors],
+    }
+}
+
+/// The share that one slice has of the links to other GPUs.
+#[derive(Clone, Debug)]
+pub struct PeerPort {
+    links: PeerLinks,
+    /// There and back, with a look into L2 there.
+    round_trip: Duration,
+    /// How long the share of a link is busy with a sector.
+    sector_time: Duration,
+    /// When each port has brought in what came before, and when it has sent out what went before.
+    free: Vec<[Time; 2]>,
+    /// When the last write has arrived.
+    arrived: Time,
+    /// What it counts.
+    pub stats: PeerStats,
+}
+
+const IN: usize = 0;
+const OUT: usize = 1;
+
+impl PeerPort {
+    /// A share of idle links, one of `slices`; a look into L2 at the other end takes `hit_latency`.
+    pub fn new(links: &PeerLinks, slices: u32, hit_latency: Duration) -> Self {
+        let ports = if links.one_port {
+            1
+        } else {
+            links.memories.len()
+        };
+        let sector = Bytes(SECTOR * u64::from(slices));
+        Self {
+            round_trip: links.latency * 2 + hit_latency,
+            sector_time: links.bandwidth.time_for(sector),
+            free: vec![[Time::ZERO; 2]; ports],
+            arrived: Time::ZERO,
+            stats: PeerStats::default(),
+            links: links.clone(),
+        }
+    }
+
+    /// The port to the GPU that a line belongs to, if it is another's.
+    pub fn port_of(&self, line: u64) -> Option<usize> {
+        let address = line * LINE;
+        let mut memories = self.links.memories.iter();
+        let found = memories.position(|memory| memory.contains(&address))?;
+        Some(if self.links.one_port { 0 } else { found })
+    }
+
+    /// Reads sectors through a port; says when they are here.
+    pub fn read(&mut self, port: usize, sectors: u8, begin: Time) -> Time {
+        let count = u64::from(sectors.count_ones());
+        self.stats.read_sectors.add(count);
+        let free = &mut self.free[port][IN];
+        *free = (begin + self.round_trip).max(*free) + self.sector_time * count;
+        *free
+    }
+
+    /// Writes sectors through a port; says when the other GPU has acknowledged them.
+    pub fn write(&mut self, port: usize, sectors: u8, begin: Time) -> Time {
+        let count = u64::from(sectors.count_ones());
+        self.stats.written_sectors.add(count);
+        let free = &mut self.free[port][OUT];
+        *free = begin.max(*free) + self.sector_time * count;
+        let arrived = *free + self.links.latency;
+        self.arrived = self.arrived.max(arrived);
+        arrived + self.links.latency
+    }
+
+    /// When all writes so far have arrived.
+    pub fn arrived(&self) -> Time {
+        self.arrived
+    }
+
+    /// Writes what it is at.
+    pub fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&(&self.free, self.arrived, &self.stats));
+    }
+
+    /// Takes on what `save` wrote.
+    ///
+    /// # Errors
+    /// If the bytes are not what it wrote for a port like this one.
+    pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        let ports = self.free.len();
+        (self.free, self.arrived, self.stats) = reader.read()?;
+        if self.free.len() != ports {
+            let what = "another number of links to other GPUs";
+            return Err(LoadError::Malformed { what });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two other GPUs; one slice has a whole link of 32 bytes a nanosecond.
+    fn port(one_port: bool) -> PeerPort {
+        let links = PeerLinks {
+            memories: vec![1 << 40..2 << 40, 2 << 40..3 << 40],
+            one_port,
+            bandwidth: Bandwidth::new(32_000_000_000).unwrap(),
+            latency: Duration::nanoseconds(500),
+        };
+        PeerPort::new(&links, 1, Duration::nanoseconds(100))
+    }
+
+    fn after(nanoseconds: u64) -> Time {
+        Time::ZERO + Duration::nanoseconds(nanoseconds)
+    }
+
+    #[test]
+    fn lines_of_others_are_known_by_their_addresses() {
+        let mesh = port(false);
+        assert_eq!(mesh.port_of(0), None);
+        assert_eq!(mesh.port_of((1 << 40) / LINE), Some(0));
+        assert_eq!(mesh.port_of((2 << 40) / LINE), Some(1));
+        assert_eq!(mesh.port_of((3 << 40) / LINE), None);
+        assert_eq!(port(true).port_of((2 << 40) / LINE), Some(0));
+    }
+
+    #[test]
+    fn a_read_takes_the_way_there_and_back_and_others_follow_at_the_rate_of_the_link() {
+        let mut port = port(false);
+        assert_eq!(port.read(0, 0b1111, Time::ZERO), after(1104));
+        assert_eq!(port.read(0, 0b0001, Time::ZERO), after(1105));
+        assert_eq!(
+            port.read(1, 0b0001, Time::ZERO),
+            after(1101),
+            "its own link"
+        );
+        // However many there are, no more than the link carries.
+        let mut last = Time::ZERO;
+        for _ in 0..1000 {
+            last = port.read(0, 0b1111, Time::ZERO);
+        }
+        assert_eq!(last, after(1105 + 4000));
+    }
+
+    #[test]
+    fn writes_go_out_beside_reads_and_are_acknowledged() {
+        let mut port = port(true);
+        port.read(0, 0b1111, Time::ZERO);
+        assert_eq!(port.write(0, 0b0011, Time::ZERO), after(1002));
+        assert_eq!(port.arrived(), after(502));
+        assert_eq!(port.stats.written_sectors.get(), 2);
+    }
+
+    #[test]
+    fn a_port_is_saved_and_loaded() {
+        let mut one = port(true);
+        one.write(0, 0b1111, after(7));
+        let mut bytes = Vec::new();
+        one.save(&mut Writer::new(&mut bytes));
+        let mut other = port(true);
+        other.load(&mut Reader::new(&bytes)).unwrap();
+        assert_eq!(other.write(0, 1, after(8)), one.write(0, 1, after(8)));
+        assert!(port(false).load(&mut Reader::new(&bytes)).is_err());
+    }
+}

@@ -1,0 +1,200 @@
+//! Files that describe nodes.
+
+use lockstep_units::{Bandwidth, Duration};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use thiserror::Error;
+
+/// A file that is part of the binary: the name that `--node` takes, and its text.
+pub const CATALOGUE: &[(&str, &str)] = &[
+    ("pcie", include_str!("../../../configs/nodes/pcie.toml")),
+    (
+        "nvlink-mesh",
+        include_str!("../../../configs/nodes/nvlink-mesh.toml"),
+    ),
+    ("hgx", include_str!("../../../configs/nodes/hgx.toml")),
+];
+
+/// How GPUs are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// Each has a link to one switch, and reaches every other through it.
+    Switch,
+    /// Each has a link to every other.
+    Mesh,
+}
+
+/// What the links are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// PCI Express.
+    Pcie,
+    /// NVLink.
+    Nvlink,
+}
+
+/// The links of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct NodeConfig {
+    /// What the links are: `pcie` or `nvlink`.
+    pub kind: Kind,
+    /// How GPUs are joined: `switch` or `mesh`.
+    pub shape: Shape,
+    /// The most GPUs that it holds.
+    pub gpus: u32,
+    /// What one direction of a link carries.
+    pub bandwidth: Bandwidth,
+    /// From one GPU to another, whatever is on the way.
+    pub latency: Duration,
+}
+
+/// Why there is no such node.
+#[derive(Debug, Error)]
+pub enum NodeError {
+    /// Neither in the catalogue nor a file.
+    #[error("no node is called `{name}`; known: {known}, or name a .toml file")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file says something that makes no sense.
+    #[error("{path}: {message}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// Where and what.
+        message: String,
+    },
+    /// The file is understood and cannot be built.
+    #[error("{path}: `{key}` = {found}, but {because}")]
+    Impossible {
+        /// The file.
+        path: String,
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// Why not.
+        because: &'static str,
+    },
+    /// More GPUs than it holds.
+    #[error("{gpus} GPUs, and the node holds {most}")]
+    TooMany {
+        /// GPUs that were asked for.
+        gpus: u32,
+        /// The most that it holds.
+        most: u32,
+    },
+}
+
+impl NodeConfig {
+    /// A node of the catalogue, or one from a file.
+    ///
+    /// # Errors
+    /// There is none, or it makes no sense.
+    pub fn load(name: &str) -> Result<Self, NodeError> {
+        if let Some((_, text)) = CATALOGUE.iter().find(|(known, _)| *known == name) {
+            return Self::parse(name, text);
+        }
+        if !name.ends_with(".toml") {
+            let known: Vec<&str> = CATALOGUE.iter().map(|(known, _)| *known).collect();
+            return Err(NodeError::Unknown {
+                name: name.into(),
+                known: known.join(", "),
+            });
+        }
+        let text = std::fs::read_to_string(Path::new(name)).map_err(|error| NodeError::Read {
+            path: name.into(),
+            error,
+        })?;
+        Self::parse(name, &text)
+    }
+
+    /// A node from the text of a file.
+    ///
+    /// # Errors
+    /// The text makes no sense.
+    pub fn parse(path: &str, text: &str) -> Result<Self, NodeError> {
+        let wrong = |message: String| NodeError::Parse {
+            path: path.into(),
+            message: message.trim_end().into(),
+        };
+        let file = toml::Deserializer::parse(text).map_err(|error| wrong(error.to_string()))?;
+        let config: Self = serde_path_to_error::deserialize(file)
+            .map_err(|error| wrong(format!("`{}`: {}", error.path(), error.inner())))?;
+        config.check(path)?;
+        Ok(config)
+    }
+
+    /// The node that GPUs of a compute capability are usually found in.
+    pub fn usual(major: u32, minor: u32) -> &'static str {
+        match (major, minor) {
+            (7 | 8 | 9, 0) => "hgx",
+            _ => "pcie",
+        }
+    }
+
+    fn check(&self, path: &str) -> Result<(), NodeError> {
+        /// GPUs stand still for each other once in the latency of a link.
+        const LEAST: Duration = Duration::nanoseconds(50);
+        let impossible = |key, found: String, because| NodeError::Impossible {
+            path: path.into(),
+            key,
+            found,
+            because,
+        };
+        if self.gpus == 0 {
+            return Err(impossible("gpus", "0".into(), "a node has a GPU at least"));
+        }
+        if self.latency < LEAST {
+            let because = "GPUs are simulated apart for that long, and 50 ns are the least";
+            return Err(impossible("latency", self.latency.to_string(), because));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_node_of_the_catalogue_loads() {
+        for (name, _) in CATALOGUE {
+            let config = NodeConfig::load(name).unwrap();
+            assert!(config.gpus >= 2, "{name}");
+        }
+        assert_eq!(NodeConfig::load("hgx").unwrap().shape, Shape::Switch);
+        assert_eq!(NodeConfig::usual(9, 0), "hgx");
+        assert_eq!(NodeConfig::usual(8, 6), "pcie");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_by_name() {
+        let check = |text: &str, expected: &str| {
+            let said = NodeConfig::parse("mine.toml", text).unwrap_err();
+            assert!(said.to_string().contains(expected), "{said}");
+        };
+        let whole = "kind = \"pcie\"\nshape = \"switch\"\ngpus = 2\nbandwidth = \"1 GB/s\"\n";
+        check(whole, "missing field `latency`");
+        check(&format!("{whole}latency = \"1 ns\""), "`latency` = 1 ns");
+        check(&format!("{whole}latency = \"1 us\"\nspeed = 3"), "speed");
+        check("kind = \"token-ring\"", "`kind`");
+        let said = NodeConfig::load("nowhere").unwrap_err().to_string();
+        assert!(said.contains("pcie, nvlink-mesh, hgx"), "{said}");
+        assert!(NodeConfig::load("nowhere.toml").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! A node: several GPUs and the links between them.
+//!
+//! ```text
+//!  NodeConfig::load("hgx") ─▶ Topology::new(config, gpus) ─▶ route(from, to)
+//!                                      Flows: who gets how much of the links on a route, over time
+//! ```
+//!
+//! A node file says how GPUs are joined: each to a switch (NVSwitch, or the PCIe switch of a host), or
+//! each to each. Transfers are flows; those that share a link share its rate, and no link ever carries
+//! more than that.
+//!
+//! Left out: several switches on one way, several nodes, and traffic other than copies between GPUs on
+//! the same links.
+//!
+//! Start reading at [`NodeConfig`], then at [`Flows`].
+
+mod config;
+mod flows;
+mod topology;
+
+pub use config::{CATALOGUE, Kind, NodeConfig, NodeError, Shape};
+pub use flows::Flows;
+pub use topology::{Link, Topology};

@@ -1,0 +1,105 @@
+//! How the GPUs of a node move through time together.
+
+use super::Node;
+use crate::machine::Machine;
+use lockstep_runtime::Device;
+use lockstep_runtime::device::Advance;
+use lockstep_units::Time;
+
+impl Node {
+    /// Advances all GPUs to the first boundary not before `limit`, or at which a kernel has ended.
+    ///
+    /// A GPU on which a kernel has ended stands there; others may have come as far as the next
+    /// meeting, and begin what they are given then.
+    pub(super) fn advance_all(&mut self, limit: Time) -> Advance {
+        if !self.ended.is_empty() {
+            return Advance::Reached(std::mem::take(&mut self.ended));
+        }
+        loop {
+            let busy = self.machines.iter().filter(|machine| machine.is_busy());
+            let until = match busy.count() {
+                0 if limit == Time::NEVER => return Advance::Reached(Vec::new()),
+                0 => {
+                    self.reached = self.reached.max(limit);
+                    return Advance::Reached(Vec::new());
+                }
+                // Nobody else can tell how far it has come.
+                1 => limit,
+                _ => limit.min(self.next_meeting()),
+            };
+            let mut results = Vec::new();
+            let mut interruption = None;
+            for advanced in self.step(until) {
+                match advanced {
+                    Advance::Reached(ended) => results.extend(ended),
+                    other => {
+                        interruption.get_or_insert(other);
+                    }
+                }
+            }
+            if let Some(interruption) = interruption {
+                self.ended = results;
+                return interruption;
+            }
+            if !results.is_empty() || self.reached >= limit {
+                return Advance::Reached(results);
+            }
+        }
+    }
+
+    /// The next time at which all GPUs stand still.
+    fn next_meeting(&self) -> Time {
+        let length = self.meeting.0;
+        Time((self.reached.0 / length + 1) * length)
+    }
+
+    /// Lets every GPU that has kernels and is not there yet advance to a time; answers in the order of
+    /// their numbers.
+    fn step(&mut self, until: Time) -> Vec<Advance> {
+        let threads = if self.shares { 1 } else { self.threads };
+        let mut machines: Vec<&mut Machine> = self
+            .machines
+            .iter_mut()
+            .filter(|machine| machine.is_busy())
+            .collect();
+        let reached = |machines: &[&mut Machine]| {
+            let times = machines.iter().map(|machine| machine.now());
+            times.min().unwrap_or(until)
+        };
+        let behind: Vec<&mut &mut Machine> = machines
+            .iter_mut()
+            .filter(|machine| machine.now() < until)
+            .collect();
+        let advanced = match threads.min(behind.len()) {
+            0 | 1 => behind
+                .into_iter()
+                .map(|machine| machine.advance(until))
+                .collect(),
+            threads => at_once(behind, threads, until),
+        };
+        self.reached = self.reached.max(reached(&machines));
+        advanced
+    }
+}
+
+/// Lets GPUs that share nothing advance at the same time.
+fn at_once(mut machines: Vec<&mut &mut Machine>, threads: usize, until: Time) -> Vec<Advance> {
+    let each = machines.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = machines
+            .chunks_mut(each)
+            .map(|own| {
+                scope.spawn(move || {
+                    let advance = |machine: &mut &mut &mut Machine| machine.advance(until);
+                    own.iter_mut().map(advance).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let advanced = workers.into_iter().map(|worker| match worker.join() {
+            Ok(advanced) => advanced,
+            // A broken invariant of a GPU is one of the run.
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        advanced.flatten().collect()
+    })
+}

@@ -1,0 +1,164 @@
+//! The node as the runtime sees it.
+//!
+//! Managed memory has places only on a node of one GPU: with several, every page counts as being
+//! everywhere, and nothing moves.
+
+use super::Node;
+use crate::host::Inside;
+use lockstep_isa::Launch;
+use lockstep_protocol::{Extent, MemoryAccess, Rows};
+use lockstep_runtime::Device;
+use lockstep_runtime::device::{Advance, Advice, Fault, Part};
+use lockstep_units::Time;
+
+impl Device for Node {
+    fn note(&mut self, part: Part, at: Time, words: &dyn Fn() -> String) {
+        self.machines[0].note(part, at, words);
+    }
+
+    fn gpus(&self) -> u32 {
+        self.machines.len() as u32
+    }
+
+    fn now(&self) -> Time {
+        match &self.machines[..] {
+            [only] => only.now(),
+            _ => self.reached,
+        }
+    }
+
+    fn launch(&mut self, gpu: u32, id: u64, launch: Launch) -> Result<(), Fault> {
+        self.machines[gpu as usize].launch(gpu, id, launch)
+    }
+
+    fn host_is_inside(&mut self, threads: &Inside) {
+        for machine in &mut self.machines {
+            machine.host_is_inside(threads);
+        }
+    }
+
+    fn advance(&mut self, limit: Time) -> Advance {
+        match &mut self.machines[..] {
+            [only] => only.advance(limit),
+            _ => self.advance_all(limit),
+        }
+    }
+
+    fn abort(&mut self, gpu: u32) {
+        self.machines[gpu as usize].abort(gpu);
+    }
+
+    fn take_output(&mut self) -> Vec<u8> {
+        let outputs = self.machines.iter_mut().map(Device::take_output);
+        outputs.flatten().collect()
+    }
+
+    fn map(&mut self, address: u64, bytes: u64) {
+        self.map_everywhere(address, bytes);
+    }
+
+    fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
+        self.alias_everywhere(address, bytes, place)
+    }
+
+    fn unmap(&mut self, address: u64, bytes: u64) {
+        self.unmap_everywhere(address, bytes);
+    }
+
+    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
+        self.set_access_everywhere(address, bytes, access);
+    }
+
+    fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
+        let home = self.home(destination).max(self.home(source));
+        self.machines[home].relocate(destination, source, bytes);
+    }
+
+    fn read(&self, address: u64, bytes: &mut [u8]) {
+        self.home_of(address).read(address, bytes);
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) {
+        self.home_of_mut(address).write(address, bytes);
+    }
+
+    fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
+        self.home_of_mut(destination)
+            .copy(destination, source, bytes);
+    }
+
+    fn dma_written(&mut self, rows: Rows, extent: Extent) {
+        self.written_by_dma(rows, extent);
+    }
+
+    fn set_heap(&mut self, gpu: u32, bytes: u64) {
+        self.machines[gpu as usize].set_heap(gpu, bytes);
+    }
+
+    fn set_peer_access(&mut self, gpu: u32, peer: u32, allowed: bool) {
+        self.set_peers(gpu, peer, allowed);
+    }
+
+    fn touched(&mut self, address: u64, bytes: u64) {
+        self.home_of_mut(address).touched(address, bytes);
+    }
+
+    fn managed_is_paged(&self) -> bool {
+        self.machines[0].managed_is_paged()
+    }
+
+    fn managed_map(&mut self, address: u64, bytes: u64) {
+        self.machines[0].managed_map(address, bytes);
+    }
+
+    fn managed_unmap(&mut self, address: u64) {
+        self.machines[0].managed_unmap(address);
+    }
+
+    fn managed_prefetch(&mut self, ticket: u64, address: u64, bytes: u64, to: bool, at: Time) {
+        self.machines[0].managed_prefetch(ticket, address, bytes, to, at);
+    }
+
+    fn managed_host_access(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        write: bool,
+        at: Time,
+    ) {
+        self.machines[0].managed_host_access(ticket, address, bytes, write, at);
+    }
+
+    fn managed_flushes(&self) -> bool {
+        self.machines[0].managed_flushes()
+    }
+
+    fn managed_flush(&mut self, ticket: u64, at: Time) {
+        self.machines[0].managed_flush(ticket, at);
+    }
+
+    fn managed_done(&mut self, ticket: u64) -> Option<Time> {
+        self.machines[0].managed_done(ticket)
+    }
+
+    fn managed_populated(&mut self, address: u64, bytes: u64) {
+        self.machines[0].managed_populated(address, bytes);
+    }
+
+    fn managed_resident(&self, address: u64) -> bool {
+        self.machines[0].managed_resident(address)
+    }
+
+    fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
+        self.machines[0].managed_resident_pages(address, bytes)
+    }
+
+    fn managed_changed(&mut self) -> bool {
+        self.machines[0].managed_changed()
+    }
+
+    fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        self.machines[0].managed_advise(address, bytes, advice);
+    }
+}

@@ -1,0 +1,106 @@
+//! What a node says of a run: that of its GPUs together.
+
+use super::Node;
+use crate::machine::Machine;
+use lockstep_gpu::Finding;
+use lockstep_stats::{Hasher, Table};
+use lockstep_telemetry::run_folder::{HostWork, ManagedTrace};
+
+impl Node {
+    /// One number for everything that was simulated.
+    pub fn digest(&self) -> String {
+        self.joined(Machine::digest)
+    }
+
+    /// The same, with statistics that were gathered already.
+    pub fn digest_of(&self, statistics: &Table) -> String {
+        match &self.machines[..] {
+            [only] => only.digest_of(statistics),
+            _ => self.digest(),
+        }
+    }
+
+    /// One number for what memory held, when it was freed and now.
+    pub fn memory_digest(&self) -> String {
+        self.joined(Machine::memory_digest)
+    }
+
+    /// One number out of those of the GPUs, in their order; that of a single one is its own.
+    fn joined(&self, digest: impl Fn(&Machine) -> String) -> String {
+        if let [only] = &self.machines[..] {
+            return digest(only);
+        }
+        let mut hasher = Hasher::new("node");
+        for machine in &self.machines {
+            hasher.text(&digest(machine));
+        }
+        hasher.finish().to_string()
+    }
+
+    /// Every statistic of every part.
+    pub fn statistics(&self) -> Table {
+        let mut table = Table::default();
+        for machine in &self.machines {
+            machine.add_statistics(&mut table);
+        }
+        table
+    }
+
+    /// What watched parts did; nothing if none was. Only the first GPU is watched.
+    pub fn watched(&self) -> Option<String> {
+        self.machines[0].watched()
+    }
+
+    /// What happened to managed memory, in simulated time; nothing without it.
+    pub fn managed_trace(&self) -> Option<ManagedTrace> {
+        self.machines[0].managed_trace()
+    }
+
+    /// What checks found.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.machines.iter().flat_map(Machine::findings).collect()
+    }
+
+    /// What failed inside the simulator, if anything did.
+    pub fn failure(&self) -> Option<&str> {
+        self.machines.iter().find_map(Machine::failure)
+    }
+
+    /// Times that the state was saved and loaded.
+    pub fn reloads(&self) -> u64 {
+        self.machines.iter().map(Machine::reloads).sum()
+    }
+
+    /// Where the time of the worker threads went.
+    pub fn host_work(&self) -> HostWork {
+        let all = self.machines.iter().map(Machine::host_work);
+        all.reduce(added).unwrap_or_default()
+    }
+}
+
+/// The work for two GPUs: sums, and means over the epochs of both.
+fn added(one: HostWork, other: HostWork) -> HostWork {
+    let epochs = (one.epochs + other.epochs).max(1) as f64;
+    let mean = |first: f64, second: f64| {
+        (first * one.epochs as f64 + second * other.epochs as f64) / epochs
+    };
+    HostWork {
+        epochs: one.epochs + other.epochs,
+        alone_epochs: one.alone_epochs + other.alone_epochs,
+        mean_threads: mean(one.mean_threads, other.mean_threads),
+        mean_partitions: mean(one.mean_partitions, other.mean_partitions),
+        messages: one.messages + other.messages,
+        engine_seconds: one.engine_seconds + other.engine_seconds,
+        alone_seconds: one.alone_seconds + other.alone_seconds,
+        shared_seconds: one.shared_seconds + other.shared_seconds,
+        commit_seconds: one.commit_seconds + other.commit_seconds,
+        serial_seconds: one.serial_seconds + other.serial_seconds,
+        busy_thread_seconds: one.busy_thread_seconds + other.busy_thread_seconds,
+        imbalance_thread_seconds: one.imbalance_thread_seconds + other.imbalance_thread_seconds,
+        meeting_thread_seconds: one.meeting_thread_seconds + other.meeting_thread_seconds,
+        commit_busy_thread_seconds: one.commit_busy_thread_seconds
+            + other.commit_busy_thread_seconds,
+        commit_waiting_thread_seconds: one.commit_waiting_thread_seconds
+            + other.commit_waiting_thread_seconds,
+    }
+}
