@@ -98,3 +98,20 @@ def test_a_command_that_is_none_is_named(monkeypatch):
     monkeypatch.setenv("LOCKSTEP", "/no/such/command")
     with pytest.raises(lockstep.LockstepError, match="LOCKSTEP is `/no/such/command`, which is no program"):
         lockstep.version()
+
+
+TWO_NAMES = """
+import ctypes
+first, second = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcuda.so")
+address, context, word = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint32(7)
+assert first.cuInit(0) == 0
+assert first.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and first.cuCtxSetCurrent(context) == 0
+assert first.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4)) == 0
+assert second.cuMemcpyHtoD_v2(address, ctypes.byref(word), ctypes.c_size_t(4)) == 0
+assert second.cuMemFree_v2(address) == 0
+assert first.cuMemFree_v2(address) != 0
+"""
+
+
+def test_two_names_of_the_driver_are_one_driver_although_a_wheel_holds_no_links():
+    assert lockstep.run([sys.executable, "-c", TWO_NAMES], name="names").exit_code == 0
