@@ -17,13 +17,18 @@ def sources():
 
 
 def unused_imports(tree):
-    """Names that are imported and never read; packages import to hand on."""
+    """Names that are imported and never read. What `__all__` lists is handed on, and the future is no name."""
     imported = {}
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 imported[(alias.asname or alias.name).split(".")[0]] = node.lineno
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and [getattr(target, "id", None) for target in node.targets] == ["__all__"]:
+            used |= set(ast.literal_eval(node.value))
     return {name: line for name, line in imported.items() if name not in used}
 
 
@@ -41,6 +46,10 @@ class Sources(unittest.TestCase):
     def test_an_unused_import_is_found(self):
         tree = ast.parse("import os\nimport sys\nfrom a import b as c\nsys.exit(c)\n")
         self.assertEqual(unused_imports(tree), {"os": 1})
+
+    def test_what_a_package_hands_on_is_used(self):
+        tree = ast.parse("from __future__ import annotations\nfrom a import b, c\n__all__ = ['b']\n")
+        self.assertEqual(unused_imports(tree), {"c": 2})
 
     def test_files_and_functions_stay_short(self):
         for path in sources():

@@ -12,6 +12,7 @@ use crate::virtual_environment::VirtualEnvironment;
 use crate::{packages, process, project, simulator};
 use anyhow::{Result, bail};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 use table::Client;
 use verdict::{Outcome, Verdict};
@@ -63,17 +64,26 @@ fn run_client(gpu: &str, client: &Client, checks: &[String]) -> Result<Row> {
     let start = process::now();
     let options = ["--gpu", gpu, "--mode", "functional"];
     let arguments = arguments(client, &environment, checks)?;
-    let run = simulator::run(&options, Path::new("/usr/bin/env"), &arguments, LIMIT)?;
+    let output = if client.alone {
+        process::capture(&mut with_package(&arguments), LIMIT)?
+    } else {
+        simulator::run(&options, Path::new("/usr/bin/env"), &arguments, LIMIT)?.output
+    };
     let seconds = start.elapsed().as_secs_f64();
-    print!("{}", run.output.out);
-    let verdict = verdict::read(&run.output.out);
-    Ok(judge(
-        client,
-        checks.is_empty(),
-        verdict,
-        &run.output,
-        seconds,
-    ))
+    print!("{}", output.out);
+    let verdict = verdict::read(&output.out);
+    Ok(judge(client, checks.is_empty(), verdict, &output, seconds))
+}
+
+/// A script by itself, which finds the Python package and the command of this tree.
+fn with_package(arguments: &[String]) -> Command {
+    let mut command = process::command("/usr/bin/env");
+    command
+        .args(arguments)
+        .env("PYTHONPATH", project::root().join("python/src"))
+        .env("LOCKSTEP", simulator::executable())
+        .env("LOCKSTEP_CACHE", project::local().join("cache"));
+    command
 }
 
 fn install(client: &Client, environment: &VirtualEnvironment) -> Result<()> {

@@ -29,7 +29,23 @@ pub struct Package {
     /// Install the archive into an empty folder, run a program from elsewhere, and remove it
     #[arg(long)]
     check: bool,
+    /// Only the tree itself, which the Python package wraps: no archive and no Debian package
+    #[arg(long, conflicts_with = "check")]
+    tree: bool,
 }
+
+/// Builds the command and what lies beside it, with the features that the tests of the workspace build them with.
+const BUILD: [&str; 9] = [
+    "build",
+    "--release",
+    "--workspace",
+    "--exclude",
+    "xtask",
+    "--exclude",
+    "lockstep-fuzz",
+    "--exclude",
+    "lockstep-engine-loom",
+];
 
 /// What lies beside the command.
 const LIBRARIES: [&str; 5] = [
@@ -54,27 +70,16 @@ const PAPERS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-
 impl Package {
     /// Runs it.
     pub fn run(&self) -> Result<()> {
-        process::run(process::command(project::cargo()).args([
-            "build",
-            "--release",
-            "--workspace",
-            "--exclude",
-            "xtask",
-        ]))?;
         let out = self
             .out
             .clone()
             .unwrap_or_else(|| project::target().join("package"));
-        let name = format!(
-            "lockstep-{}-{}-linux",
-            env!("CARGO_PKG_VERSION"),
-            std::env::consts::ARCH
-        );
-        let tree = out.join(&name);
-        if tree.exists() {
-            std::fs::remove_dir_all(&tree)?;
+        let tree = build_tree(&out)?;
+        if self.tree {
+            println!("{}", project::shown(&tree));
+            return Ok(());
         }
-        stage(&tree)?;
+        let name = name();
         let archive = out.join(format!("{name}.tar.gz"));
         process::run(
             process::command("tar")
@@ -92,6 +97,26 @@ impl Package {
         }
         Ok(())
     }
+}
+
+/// How the tree is called.
+fn name() -> String {
+    format!(
+        "lockstep-{}-{}-linux",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::ARCH
+    )
+}
+
+/// Builds what the tree holds, and the tree in a folder; where it is.
+pub fn build_tree(out: &Path) -> Result<PathBuf> {
+    process::run(process::command(project::cargo()).args(BUILD))?;
+    let tree = out.join(name());
+    if tree.exists() {
+        std::fs::remove_dir_all(&tree)?;
+    }
+    stage(&tree)?;
+    Ok(tree)
 }
 
 /// Lays the tree out.

@@ -1,10 +1,12 @@
 //! `cargo xtask test`: everything that CI checks.
 //!
 //! Stages run in an order that lets the quick ones fail first; a failed stage does not stop the
-//! next, so that one call shows all there is to mend. The CUDA compiler is fetched meanwhile.
+//! next, so that one call shows all there is to mend. The CUDA compiler and packages of Python are
+//! fetched meanwhile.
 
 mod bits;
 mod conformance;
+mod package;
 mod programs;
 mod python;
 
@@ -49,6 +51,8 @@ enum Stage {
     /// Generated pages are up to date, and what README says of the product is so
     #[value(alias = "pages")]
     Docs,
+    /// The Python package, installed into an environment of its own
+    Package,
     /// CUDA programs under `lockstep run`
     Workloads,
 }
@@ -61,14 +65,24 @@ impl Test {
         };
         packages::need(&[packages::CXX, packages::VENV])?;
         let fetching = wants(Stage::Workloads).then(|| std::thread::spawn(cuda::toolkit));
+        let packages = wants(Stage::Package).then(|| std::thread::spawn(package::environment));
 
         let mut outcome = Outcome::default();
         for stage in Stage::value_variants()
             .iter()
             .copied()
-            .filter(|stage| *stage != Stage::Workloads && wants(*stage))
+            .filter(|stage| !WAITING.contains(stage) && wants(*stage))
         {
             outcome.stage(&name_of(stage), || run_stage(stage));
+        }
+        if let Some(packages) = packages {
+            outcome.stage(&name_of(Stage::Package), || {
+                package::check(
+                    &packages
+                        .join()
+                        .map_err(|_| anyhow!("installing packages of Python ended in a panic"))??,
+                )
+            });
         }
         if let Some(fetching) = fetching {
             let mut tally = None;
@@ -99,6 +113,9 @@ impl Test {
         })
     }
 }
+
+/// Stages that wait for what is fetched meanwhile.
+const WAITING: [Stage; 2] = [Stage::Package, Stage::Workloads];
 
 /// What the stages did.
 #[derive(Default)]
@@ -188,7 +205,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
         Stage::Docs => docs::check(),
-        Stage::Workloads => Ok(()),
+        Stage::Package | Stage::Workloads => Ok(()),
     }
 }
 

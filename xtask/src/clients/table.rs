@@ -26,6 +26,9 @@ pub struct Client {
     pub packages: Vec<String>,
     /// The client whose environment it uses, where it has no packages of its own.
     pub environment: Option<String>,
+    /// Whether its script starts simulations itself, with the Python package, instead of running under one.
+    #[serde(default)]
+    pub alone: bool,
     /// Why none of its checks can pass, in one sentence, and the words with which its script fails.
     pub lacks: Option<Lacks>,
 }

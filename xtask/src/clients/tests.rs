@@ -11,6 +11,7 @@ fn client(lacks: Option<(&str, &str)>) -> Client {
         checks: 2,
         packages: vec!["x==1.0".into()],
         environment: None,
+        alone: false,
         lacks: lacks.map(|(why, says)| table::Lacks {
             why: why.into(),
             says: says.into(),

@@ -1,0 +1,5 @@
+"""`python -m lockstep`: the command."""
+
+from lockstep.command import main
+
+main()
