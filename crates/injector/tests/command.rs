@@ -90,6 +90,34 @@ fn a_run_folder_has_what_the_program_did() {
     );
 }
 
+#[test]
+fn without_kernels_the_program_runs_without_the_injector() {
+    let bench = Bench::new();
+    let folder = out(&bench);
+    let output = run(
+        &bench,
+        &[
+            "sample",
+            "--no-kernels",
+            "--interval",
+            "1 ms",
+            "--out",
+            folder.to_str().unwrap(),
+            "--",
+            "sh",
+            "-c",
+            "echo \"injected: $CUDA_INJECTION64_PATH$LOCKSTEP_SAMPLE_SEGMENTS\"; exit 3",
+        ],
+    );
+    assert_eq!(text(&output.stdout), "injected: \n");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    let summary = std::fs::read_to_string(folder.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["exit_code"], 3);
+    assert!(summary["losses"].as_array().unwrap().is_empty());
+}
+
 /// The program ends well, and what was asked for is not there.
 #[test]
 fn counters_that_cannot_be_read_are_an_error_of_the_command() {

@@ -125,7 +125,7 @@ impl SampleArguments {
             }
             true
         })?;
-        report(&outcome);
+        report(&outcome, metadata.timeline != Timeline::None);
         Ok(outcome.code)
     }
 
@@ -193,12 +193,12 @@ impl View {
 
 /// Says what went wrong. The same sentences are in `summary.json`, so a terminal that is gone loses
 /// nothing.
-fn report(outcome: &Outcome) {
+fn report(outcome: &Outcome, injected: bool) {
     let mut error = std::io::stderr().lock();
     for notice in &outcome.summary.notices {
         let _ = writeln!(error, "lockstep: {notice}");
     }
-    if outcome.summary.processes.is_empty() {
+    if injected && outcome.summary.processes.is_empty() {
         let _ = writeln!(
             error,
             "lockstep: no CUDA program published anything: the program made no CUDA context"

@@ -13,6 +13,9 @@ use crate::segment::{SegmentDirectory, SegmentError};
 /// File name of the injector.
 const INJECTOR: &str = "liblockstep_injector.so";
 
+/// The variable that names the injector to the CUDA driver.
+const INJECTION: &str = "CUDA_INJECTION64_PATH";
+
 /// A program that could not be started with the injector.
 #[derive(Debug, Error)]
 pub enum LaunchError {
@@ -107,25 +110,29 @@ impl Launcher {
     /// Variables that put the injector into a program and its children.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         vec![
-            ("CUDA_INJECTION64_PATH", self.injector.clone()),
+            (INJECTION, self.injector.clone()),
             ("LOCKSTEP_SAMPLE_METADATA", self.metadata.clone()),
             ("LOCKSTEP_SAMPLE_SEGMENTS", self.segments.clone()),
             ("LOCKSTEP_SAMPLE_LOCKS", self.locks.clone()),
         ]
     }
 
-    /// Starts `command`. The reader tells the injector's sentences, so the program's output stays
-    /// its own.
-    pub fn start(&self, command: &[String]) -> Result<Child, LaunchError> {
+    /// Starts `command`, with the injector in it unless it is to run untouched. The reader tells the
+    /// injector's sentences, so the program's output stays its own.
+    pub fn start(&self, command: &[String], injected: bool) -> Result<Child, LaunchError> {
         let (program, arguments) = command.split_first().ok_or_else(|| LaunchError::Program {
             program: String::new(),
             source: io::ErrorKind::InvalidInput.into(),
         })?;
         let mut child = Command::new(program);
-        child
-            .args(arguments)
-            .envs(self.environment())
-            .env("LOCKSTEP_SAMPLE_QUIET", "1");
+        child.args(arguments);
+        if injected {
+            child
+                .envs(self.environment())
+                .env("LOCKSTEP_SAMPLE_QUIET", "1");
+        } else {
+            child.env_remove(INJECTION);
+        }
         // An interrupt at the terminal ends the program; the reader stays to store its samples.
         child.process_group(0);
         child.spawn().map_err(|source| LaunchError::Program {
@@ -140,8 +147,8 @@ impl Launcher {
     pub fn start_sampler(&self, command: &mut Command) -> Option<SamplerProcess> {
         let environment = self.environment().into_iter();
         let child = command
-            .envs(environment.filter(|(name, _)| *name != "CUDA_INJECTION64_PATH"))
-            .env_remove("CUDA_INJECTION64_PATH")
+            .envs(environment.filter(|(name, _)| *name != INJECTION))
+            .env_remove(INJECTION)
             .env("LOCKSTEP_SAMPLE_QUIET", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::collector::Collector;
 use super::folder::{FolderError, SampleFolder, Summary};
 use super::launcher::{LaunchError, Launcher, SamplerProcess};
-use crate::schema::Metadata;
+use crate::schema::{Metadata, Timeline};
 use crate::segment::SegmentDirectory;
 
 /// Time between two polls of shared memory.
@@ -99,7 +99,9 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let collector = Collector::new(SegmentDirectory::observe(&launcher.segments), metadata);
         let folder = SampleFolder::create(folder, collector.counters())?;
-        let child = launcher.start(command)?;
+        // Where nothing is asked of kernels and another process samples, the program runs untouched.
+        let untouched = metadata.timeline == Timeline::None && sampler.is_some();
+        let child = launcher.start(command, !untouched)?;
         Ok(Self {
             collector,
             folder,
