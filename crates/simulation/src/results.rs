@@ -168,7 +168,11 @@ impl Results {
 /// What joins several GPUs, in a sentence.
 fn node_remark(description: &Description) -> Option<String> {
     let links = description.links().ok().filter(|node| node.gpus() > 1)?;
-    Some(format!("{} GPUs, joined by {}", links.gpus(), links.words()))
+    Some(format!(
+        "{} GPUs, joined by {}",
+        links.gpus(),
+        links.words()
+    ))
 }
 
 fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
