@@ -134,7 +134,7 @@ pub(super) fn emit(
     let words = usize::from(operation.element.words());
     let bytes = operation.element.bytes() as usize;
     let size = bytes.min(4);
-    for lane in lanes_of(mask) {
+    for lane in lanes_in_writing_order(mask, bytes * usize::from(operation.elements)) {
         for element in 0..usize::from(operation.elements) {
             for word in 0..words {
                 let offset = (element * bytes + 4 * word) as u64;
@@ -143,6 +143,27 @@ pub(super) fn emit(
             }
         }
     }
+}
+
+/// The lanes of a store, each before those that overwrite it. A store of 8 bytes a lane is made of two halves of the
+/// warp, one of 16 bytes of four quarters, one after the other; in each of them the lowest lane's value stays
+/// (`same_address.csv`).
+#[inline]
+fn lanes_in_writing_order(mask: Mask, bytes: usize) -> impl Iterator<Item = usize> {
+    let together = match bytes {
+        0..=4 => LANES,
+        5..=8 => LANES / 2,
+        _ => LANES / 4,
+    };
+    let first = Mask::MAX >> (LANES - together);
+    (0..LANES).step_by(together).flat_map(move |begin| {
+        let mut left = mask & (first << begin);
+        std::iter::from_fn(move || {
+            let lane = left.checked_ilog2()?;
+            left &= !(1 << lane);
+            Some(lane as usize)
+        })
+    })
 }
 
 #[inline(always)]
@@ -220,5 +241,40 @@ pub(super) fn four(to: &mut [u32; 4], words: [u32; 4]) {
     #[cfg(not(target_arch = "x86_64"))]
     {
         *to = words;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lanes_in_writing_order;
+    use lockstep_isa::warp_register::LANES;
+
+    /// Recorded on an H200 by `validation/microbench/same_address.cu`.
+    const RECORDED: &str =
+        include_str!("../../../../../../validation/hardware/h200/same_address.csv");
+
+    #[test]
+    fn of_lanes_that_store_to_one_place_the_value_of_an_h200_stays() {
+        let mut compared = 0;
+        for row in RECORDED.lines().filter(|row| row.starts_with("store_")) {
+            let columns: Vec<&str> = row.split(',').collect();
+            let [_, bytes, mask, sharing, who, stayed] = columns[..] else {
+                panic!("{row}");
+            };
+            let mask = u32::from_str_radix(mask, 16).unwrap();
+            let sharing: usize = sharing.parse().unwrap();
+            let places = LANES / sharing;
+            let mut memory = vec!["-".to_owned(); places];
+            for lane in lanes_in_writing_order(mask, bytes.parse().unwrap()) {
+                let place = match who {
+                    "apart" => lane % places,
+                    _ => lane / sharing,
+                };
+                memory[place] = lane.to_string();
+            }
+            assert_eq!(memory.join(" "), stayed, "{row}");
+            compared += 1;
+        }
+        assert_eq!(compared, 960);
     }
 }

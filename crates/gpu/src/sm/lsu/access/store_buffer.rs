@@ -8,8 +8,8 @@ use super::registers::emit;
 use crate::memory::SECTOR;
 use crate::sm::lsu::port::Port;
 
-/// Puts what a store writes into the buffer, sector by sector; later lanes win. Says which
-/// sectors were touched.
+/// Puts what a store writes into the buffer, sector by sector. Says which sectors were
+/// touched.
 pub(super) fn collect_store(
     port: &mut Port,
     operation: &MemoryOperation,
