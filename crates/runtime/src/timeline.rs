@@ -8,13 +8,16 @@
 //!
 //! Start reading at [`Timeline::advance`].
 
+mod bus;
 mod start;
 mod work;
 
+pub use bus::BusTime;
 pub use work::{Effect, KernelWork, Takes, Work};
 
 use crate::device::{Advance, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
+use bus::Bus;
 use lockstep_protocol::ProgramStep;
 use lockstep_units::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -70,6 +73,8 @@ pub struct Timeline {
     /// Running transfers: end, then the order in which they began; the stream and the engine.
     transfers: BTreeMap<(Time, u64), (StreamKey, u32)>,
     transfers_begun: u64,
+    /// What copies between host and device share.
+    bus: Bus,
     engines: usize,
     /// What an event takes.
     event: Duration,
@@ -135,6 +140,7 @@ impl Timeline {
             kernels: BTreeMap::new(),
             transfers: BTreeMap::new(),
             transfers_begun: 0,
+            bus: Bus::default(),
             engines: engines as usize,
             event,
             events: BTreeMap::new(),

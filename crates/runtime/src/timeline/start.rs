@@ -139,6 +139,7 @@ impl Timeline {
         };
         let end = match (*takes, &mut self.host) {
             (Takes::Fixed(takes), _) => clock + takes,
+            (Takes::Bus(direction, time), _) => self.bus.send(clock, direction, time),
             (Takes::Host(bytes, direction), Some(host)) => {
                 let end = host.transfer(clock, bytes, direction);
                 device.note(Part::Host, clock, &|| {
