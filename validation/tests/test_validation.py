@@ -173,5 +173,24 @@ class Lanes(unittest.TestCase):
         self.assertEqual(found, [("a", {"inst_executed": 0, "thread_inst_executed": -1})])
 
 
+class Scenarios(unittest.TestCase):
+    def setUp(self):
+        self.scenarios = support.script("validation/compare_scenarios.py")
+
+    def test_only_rows_timed_by_events_on_both_sides_are_compared(self):
+        row = lambda name, clock, time: {
+            "scenario": name, "parameter": "n=1", "clock": clock, "median_us": time, "low_us": "1", "high_us": "4"
+        }
+        measured = [row("a", "device", "2"), row("a", "host", "9"), row("b", "device", "3")]
+        simulated = [row("a", "device", "2.5"), row("b", "host", "7")]
+        found = list(self.scenarios.pairs(measured, simulated))
+        self.assertEqual(found, [("a n=1", 2.5, [1.0, 2.0, 4.0])])
+
+    def test_a_row_inside_the_range_of_hardware_or_within_a_quarter_is_right(self):
+        self.assertTrue(self.scenarios.near({"inside": True, "error": 0.0}))
+        self.assertTrue(self.scenarios.near({"inside": False, "error": 0.25}))
+        self.assertFalse(self.scenarios.near({"inside": False, "error": 0.26}))
+
+
 if __name__ == "__main__":
     unittest.main()

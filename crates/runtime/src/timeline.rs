@@ -8,14 +8,17 @@
 //!
 //! Start reading at [`Timeline::advance`].
 
+mod bus;
 mod peers;
 mod start;
 mod work;
 
+pub use bus::BusTime;
 pub use work::{Effect, KernelWork, Takes, Work};
 
 use crate::device::{Advance, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
+use bus::Bus;
 use lockstep_node::Topology;
 use lockstep_protocol::ProgramStep;
 use lockstep_units::{Duration, Time};
@@ -76,6 +79,8 @@ pub struct Timeline {
     /// of the second GPU are numbered behind those of the first, and so on.
     transfers: BTreeMap<(Time, u64), (StreamKey, u32)>,
     transfers_begun: u64,
+    /// What copies between host and device share, by GPU.
+    buses: BTreeMap<u32, Bus>,
     /// Transfers between GPUs whose bytes are on the links.
     peers: Option<PeerTransfers>,
     engines: u32,
@@ -143,6 +148,7 @@ impl Timeline {
             kernels: BTreeMap::new(),
             transfers: BTreeMap::new(),
             transfers_begun: 0,
+            buses: BTreeMap::new(),
             peers: None,
             engines,
             event,

@@ -144,6 +144,30 @@ fn a_query_lets_the_device_advance_a_little() {
     );
 }
 
+/// 100,000 bytes are 10 us of the link, and a copy takes 1 us before its first byte.
+#[test]
+fn copies_of_several_streams_go_no_faster_than_the_link() {
+    let together = |second: &str| {
+        support::play(&format!(
+            "stream nonblocking
+             stream nonblocking
+             malloc 1000000
+             malloc 1000000
+             pinned 1000000
+             move 4 0x200000000200 0x280000000000 100000
+             move 6 {second} 100000
+             sync 4
+             sync 6"
+        ))
+    };
+    let same_way = together("0x2000000f4600 0x280000000000");
+    assert!(same_way.contains("12000 ns  sync 4: done"), "{same_way}");
+    assert!(same_way.contains("22000 ns  sync 6: done"), "{same_way}");
+    let other_way = together("0x280000000000 0x2000000f4600");
+    assert!(other_way.contains("12000 ns  sync 4: done"), "{other_way}");
+    assert!(other_way.contains("13000 ns  sync 6: done"), "{other_way}");
+}
+
 #[test]
 fn copies_cost_latency_and_bandwidth() {
     check(

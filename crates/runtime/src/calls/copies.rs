@@ -2,12 +2,12 @@
 
 use crate::device::Device;
 use crate::host::Direction;
-use crate::timeline::{Effect, Takes, Work};
+use crate::timeline::{BusTime, Effect, Takes, Work};
 use crate::{CallResult, Client, Piece, Runtime, fail, failure};
 use lockstep_protocol::{
     Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
 };
-use lockstep_units::Bytes;
+use lockstep_units::{Bytes, Duration};
 
 impl<D: Device> Runtime<D> {
     pub(super) fn copy(&mut self, client: Client, copy: &Copy) -> CallResult<Reply> {
@@ -169,12 +169,26 @@ impl<D: Device> Runtime<D> {
             };
             return Takes::Host(bytes, direction);
         }
-        let rate = match (destination, source) {
-            (Some(PointerKind::Device), Some(PointerKind::Device)) => copy.device_to_device,
-            (Some(_), Some(_)) => copy.pinned,
-            _ => copy.pageable,
+        let pinned = copy.pinned.time_for(Bytes(bytes));
+        let host = match destination.is_none() || source.is_none() {
+            true => copy.pageable.time_for(Bytes(bytes)),
+            false => Duration::ZERO,
         };
-        Takes::Fixed(copy.latency + rate.time_for(Bytes(bytes)))
+        let direction = match (on_device(destination), on_device(source)) {
+            (true, true) => {
+                let within = copy.device_to_device.time_for(Bytes(bytes));
+                return Takes::Fixed(copy.latency + within);
+            }
+            (true, false) => Direction::ToDevice,
+            (false, true) => Direction::ToHost,
+            (false, false) => return Takes::Fixed(copy.latency + pinned.max(host)),
+        };
+        let time = BusTime {
+            latency: copy.latency,
+            busy: pinned,
+            host,
+        };
+        Takes::Bus(direction, time)
     }
 }
 

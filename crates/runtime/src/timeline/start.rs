@@ -147,6 +147,7 @@ impl Timeline {
     fn start_transfer(&mut self, key: StreamKey, device: &mut dyn Device) {
         let (clock, begun) = (self.clock, self.transfers_begun);
         let stream = self.streams.get(&key);
+        let gpu = stream.map_or(0, |stream| stream.gpu);
         let engine = stream.and_then(|stream| self.free_engine(stream.gpu));
         let head = stream.and_then(|stream| stream.queue.front());
         let (Some(engine), Some(Work::Transfer { takes, effect })) =
@@ -156,6 +157,11 @@ impl Timeline {
         };
         let end = match (*takes, &mut self.host) {
             (Takes::Fixed(takes), _) => clock + takes,
+            (Takes::Bus(direction, time), _) => self
+                .buses
+                .entry(gpu)
+                .or_default()
+                .send(clock, direction, time),
             (Takes::Host(bytes, direction), Some(host)) => {
                 let end = host.transfer(clock, bytes, direction);
                 device.note(Part::Host, clock, &|| {

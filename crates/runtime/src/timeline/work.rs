@@ -6,7 +6,7 @@ use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, ProgramStep, Rows, ValueAction, ValueWork};
 use lockstep_units::Duration;
 
-use super::{Position, StreamKey};
+use super::{BusTime, Position, StreamKey};
 
 /// Something that a stream does.
 #[derive(Debug)]
@@ -58,6 +58,8 @@ pub enum Work {
 pub enum Takes {
     /// A fixed time.
     Fixed(Duration),
+    /// As long as the link to the host takes, behind the copies that began before.
+    Bus(Direction, BusTime),
     /// As long as the host as a machine takes for so many bytes.
     Host(u64, Direction),
     /// As long as the links between two GPUs take for so many bytes, among the others on them, and a
