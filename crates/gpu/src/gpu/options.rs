@@ -10,6 +10,7 @@ use crate::check::{Checks, Findings};
 use crate::fault::Fault;
 use crate::launch::KernelRecord;
 use crate::probe::Recorder;
+use crate::profile::Profile;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Options {
     pub managed: Option<Range<u64>>,
     /// What parts are watched, for people; nothing here changes the simulation.
     pub recorder: Option<Recorder>,
+    /// Counts of single instructions, likewise.
+    pub profile: Option<Profile>,
 }
 
 /// How an advance ended.
