@@ -11,7 +11,7 @@
 mod start;
 mod work;
 
-pub use work::{Effect, KernelWork, Takes, Work};
+pub use work::{Effect, KernelWork, Moves, Takes, Work};
 
 use crate::device::{Advance, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;

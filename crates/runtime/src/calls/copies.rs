@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::host::Direction;
-use crate::timeline::{Effect, Takes, Work};
+use crate::timeline::{Effect, Moves, Takes, Work};
 use crate::{CallResult, Client, Piece, Runtime, fail, failure};
 use lockstep_protocol::{
     Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
@@ -106,7 +106,8 @@ impl<D: Device> Runtime<D> {
             extent: fill.extent,
             pattern,
         };
-        Ok(Some((Takes::Fixed(takes), effect)))
+        let moves = Moves { way: "fill", bytes };
+        Ok(Some((Takes::Fixed(takes, moves), effect)))
     }
 
     /// Whether one allocation holds all of a piece of the window, or why none does.
@@ -160,7 +161,14 @@ impl<D: Device> Runtime<D> {
             (Some(_), Some(_)) => copy.pinned,
             _ => copy.pageable,
         };
-        Takes::Fixed(copy.latency + rate.time_for(Bytes(bytes)))
+        let way = match (on_device(source), on_device(destination)) {
+            (true, true) => "device to device",
+            (false, true) => "host to device",
+            (true, false) => "device to host",
+            (false, false) => "host to host",
+        };
+        let moves = Moves { way, bytes };
+        Takes::Fixed(copy.latency + rate.time_for(Bytes(bytes)), moves)
     }
 }
 

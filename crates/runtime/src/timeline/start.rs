@@ -1,6 +1,6 @@
 //! Starts the heads of streams, and changes memory when they are complete.
 
-use crate::device::{Device, Fault, KernelResult, Part};
+use crate::device::{Device, Fault, KernelResult, Part, Transfer};
 use lockstep_isa::Launch;
 use lockstep_protocol::ValueAction;
 use lockstep_units::{Duration, Time};
@@ -138,7 +138,7 @@ impl Timeline {
             return;
         };
         let end = match (*takes, &mut self.host) {
-            (Takes::Fixed(takes), _) => clock + takes,
+            (Takes::Fixed(takes, _), _) => clock + takes,
             (Takes::Host(bytes, direction), Some(host)) => {
                 let end = host.transfer(clock, bytes, direction);
                 device.note(Part::Host, clock, &|| {
@@ -153,6 +153,14 @@ impl Timeline {
         let engine = (0..).find(|engine| !used(engine)).unwrap_or(0);
         device.note(Part::Copy(engine), clock, &|| {
             format!("transfer {begun} begins until {end}: {}", effect.words())
+        });
+        device.transfer(&Transfer {
+            number: begun,
+            engine,
+            stream: key,
+            moves: takes.moves(),
+            start: clock,
+            end,
         });
         self.transfers.insert((end, begun), (key, engine));
         self.transfers_begun += 1;

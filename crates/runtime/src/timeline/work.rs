@@ -56,10 +56,35 @@ pub enum Work {
 /// How long a transfer takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
-    /// A fixed time.
-    Fixed(Duration),
+    /// A fixed time, and what moves meanwhile.
+    Fixed(Duration, Moves),
     /// As long as the host as a machine takes for so many bytes.
     Host(u64, Direction),
+}
+
+/// What a transfer moves, for those who write it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// From where to where, in words.
+    pub way: &'static str,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Takes {
+    /// What moves.
+    pub(super) fn moves(self) -> Moves {
+        match self {
+            Self::Fixed(_, moves) => moves,
+            Self::Host(bytes, direction) => Moves {
+                way: match direction {
+                    Direction::ToDevice => "host to device",
+                    Direction::ToHost => "device to host",
+                },
+                bytes,
+            },
+        }
+    }
 }
 
 /// A kernel, and the variables that its constant banks are refreshed from.
