@@ -3,11 +3,14 @@
 
 mod device;
 mod failure;
+mod journal;
 mod launches;
+mod lines;
 mod memory;
 mod pace;
 mod reload;
 mod reports;
+mod series;
 
 use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
@@ -15,9 +18,10 @@ use crate::host::Inside;
 use crate::images;
 use crate::progress::Progress;
 use crate::selection::Selection;
+use journal::Journal;
 use lockstep_gpu::{
-    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, Perturbation, Recorder,
-    WatchError,
+    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, Perturbation, Profile,
+    Recorder, WatchError,
 };
 use lockstep_isa::Module;
 use lockstep_protocol::{layout, window};
@@ -101,6 +105,8 @@ pub struct Machine {
     host: Inside,
     /// Whether it was said that kernels wait for the host.
     warned_of_spin: bool,
+    /// What is written down while the run goes on, if anything is.
+    journal: Option<Box<Journal>>,
 }
 
 /// A runtime over a fresh GPU whose memory is in the file.
@@ -222,6 +228,9 @@ impl Machine {
             .map_err(|error| MachineError::Memory(error.to_string()))?;
         let mut options = options(description);
         options.recorder = Recorder::new(&description.watches, &description.config)?;
+        options.profile = description
+            .lines
+            .then(|| Profile::new(description.config.device.sms));
         let mut contents = contents(&memory)?;
         if options.checks.initialised {
             let tracked = contents.track_initialised(tracked());
@@ -252,6 +261,7 @@ impl Machine {
             failure: None,
             host: Inside::new(),
             warned_of_spin: false,
+            journal: None,
         })
     }
 }

@@ -38,7 +38,7 @@ pub enum Command {
     Report(report::ReportArguments),
     /// Set two runs side by side: two simulations, or a real GPU and a simulated one
     Compare(report::CompareArguments),
-    /// Write the launches of a run for other tools: CSV, Parquet, Perfetto
+    /// Write the launches or the series of a run for other tools: CSV, Parquet, Perfetto
     Export(export::Export),
     /// Error against a real GPU: figures, plot and page
     Correlate(correlate::Correlate),

@@ -1,6 +1,6 @@
 //! `lockstep run`: a CUDA program on a simulated GPU.
 
-use crate::options::SimulationOptions;
+use crate::options::{RecordingOptions, SimulationOptions};
 use crate::{report, watch};
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{Recording, run_program};
@@ -13,6 +13,8 @@ use lockstep_simulation::{Recording, run_program};
 pub struct Run {
     #[command(flatten)]
     options: SimulationOptions,
+    #[command(flatten)]
+    recording: RecordingOptions,
     /// GPUs of the node
     #[arg(long, value_name = "N", default_value_t = 1)]
     gpus: u32,
@@ -42,6 +44,7 @@ impl Run {
     /// Runs it; the exit code is the program's.
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
+        self.recording.add(&mut description)?;
         anyhow::ensure!(
             self.gpus == 1,
             "--gpus {}: one GPU can be simulated so far; leave --gpus out",

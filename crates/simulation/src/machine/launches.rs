@@ -46,6 +46,7 @@ impl Machine {
                 results.push(result(id, &record, mode == Mode::Timing));
             }
         }
+        self.note_ended(&results);
         results
     }
 
