@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod book;
 mod clients;
 mod configuration;
 mod coverage;
@@ -31,6 +32,7 @@ mod soak;
 mod status;
 mod test;
 mod validate;
+mod viewer;
 mod virtual_environment;
 mod workloads;
 
@@ -57,10 +59,14 @@ enum Task {
     Validate(validate::Validate),
     /// Write the generated pages of the documentation, or check that they are up to date
     Docs(docs::Docs),
+    /// Build the book with mdBook if it is installed, and check its chapters and links
+    Book(book::Book),
     /// Run workloads while random things go wrong: kills, signals, full disks, little memory
     Soak(soak::Soak),
     /// Make an archive and a Debian package of the release build
     Package(package::Package),
+    /// Fetch the charting library of the viewer; the next build has it
+    Viewer(viewer::Viewer),
     /// Accept what tests found where they keep expected output
     Bless(bless::Bless),
     /// Throw changed inputs at everything that reads bytes from outside, and run what they hold
@@ -75,8 +81,10 @@ fn main() -> ExitCode {
         Task::Demo(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Validate(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Docs(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Book(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Soak(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Package(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Viewer(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Fuzz(task) => task.run().map(|()| ExitCode::SUCCESS),
     };

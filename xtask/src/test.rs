@@ -11,7 +11,7 @@ mod programs;
 mod python;
 
 use crate::cuda::{Missing, Toolkit};
-use crate::{cuda, docs, map, packages, process, simulator};
+use crate::{book, cuda, docs, map, packages, process, simulator};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
@@ -204,7 +204,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             ])
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
-        Stage::Docs => docs::check(),
+        Stage::Docs => docs::check().and_then(|()| book::build()),
         Stage::Package | Stage::Workloads => Ok(()),
     }
 }

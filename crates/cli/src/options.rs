@@ -4,8 +4,8 @@ use crate::say::note;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Assembling, Checks, Description, Existing, FrontendChoice, Launches, Mode, Regex, Schedule,
-    Selection, Watch,
+    Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Regex,
+    Schedule, Selection, Watch,
 };
 use std::path::PathBuf;
 
@@ -84,6 +84,31 @@ impl NodeOptions {
     pub fn apply(&self, description: &mut Description) {
         description.gpus = self.gpus;
         description.node.clone_from(&self.node);
+    }
+}
+
+/// What a run writes beside its tables.
+#[derive(Args)]
+pub struct RecordingOptions {
+    /// Sample all counters of the GPU, its SMs and its L2 slices at this interval of simulated time, for example
+    /// `1000 cycles` or `2 us`, into series.parquet
+    #[arg(long, value_name = "INTERVAL")]
+    pub series: Option<Interval>,
+    /// Count by instruction what was issued and what warps waited for, into lines.csv
+    #[arg(long)]
+    pub lines: bool,
+}
+
+impl RecordingOptions {
+    /// Adds them to a run.
+    pub fn add(&self, description: &mut Description) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            description.mode == Mode::Timing || (self.series.is_none() && !self.lines),
+            "--series and --lines need time; leave --mode functional out"
+        );
+        description.series = self.series;
+        description.lines = self.lines;
+        Ok(())
     }
 }
 

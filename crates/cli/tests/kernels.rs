@@ -2,37 +2,7 @@
 
 mod support;
 
-use support::{Folder, Said};
-
-const SCALE: &str = "\
-.version 8.0
-.target sm_70
-.address_size 64
-.visible .entry scale(.param .u64 data, .param .f32 factor, .param .u32 count)
-{
-    .reg .b32 %r<6>;
-    .reg .b64 %d<4>;
-    .reg .f32 %f<4>;
-    .reg .pred %p;
-    ld.param.u64 %d0, [data];
-    ld.param.f32 %f0, [factor];
-    ld.param.u32 %r0, [count];
-    mov.u32 %r1, %ctaid.x;
-    mov.u32 %r2, %ntid.x;
-    mov.u32 %r3, %tid.x;
-    mad.lo.s32 %r4, %r1, %r2, %r3;
-    setp.ge.u32 %p, %r4, %r0;
-    @%p bra DONE;
-    cvta.to.global.u64 %d1, %d0;
-    mul.wide.u32 %d2, %r4, 4;
-    add.s64 %d3, %d1, %d2;
-    ld.global.f32 %f1, [%d3];
-    mul.f32 %f2, %f1, %f0;
-    st.global.f32 [%d3], %f2;
-DONE:
-    ret;
-}
-";
+use support::{Folder, SCALE, Said};
 
 fn scale(arguments: &[&str]) -> (Folder, Said) {
     let folder = Folder::new();

@@ -24,6 +24,7 @@ mod mmu;
 mod parameters;
 mod partition;
 mod probe;
+mod profile;
 pub mod sm;
 mod statistics;
 
@@ -34,7 +35,7 @@ pub use dram::DRAM_BACK_ENDS;
 pub use error::GpuError;
 pub use fault::{Fault, FaultKind, Place};
 pub use front::{DISPATCH_POLICIES, DispatchPolicy};
-pub use gpu::{Advance, Gpu, Mode, Options};
+pub use gpu::{Advance, Gpu, Mode, Observed, Options, SampledPart, Sampler};
 pub use l2::PeerLinks;
 pub use launch::{KernelRecord, LaunchId, LaunchedBy};
 pub use lockstep_counters::Counters;
@@ -44,6 +45,7 @@ pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecor
 pub use memory::{Contents, ContentsError};
 pub use parameters::SmParameters;
 pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch, WatchError};
+pub use profile::{LineCounts, Lines, Profile, SmProfile};
 pub use sm::Printed;
 pub use sm::sub_core::scheduler::WARP_SCHEDULERS;
 pub use sm::sub_core::stall::REASON_NAMES;

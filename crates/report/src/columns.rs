@@ -1,12 +1,13 @@
-//! Columns of any table, and a Parquet file of them: one row group, every column optional.
+//! Columns of any table, and a Parquet file of them: every column is optional.
 
 use crate::error::ReportError;
-use ::parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use ::parquet::basic::{self, LogicalType, Repetition, Type as PhysicalType};
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
+use std::io::Write;
 use std::sync::Arc;
 
 /// Values of one column, row by row; what is not known is absent.
@@ -20,6 +21,23 @@ pub enum Values {
     Signed(Vec<Option<i64>>),
     /// Other numbers.
     Decimal(Vec<Option<f64>>),
+}
+
+impl Values {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Whole(values) => values.len(),
+            Self::Signed(values) => values.len(),
+            Self::Decimal(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// One column.
@@ -36,33 +54,101 @@ pub struct Column {
 /// # Errors
 /// The columns are more than the format can hold.
 pub fn parquet(name: &str, columns: &[Column]) -> Result<Vec<u8>, ReportError> {
-    file(name, columns).map_err(|problem| ReportError::Export {
-        what: "Parquet",
-        because: problem.to_string(),
-    })
+    let mut file = ParquetFile::begin(name, Vec::new(), columns, Compression::None)?;
+    file.group(columns)?;
+    file.finish()
 }
 
-fn file(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all: every reader can read it.
+    #[default]
+    None,
+    /// By Zstandard.
+    Zstd,
+}
+
+/// A Parquet file that is written group by group.
+pub struct ParquetFile<W: Write + Send>(SerializedFileWriter<W>);
+
+impl<W: Write + Send> ParquetFile<W> {
+    /// Begins a file with the names and types of these columns.
+    ///
+    /// # Errors
+    /// The columns are more than the format can hold.
+    pub fn begin(
+        name: &str,
+        sink: W,
+        columns: &[Column],
+        compression: Compression,
+    ) -> Result<Self, ReportError> {
+        begin(name, sink, columns, compression)
+            .map(Self)
+            .map_err(failed)
+    }
+
+    /// Adds rows: columns in the same order, equally long.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn group(&mut self, columns: &[Column]) -> Result<(), ReportError> {
+        group(&mut self.0, columns).map_err(failed)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(self) -> Result<W, ReportError> {
+        self.0.into_inner().map_err(failed)
+    }
+}
+
+fn failed(problem: ParquetError) -> ReportError {
+    ReportError::Export {
+        what: "Parquet",
+        because: problem.to_string(),
+    }
+}
+
+fn begin<W: Write + Send>(
+    name: &str,
+    sink: W,
+    columns: &[Column],
+    compression: Compression,
+) -> Result<SerializedFileWriter<W>, ParquetError> {
     let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder(name).with_fields(fields).build()?;
-    let properties = Arc::new(WriterProperties::builder().build());
-    let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), properties)?;
+    let properties = WriterProperties::builder().set_compression(match compression {
+        Compression::None => basic::Compression::UNCOMPRESSED,
+        Compression::Zstd => basic::Compression::ZSTD(basic::ZstdLevel::default()),
+    });
+    SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties.build()))
+}
+
+fn group<W: Write + Send>(
+    writer: &mut SerializedFileWriter<W>,
+    columns: &[Column],
+) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     for column in columns {
         match &column.values {
-            Values::Text(values) => write::<ByteArrayType, _>(&mut group, values, |text| {
+            Values::Text(values) => write::<ByteArrayType, _, _>(&mut group, values, |text| {
                 ByteArray::from(text.as_str())
             })?,
             // The format keeps numbers without a sign in the bits of those with one.
             Values::Whole(values) => {
-                write::<Int64Type, _>(&mut group, values, |value| *value as i64)?;
+                write::<Int64Type, _, _>(&mut group, values, |value| *value as i64)?;
             }
-            Values::Signed(values) => write::<Int64Type, _>(&mut group, values, |value| *value)?,
-            Values::Decimal(values) => write::<DoubleType, _>(&mut group, values, |value| *value)?,
+            Values::Signed(values) => write::<Int64Type, _, _>(&mut group, values, |value| *value)?,
+            Values::Decimal(values) => {
+                write::<DoubleType, _, _>(&mut group, values, |value| *value)?
+            }
         }
     }
     group.close()?;
-    writer.into_inner()
+    Ok(())
 }
 
 fn field(column: &Column) -> Result<TypePtr, ParquetError> {
@@ -78,8 +164,8 @@ fn field(column: &Column) -> Result<TypePtr, ParquetError> {
     Ok(Arc::new(field.build()?))
 }
 
-fn write<T: DataType, V>(
-    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+fn write<T: DataType, V, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[Option<V>],
     stored: impl Fn(&V) -> T::T,
 ) -> Result<(), ParquetError> {

@@ -31,6 +31,12 @@ pub enum ReportError {
         /// What was found and what was expected.
         because: String,
     },
+    /// A folder without a series, where one is needed.
+    #[error("{}: it has no series; run the program with `--series INTERVAL` to have one", path.display())]
+    NoSeries {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A folder without launches, where they are needed.
     #[error("{}: it has no launches to {what}; its run ended before kernels.csv was written", path.display())]
     NoLaunches {

@@ -1,4 +1,4 @@
-//! The launches of a run for other tools: CSV, Parquet, Perfetto.
+//! The launches and the series of a run for other tools: CSV, Parquet, Perfetto.
 //!
 //! Start reading at `columns`: CSV and Parquet are two ways to write the same table.
 
@@ -7,8 +7,10 @@ mod csv;
 mod parquet;
 mod perfetto;
 mod protobuf;
+mod series;
 
 pub use columns::Names;
 pub use csv::csv;
 pub use parquet::parquet;
 pub use perfetto::perfetto;
+pub use series::{series_csv, series_parquet};

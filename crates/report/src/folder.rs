@@ -4,8 +4,10 @@
 //!
 //! Start reading at [`Run::read`].
 
+use crate::copies::{self, Copy};
 use crate::error::ReportError;
 use crate::launch::{self, Launch};
+use crate::lines::{self, Line};
 use crate::names::readable;
 use crate::numbers::plural;
 use crate::statistics::Statistics;
@@ -30,6 +32,10 @@ pub struct Run {
     pub info: RunInfo,
     /// Its launches in order.
     pub launches: Vec<Launch>,
+    /// Its transfers in order.
+    pub copies: Vec<Copy>,
+    /// Its instructions, the hottest first, if they were counted.
+    pub lines: Vec<Line>,
     /// Its statistics, if it left them.
     pub statistics: Option<Statistics>,
     /// The simulated GPU, if there was one and its description can be read.
@@ -111,11 +117,27 @@ impl Run {
             }
             None => {}
         }
+        if summary["partial"] == true {
+            let sentence = "the run is partial: it was ended before its program came to its end, or it still goes on";
+            notes.insert(0, sentence.to_string());
+        }
+        let mut copies = Vec::new();
+        if let Some(file) = open(&path.join("copies.csv"), LARGEST_TABLE)? {
+            copies = copies::read(&path.join("copies.csv"), file)?;
+        }
+        let mut lines = Vec::new();
+        if let Some(file) = open(&path.join("lines.csv"), LARGEST_TABLE)? {
+            let (found, more) = lines::read(&path.join("lines.csv"), file)?;
+            lines = found;
+            notes.extend(more);
+        }
         let config = configuration(&summary, &mut notes);
         Ok(Self {
             path: path.to_owned(),
             info,
             launches,
+            copies,
+            lines,
             statistics,
             config,
             notes,

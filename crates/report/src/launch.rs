@@ -6,6 +6,7 @@
 use crate::error::ReportError;
 use lockstep_counters::{COUNTERS, LAUNCH_GAUGES};
 use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// More launches than any run that one would read a report of; what comes after them is left out.
@@ -179,8 +180,21 @@ fn shape(text: &str) -> Option<[u32; 3]> {
     sizes.next().is_none().then_some(shape)
 }
 
+/// Whether the last line was cut: its last number may have more digits.
+fn is_cut(mut file: &File) -> io::Result<bool> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let mut last = *b"\n";
+    if length > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    file.rewind()?;
+    Ok(last != *b"\n")
+}
+
 /// The launches of a file, and what the reader should know about it.
 pub fn read(path: &Path, file: File) -> Result<(Vec<Launch>, Vec<String>), ReportError> {
+    let cut = is_cut(&file).map_err(|error| ReportError::system(path, error))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
     let head = reader.headers();
     let head = head.map_err(|error| ReportError::malformed(path, error.to_string()))?;
@@ -215,8 +229,13 @@ pub fn read(path: &Path, file: File) -> Result<(Vec<Launch>, Vec<String>), Repor
             break;
         }
     }
+    if cut && launches.pop().is_some() {
+        notes.push("kernels.csv: its last line has no end; that launch is left out".to_string());
+    }
     if wrong > MAXIMUM_NOTES {
         notes.push(format!("kernels.csv: {wrong} lines are left out in all"));
     }
+    // A run that goes on writes them as they end.
+    launches.sort_by_key(|launch| launch.number);
     Ok((launches, notes))
 }

@@ -98,6 +98,10 @@ fn run_blocks(blocks: &mut Vec<Block>, run: &RunReport, folder: &Run) {
     }
     blocks.push(Block::Heading(3, "Instructions".to_string()));
     blocks.push(Block::Table(tables::instructions(kernels)));
+    if !run.hottest.is_empty() {
+        blocks.push(Block::Heading(3, "Hottest instructions".to_string()));
+        blocks.push(Block::Table(tables::hottest(&run.hottest)));
+    }
     memory_of_run(blocks, run);
     let full: Vec<String> = kernels
         .iter()

@@ -4,11 +4,15 @@ use crate::compare::{Comparison, compare};
 use crate::folder::{Run, RunInfo};
 use crate::kernel::{KernelReport, kernels};
 use crate::limits::GpuLimits;
+use crate::lines::Line;
 use crate::memory::{RunMemory, memory};
 use serde::Serialize;
 
 /// The version of the JSON form; it changes when a reader of the old one would stumble.
 pub const SCHEMA_VERSION: u32 = 1;
+
+/// Instructions in a report.
+pub const MAXIMUM_HOTTEST: usize = 40;
 
 /// A report of one run or several. `docs/reference/report.schema.json` describes its JSON form.
 #[derive(Clone, Debug, Serialize)]
@@ -39,6 +43,8 @@ pub struct RunReport {
     pub limits: Option<GpuLimits>,
     /// Kernels, the one that took most time first.
     pub kernels: Vec<KernelReport>,
+    /// The instructions with most cycles of warps, the hottest first; none unless they were counted.
+    pub hottest: Vec<Line>,
     /// Caches, DRAM and links over the run.
     pub memory: Option<RunMemory>,
 }
@@ -67,6 +73,7 @@ fn of_run(run: &Run) -> RunReport {
         kernel_ns: (!times.is_empty() && kernel_ns.is_finite()).then_some(kernel_ns),
         limits: run.config.as_ref().map(GpuLimits::of),
         kernels: kernels(&run.launches, run.config.as_ref()),
+        hottest: run.lines.iter().take(MAXIMUM_HOTTEST).cloned().collect(),
         memory: run
             .statistics
             .as_ref()

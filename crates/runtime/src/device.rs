@@ -3,6 +3,8 @@
 //! The hardware advances only inside these calls; between them it stands still at a boundary, so
 //! its memory can be read and written freely.
 
+use crate::LaunchSummary;
+use crate::timeline::Moves;
 use lockstep_counters::LaunchCounters;
 use lockstep_isa::Launch;
 use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
@@ -46,6 +48,23 @@ pub struct KernelLaunch {
     pub registers: u32,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared: u64,
+}
+
+/// Something that a copy engine does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Its number, in the order in which transfers began.
+    pub number: u64,
+    /// The copy engine.
+    pub engine: u32,
+    /// The stream.
+    pub stream: u64,
+    /// What it moves.
+    pub moves: Moves,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends.
+    pub end: Time,
 }
 
 /// Why the hardware stopped.
@@ -100,6 +119,13 @@ pub enum Part {
 pub trait Device {
     /// Notes what a part outside the hardware does, if somebody watches.
     fn note(&mut self, _part: Part, _at: Time, _words: &dyn Fn() -> String) {}
+
+    /// A launch was asked for; [`launch`](Self::launch) hands it over when its turn comes. For those who
+    /// write it down.
+    fn announce(&mut self, _launch: &LaunchSummary) {}
+
+    /// A copy engine begins to work. For those who write it down.
+    fn transfer(&mut self, _transfer: &Transfer) {}
 
     /// GPUs that there are; they are numbered from 0.
     fn gpus(&self) -> u32 {

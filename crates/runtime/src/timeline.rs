@@ -14,7 +14,7 @@ mod start;
 mod work;
 
 pub use bus::BusTime;
-pub use work::{Effect, KernelWork, Takes, Work};
+pub use work::{Effect, KernelWork, Moves, Takes, Work};
 
 use crate::device::{Advance, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;

@@ -10,7 +10,9 @@ use lockstep_gpu::Watch;
 use lockstep_node::{NodeConfig, NodeError, Topology};
 use lockstep_runtime::FrontendChoice;
 use lockstep_telemetry::run_folder::Existing;
+use lockstep_units::{Cycles, Duration, Hertz};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// What is modelled.
@@ -71,6 +73,44 @@ pub struct Execution {
     pub reload_seed: Option<u64>,
 }
 
+/// How often counters are sampled, in simulated time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// In cycles of the SM clock.
+    Cycles(Cycles),
+    /// In time.
+    Time(Duration),
+}
+
+impl Interval {
+    /// How long it is on a GPU with this clock.
+    pub fn duration(self, clock: Hertz) -> Duration {
+        match self {
+            Self::Cycles(cycles) => clock.duration(cycles),
+            Self::Time(time) => time,
+        }
+    }
+}
+
+impl FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().map(Cycles).ok();
+        let cycles = number.or_else(|| text.parse::<Cycles>().ok());
+        let interval = match cycles {
+            Some(cycles) => Some(Self::Cycles(cycles)),
+            None => text.parse().map(Self::Time).ok(),
+        };
+        match interval {
+            Some(Self::Cycles(Cycles(0)) | Self::Time(Duration(0))) | None => Err(format!(
+                "`{text}` is no interval; write cycles or simulated time, such as `1000 cycles` or `2 us`"
+            )),
+            Some(interval) => Ok(interval),
+        }
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -98,6 +138,10 @@ pub struct Description {
     pub checks: Checks,
     /// Parts whose doings are written down.
     pub watches: Vec<Watch>,
+    /// How often counters are sampled; never if it is not said.
+    pub series: Option<Interval>,
+    /// Count single instructions.
+    pub lines: bool,
     /// How the simulator works.
     pub execution: Execution,
     /// Where results go; `lockstep-out/<program>-<n>` if it is not said.
@@ -145,11 +189,36 @@ impl Description {
             cold_caches: false,
             checks: Checks::default(),
             watches: Vec::new(),
+            series: None,
+            lines: false,
             execution: Execution::default(),
             out: None,
             existing: Existing::default(),
             recording: Recording::default(),
             progress: Arc::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_in_cycles_or_in_time() {
+        let cycles = Interval::Cycles(Cycles(1000));
+        assert_eq!("1000".parse(), Ok(cycles));
+        assert_eq!("1000 cycles".parse(), Ok(cycles));
+        assert_eq!(
+            "2 us".parse(),
+            Ok(Interval::Time(Duration::microseconds(2)))
+        );
+        assert_eq!(
+            cycles.duration(Hertz::mega(1000)),
+            Duration::microseconds(1)
+        );
+        for wrong in ["", "0", "0 ns", "-5", "often", "1000 bytes"] {
+            assert!(wrong.parse::<Interval>().is_err(), "{wrong}");
         }
     }
 }

@@ -83,7 +83,7 @@ pub fn run_kernel(
     let guardian = Guardian::start(None, &folder).map_err(system("a guardian for the results"))?;
     let reporter = Reporter::start(description, &command, &folder, &interrupts)?;
     reporter.phase(Phase::Running);
-    match simulate(description, kernel, image) {
+    match simulate(description, kernel, image, &folder) {
         Ok((mut results, printed)) => {
             reporter.finish();
             stopped(&mut results, &interrupts);
@@ -103,6 +103,7 @@ fn stopped(results: &mut Results, interrupts: &Interrupts) {
     let summary = &mut results.summary;
     if let Some(code) = interrupts.exit_code() {
         summary.state = RunState::Stopped;
+        summary.partial = true;
         summary.ending.exit_code = code;
         summary.ending.signal = interrupts.signal();
         let halted = interrupts.halted().map(|halt| halt.reason);
@@ -118,6 +119,7 @@ fn simulate(
     description: &Description,
     kernel: &KernelDescription,
     image: ModuleImage,
+    folder: &Arc<RunFolder>,
 ) -> Result<(Results, Vec<Printed>), RunError> {
     let memory = window::create()?;
     let mut description = description.clone();
@@ -127,6 +129,9 @@ fn simulate(
     }
     let description = &description;
     let mut runtime = machine::runtime(description, &memory)?;
+    runtime
+        .device_mut()
+        .write_down(folder, description.series)?;
     let began = Instant::now();
     let (context, function) = load_function(&mut runtime, kernel, image)?;
     let (parameters, buffers) = place_arguments(&mut runtime, kernel, context, &function)?;

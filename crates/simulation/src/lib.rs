@@ -42,7 +42,7 @@ pub use arguments::{Argument, ElementType};
 pub use assemble::Assembling;
 pub use calls::list_calls;
 pub use checks::Checks;
-pub use description::{Description, Execution, Mode, Schedule};
+pub use description::{Description, Execution, Interval, Mode, Schedule};
 pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};

@@ -3,11 +3,14 @@
 
 mod device;
 mod failure;
+mod journal;
 mod launches;
+mod lines;
 mod memory;
 mod pace;
 mod reload;
 mod reports;
+mod series;
 
 use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
@@ -16,8 +19,9 @@ use crate::images;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::selection::Selection;
+use journal::Journal;
 use lockstep_gpu::{
-    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
+    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation, Profile,
     Recorder, WatchError,
 };
 use lockstep_isa::Module;
@@ -122,6 +126,8 @@ pub struct Machine {
     host: Inside,
     /// Whether it was said that kernels wait for the host.
     warned_of_spin: bool,
+    /// What is written down while the run goes on, if anything is.
+    journal: Option<Box<Journal>>,
 }
 
 /// A runtime over fresh GPUs whose memory is in the file.
@@ -276,6 +282,9 @@ impl Machine {
             options.managed = None;
             options.peers = Some(peer_links(&description.links()?, ordinal));
         }
+        options.profile = description
+            .lines
+            .then(|| Profile::new(description.config.device.sms));
         let mut contents = contents(&memory, ordinal)?;
         if options.checks.initialised {
             let tracked = contents.track_initialised(tracked(ordinal));
@@ -307,6 +316,7 @@ impl Machine {
             failure: None,
             host: Inside::new(),
             warned_of_spin: false,
+            journal: None,
         })
     }
 }

@@ -159,7 +159,10 @@ impl Run<'_> {
     ) -> Result<Results, RunError> {
         let description = self.description;
         let memory = window::create()?;
-        let runtime = machine::runtime(description, &memory)?;
+        let mut runtime = machine::runtime(description, &memory)?;
+        runtime
+            .device_mut()
+            .write_down(&self.folder, description.series)?;
         let record = match description.recording {
             Recording::None => None,
             _ => Some(self.folder.record()?),
@@ -216,6 +219,7 @@ impl Run<'_> {
         let mut results = Results::collect(description, command, runtime, figures, wall, ending);
         if ended.is_stopped() {
             results.summary.state = RunState::Stopped;
+            results.summary.partial = true;
         }
         results
             .notices

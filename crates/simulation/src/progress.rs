@@ -1,5 +1,6 @@
 //! How far a run has come, for those who watch it.
 
+use lockstep_gpu::Observed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +16,9 @@ pub struct Progress {
     launched: AtomicU64,
     completed: AtomicU64,
     kernel: Mutex<String>,
+    blocks: AtomicU64,
+    blocks_done: AtomicU64,
+    instructions: AtomicU64,
 }
 
 impl Progress {
@@ -52,6 +56,27 @@ impl Progress {
             .lock()
             .map(|name| name.clone())
             .unwrap_or_default()
+    }
+
+    /// Blocks of the kernels that run, and those of them that have ended.
+    pub fn blocks(&self) -> (u64, u64) {
+        (
+            self.blocks.load(Ordering::Relaxed),
+            self.blocks_done.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Warp instructions executed so far.
+    pub fn instructions(&self) -> u64 {
+        self.instructions.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn observed(&self, observed: &Observed) {
+        self.blocks.store(observed.blocks, Ordering::Relaxed);
+        let done = observed.blocks_done;
+        self.blocks_done.store(done, Ordering::Relaxed);
+        let instructions = observed.instructions;
+        self.instructions.store(instructions, Ordering::Relaxed);
     }
 
     pub(crate) fn began(&self, kernel: &str) {

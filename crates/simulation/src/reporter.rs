@@ -76,6 +76,7 @@ impl Reporter {
     ) -> Result<Self, RunFolderError> {
         let running = Running {
             lockstep: env!("CARGO_PKG_VERSION").into(),
+            partial: true,
             phase: Phase::Starting.name().into(),
             command: command.to_vec(),
             gpu: description.gpu.clone(),

@@ -6,14 +6,16 @@ use crate::node::Node;
 use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
+use lockstep_report::series::{self, Part, STORED, Series};
 use lockstep_runtime::device::KernelLaunch;
 use lockstep_runtime::{LaunchSummary, Runtime};
 use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
-    CheckRow, CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, ManagedTrace,
-    RunFolder, RunFolderError, RunState, Summary, Totals, UnsupportedRow,
+    CheckRow, CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, LineRow,
+    ManagedTrace, RunFolder, RunFolderError, RunState, Summary, Totals, UnsupportedRow,
 };
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +34,8 @@ pub struct Results {
     pub watched: Option<String>,
     /// What checks found.
     pub checks: Vec<CheckRow>,
+    /// What was issued by instruction, if that was asked for.
+    pub lines: Option<Vec<LineRow>>,
     /// Where it was written.
     pub folder: Option<PathBuf>,
     /// Times that the state was saved and loaded.
@@ -55,7 +59,7 @@ impl Results {
         let launches = runtime.launches().to_vec();
         let mut kernels: Vec<KernelRow> = launches
             .iter()
-            .map(|launch| row(launch, description))
+            .map(|launch| row_of(launch, description))
             .collect();
         kernels.extend(by_kernels(
             runtime.launches_by_kernels(),
@@ -83,6 +87,11 @@ impl Results {
         }
         let totals = totals(runtime, &kernels);
         let machine = runtime.device_mut();
+        if let Err(error) = machine.finish_series() {
+            ending.problems.push(format!("series: {error}"));
+            ending.exit_code = ending.exit_code.max(1);
+        }
+        let lines = machine.lines();
         let statistics = machine.statistics();
         let digest = machine.digest_of(&statistics);
         let memory_digest = machine.memory_digest();
@@ -101,6 +110,7 @@ impl Results {
         let summary = Summary {
             lockstep: env!("CARGO_PKG_VERSION").into(),
             state,
+            partial: !ending.complete,
             command: command.to_vec(),
             gpu: description.gpu.clone(),
             mode: description.mode.name().into(),
@@ -127,6 +137,7 @@ impl Results {
             managed,
             watched,
             checks: found.rows,
+            lines,
             folder: None,
             reloads,
             notices: Vec::new(),
@@ -152,6 +163,10 @@ impl Results {
                 true => Ok(()),
                 false => folder.write_checks(&self.checks),
             },
+            self.lines
+                .as_ref()
+                .map_or(Ok(()), |rows| folder.write_lines(rows)),
+            store_series(folder),
         ];
         let ending = &mut self.summary.ending;
         for error in written.into_iter().filter_map(Result::err) {
@@ -173,6 +188,24 @@ fn node_remark(description: &Description) -> Option<String> {
         links.gpus(),
         links.words()
     ))
+}
+
+/// Makes one table of the pieces of a series, if there are any.
+fn store_series(folder: &RunFolder) -> Result<(), RunFolderError> {
+    if Series::open(folder.path()).is_none() {
+        return Ok(());
+    }
+    let directory = folder.directory();
+    let stored = directory.replace_with(STORED, |file| {
+        let mut sink = BufWriter::new(file);
+        series::finish(folder.path(), &mut sink).map_err(io::Error::other)?;
+        sink.flush()
+    });
+    let removed = stored.and_then(|()| {
+        let pieces = Part::ALL.iter().map(|part| part.pieces());
+        pieces.map(|name| directory.remove_file(name)).collect()
+    });
+    removed.map_err(|error| RunFolderError::of(&folder.file(STORED), error))
 }
 
 fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {
@@ -198,7 +231,16 @@ fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
     }
 }
 
-fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
+fn row_of(launch: &LaunchSummary, description: &Description) -> KernelRow {
+    row(
+        launch,
+        mode(launch, description),
+        description.config.sm.warps,
+    )
+}
+
+/// The row of a launch that ran in a mode, on SMs with room for so many warps.
+pub(crate) fn row(launch: &LaunchSummary, mode: &str, warps: u32) -> KernelRow {
     let mut row = KernelRow {
         launch: launch.id,
         kernel: launch.kernel.clone(),
@@ -209,7 +251,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
         block: launch.block,
         registers: Some(launch.registers),
         shared_bytes: Some(launch.shared),
-        mode: mode(launch, description).into(),
+        mode: mode.into(),
         ..KernelRow::default()
     };
     let Some(result) = &launch.result else {
@@ -225,7 +267,7 @@ fn row(launch: &LaunchSummary, description: &Description) -> KernelRow {
     row.start_ns = Some(nanoseconds(result.start.0));
     row.duration_ns = Some(nanoseconds(result.end.since(result.start).0));
     row.start_cycle = result.start_cycle;
-    let most = counted.active_cycles as f64 * f64::from(description.config.sm.warps);
+    let most = counted.active_cycles as f64 * f64::from(warps);
     row.achieved_occupancy = (most > 0.0).then(|| counted.warp_cycles as f64 / most);
     row
 }
@@ -251,7 +293,7 @@ fn by_kernels(
     rows.map(|((summary, launch), number)| KernelRow {
         launch: number,
         parent: Some(numbers.get(&launch.parent).copied().unwrap_or(summary.id)),
-        ..row(summary, description)
+        ..row_of(summary, description)
     })
     .collect()
 }

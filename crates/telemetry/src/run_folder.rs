@@ -3,8 +3,11 @@
 //! | file | content |
 //! |---|---|
 //! | `summary.json` | versions, command, configuration, totals, digest, speed, how it ended |
-//! | `kernels.csv` | a row a launch |
+//! | `kernels.csv` | a row a launch, from the moment at which it ends |
+//! | `copies.csv` | a row a transfer of a copy engine, from the moment at which it begins |
 //! | `stats.csv` | every statistic of every component |
+//! | `series.parquet` | counters over simulated time, if asked for; `series_PART.arrows` until the end |
+//! | `lines.csv` | what was issued and waited for by instruction, if asked for |
 //! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
 //! | `checks.csv` | what checks found, and accesses that a GPU lets pass although no allocation holds them |
 //! | `calls.record` | the calls of the program, for replays |
@@ -21,8 +24,10 @@ mod checks;
 mod directory;
 mod error;
 mod kernels;
+mod lines;
 mod managed;
 mod managed_tables;
+mod ongoing;
 pub mod room;
 mod running;
 mod statistics;
@@ -32,7 +37,9 @@ pub use checks::CheckRow;
 pub use directory::{Directory, Existing};
 pub use error::{DISK_FULL, RunFolderError, is_full};
 pub use kernels::{InstructionMix, KernelRow, kernel_columns};
+pub use lines::LineRow;
 pub use managed::{FaultRow, ManagedTrace, MigrationRow};
+pub use ongoing::{CopyRow, Growing};
 pub use running::{Running, RunningHost, RunningTotals};
 pub use summary::{
     CounterTotals, Ending, HostSpeed, HostWork, RunState, Summary, Totals, UnsupportedRow,
@@ -56,8 +63,14 @@ const NAMES: &[&str] = &[
     SUMMARY,
     KILLED,
     RECORD,
-    "kernels.csv",
+    ongoing::KERNELS,
+    ongoing::COPIES,
     "stats.csv",
+    "lines.csv",
+    "series.parquet",
+    "series_gpu.arrows",
+    "series_sm.arrows",
+    "series_slice.arrows",
     "managed_allocations.csv",
     "managed_kernels.csv",
     "managed_series.csv",
@@ -204,7 +217,7 @@ impl RunFolder {
         written.map_err(|error| self.at(name, error))
     }
 
-    /// Writes `kernels.csv`.
+    /// Writes `kernels.csv`, in place of the one that grew.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -212,8 +225,8 @@ impl RunFolder {
         &self,
         rows: impl IntoIterator<Item = &'row KernelRow>,
     ) -> Result<(), RunFolderError> {
-        let bytes = kernels::to_csv(rows).map_err(|error| self.at("kernels.csv", error))?;
-        self.replace("kernels.csv", &bytes)
+        let bytes = kernels::to_csv(rows).map_err(|error| self.at(ongoing::KERNELS, error))?;
+        self.replace(ongoing::KERNELS, &bytes)
     }
 
     /// Writes `stats.csv`.
@@ -262,6 +275,15 @@ impl RunFolder {
     /// The file cannot be written.
     pub fn write_checks(&self, rows: &[CheckRow]) -> Result<(), RunFolderError> {
         self.replace("checks.csv", checks::table(rows).as_bytes())
+    }
+
+    /// Writes `lines.csv`: what was issued and waited for by instruction.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_lines(&self, rows: &[LineRow]) -> Result<(), RunFolderError> {
+        let bytes = lines::to_csv(rows).map_err(|error| self.at("lines.csv", error))?;
+        self.replace("lines.csv", &bytes)
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), RunFolderError> {

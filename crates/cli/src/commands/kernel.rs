@@ -1,6 +1,6 @@
 //! `lockstep kernel`: one kernel, no host program.
 
-use crate::options::SimulationOptions;
+use crate::options::{RecordingOptions, SimulationOptions};
 use crate::say::say;
 use crate::{report, watch};
 use clap::Args;
@@ -38,12 +38,15 @@ pub struct Kernel {
     repeat: u32,
     #[command(flatten)]
     options: SimulationOptions,
+    #[command(flatten)]
+    recording: RecordingOptions,
 }
 
 impl Kernel {
     /// Runs it; 0 if the kernel ended well.
     pub fn run(self) -> anyhow::Result<i32> {
-        let description = self.options.describe()?;
+        let mut description = self.options.describe()?;
+        self.recording.add(&mut description)?;
         let kernel = KernelDescription {
             file: self.file,
             entry: self.entry,

@@ -18,6 +18,7 @@ mod sampled;
 mod sweep;
 mod topology;
 mod verify;
+mod view;
 
 use clap::Subcommand;
 
@@ -36,9 +37,11 @@ pub enum Command {
     Calls(calls::Calls),
     /// Say where the time of runs went, what bounds each kernel, and what would help
     Report(report::ReportArguments),
+    /// Show runs in a browser: time line, counters over time, heat maps, kernels
+    View(view::View),
     /// Set two runs side by side: two simulations, or a real GPU and a simulated one
     Compare(report::CompareArguments),
-    /// Write the launches of a run for other tools: CSV, Parquet, Perfetto
+    /// Write the launches or the series of a run for other tools: CSV, Parquet, Perfetto
     Export(export::Export),
     /// Error against a real GPU: figures, plot and page
     Correlate(correlate::Correlate),
@@ -74,6 +77,7 @@ impl Command {
             Self::Calls(command) => command.run(),
             Self::Report(command) => command.run(),
             Self::Compare(command) => command.run(),
+            Self::View(command) => command.run(),
             Self::Export(command) => command.run(),
             Self::Correlate(command) => command.run(),
             Self::Figures(command) => command.run(),

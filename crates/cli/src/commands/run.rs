@@ -1,6 +1,6 @@
 //! `lockstep run`: a CUDA program on a simulated GPU.
 
-use crate::options::{NodeOptions, SimulationOptions};
+use crate::options::{NodeOptions, RecordingOptions, SimulationOptions};
 use crate::{report, watch};
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{Recording, run_program};
@@ -15,6 +15,8 @@ pub struct Run {
     options: SimulationOptions,
     #[command(flatten)]
     node: NodeOptions,
+    #[command(flatten)]
+    recording: RecordingOptions,
     /// What to keep of the program's calls: nothing, the calls, or also all data it sent
     #[arg(long, value_enum, default_value_t = RecordName::Calls)]
     record: RecordName,
@@ -42,6 +44,7 @@ impl Run {
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
         self.node.apply(&mut description);
+        self.recording.add(&mut description)?;
         description.recording = match self.record {
             RecordName::None => Recording::None,
             RecordName::Calls => Recording::Calls,

@@ -144,6 +144,20 @@ impl WorkDistributor {
         (self.state.stats.blocks.get(), ended.sum())
     }
 
+    /// Blocks of running kernels, and those of them that have ended.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let running = self.state.running.iter();
+        running.fold((0, 0), |(all, done), one| {
+            (all + one.blocks, done + one.done)
+        })
+    }
+
+    /// Launches that have started and not ended.
+    pub fn running(&self) -> impl Iterator<Item = u32> {
+        self.state.running.iter().map(|running| running.launch)
+    }
+
     /// Gives device code addresses to allocate from.
     pub fn set_heap(&mut self, range: Range<u64>) {
         self.state.heap = Heap::new(range);

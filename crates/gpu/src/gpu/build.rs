@@ -129,7 +129,7 @@ impl Plan<'_> {
         };
         let translation = self.translation();
         for number in 0..self.config.device.sms {
-            partitions.push(GpuPartition::Sm(Box::new(Sm::new(
+            let mut sm = Sm::new(
                 number,
                 parameters.clone(),
                 self.contents.clone(),
@@ -139,7 +139,10 @@ impl Plan<'_> {
                 translation.clone(),
                 self.probe(&[Topic::Sm, Topic::Request], number),
                 self.options.findings.clone(),
-            ))));
+            );
+            let profile = self.options.profile.as_ref();
+            sm.count_lines(profile.and_then(|profile| profile.of_sm(number)));
+            partitions.push(GpuPartition::Sm(Box::new(sm)));
         }
         Ok(())
     }

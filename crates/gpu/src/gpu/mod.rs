@@ -16,6 +16,7 @@ mod launching;
 mod layout;
 mod managed;
 mod mode;
+mod observation;
 mod options;
 mod save;
 mod statistics;
@@ -46,6 +47,7 @@ use crate::sm::front_end::issue_table::IssueTable;
 use crate::sm::{Printed, Sm};
 use build::build;
 use layout::Places;
+pub use observation::{Observed, SampledPart, Sampler};
 pub use options::{Advance, Mode, Options};
 
 /// One simulated GPU.

@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::l2::PeerLinks;
 use crate::launch::KernelRecord;
 use crate::probe::Recorder;
+use crate::profile::Profile;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Options {
     pub peers: Option<PeerLinks>,
     /// What parts are watched, for people; nothing here changes the simulation.
     pub recorder: Option<Recorder>,
+    /// Counts of single instructions, likewise.
+    pub profile: Option<Profile>,
 }
 
 /// How an advance ended.

@@ -33,7 +33,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// Of all that a slice has counted.
-    fn of(stats: &SliceStats) -> Self {
+    pub(crate) fn of(stats: &SliceStats) -> Self {
         Self {
             of_sms: stats.read_sectors.get()
                 + stats.written_sectors.get()

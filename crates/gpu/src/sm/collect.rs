@@ -1,15 +1,40 @@
 //! Puts together what the parts of an SM counted.
 
+use lockstep_counters::Counters;
 use lockstep_stats::Table;
 
 use super::statistics::{L1_KINDS, PartStats};
 use super::{Mode, Sm};
+use crate::profile::SmProfile;
 
 impl Sm {
+    /// Counts single instructions from now on, if there is something to add to.
+    pub fn count_lines(&mut self, profile: Option<SmProfile>) {
+        self.state.port.profile = profile;
+    }
+
     /// Goes on counting where another SM stopped.
     pub fn count_on(&mut self, old: &Self) {
         self.state.stats = old.state.stats;
         self.state.parts_before = old.part_stats();
+    }
+
+    /// Instructions that it executed, those of blocks that have not ended included.
+    #[must_use]
+    pub fn executed(&self) -> u64 {
+        let resident = self.state.blocks.blocks.iter().flatten();
+        let resident = resident.map(|block| block.counters.inst_executed);
+        self.state.stats.inst_executed + resident.sum::<u64>()
+    }
+
+    /// What it counted until a cycle, blocks that have not ended included. Warps say what they waited for when
+    /// they issue again.
+    #[must_use]
+    pub fn counted(&self, cycle: u64) -> Counters {
+        let mut all = self.state.stats;
+        // Also blocks without warps, whose stores are still under way.
+        self.state.blocks.add_counted(cycle, &mut all);
+        all
     }
 
     /// What its parts counted, in all.

@@ -205,6 +205,17 @@ impl BlockTable {
         (block, rooms)
     }
 
+    /// Adds what blocks have counted that have not ended, until a cycle.
+    pub fn add_counted(&self, cycle: u64, all: &mut Counters) {
+        for block in self.blocks.iter().flatten() {
+            all.add(&block.counters);
+            all.warp_cycles += cycle.saturating_sub(block.since) * block.warps.len() as u64;
+        }
+        for resident in &self.resident {
+            all.active_cycles += cycle.saturating_sub(resident.since);
+        }
+    }
+
     /// Writes everything.
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&self.blocks);

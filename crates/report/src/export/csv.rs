@@ -1,7 +1,7 @@
 //! Launches as CSV.
 
 use super::columns::{Names, columns};
-use crate::columns::Values;
+use crate::columns::{Column, Values};
 use crate::error::ReportError;
 use crate::folder::Run;
 
@@ -10,15 +10,25 @@ use crate::folder::Run;
 /// # Errors
 /// The text cannot be made.
 pub fn csv(run: &Run, names: Names) -> Result<Vec<u8>, ReportError> {
+    let mut text = Vec::new();
+    rows(&mut text, &columns(run, names))?;
+    Ok(text)
+}
+
+/// Adds rows to a text, and the head if it is empty.
+pub(super) fn rows(text: &mut Vec<u8>, columns: &[Column]) -> Result<(), ReportError> {
     let failed = |because: String| ReportError::Export {
         what: "CSV",
         because,
     };
-    let columns = columns(run, names);
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let head = writer.write_record(columns.iter().map(|column| &column.name));
-    head.map_err(|error| failed(error.to_string()))?;
-    for row in 0..run.launches.len() {
+    let is_first = text.is_empty();
+    let mut writer = csv::Writer::from_writer(text);
+    if is_first {
+        let head = writer.write_record(columns.iter().map(|column| &column.name));
+        head.map_err(|error| failed(error.to_string()))?;
+    }
+    let length = columns.first().map_or(0, |column| column.values.len());
+    for row in 0..length {
         let cells = columns.iter().map(|column| match &column.values {
             Values::Text(values) => values[row].clone().unwrap_or_default(),
             Values::Whole(values) => shown(values[row]),
@@ -28,8 +38,7 @@ pub fn csv(run: &Run, names: Names) -> Result<Vec<u8>, ReportError> {
         let written = writer.write_record(cells);
         written.map_err(|error| failed(error.to_string()))?;
     }
-    let text = writer.into_inner();
-    text.map_err(|error| failed(error.to_string()))
+    writer.flush().map_err(|error| failed(error.to_string()))
 }
 
 fn shown<V: ToString>(value: Option<V>) -> String {

@@ -3,6 +3,7 @@
 use crate::document::{Block, Cell, Grid};
 use crate::kernel::KernelReport;
 use crate::launch::Launch;
+use crate::lines::Line;
 use crate::memory::RunMemory;
 use crate::names;
 use crate::numbers::{bandwidth, bytes, duration, group, known, percent, plural, rounded, shape};
@@ -69,6 +70,36 @@ pub fn stalls(kernels: &[KernelReport]) -> Grid {
             .collect();
         (!reasons.is_empty()).then(|| vec![reasons.join(", ").into()])
     })
+}
+
+pub fn hottest(lines: &[Line]) -> Grid {
+    let mut grid = Grid::new(&[
+        ("share", Right),
+        ("issued", Right),
+        ("function", Left),
+        ("at", Right),
+        ("instruction", Left),
+        ("source", Left),
+        ("warps before it", Left),
+    ]);
+    for line in lines {
+        let reasons = line.stalls.iter().take(MAXIMUM_REASONS / 2);
+        let reasons: Vec<String> = reasons
+            .map(|(name, share)| format!("{} {}", name.replace('_', " "), percent(*share)))
+            .collect();
+        // A path is long, and its end says more.
+        let source = line.source.rsplit('/').next().unwrap_or_default();
+        grid.rows.push(vec![
+            Cell::from(percent(line.share)).bar(Some(line.share)),
+            group(line.issued).into(),
+            Cell::from(line.name.as_str()).hint(&line.function),
+            format!("{:#x}", line.offset).into(),
+            line.instruction.as_str().into(),
+            Cell::from(source).hint(&line.source),
+            reasons.join(", ").into(),
+        ]);
+    }
+    grid
 }
 
 pub fn bounds(kernels: &[KernelReport]) -> Grid {

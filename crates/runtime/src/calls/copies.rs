@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::host::Direction;
-use crate::timeline::{BusTime, Effect, Takes, Work};
+use crate::timeline::{BusTime, Effect, Moves, Takes, Work};
 use crate::{CallResult, Client, Piece, Runtime, fail, failure};
 use lockstep_protocol::{
     Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
@@ -106,7 +106,8 @@ impl<D: Device> Runtime<D> {
             extent: fill.extent,
             pattern,
         };
-        Ok(Some((Takes::Fixed(takes), effect)))
+        let moves = Moves { way: "fill", bytes };
+        Ok(Some((Takes::Fixed(takes, moves), effect)))
     }
 
     /// Whether one allocation holds all of a piece of the window, or why none does.
@@ -174,21 +175,29 @@ impl<D: Device> Runtime<D> {
             true => copy.pageable.time_for(Bytes(bytes)),
             false => Duration::ZERO,
         };
-        let direction = match (on_device(destination), on_device(source)) {
+        let (destination, source) = (on_device(destination), on_device(source));
+        let way = match (source, destination) {
+            (true, true) => "device to device",
+            (false, true) => "host to device",
+            (true, false) => "device to host",
+            (false, false) => "host to host",
+        };
+        let moves = Moves { way, bytes };
+        let direction = match (destination, source) {
             (true, true) => {
                 let within = copy.device_to_device.time_for(Bytes(bytes));
-                return Takes::Fixed(copy.latency + within);
+                return Takes::Fixed(copy.latency + within, moves);
             }
             (true, false) => Direction::ToDevice,
             (false, true) => Direction::ToHost,
-            (false, false) => return Takes::Fixed(copy.latency + pinned.max(host)),
+            (false, false) => return Takes::Fixed(copy.latency + pinned.max(host), moves),
         };
         let time = BusTime {
             latency: copy.latency,
             busy: pinned,
             host,
         };
-        Takes::Bus(direction, time)
+        Takes::Bus(direction, time, bytes)
     }
 }
 

@@ -94,7 +94,7 @@ impl<D: Device> Runtime<D> {
             None
         };
         let id = self.launches.len() as u64;
-        self.launches.push(LaunchSummary {
+        let summary = LaunchSummary {
             id,
             kernel: kernel.name.clone(),
             gpu: self.context(launch.context)?.device,
@@ -105,7 +105,9 @@ impl<D: Device> Runtime<D> {
             registers: shape.registers,
             shared: shape.shared,
             result: None,
-        });
+        };
+        self.device.announce(&summary);
+        self.launches.push(summary);
         let stack = self.context(launch.context)?.stack();
         let textures = self.context(launch.context)?.textures.clone();
         let device_runtime = match code.launches_kernels {

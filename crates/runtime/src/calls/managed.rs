@@ -6,7 +6,7 @@
 //! access comes here.
 
 use crate::device::{Advice, Device};
-use crate::timeline::{Effect, Goal, Takes, Work};
+use crate::timeline::{Effect, Goal, Moves, Takes, Work};
 use crate::{CallResult, Client, Runtime, fail};
 use lockstep_protocol::pages::{PAGE, PageRanges};
 use lockstep_protocol::{
@@ -74,7 +74,16 @@ impl<D: Device> Runtime<D> {
         } else {
             let copy = &self.config.copy;
             Work::Transfer {
-                takes: Takes::Fixed(copy.latency + copy.pinned.time_for(Bytes(bytes))),
+                takes: Takes::Fixed(
+                    copy.latency + copy.pinned.time_for(Bytes(bytes)),
+                    Moves {
+                        way: match to_device {
+                            true => "host to device",
+                            false => "device to host",
+                        },
+                        bytes,
+                    },
+                ),
                 effect: Effect::None,
             }
         };

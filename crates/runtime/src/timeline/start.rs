@@ -1,6 +1,6 @@
 //! Starts the heads of streams, and changes memory when they are complete.
 
-use crate::device::{Device, Fault, KernelResult, Part};
+use crate::device::{Device, Fault, KernelResult, Part, Transfer};
 use lockstep_isa::Launch;
 use lockstep_protocol::ValueAction;
 use lockstep_units::{Duration, Time};
@@ -156,8 +156,8 @@ impl Timeline {
             return;
         };
         let end = match (*takes, &mut self.host) {
-            (Takes::Fixed(takes), _) => clock + takes,
-            (Takes::Bus(direction, time), _) => self
+            (Takes::Fixed(takes, _), _) => clock + takes,
+            (Takes::Bus(direction, time, _), _) => self
                 .buses
                 .entry(gpu)
                 .or_default()
@@ -183,6 +183,14 @@ impl Timeline {
         }
         device.note(Part::Copy(engine), clock, &|| {
             format!("transfer {begun} begins until {end}: {}", effect.words())
+        });
+        device.transfer(&Transfer {
+            number: begun,
+            engine,
+            stream: key,
+            moves: takes.moves(),
+            start: clock,
+            end,
         });
         self.transfers.insert((end, begun), (key, engine));
     }

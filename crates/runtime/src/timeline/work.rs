@@ -56,10 +56,10 @@ pub enum Work {
 /// How long a transfer takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Takes {
-    /// A fixed time.
-    Fixed(Duration),
-    /// As long as the link to the host takes, behind the copies that began before.
-    Bus(Direction, BusTime),
+    /// A fixed time, and what moves meanwhile.
+    Fixed(Duration, Moves),
+    /// As long as the link to the host takes for so many bytes, behind the copies that began before.
+    Bus(Direction, BusTime, u64),
     /// As long as the host as a machine takes for so many bytes.
     Host(u64, Direction),
     /// As long as the links between two GPUs take for so many bytes, among the others on them, and a
@@ -74,6 +74,35 @@ pub enum Takes {
         /// On top of what the links take.
         latency: Duration,
     },
+}
+
+/// What a transfer moves, for those who write it down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// From where to where, in words.
+    pub way: &'static str,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+impl Takes {
+    /// What moves.
+    pub(super) fn moves(self) -> Moves {
+        match self {
+            Self::Fixed(_, moves) => moves,
+            Self::Links { bytes, .. } => Moves {
+                way: "device to device",
+                bytes,
+            },
+            Self::Host(bytes, direction) | Self::Bus(direction, _, bytes) => Moves {
+                way: match direction {
+                    Direction::ToDevice => "host to device",
+                    Direction::ToHost => "device to host",
+                },
+                bytes,
+            },
+        }
+    }
 }
 
 /// A kernel, and the variables that its constant banks are refreshed from.

@@ -5,8 +5,8 @@ use crate::host::{Inside, who_may_act};
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Launch, Topic};
 use lockstep_protocol::{Extent, MemoryAccess, Rows, layout};
-use lockstep_runtime::Device;
-use lockstep_runtime::device::{Advance, Advice, Fault, Part};
+use lockstep_runtime::device::{Advance, Advice, Fault, Part, Transfer};
+use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 
 impl Device for Machine {
@@ -21,6 +21,14 @@ impl Device for Machine {
         if let Some(probe) = recorder.probe(&[topic], number) {
             probe.note(topic, at, words);
         }
+    }
+
+    fn announce(&mut self, launch: &LaunchSummary) {
+        self.note_announced(launch);
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) {
+        self.note_transfer(transfer);
     }
 
     fn now(&self) -> Time {
@@ -58,7 +66,7 @@ impl Device for Machine {
                     None => self.pace.slice(),
                     Some(_) => SHORT_SLICE,
                 };
-                limit.min(self.gpu.now() + slice)
+                limit.min(self.gpu.now() + slice).min(self.sample_due())
             };
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
@@ -66,7 +74,9 @@ impl Device for Machine {
             let began = self.pace.begin();
             self.progress.begins();
             let advanced = self.gpu.advance(next);
-            self.pace.end(began);
+            if self.pace.end(began) {
+                self.progress.observed(&self.gpu.observe());
+            }
             self.progress.reached(self.gpu.now().nanoseconds());
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
@@ -83,6 +93,7 @@ impl Device for Machine {
                 }
                 lockstep_gpu::Advance::Stuck(_) => {}
                 lockstep_gpu::Advance::Reached(records) => {
+                    self.sample(&records);
                     let moved = self.gpu.has_managed_done();
                     if !records.is_empty() || moved || self.gpu.now() >= limit {
                         return Advance::Reached(self.results(records));
@@ -100,6 +111,7 @@ impl Device for Machine {
                 "the GPU could not be made anew after a fault: {error}"
             ));
         }
+        self.reset_samples();
     }
 
     fn take_output(&mut self) -> Vec<u8> {

@@ -56,6 +56,7 @@ impl Machine {
                 results.push(result(id, &record, mode == Mode::Timing));
             }
         }
+        self.note_ended(&results);
         results
     }
 

@@ -18,20 +18,30 @@ const TOO_LONG: WallTime = WallTime::from_millis(200);
 /// A slice that takes less is followed by a longer one.
 const SHORT: WallTime = WallTime::from_millis(50);
 
+/// How often those who watch are told how far things are.
+const TELL: WallTime = WallTime::from_millis(100);
+
 /// The length of slices, by how long they take.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace(Duration);
+pub struct Pace {
+    slice: Duration,
+    /// Time since somebody was told how far things are.
+    untold: WallTime,
+}
 
 impl Default for Pace {
     fn default() -> Self {
-        Self(FIRST)
+        Self {
+            slice: FIRST,
+            untold: WallTime::ZERO,
+        }
     }
 }
 
 impl Pace {
     /// How long the next slice is.
     pub fn slice(self) -> Duration {
-        self.0
+        self.slice
     }
 
     /// The time of the host, at the beginning of a slice.
@@ -43,16 +53,24 @@ impl Pace {
         Instant::now()
     }
 
-    /// Notes the end of a slice that began then.
-    pub fn end(&mut self, began: Instant) {
-        self.took(began.elapsed());
+    /// Notes the end of a slice that began then; true now and then, when somebody may want to know how far
+    /// things are.
+    pub fn end(&mut self, began: Instant) -> bool {
+        let wall = began.elapsed();
+        self.took(wall);
+        self.untold += wall;
+        let due = self.untold >= TELL;
+        if due {
+            self.untold = WallTime::ZERO;
+        }
+        due
     }
 
     fn took(&mut self, wall: WallTime) {
         if wall > TOO_LONG {
-            self.0 = Duration(self.0.0 / 4).max(SHORTEST);
+            self.slice = Duration(self.slice.0 / 4).max(SHORTEST);
         } else if wall < SHORT {
-            self.0 = Duration(self.0.0 * 2).min(LONGEST);
+            self.slice = Duration(self.slice.0 * 2).min(LONGEST);
         }
     }
 }

@@ -148,10 +148,19 @@ impl Directory {
 
     /// Writes a file whole or not at all: readers never see half of it.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.replace_with(name, |file| file.write_all(bytes))
+    }
+
+    /// The same, with whatever `write` writes.
+    pub fn replace_with(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let draft = draft(name);
         self.remove_file(&draft)?;
         let mut file = self.new_file(&draft)?;
-        let written = file.write_all(bytes).and_then(|()| {
+        let written = write(&mut file).and_then(|()| {
             Ok(rustix::fs::renameat(
                 &self.handle,
                 &*draft,

@@ -120,7 +120,8 @@ pub(super) fn to_csv<'row>(rows: impl IntoIterator<Item = &'row KernelRow>) -> i
     writer.into_inner().map_err(|error| error.into_error())
 }
 
-fn fields(row: &KernelRow) -> Vec<String> {
+/// A row, in the order of the columns.
+pub(super) fn fields(row: &KernelRow) -> Vec<String> {
     let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
     let decimal = |value: Option<f64>| value.map(|value| format!("{value:.3}")).unwrap_or_default();
     let shape = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");

@@ -11,6 +11,8 @@ pub struct Running {
     pub lockstep: String,
     /// How far it is.
     pub state: RunState,
+    /// Always: launches may follow, or would have.
+    pub partial: bool,
     /// What is being done, in a few words.
     pub phase: String,
     /// Program and arguments.

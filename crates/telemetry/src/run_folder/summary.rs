@@ -12,6 +12,8 @@ pub struct Summary {
     pub lockstep: String,
     /// How far it is; `running` is only said by [`Running`](super::Running).
     pub state: RunState,
+    /// Whether it ended before its program would have: more launches would have followed.
+    pub partial: bool,
     /// Program and arguments.
     pub command: Vec<String>,
     /// The GPU, as asked for.

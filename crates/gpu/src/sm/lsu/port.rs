@@ -18,6 +18,7 @@ use crate::crossbar::Egress;
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
+use crate::profile::SmProfile;
 use crate::sm::bulk::engine::BulkEngine;
 use crate::sm::cluster::CLUSTER_SECTOR;
 use crate::sm::mbarrier_waits::MbarrierPort;
@@ -106,6 +107,8 @@ pub struct Port {
     spare: Vec<Box<StrongRequest>>,
     /// Somebody who watches.
     pub probe: Option<Box<Probe>>,
+    /// Counts of single instructions, for those who asked for them.
+    pub profile: Option<SmProfile>,
     /// Whether warps go round in circles, while that is asked.
     pub recurrence: Option<Box<Recurrence>>,
     /// Checks that were asked for.
@@ -149,6 +152,7 @@ impl Port {
             texels: Vec::new(),
             spare: Vec::new(),
             probe,
+            profile: None,
             recurrence: None,
             checks,
             findings,

@@ -57,7 +57,10 @@ impl Timing {
         let launch_id = launch.id.0;
         let slot = usize::from(issued.slot);
         if !info.free {
-            self.count_stalls(state, issued, now.cycle);
+            match state.port.profile {
+                None => self.count_stalls(state, issued, now.cycle),
+                Some(_) => self.count_line(state, issued, now.cycle),
+            }
         }
         let cost = match issued.effect {
             Effect::Memory => self.memory_cost(state, issued, &info, now, outbox),
@@ -191,7 +194,7 @@ impl Timing {
 
     /// Says what the warp did since its last issue.
     #[inline]
-    fn count_stalls(&mut self, state: &mut SmState, issued: &Issued, now: u64) {
+    pub(super) fn count_stalls(&mut self, state: &mut SmState, issued: &Issued, now: u64) {
         let far = matches!(
             state.port.done.traffic,
             Traffic::Global { .. } | Traffic::Local { .. } | Traffic::Texture { .. }

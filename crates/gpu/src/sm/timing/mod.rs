@@ -11,6 +11,7 @@
 //! textures do.
 
 mod account;
+mod lines;
 mod memory_cost;
 mod texture_cost;
 

@@ -1,0 +1,99 @@
+//! The viewer in a browser, with real clicks, over two runs side by side and alone.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use support::{Folder, SCALE};
+
+/// A name that would do harm as markup.
+const HARMFUL: &str =
+    "<img src=x onerror=document.title='harmed'><script>document.title='harmed'</script>";
+
+/// A viewer that ends with its owner.
+struct Viewer(Child, String);
+
+impl Viewer {
+    fn start(folder: &Folder, runs: &[&str]) -> Self {
+        let mut command = folder.lockstep();
+        command.arg("view").args(runs).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        Self(child, line.trim().to_string())
+    }
+
+    /// What the script says of the page.
+    fn check(&self) -> String {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewer/check.py");
+        let output = Command::new("python3")
+            .arg(script)
+            .arg(&self.1)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}\n{error}");
+        eprintln!("{said}");
+        said
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A run of a kernel with series and counts by instruction.
+fn run(folder: &Folder, out: &str, blocks: &str) {
+    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
+    let words = "kernel scale.ptx --block 128 --arg f32[38400]=iota --arg f32:1.5 --arg u32:38400 --repeat 6 \
+                 --series 200 --lines --grid";
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    words.extend([blocks, "--out", out]);
+    let said = folder.run(&words);
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn three_clicks_say_which_kernel_why_and_when() {
+    let folder = Folder::new();
+    run(&folder, "one", "300");
+    // A second kernel, whose name carries markup.
+    let path = folder.0.join("one/kernels.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    for line in &mut lines[5..] {
+        *line = line.replacen("scale", HARMFUL, 1);
+    }
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let said = Viewer::start(&folder, &["one"]).check();
+    assert!(
+        said.contains("all is well") || said.contains("skipped"),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_runs_stand_side_by_side() {
+    let folder = Folder::new();
+    run(&folder, "one", "100");
+    run(&folder, "two", "300");
+    let said = Viewer::start(&folder, &["one", "two"]).check();
+    assert!(
+        said.contains("all is well") || said.contains("skipped"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_folder_that_no_run_left_is_refused() {
+    let folder = Folder::new();
+    let said = folder.run(&["view", "nowhere"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("nowhere"), "{said:?}");
+}

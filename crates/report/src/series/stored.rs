@@ -1,0 +1,141 @@
+//! Reads `series.parquet`, whose row groups are of one kind of part each.
+
+use super::read::{Block, Keys, Wanted};
+use super::{GPU, INTERVAL, KERNEL, LAUNCH, NUMBER, PART, Part, STREAM, TIME};
+use crate::error::ReportError;
+use ::parquet::column::reader::{ColumnReader, get_typed_column_reader};
+use ::parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use std::fs::File;
+use std::path::Path;
+
+/// Row groups with more rows are not ours.
+const LARGEST: usize = 1 << 24;
+
+/// Hands out the rows of a kind of part.
+pub(super) fn each(
+    path: &Path,
+    part: Part,
+    wanted: Wanted<'_>,
+    mut found: impl FnMut(Block) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
+    let malformed = |error: ParquetError| ReportError::malformed(path, error.to_string());
+    let file = File::open(path).map_err(|error| ReportError::system(path, error))?;
+    let reader = SerializedFileReader::new(file).map_err(malformed)?;
+    for index in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(index).map_err(malformed)?;
+        let group = Group { group: &*group };
+        if group.is_of(part).map_err(malformed)? {
+            found(group.block(wanted).map_err(malformed)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// One row group.
+struct Group<'reader> {
+    group: &'reader dyn RowGroupReader,
+}
+
+impl Group<'_> {
+    /// Whether its rows are of a kind of part: all are of the same.
+    fn is_of(&self, part: Part) -> Result<bool, ParquetError> {
+        let first = self.some::<ByteArrayType>(PART, 1)?;
+        let first = first.into_iter().next().flatten();
+        Ok(first.is_some_and(|name| name.data() == part.name().as_bytes()))
+    }
+
+    fn block(&self, wanted: Wanted<'_>) -> Result<Block, ParquetError> {
+        let mut keys = Keys::default();
+        if wanted.keys {
+            let kernel = self.all::<ByteArrayType>(KERNEL)?.into_iter();
+            keys = Keys {
+                gpu: self.numbers(GPU)?,
+                stream: self.options(STREAM)?,
+                kernel: kernel
+                    .map(|name| name.map(|name| String::from_utf8_lossy(name.data()).into_owned()))
+                    .collect(),
+            };
+        }
+        let counters = wanted.counters.iter().map(|name| {
+            let values = self.options(name)?.into_iter();
+            Ok(values.map(Option::unwrap_or_default).collect())
+        });
+        let block = Block {
+            time_ns: self.decimals(TIME)?,
+            interval_ns: self.decimals(INTERVAL)?,
+            number: self.numbers(NUMBER)?,
+            launch: self.options(LAUNCH)?,
+            counters: counters.collect::<Result<_, ParquetError>>()?,
+            keys,
+        };
+        let rows = block.time_ns.len();
+        let lengths = [
+            block.interval_ns.len(),
+            block.number.len(),
+            block.launch.len(),
+        ];
+        let equal = lengths.into_iter().all(|length| length == rows)
+            && block.counters.iter().all(|counter| counter.len() == rows);
+        match equal {
+            true => Ok(block),
+            false => Err(ParquetError::General("columns of different lengths".into())),
+        }
+    }
+
+    fn decimals(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
+        let values = self.all::<DoubleType>(name)?.into_iter();
+        Ok(values.map(Option::unwrap_or_default).collect())
+    }
+
+    fn numbers(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
+        let values = self.all::<Int64Type>(name)?.into_iter();
+        let number = |value: Option<i64>| u32::try_from(value.unwrap_or(0)).unwrap_or(u32::MAX);
+        Ok(values.map(number).collect())
+    }
+
+    fn options(&self, name: &str) -> Result<Vec<Option<u64>>, ParquetError> {
+        let values = self.all::<Int64Type>(name)?.into_iter();
+        // The format keeps numbers without a sign in the bits of those with one.
+        Ok(values
+            .map(|value| value.map(|value| value as u64))
+            .collect())
+    }
+
+    fn all<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let rows = usize::try_from(self.group.metadata().num_rows()).unwrap_or(usize::MAX);
+        if rows > LARGEST {
+            let because = format!("a row group of {rows} rows");
+            return Err(ParquetError::General(because));
+        }
+        self.some::<T>(name, rows)
+    }
+
+    /// The first values of a column.
+    fn some<T: DataType>(
+        &self,
+        name: &str,
+        rows: usize,
+    ) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let columns = self.group.metadata().columns();
+        let place = columns
+            .iter()
+            .position(|column| column.column_path().string() == name)
+            .ok_or_else(|| ParquetError::General(format!("it has no column `{name}`")))?;
+        if columns[place].column_type() != T::get_physical_type() {
+            let because = format!("column `{name}` has another type");
+            return Err(ParquetError::General(because));
+        }
+        let reader: ColumnReader = self.group.get_column_reader(place)?;
+        let mut reader = get_typed_column_reader::<T>(reader);
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+        let mut values = values.into_iter();
+        let known = levels.into_iter().map(|level| match level {
+            0 => None,
+            _ => values.next(),
+        });
+        Ok(known.collect())
+    }
+}
