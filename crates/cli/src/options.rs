@@ -106,6 +106,10 @@ impl RecordingOptions {
             description.mode == Mode::Timing || (self.series.is_none() && !self.lines),
             "--series and --lines need time; leave --mode functional out"
         );
+        anyhow::ensure!(
+            description.gpus == 1 || (self.series.is_none() && !self.lines),
+            "--series and --lines follow one GPU; leave them or --gpus out"
+        );
         description.series = self.series;
         description.lines = self.lines;
         Ok(())

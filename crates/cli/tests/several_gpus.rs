@@ -205,17 +205,22 @@ fn copies_between_gpus_take_their_links_and_share_them() {
 #[test]
 fn what_a_node_cannot_have_is_refused_with_a_sentence() {
     let folder = Folder::new();
-    let said = |options: &[&str]| run(&folder, "none", options, &[]).err;
     folder.script("program", "#!/bin/sh\n");
-    let refused = said(&["--gpus", "9"]);
-    assert!(refused.contains("9 GPUs: a node has 1 to 8"), "{refused}");
-    let refused = said(&["--gpus", "5", "--node", "nvlink-mesh"]);
-    assert!(
-        refused.contains("5 GPUs, and the node holds 4"),
-        "{refused}"
-    );
-    let refused = said(&["--gpus", "2", "--node", "ring"]);
-    assert!(refused.contains("no node is called `ring`"), "{refused}");
-    let refused = said(&["--gpus", "0"]);
-    assert!(refused.contains("0 GPUs: a node has 1 to 8"), "{refused}");
+    let cases: [(&[&str], &str); 4] = [
+        (&["--gpus", "0"], "0 GPUs: a node has 1 to 8"),
+        (&["--gpus", "9"], "9 GPUs: a node has 1 to 8"),
+        (
+            &["--gpus", "5", "--node", "nvlink-mesh"],
+            "5 GPUs, and the node holds 4",
+        ),
+        (
+            &["--gpus", "2", "--node", "ring"],
+            "no node is called `ring`",
+        ),
+    ];
+    for (number, (options, expected)) in cases.iter().enumerate() {
+        let said = run(&folder, &number.to_string(), options, &[]);
+        assert_eq!(said.code, Some(2));
+        assert!(said.err.contains(expected), "{}", said.err);
+    }
 }

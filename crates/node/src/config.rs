@@ -142,7 +142,7 @@ impl NodeConfig {
     /// The node that GPUs of a compute capability are usually found in.
     pub fn usual(major: u32, minor: u32) -> &'static str {
         match (major, minor) {
-            (7 | 8 | 9, 0) => "hgx",
+            (7..=9, 0) => "hgx",
             _ => "pcie",
         }
     }

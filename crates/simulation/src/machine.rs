@@ -21,8 +21,8 @@ use crate::progress::Progress;
 use crate::selection::Selection;
 use journal::Journal;
 use lockstep_gpu::{
-    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation, Profile,
-    Recorder, WatchError,
+    Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
+    Profile, Recorder, WatchError,
 };
 use lockstep_isa::Module;
 use lockstep_node::Topology;

@@ -282,17 +282,23 @@ fn by_kernels(
         .iter()
         .filter_map(|launch| Some((launch, launch.result.as_ref()?.by_kernel.as_deref()?)))
         .collect();
-    known.sort_by_key(|(_, launch)| launch.number);
+    // Each GPU numbers its launches by itself.
+    known.sort_by_key(|(summary, launch)| (summary.gpu, launch.number));
     let first = by_host.len() as u64;
-    let numbers: BTreeMap<u32, u64> = known
+    let numbers: BTreeMap<(u32, u32), u64> = known
         .iter()
         .zip(first..)
-        .map(|((_, launch), number)| (launch.number, number))
+        .map(|((summary, launch), number)| ((summary.gpu, launch.number), number))
         .collect();
     let rows = known.iter().zip(first..);
     rows.map(|((summary, launch), number)| KernelRow {
         launch: number,
-        parent: Some(numbers.get(&launch.parent).copied().unwrap_or(summary.id)),
+        parent: Some(
+            numbers
+                .get(&(summary.gpu, launch.parent))
+                .copied()
+                .unwrap_or(summary.id),
+        ),
         ..row_of(summary, description)
     })
     .collect()

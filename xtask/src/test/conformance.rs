@@ -72,6 +72,7 @@ fn check_chapter(toolkit: &Toolkit, chapter: &str, differences: &[Difference]) -
         architecture: "sm_90".into(),
         relocatable: chapter == "dynamic_parallelism",
         links: vec!["cuda".into()],
+        gpus: None,
         kernels: Vec::new(),
     };
     let recording = project::root().join(format!("validation/conformance/h200/{chapter}.txt"));

@@ -120,10 +120,13 @@ fn packed(extra: In<Address>, info: &FunctionInfo) -> Result<Vec<u8>, CuResult> 
         return Ok(Vec::new());
     }
     // Padding to whole words after the last parameter may be there or not.
-    if size < wanted || size > wanted.next_multiple_of(4) {
+    if size > wanted.next_multiple_of(4) {
         return Err(CuResult::LAUNCH_OUT_OF_RESOURCES);
     }
-    In(block as *const u8).bytes(wanted)
+    // NCCL hands over as much of its one large parameter as it uses.
+    let mut bytes = In(block as *const u8).bytes(size.min(wanted))?;
+    bytes.resize(wanted, 0);
+    Ok(bytes)
 }
 
 /// Launches a kernel that is already found.
@@ -437,19 +440,15 @@ mod tests {
         ];
         let arguments = Arguments::new(In(std::ptr::null()), In(extra.as_ptr()));
         assert_eq!(arguments.pack(&function()).unwrap(), [7; 12]);
-        let size = 4usize;
-        let short = [
-            1,
-            block.as_ptr() as Address,
-            2,
-            &raw const size as Address,
-            0,
-        ];
-        let arguments = Arguments::new(In(std::ptr::null()), In(short.as_ptr()));
-        assert_eq!(
-            arguments.pack(&function()),
-            Err(CuResult::LAUNCH_OUT_OF_RESOURCES)
-        );
+        let of_size = |size: &usize| {
+            let size = std::ptr::from_ref(size) as Address;
+            let extra = [1, block.as_ptr() as Address, 2, size, 0];
+            Arguments::new(In(std::ptr::null()), In(extra.as_ptr())).pack(&function())
+        };
+        let mut short = [0; 12];
+        short[..4].fill(7);
+        assert_eq!(of_size(&4).unwrap(), short, "what is not there is zero");
+        assert_eq!(of_size(&16), Err(CuResult::LAUNCH_OUT_OF_RESOURCES));
     }
 
     #[test]

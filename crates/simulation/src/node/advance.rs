@@ -57,40 +57,39 @@ impl Node {
     /// their numbers.
     fn step(&mut self, until: Time) -> Vec<Advance> {
         let threads = if self.shares { 1 } else { self.threads };
-        let mut machines: Vec<&mut Machine> = self
-            .machines
-            .iter_mut()
-            .filter(|machine| machine.is_busy())
-            .collect();
-        let reached = |machines: &[&mut Machine]| {
-            let times = machines.iter().map(|machine| machine.now());
-            times.min().unwrap_or(until)
-        };
-        let behind: Vec<&mut &mut Machine> = machines
-            .iter_mut()
-            .filter(|machine| machine.now() < until)
+        let busy: Vec<bool> = self.machines.iter().map(Machine::is_busy).collect();
+        let chosen = self.machines.iter_mut().zip(&busy);
+        let mut behind: Vec<&mut Machine> = chosen
+            .filter(|(machine, busy)| **busy && machine.now() < until)
+            .map(|(machine, _)| machine)
             .collect();
         let advanced = match threads.min(behind.len()) {
             0 | 1 => behind
-                .into_iter()
+                .iter_mut()
                 .map(|machine| machine.advance(until))
                 .collect(),
-            threads => at_once(behind, threads, until),
+            threads => at_once(&mut behind, threads, until),
         };
-        self.reached = self.reached.max(reached(&machines));
+        let chosen = self.machines.iter().zip(&busy);
+        let times = chosen
+            .filter(|(_, busy)| **busy)
+            .map(|(machine, _)| machine.now());
+        // One that is ahead since the last meeting has not come further than all.
+        let reached = times.min().unwrap_or(until).min(until);
+        self.reached = self.reached.max(reached);
         advanced
     }
 }
 
 /// Lets GPUs that share nothing advance at the same time.
-fn at_once(mut machines: Vec<&mut &mut Machine>, threads: usize, until: Time) -> Vec<Advance> {
+fn at_once(machines: &mut [&mut Machine], threads: usize, until: Time) -> Vec<Advance> {
     let each = machines.len().div_ceil(threads);
     std::thread::scope(|scope| {
         let workers: Vec<_> = machines
             .chunks_mut(each)
             .map(|own| {
                 scope.spawn(move || {
-                    let advance = |machine: &mut &mut &mut Machine| machine.advance(until);
+                    let advance = |machine: &mut &mut Machine| machine.advance(until);
                     own.iter_mut().map(advance).collect::<Vec<_>>()
                 })
             })

@@ -7,13 +7,25 @@ use super::Node;
 use crate::host::Inside;
 use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
-use lockstep_runtime::Device;
-use lockstep_runtime::device::{Advance, Advice, Fault, Part};
+use lockstep_runtime::device::{Advance, Advice, Fault, Part, Transfer};
+use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 
 impl Device for Node {
     fn note(&mut self, part: Part, at: Time, words: &dyn Fn() -> String) {
         self.machines[0].note(part, at, words);
+    }
+
+    fn announce(&mut self, launch: &LaunchSummary) {
+        if let [only] = &mut self.machines[..] {
+            only.announce(launch);
+        }
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) {
+        if let [only] = &mut self.machines[..] {
+            only.transfer(transfer);
+        }
     }
 
     fn gpus(&self) -> u32 {

@@ -14,6 +14,8 @@ mod advance;
 mod device;
 mod memory;
 mod reports;
+#[cfg(test)]
+mod tests;
 
 use crate::description::Description;
 use crate::machine::{Machine, MachineError, worker_threads};

@@ -1,10 +1,13 @@
 //! What a node says of a run: that of its GPUs together.
 
 use super::Node;
+use crate::description::Interval;
 use crate::machine::Machine;
 use lockstep_gpu::Finding;
 use lockstep_stats::{Hasher, Table};
-use lockstep_telemetry::run_folder::{HostWork, ManagedTrace};
+use lockstep_telemetry::run_folder::{HostWork, LineRow, ManagedTrace, RunFolder, RunFolderError};
+use std::io;
+use std::sync::Arc;
 
 impl Node {
     /// One number for everything that was simulated.
@@ -49,6 +52,36 @@ impl Node {
     /// What watched parts did; nothing if none was. Only the first GPU is watched.
     pub fn watched(&self) -> Option<String> {
         self.machines[0].watched()
+    }
+
+    /// Writes down from now on what happens, on a node of one GPU; several write at the end alone.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn write_down(
+        &mut self,
+        folder: &Arc<RunFolder>,
+        series: Option<Interval>,
+    ) -> Result<(), RunFolderError> {
+        match &mut self.machines[..] {
+            [only] => only.write_down(folder, series),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the series.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish_series(&mut self) -> io::Result<()> {
+        self.machines
+            .iter_mut()
+            .try_for_each(Machine::finish_series)
+    }
+
+    /// What was issued by instruction, if that was asked for; one GPU can be asked.
+    pub fn lines(&self) -> Option<Vec<LineRow>> {
+        self.machines[0].lines()
     }
 
     /// What happened to managed memory, in simulated time; nothing without it.
