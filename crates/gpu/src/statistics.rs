@@ -37,6 +37,12 @@ statistics! {
         row_hits: Counter [accesses],
         /// Accesses to DRAM that did not.
         row_misses: Counter [accesses],
+        /// Misses that took an MSHR.
+        mshr_allocations: Counter [requests],
+        /// Requests that were merged with an outstanding miss of their line.
+        mshr_merges: Counter [requests],
+        /// Requests that waited for an MSHR, or for room in that of their line.
+        mshr_stalls: Counter [requests],
         /// Strong accesses performed.
         strong_accesses: Counter [accesses],
         /// Lanes of atomics and reductions performed.
@@ -94,6 +100,16 @@ statistics! {
         peak_sectors: Maximum [sectors],
         /// Answers that came while no further miss could begin.
         full: Counter [answers],
+    }
+}
+
+statistics! {
+    /// What an SM counts of the room that slices have for its requests.
+    pub struct CreditStats {
+        /// Requests that were held back because their slice had no room for them.
+        held: Counter [requests],
+        /// The most requests that were held back at once.
+        peak: Maximum [requests],
     }
 }
 

@@ -80,6 +80,14 @@ pub struct L2Config {
     /// most; what comes later takes `atomic-sector-time`.
     #[serde(default = "atomic_pair_window")]
     pub atomic_pair_window: Duration,
+    /// Lines of a slice whose misses can be outstanding (MSHRs); a further miss stalls the slice until one
+    /// is filled. 0 for any number.
+    #[serde(default)]
+    pub mshrs: u32,
+    /// Requests that an MSHR has room for, the first miss among them; one more for its line stalls the slice
+    /// until the line is filled. 0 for any number.
+    #[serde(default)]
+    pub mshr_targets: u32,
     /// Lines of neighbouring addresses that are in neighbouring sets; a power of two.
     #[serde(default = "eight")]
     pub set_neighbours: u32,
@@ -122,6 +130,8 @@ impl L2Config {
             Limit::new("l2.coalescer-entries", self.coalescer_entries)
                 .from(1)
                 .to(4096),
+            Limit::new("l2.mshrs", self.mshrs).to(1 << 16),
+            Limit::new("l2.mshr-targets", self.mshr_targets).to(1 << 16),
             Limit::new("l2.interleave-regions", self.interleave_regions)
                 .from(1)
                 .to(64)

@@ -17,6 +17,8 @@ pub struct SliceWiring {
     pub reply: Egress,
     /// Slice to work distributor.
     pub drained: LinkId,
+    /// Slice to SM, for credits.
+    pub credit: LinkId,
     /// Number of the first SM's partition of the engine.
     pub first_sm: u32,
 }
@@ -48,6 +50,12 @@ pub struct SliceParameters {
     pub coalescer_entries: u32,
     /// How far apart the sectors of one instruction's atomics arrive at most.
     pub atomic_pair_window: Duration,
+    /// Lines whose misses can be outstanding, or 0.
+    pub mshrs: u32,
+    /// Requests that can wait for one of them, or 0.
+    pub mshr_targets: u32,
+    /// Credits that go back to an SM at a time; none do with 0.
+    pub credit_batch: u16,
     /// Lines of neighbouring addresses that are in neighbouring sets.
     pub set_neighbours: u32,
     /// So much of what is evicted waits at the channel before the cache waits for it.
@@ -127,6 +135,9 @@ impl SliceParameters {
             coalescing_targets: l2.coalescing_targets as u8,
             coalescer_entries: l2.coalescer_entries,
             atomic_pair_window: l2.atomic_pair_window,
+            mshrs: l2.mshrs,
+            mshr_targets: l2.mshr_targets,
+            credit_batch: network.credits_of(timed).div_ceil(2) as u16,
             set_neighbours: l2.set_neighbours,
             write_back_queue: l2.write_back_queue,
             gpcs: gpcs.clone(),
@@ -191,6 +202,7 @@ pub fn parameters_for_tests() -> SliceParameters {
             topic: crate::probe::Topic::Reply,
         },
         drained: link,
+        credit: link,
         first_sm: 0,
     };
     let gpcs = GpcMap::of(&config);

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use lockstep_engine::{LoadError, Reader, Writer};
 use lockstep_units::Time;
 
+use super::mshr::{self, MshrTable};
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
 use crate::cache::{Evicted, SectorCache};
@@ -71,6 +72,7 @@ pub struct SectorStore {
     /// The last lines of each set that were written in part.
     partial_sectors: PartialSectorTracker,
     dram: Dram,
+    mshrs: MshrTable,
     /// When everything that came before is written into the slice.
     pub write_port_free: Time,
     /// What the slice counts.
@@ -89,6 +91,7 @@ impl SectorStore {
             tags: SectorCache::new(sets, ways).with_neighbours(parameters.set_neighbours),
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
+            mshrs: MshrTable::new(parameters.mshrs, parameters.mshr_targets),
             write_port_free: Time::ZERO,
             stats: SliceStats::default(),
             accesses: Default::default(),
@@ -151,8 +154,11 @@ impl SectorStore {
         if let Some(place) = place {
             let known = self.tags.line(place);
             missing &= !known.present;
-            if missing != sectors {
-                at = at.max(Time(known.filled));
+            if missing != sectors && Time(known.filled) > at {
+                at = Time(known.filled);
+                if missing == 0 {
+                    self.wait_for_fill(line, begin);
+                }
             }
         }
         let hits = (sectors & !missing).count_ones();
@@ -219,14 +225,21 @@ impl SectorStore {
         let mut at = hit;
         if missing != sectors {
             at = at.max(Time(known.filled));
+            if missing == 0 && at > hit {
+                self.wait_for_fill(line, begin);
+            }
         }
         if missing != 0 {
             let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
             let count = fetched.count_ones();
+            // Atomics wait in their unit, which holds up nobody else.
+            let pipelined = !matches!(kind, Some(AccessKind::Atomic | AccessKind::Reduction));
+            let hit = self.open_mshr(line, begin, pipelined) + self.parameters.hit_latency;
             let filled = self.dram(hit, line, fetched, false);
             let fill = self.parameters.write_sector * u64::from(count);
             self.write_port_free = hit.max(self.write_port_free) + fill;
             at = at.max(filled).max(self.write_port_free);
+            self.mshrs.filled(line, at);
             let known = self.tags.line_mut(place);
             known.present |= fetched;
             known.partial &= !fetched;
@@ -234,6 +247,52 @@ impl SectorStore {
             known.filled = known.filled.max(at.0);
         }
         (at, hits)
+    }
+
+    /// When the slice takes up requests again.
+    #[inline(always)]
+    pub fn stalled(&self) -> Time {
+        self.mshrs.stalled()
+    }
+
+    /// Gives a miss its MSHR. Says when it has one; what passes the pipeline of the slice waits behind it.
+    fn open_mshr(&mut self, line: u64, begin: Time, pipelined: bool) -> Time {
+        let opened = self.mshrs.open(line, begin);
+        match opened.merged {
+            true => self.stats.mshr_merges.increment(),
+            false => self.stats.mshr_allocations.increment(),
+        }
+        if opened.at > begin {
+            self.stats.mshr_stalls.increment();
+            if pipelined {
+                self.mshrs.stall(opened.at);
+            }
+        }
+        opened.at
+    }
+
+    /// A request waits in the MSHR of its line for sectors that are on their way.
+    fn wait_for_fill(&mut self, line: u64, begin: Time) {
+        let waits = self.mshrs.merge(line, begin);
+        if waits.merged {
+            self.stats.mshr_merges.increment();
+        } else if waits.at > begin {
+            self.stats.mshr_stalls.increment();
+            self.mshrs.stall(waits.at);
+        }
+    }
+
+    /// The MSHRs, as they are saved.
+    pub fn saved_mshrs(&self) -> mshr::Saved {
+        self.mshrs.saved()
+    }
+
+    /// Takes on MSHRs that were saved.
+    ///
+    /// # Errors
+    /// If they are none.
+    pub fn restore_mshrs(&mut self, saved: mshr::Saved) -> Result<(), LoadError> {
+        self.mshrs.restore(saved)
     }
 
     /// The link to the host reads all sectors of a line, and takes the line with it.
