@@ -23,6 +23,12 @@ statistics! {
         fabric_sectors: Counter [sectors],
         /// Those that were where it asked.
         fabric_hits: Counter [sectors],
+        /// Bytes that crossed the fabric from the other L2 partition to this slice.
+        fabric_bytes_in: Counter [bytes],
+        /// Bytes that crossed the fabric from this slice to the other L2 partition.
+        fabric_bytes_out: Counter [bytes],
+        /// Times that the queue before the fabric was full, so that the slice took up nothing.
+        fabric_stalls: Counter [requests],
         /// SMs that used it in a launch and flush it when the launch ends, summed over launches.
         end_of_kernel_flushes: Counter [flushes],
         /// Sectors looked up for atomics and strong accesses.

@@ -42,6 +42,13 @@ pub struct L2Config {
     pub atomic_latency: Cycles,
     /// What crossing the fabric to a slice of the other partition and back adds, in SM cycles.
     pub far_partition_latency: Cycles,
+    /// Bytes that a slice exchanges with the other partition in one of its cycles, each way.
+    #[serde(default = "fabric_bytes_per_cycle")]
+    pub fabric_bytes_per_cycle: BytesPerCycle,
+    /// Flits of 32 bytes that wait at a slice to cross to the other partition, or from there to it, before
+    /// the slice takes up nothing else.
+    #[serde(default = "fabric_queue")]
+    pub fabric_queue: u32,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
     /// How long a slice takes to read a sector and to pass it on, on average over many; not less than
@@ -96,6 +103,14 @@ pub struct L2Config {
     pub write_back_queue: Duration,
 }
 
+fn fabric_bytes_per_cycle() -> BytesPerCycle {
+    "64 B/cycle".parse().expect("a bandwidth")
+}
+
+fn fabric_queue() -> u32 {
+    64
+}
+
 fn four() -> u32 {
     4
 }
@@ -130,6 +145,7 @@ impl L2Config {
             Limit::new("l2.coalescer-entries", self.coalescer_entries)
                 .from(1)
                 .to(4096),
+            Limit::new("l2.fabric-queue", self.fabric_queue).to(1 << 20),
             Limit::new("l2.mshrs", self.mshrs).to(1 << 16),
             Limit::new("l2.mshr-targets", self.mshr_targets).to(1 << 16),
             Limit::new("l2.interleave-regions", self.interleave_regions)

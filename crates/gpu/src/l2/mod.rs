@@ -12,6 +12,7 @@
 mod atomic_unit;
 mod attribution;
 mod end_of_kernel_flush;
+mod fabric;
 mod mshr;
 mod parameters;
 mod partial_sector_tracker;

@@ -2,7 +2,7 @@
 //!
 //! A miss takes an entry until its sectors are filled. Further requests for the line are merged with it
 //! as targets. A miss that finds no entry, or a request that finds no room among the targets, waits until
-//! there is one, and the slice takes up nothing else meanwhile ([`MshrTable::stalled`]).
+//! there is one, and the slice takes up nothing else meanwhile.
 //!
 //! When an entry is filled is known as soon as DRAM has accepted its read, so an entry is a stretch of
 //! time. Requests are taken up in turns of GPCs, not in the order in which they arrive: entries that begin
@@ -43,8 +43,6 @@ pub struct MshrTable {
     vacant: Vec<u32>,
     /// The entry of each line.
     of_line: SectorTable,
-    /// When the slice takes up requests again.
-    stalled: Time,
 }
 
 /// How a request met the table.
@@ -56,8 +54,8 @@ pub struct Opened {
     pub merged: bool,
 }
 
-/// [`MshrTable`] as it is saved: entries and when the slice goes on.
-pub type Saved = (Vec<Entry>, Time);
+/// [`MshrTable`] as it is saved.
+pub type Saved = Vec<Entry>;
 
 impl MshrTable {
     /// Empty, with so many entries and room for so many targets each.
@@ -70,23 +68,11 @@ impl MshrTable {
         }
     }
 
-    /// When the slice takes up requests again.
-    #[must_use]
-    #[inline(always)]
-    pub fn stalled(&self) -> Time {
-        self.stalled
-    }
-
     /// Whether nothing is bounded.
     #[must_use]
     #[inline(always)]
     fn is_unbounded(&self) -> bool {
         self.limit == 0 && self.most_targets == 0
-    }
-
-    /// The slice takes up nothing until a time.
-    pub fn stall(&mut self, until: Time) {
-        self.stalled = self.stalled.max(until);
     }
 
     /// A request of a line whose sectors are on their way waits for them.
@@ -202,18 +188,15 @@ impl MshrTable {
     pub fn saved(&self) -> Saved {
         let mut entries: Vec<_> = self.live_entries().copied().collect();
         entries.sort_unstable_by_key(|entry| entry.line);
-        (entries, self.stalled)
+        entries
     }
 
     /// Takes on what was saved.
     ///
     /// # Errors
     /// If an entry ends before it begins.
-    pub fn restore(&mut self, (entries, stalled): Saved) -> Result<(), LoadError> {
-        *self = Self {
-            stalled,
-            ..Self::new(self.limit as u32, self.most_targets)
-        };
+    pub fn restore(&mut self, entries: Saved) -> Result<(), LoadError> {
+        *self = Self::new(self.limit as u32, self.most_targets);
         for (place, entry) in (0..).zip(&entries) {
             if entry.until <= entry.since || entry.line == u64::MAX {
                 let what = "an MSHR that is filled before it is opened";
@@ -284,7 +267,7 @@ mod tests {
             assert_eq!(open(&mut table, &miss, 40), open(&mut loaded, &miss, 40));
         }
         let mut broken = table.saved();
-        broken.0[0].until = broken.0[0].since;
+        broken[0].until = broken[0].since;
         assert!(MshrTable::new(8, 3).restore(broken).is_err());
     }
 }

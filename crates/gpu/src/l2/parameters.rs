@@ -6,6 +6,7 @@ use lockstep_units::{Bytes, Cycles, Duration};
 
 use crate::cache::mix;
 use crate::crossbar::{Egress, Kind};
+use super::fabric::{FLIT, FabricParameters};
 use crate::dram::DramParameters;
 use crate::gpc::{GpcMap, partitions_of_gpcs, tpc_hop_latencies};
 use crate::memory::{Home, LINE, SECTOR};
@@ -40,6 +41,8 @@ pub struct SliceParameters {
     pub far_latency: Duration,
     /// How long the slice is busy with one sector.
     pub sector_time: Duration,
+    /// The lanes to the other L2 partition and from it.
+    pub fabric: FabricParameters,
     /// How long it is busy with one request at least.
     pub request_time: Duration,
     /// How long after a read its answer serves others of the same GPC.
@@ -118,6 +121,8 @@ impl SliceParameters {
         let slice_rate = l2.bytes_per_cycle.at(l2.clock);
         let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
         // Other interconnects than the crossbar have distances of their own.
+        let fabric_rate = l2.fabric_bytes_per_cycle.at(l2.clock);
+        let fabric_flit = if_timed(fabric_rate.time_for(Bytes(FLIT)));
         let (tpc_hop_latency, hop_latency_spread) = match kind {
             Kind::Crossbar => (tpc_hop_latencies(config), network.distance_spread),
             Kind::Simple | Kind::Mesh | Kind::Switched => (Vec::new(), Cycles(0)),
@@ -131,6 +136,10 @@ impl SliceParameters {
             far_latency: cycles(l2.far_partition_latency),
             sector_time: if_timed(slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)),
             request_time: if_timed(l2.clock.duration(Cycles(1))),
+            fabric: FabricParameters {
+                flit: fabric_flit,
+                queue: Duration(fabric_flit.0.saturating_mul(u64::from(l2.fabric_queue))),
+            },
             coalescing_window: cycles(l2.coalescing_window),
             coalescing_targets: l2.coalescing_targets as u8,
             coalescer_entries: l2.coalescer_entries,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use lockstep_engine::{LoadError, Reader, Writer};
 use lockstep_units::Time;
 
+use super::fabric::{Direction, FLIT, FabricLanes};
 use super::mshr::{self, MshrTable};
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
@@ -24,6 +25,9 @@ use crate::dram::{Dram, place};
 use crate::memory::SECTOR;
 use crate::probe::{Probe, Topic};
 use crate::statistics::{AccessStats, BankStats, SliceStats};
+
+/// MSHRs, lanes of the fabric and when the slice goes on, as they are saved.
+pub type SavedQueues = (mshr::Saved, FabricLanes, Time);
 
 /// Keys of copies for the other partition.
 const FAR_COPY: u64 = 1 << 62;
@@ -73,6 +77,9 @@ pub struct SectorStore {
     partial_sectors: PartialSectorTracker,
     dram: Dram,
     mshrs: MshrTable,
+    fabric: FabricLanes,
+    /// When the slice takes up requests again.
+    stalled: Time,
     /// When everything that came before is written into the slice.
     pub write_port_free: Time,
     /// What the slice counts.
@@ -92,6 +99,8 @@ impl SectorStore {
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
             dram: Dram::new(&parameters.dram, number, parameters.slices),
             mshrs: MshrTable::new(parameters.mshrs, parameters.mshr_targets),
+            fabric: FabricLanes::default(),
+            stalled: Time::ZERO,
             write_port_free: Time::ZERO,
             stats: SliceStats::default(),
             accesses: Default::default(),
@@ -169,9 +178,12 @@ impl SectorStore {
             missing = self.whole_bursts(missing) & !present;
             let crossing = u64::from(missing.count_ones());
             self.stats.fabric_sectors.add(crossing);
+            let asked = self.cross(Direction::In, 1, begin);
+            let lane = self.cross(Direction::Out, crossing, begin);
             let (home, found) = self.look_up_home(None, line, missing, begin, false);
             self.stats.fabric_hits.add(u64::from(found));
-            at = at.max(home + self.parameters.far_latency);
+            let leaves = (home + asked.since(begin)).max(lane);
+            at = at.max(leaves + self.parameters.far_latency);
             // Looking up the home may have moved lines.
             place = self.tags.find(line | FAR_COPY);
             if place.is_none()
@@ -252,7 +264,28 @@ impl SectorStore {
     /// When the slice takes up requests again.
     #[inline(always)]
     pub fn stalled(&self) -> Time {
-        self.mshrs.stalled()
+        self.stalled
+    }
+
+    /// The slice takes up nothing until a time.
+    fn stall(&mut self, until: Time) {
+        self.stalled = self.stalled.max(until);
+    }
+
+    /// Flits cross the fabric between the partitions. Says when they have their lane.
+    pub fn cross(&mut self, direction: Direction, flits: u64, at: Time) -> Time {
+        let counted = match direction {
+            Direction::In => &mut self.stats.fabric_bytes_in,
+            Direction::Out => &mut self.stats.fabric_bytes_out,
+        };
+        counted.add(flits * FLIT);
+        let parameters = self.parameters.fabric;
+        let crossing = self.fabric.cross(parameters, direction, flits, at);
+        if let Some(until) = crossing.stalls {
+            self.stats.fabric_stalls.increment();
+            self.stall(until);
+        }
+        crossing.at
     }
 
     /// Gives a miss its MSHR. Says when it has one; what passes the pipeline of the slice waits behind it.
@@ -265,7 +298,7 @@ impl SectorStore {
         if opened.at > begin {
             self.stats.mshr_stalls.increment();
             if pipelined {
-                self.mshrs.stall(opened.at);
+                self.stall(opened.at);
             }
         }
         opened.at
@@ -278,21 +311,23 @@ impl SectorStore {
             self.stats.mshr_merges.increment();
         } else if waits.at > begin {
             self.stats.mshr_stalls.increment();
-            self.mshrs.stall(waits.at);
+            self.stall(waits.at);
         }
     }
 
-    /// The MSHRs, as they are saved.
-    pub fn saved_mshrs(&self) -> mshr::Saved {
-        self.mshrs.saved()
+    /// What waits, as it is saved.
+    pub fn saved_queues(&self) -> SavedQueues {
+        (self.mshrs.saved(), self.fabric.clone(), self.stalled)
     }
 
-    /// Takes on MSHRs that were saved.
+    /// Takes on what waited when it was saved.
     ///
     /// # Errors
-    /// If they are none.
-    pub fn restore_mshrs(&mut self, saved: mshr::Saved) -> Result<(), LoadError> {
-        self.mshrs.restore(saved)
+    /// If it cannot be.
+    pub fn restore_queues(&mut self, saved: SavedQueues) -> Result<(), LoadError> {
+        let (mshrs, fabric, stalled) = saved;
+        (self.fabric, self.stalled) = (fabric, stalled);
+        self.mshrs.restore(mshrs)
     }
 
     /// The link to the host reads all sectors of a line, and takes the line with it.

@@ -192,11 +192,7 @@ impl L2Slice {
             } => {
                 self.serve(tag);
                 self.attribution.flush.note(self.sm_of(sender));
-                if self.is_far(sender) {
-                    let count = u64::from(sectors.count_ones());
-                    self.sectors.stats.fabric_sectors.add(count);
-                    self.sectors.stats.fabric_hits.add(count);
-                }
+                let due = self.cross_fabric(sender, u64::from(sectors.count_ones()), due);
                 let taken = self.write(Some(AccessKind::Store), line, sectors, partial, due);
                 self.return_credit(sender, taken, outbox);
             }
@@ -463,7 +459,7 @@ impl L2Slice {
         writer.write(&self.read_arbiter);
         writer.write(&self.atomic_arbiter);
         writer.write(&(&self.coalescer, &self.attribution, &self.strong_loads));
-        writer.write(&(&self.credits, self.sectors.saved_mshrs()));
+        writer.write(&(&self.credits, self.sectors.saved_queues()));
         writer.write(&(&self.sectors.stats, &self.sectors.accesses));
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
@@ -483,9 +479,9 @@ impl L2Slice {
         self.read_arbiter = reader.read()?;
         self.atomic_arbiter = reader.read()?;
         (self.coalescer, self.attribution, self.strong_loads) = reader.read()?;
-        let (credits, mshrs) = reader.read()?;
+        let (credits, queues) = reader.read()?;
         self.credits = credits;
-        self.sectors.restore_mshrs(mshrs)?;
+        self.sectors.restore_queues(queues)?;
         (self.sectors.stats, self.sectors.accesses) = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;

@@ -6,6 +6,7 @@ use lockstep_engine::{Outbox, PartitionId};
 use lockstep_units::{Bytes, Duration, Time};
 
 use super::atomic_unit::{lane_time, most_alike, perform};
+use super::fabric::Direction;
 use super::sector_store::AccessKind;
 use super::slice::L2Slice;
 use crate::gpc::tpc_of_sm;
@@ -82,7 +83,7 @@ impl L2Slice {
                 }
             }
             StrongAction::Store => {
-                self.cross_fabric(sender, 1);
+                let due = self.cross_fabric(sender, 1, due);
                 let begin = self.occupy(due, 1);
                 self.sectors.stats.strong_hits.increment();
                 let partial = if request.mask == u32::MAX { 0 } else { sector };
@@ -112,12 +113,12 @@ impl L2Slice {
         sender: PartitionId,
         due: Time,
     ) -> (Time, Time) {
-        let due = due.max(self.sectors.stalled());
         let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
         // Lanes that want the same word come one after the other, each as a sector of its own, and
         // cross to the other partition one after the other, too.
         let rounds = u64::from(most_alike(&request.lanes));
-        self.cross_fabric(sender, rounds);
+        let due = self.cross_fabric(sender, rounds, due);
+        let due = due.max(self.sectors.stalled());
         let sm = self.sm_of(sender);
         let p = &self.parameters;
         let window = p.atomic_pair_window;
@@ -144,6 +145,13 @@ impl L2Slice {
             StrongAction::Atomic(..) => AccessKind::Atomic,
             _ => AccessKind::Reduction,
         };
+        // Values that were there cross back.
+        let lane = match request.action {
+            StrongAction::Atomic(..) if self.is_far(sender) => {
+                self.sectors.cross(Direction::Out, 1, begin)
+            }
+            _ => begin,
+        };
         let store = &mut self.sectors;
         let (at, hits) = store.look_up_home(Some(kind), line, sector, begin, false);
         let stats = &mut self.sectors.stats;
@@ -151,14 +159,17 @@ impl L2Slice {
         stats.strong_hits.add(rounds - 1 + u64::from(hits));
         self.sectors.write(None, line, sector, 0, begin);
         let answered = Duration(latency.0.saturating_sub(self.parameters.hit_latency.0));
-        (begin, at + busy + answered)
+        (begin, at.max(lane) + busy + answered)
     }
 
-    /// Counts sectors that cross the fabric between partitions, if the sender is at the other one.
-    fn cross_fabric(&mut self, sender: PartitionId, sectors: u64) {
-        if self.is_far(sender) {
-            self.sectors.stats.fabric_sectors.add(sectors);
-            self.sectors.stats.fabric_hits.add(sectors);
+    /// Has sectors cross the fabric to their home, if the sender is at the other partition. Says when they
+    /// have their lane.
+    pub(super) fn cross_fabric(&mut self, sender: PartitionId, sectors: u64, due: Time) -> Time {
+        if !self.is_far(sender) {
+            return due;
         }
+        self.sectors.stats.fabric_sectors.add(sectors);
+        self.sectors.stats.fabric_hits.add(sectors);
+        self.sectors.cross(Direction::In, sectors, due)
     }
 }
