@@ -43,6 +43,8 @@ statistics! {
         row_hits: Counter [accesses],
         /// Accesses to DRAM that did not.
         row_misses: Counter [accesses],
+        /// Times that DRAM refused a request, because its queue was full.
+        dram_refusals: Counter [requests],
         /// Misses that took an MSHR.
         mshr_allocations: Counter [requests],
         /// Requests that were merged with an outstanding miss of their line.

@@ -1,12 +1,14 @@
 //! What an L2 slice is made with.
 
+use std::sync::Arc;
+
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::LinkId;
 use lockstep_units::{Bytes, Cycles, Duration};
 
+use super::fabric::{FLIT, FabricParameters};
 use crate::cache::mix;
 use crate::crossbar::{Egress, Kind};
-use super::fabric::{FLIT, FabricParameters};
 use crate::dram::DramParameters;
 use crate::gpc::{GpcMap, partitions_of_gpcs, tpc_hop_latencies};
 use crate::memory::{Home, LINE, SECTOR};
@@ -39,10 +41,10 @@ pub struct SliceParameters {
     pub atomic_latency: Duration,
     /// To the other L2 partition and back.
     pub far_latency: Duration,
-    /// How long the slice is busy with one sector.
-    pub sector_time: Duration,
     /// The lanes to the other L2 partition and from it.
     pub fabric: FabricParameters,
+    /// How long the slice is busy with one sector.
+    pub sector_time: Duration,
     /// How long it is busy with one request at least.
     pub request_time: Duration,
     /// How long after a read its answer serves others of the same GPC.
@@ -100,7 +102,7 @@ pub struct SliceParameters {
     /// Which slice an address belongs to.
     pub home: Home,
     /// The channel behind it.
-    pub dram: DramParameters,
+    pub dram: Arc<DramParameters>,
 }
 
 impl SliceParameters {
@@ -119,10 +121,10 @@ impl SliceParameters {
         let if_timed = |duration: Duration| if timed { duration } else { Duration::ZERO };
         let cycles = |cycles: Cycles| if_timed(config.device.clock.duration(cycles));
         let slice_rate = l2.bytes_per_cycle.at(l2.clock);
-        let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
-        // Other interconnects than the crossbar have distances of their own.
         let fabric_rate = l2.fabric_bytes_per_cycle.at(l2.clock);
         let fabric_flit = if_timed(fabric_rate.time_for(Bytes(FLIT)));
+        let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
+        // Other interconnects than the crossbar have distances of their own.
         let (tpc_hop_latency, hop_latency_spread) = match kind {
             Kind::Crossbar => (tpc_hop_latencies(config), network.distance_spread),
             Kind::Simple | Kind::Mesh | Kind::Switched => (Vec::new(), Cycles(0)),
@@ -134,12 +136,12 @@ impl SliceParameters {
             hit_latency: cycles(l2.hit_latency),
             atomic_latency: cycles(l2.atomic_latency),
             far_latency: cycles(l2.far_partition_latency),
-            sector_time: if_timed(slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)),
-            request_time: if_timed(l2.clock.duration(Cycles(1))),
             fabric: FabricParameters {
                 flit: fabric_flit,
                 queue: Duration(fabric_flit.0.saturating_mul(u64::from(l2.fabric_queue))),
             },
+            sector_time: if_timed(slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)),
+            request_time: if_timed(l2.clock.duration(Cycles(1))),
             coalescing_window: cycles(l2.coalescing_window),
             coalescing_targets: l2.coalescing_targets as u8,
             coalescer_entries: l2.coalescer_entries,
@@ -167,7 +169,7 @@ impl SliceParameters {
             partitions: l2.partitions,
             slices: l2.slices,
             home: Home::of(config),
-            dram: DramParameters::new(config)?,
+            dram: Arc::new(DramParameters::new(config)?),
         })
     }
 

@@ -21,7 +21,7 @@ use super::mshr::{self, MshrTable};
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
 use crate::cache::{Evicted, SectorCache};
-use crate::dram::{Dram, place};
+use crate::dram::{Acceptance, MemoryPort, MemoryRequest, attach};
 use crate::memory::SECTOR;
 use crate::probe::{Probe, Topic};
 use crate::statistics::{AccessStats, BankStats, SliceStats};
@@ -75,7 +75,7 @@ pub struct SectorStore {
     tags: SectorCache,
     /// The last lines of each set that were written in part.
     partial_sectors: PartialSectorTracker,
-    dram: Dram,
+    dram: Box<dyn MemoryPort>,
     mshrs: MshrTable,
     fabric: FabricLanes,
     /// When the slice takes up requests again.
@@ -97,7 +97,7 @@ impl SectorStore {
         Self {
             tags: SectorCache::new(sets, ways).with_neighbours(parameters.set_neighbours),
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
-            dram: Dram::new(&parameters.dram, number, parameters.slices),
+            dram: attach(&parameters.dram, number, parameters.slices),
             mshrs: MshrTable::new(parameters.mshrs, parameters.mshr_targets),
             fabric: FabricLanes::default(),
             stalled: Time::ZERO,
@@ -111,14 +111,14 @@ impl SectorStore {
 
     /// What each bank of the channel counted.
     pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
-        self.dram.banks()
+        self.dram.banks().into_iter()
     }
 
     /// Goes on counting where another store stopped.
     pub fn count_on(&mut self, old: &Self) {
         self.stats = old.stats.clone();
         self.accesses = old.accesses.clone();
-        self.dram.count_on(&old.dram);
+        self.dram.count_on(&old.dram.banks());
     }
 
     /// Counts what an access found; `known` if its line was here.
@@ -430,22 +430,38 @@ impl SectorStore {
         } else {
             self.stats.dram_read.add(bytes);
         }
-        let (hits, misses) = (self.dram.row_hits, self.dram.row_misses);
-        let dram = &self.parameters.dram;
-        let done = self.dram.access(dram, at, line, sectors, write);
+        let [hits, misses] = self.dram.rows();
+        let request = MemoryRequest {
+            line,
+            sectors,
+            write,
+        };
+        let mut at = at;
+        let done = loop {
+            match self.dram.accept(at, request) {
+                Acceptance::Accepted { done } => break done,
+                // It waits in its MSHR, or among the lines that are written back.
+                Acceptance::Refused { until } => {
+                    self.stats.dram_refusals.increment();
+                    at = until;
+                }
+            }
+        };
+        let [hits_now, misses_now] = self.dram.rows();
         if let Some(probe) = &self.probe {
-            let open = self.dram.row_hits > hits;
+            let open = hits_now > hits;
+            let dram = &self.dram;
             probe.note(Topic::Dram, at, || {
                 let what = if write { "write" } else { "read" };
-                let (bank, row) = place(dram, line);
+                let (bank, row) = dram.place(line);
                 let row_is = if open { "open" } else { "opened" };
                 let done = probe.cycle(done);
                 let sectors = sectors.count_ones();
                 format!("{what} {sectors} sectors, bank {bank}, row {row} {row_is}, data at {done}")
             });
         }
-        self.stats.row_hits.add(self.dram.row_hits - hits);
-        self.stats.row_misses.add(self.dram.row_misses - misses);
+        self.stats.row_hits.add(hits_now - hits);
+        self.stats.row_misses.add(misses_now - misses);
         done
     }
 
@@ -453,7 +469,7 @@ impl SectorStore {
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&self.tags.saved());
         writer.write(&self.partial_sectors);
-        writer.write(&self.dram);
+        self.dram.save(writer);
     }
 
     /// Takes on what `save` wrote.
@@ -472,12 +488,7 @@ impl SectorStore {
             return Err(malformed("another number of lines known in part"));
         }
         self.partial_sectors = partial;
-        let dram: Dram = reader.read()?;
-        if !dram.fits(&self.parameters.dram) {
-            return Err(malformed("another number of DRAM banks"));
-        }
-        self.dram = dram;
-        Ok(())
+        self.dram.load(reader)
     }
 }
 
