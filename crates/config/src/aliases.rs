@@ -61,6 +61,7 @@ pub const ALIASES: &[Alias] = aliases! {
     "l1.drawn" => "l1.replacement-candidates",
     "l1.lines-per-cycle" => "l1.tag-lookups-per-cycle",
     "l1.outstanding" => "l1.mshrs",
+    "l2.outstanding" => "l2.mshrs",
     "l1.join" => "l1.write-combining-window",
     "l1.store-lines" => "l1.write-combining-lines",
     "l2.region" => "l2.interleave-region",
@@ -119,16 +120,10 @@ pub const ALIASES: &[Alias] = aliases! {
 };
 
 /// Keys that were readable once and are refused.
-pub const REFUSED: &[Refused] = &[
-    Refused {
-        key: "l2.outstanding",
-        because: "the model does not bound the misses of an L2 slice, so the number would change nothing; leave it out",
-    },
-    Refused {
-        key: "dram.kind",
-        because: "the technology is that of the file that `dram.device` names; leave it out",
-    },
-];
+pub const REFUSED: &[Refused] = &[Refused {
+    key: "dram.kind",
+    because: "the technology is that of the file that `dram.device` names; leave it out",
+}];
 
 /// What a key is called today.
 pub fn present_name(key: &str) -> &str {
@@ -216,10 +211,10 @@ mod tests {
 
     #[test]
     fn a_key_that_nothing_reads_is_refused_with_a_sentence() {
-        let error = resolve(Some("h200"), &["l2.outstanding=256"])
+        let error = resolve(Some("h200"), &["dram.kind=hbm3e"])
             .unwrap_err()
             .to_string();
-        expect_test::expect!["--set l2.outstanding=256: `l2.outstanding` is refused: the model does not bound the misses of an L2 slice, so the number would change nothing; leave it out"]
+        expect_test::expect!["--set dram.kind=hbm3e: `dram.kind` is refused: the technology is that of the file that `dram.device` names; leave it out"]
             .assert_eq(&error);
     }
 }

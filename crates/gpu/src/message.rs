@@ -77,6 +77,8 @@ pub enum Message {
         /// Number that the SM knows it by.
         miss: u32,
     },
+    /// Slice to SM: it has taken up so many requests, and has room for as many more.
+    Credits(u16),
     /// SM to slice: some sectors of a line were written; timing only.
     Write {
         /// Number of the line.

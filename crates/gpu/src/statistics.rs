@@ -24,6 +24,12 @@ statistics! {
         fabric_sectors: Counter [sectors],
         /// Those that were where it asked.
         fabric_hits: Counter [sectors],
+        /// Bytes that crossed the fabric from the other L2 partition to this slice.
+        fabric_bytes_in: Counter [bytes],
+        /// Bytes that crossed the fabric from this slice to the other L2 partition.
+        fabric_bytes_out: Counter [bytes],
+        /// Times that the queue before the fabric was full, so that the slice took up nothing.
+        fabric_stalls: Counter [requests],
         /// SMs that used it in a launch and flush it when the launch ends, summed over launches.
         end_of_kernel_flushes: Counter [flushes],
         /// Sectors looked up for atomics and strong accesses.
@@ -38,6 +44,14 @@ statistics! {
         row_hits: Counter [accesses],
         /// Accesses to DRAM that did not.
         row_misses: Counter [accesses],
+        /// Times that DRAM refused a request, because its queue was full.
+        dram_refusals: Counter [requests],
+        /// Misses that took an MSHR.
+        mshr_allocations: Counter [requests],
+        /// Requests that were merged with an outstanding miss of their line.
+        mshr_merges: Counter [requests],
+        /// Requests that waited for an MSHR, or for room in that of their line.
+        mshr_stalls: Counter [requests],
         /// Strong accesses performed.
         strong_accesses: Counter [accesses],
         /// Lanes of atomics and reductions performed.
@@ -95,6 +109,16 @@ statistics! {
         peak_sectors: Maximum [sectors],
         /// Answers that came while no further miss could begin.
         full: Counter [answers],
+    }
+}
+
+statistics! {
+    /// What an SM counts of the room that slices have for its requests.
+    pub struct CreditStats {
+        /// Requests that were held back because their slice had no room for them.
+        held: Counter [requests],
+        /// The most requests that were held back at once.
+        peak: Maximum [requests],
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One program for all of them: what they share is compiled once. Each file is a subject.
 
+mod back_pressure;
 mod bulk_copies;
 mod clusters;
 mod common;

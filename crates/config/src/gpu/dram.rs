@@ -21,6 +21,10 @@ pub struct DramConfig {
     pub burst: Bytes,
     /// Model of a channel, by name.
     pub back_end: String,
+    /// Requests of a slice that its channel has accepted and not done yet; a further one is refused until one
+    /// is done, and waits in its MSHR or among the lines that are written back. 0 for any number.
+    #[serde(default)]
+    pub queue: u32,
     /// From a miss in the slice to its data, without contention and with the bank's row closed, in
     /// SM cycles.
     pub latency: Cycles,
@@ -106,6 +110,7 @@ impl DramConfig {
     pub(super) fn limits(&self) -> Vec<Limit> {
         vec![
             Limit::new("dram.channels", self.channels).from(1).to(4096),
+            Limit::new("dram.queue", self.queue).to(1 << 16),
             Limit::new("dram.banks", self.banks).from(1).to(1024),
             Limit::new("dram.row-buffer", self.row_buffer.0)
                 .from(1)

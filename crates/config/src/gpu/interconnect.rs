@@ -40,6 +40,14 @@ pub struct InterconnectConfig {
     /// Bytes that an SM sends to others of its GPC in a cycle.
     #[serde(default = "cluster_bytes_per_cycle")]
     pub cluster_bytes_per_cycle: BytesPerCycle,
+    /// Requests of one SM that the queue of each slice has room for: the SM has so many credits, and gets
+    /// them back as the slice takes its requests up. What it has no credit for it holds back. 0 for any
+    /// number, as always with `simple`.
+    #[serde(default)]
+    pub credits: u32,
+    /// Requests that an SM holds back for want of credits before its memory instructions wait; 0 is as 1.
+    #[serde(default = "held_requests")]
+    pub held_requests: u32,
     /// The routers of `mesh` and `switched`.
     #[serde(default)]
     pub network: NetworkConfig,
@@ -70,6 +78,10 @@ fn cluster_bytes_per_cycle() -> BytesPerCycle {
     "18 B/cycle".parse().expect("a bandwidth")
 }
 
+fn held_requests() -> u32 {
+    32
+}
+
 fn crossbar() -> String {
     "crossbar".into()
 }
@@ -78,6 +90,15 @@ impl InterconnectConfig {
     /// Whether packets pass routers.
     pub fn has_networks(&self) -> bool {
         self.kind == "mesh" || self.kind == "switched"
+    }
+
+    /// Credits of an SM at each slice, if anything takes time; 0 for any number.
+    pub fn credits_of(&self, timed: bool) -> u32 {
+        match self.kind.as_str() {
+            "simple" => 0,
+            _ if timed => self.credits,
+            _ => 0,
+        }
     }
 }
 
@@ -100,6 +121,8 @@ impl InterconnectConfig {
     pub(super) fn limits(&self) -> Vec<Limit> {
         let network = &self.network;
         vec![
+            Limit::new("interconnect.credits", self.credits).to(1 << 15),
+            Limit::new("interconnect.held-requests", self.held_requests).to(1 << 20),
             Limit::new("interconnect.network.flit", network.flit.0)
                 .from(1)
                 .to(1 << 16),

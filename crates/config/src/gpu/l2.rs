@@ -42,6 +42,13 @@ pub struct L2Config {
     pub atomic_latency: Cycles,
     /// What crossing the fabric to a slice of the other partition and back adds, in SM cycles.
     pub far_partition_latency: Cycles,
+    /// Bytes that a slice exchanges with the other partition in one of its cycles, each way.
+    #[serde(default = "fabric_bytes_per_cycle")]
+    pub fabric_bytes_per_cycle: BytesPerCycle,
+    /// Flits of 32 bytes that wait at a slice to cross to the other partition, or from there to it, before
+    /// the slice takes up nothing else.
+    #[serde(default = "fabric_queue")]
+    pub fabric_queue: u32,
     /// Bytes that a slice delivers in one of its cycles.
     pub bytes_per_cycle: BytesPerCycle,
     /// How long a slice takes to read a sector and to pass it on, on average over many; not less than
@@ -80,12 +87,28 @@ pub struct L2Config {
     /// most; what comes later takes `atomic-sector-time`.
     #[serde(default = "atomic_pair_window")]
     pub atomic_pair_window: Duration,
+    /// Lines of a slice whose misses can be outstanding (MSHRs); a further miss stalls the slice until one
+    /// is filled. 0 for any number.
+    #[serde(default)]
+    pub mshrs: u32,
+    /// Requests that an MSHR has room for, the first miss among them; one more for its line stalls the slice
+    /// until the line is filled. 0 for any number.
+    #[serde(default)]
+    pub mshr_targets: u32,
     /// Lines of neighbouring addresses that are in neighbouring sets; a power of two.
     #[serde(default = "eight")]
     pub set_neighbours: u32,
     /// So much of what is written back waits at the channel before the cache waits for it.
     #[serde(default = "write_back_queue")]
     pub write_back_queue: Duration,
+}
+
+fn fabric_bytes_per_cycle() -> BytesPerCycle {
+    "64 B/cycle".parse().expect("a bandwidth")
+}
+
+fn fabric_queue() -> u32 {
+    64
 }
 
 fn four() -> u32 {
@@ -122,6 +145,9 @@ impl L2Config {
             Limit::new("l2.coalescer-entries", self.coalescer_entries)
                 .from(1)
                 .to(4096),
+            Limit::new("l2.fabric-queue", self.fabric_queue).to(1 << 20),
+            Limit::new("l2.mshrs", self.mshrs).to(1 << 16),
+            Limit::new("l2.mshr-targets", self.mshr_targets).to(1 << 16),
             Limit::new("l2.interleave-regions", self.interleave_regions)
                 .from(1)
                 .to(64)

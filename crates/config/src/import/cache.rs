@@ -19,7 +19,9 @@ pub(super) struct Cache {
     pub policies: String,
     /// Lines whose misses can be outstanding.
     pub mshrs: u64,
-    /// What follows the entries of the MSHRs, as it was written.
+    /// Requests for one of these lines, or 0 if it does not say.
+    pub targets: u64,
+    /// What follows the MSHRs, as it was written.
     pub rest: String,
 }
 
@@ -47,6 +49,7 @@ impl Cache {
             ways: size(ways)?,
             policies: policies.into(),
             mshrs: size(mshrs.get(1)?)?,
+            targets: mshrs.get(2).and_then(|text| size(text)).unwrap_or(0),
             rest: groups.collect::<Vec<_>>().join(","),
         };
         cache.bytes()?;
@@ -77,6 +80,7 @@ mod tests {
             (cache.sets, cache.line, cache.ways, cache.mshrs),
             (32, 128, 24, 192)
         );
+        assert_eq!(cache.targets, 4);
         assert_eq!(cache.bytes(), Some(96 << 10));
         assert_eq!(
             (cache.policies.as_str(), cache.rest.as_str()),

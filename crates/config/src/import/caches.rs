@@ -174,6 +174,8 @@ fn take_l2(steps: &mut Steps<'_>) -> Result<(), ConfigError> {
     }
     if let Some(cache) = &cache {
         settings.push(("l2.ways", cache.ways.to_string()));
+        settings.push(("l2.mshrs", cache.mshrs.to_string()));
+        settings.push(("l2.mshr-targets", cache.targets.to_string()));
     }
     let names = ["gpgpu_n_mem", "gpgpu_n_sub_partition_per_mchannel", NAME];
     steps.take(
@@ -186,7 +188,7 @@ fn take_l2(steps: &mut Steps<'_>) -> Result<(), ConfigError> {
             steps,
             NAME,
             cache,
-            "L2 writes back, replaces by LRU, hashes its sets, and its misses are not bounded",
+            "L2 writes back, replaces by LRU, hashes its sets, and its queue is that of `interconnect.credits`",
         );
     }
     Ok(())

@@ -59,6 +59,7 @@ const KEYS: &[(&str, &str, Use)] = &[
     ("gpu", "gpu_cores", Use::Is("device.sms")),
     ("gpu", "gpu_l2_parts", Use::Is("l2.slices")),
     ("gpu", "gpu_l2_capacity", Use::Taken),
+    ("gpu", "gpu_l2_mshrs", Use::Is("l2.mshrs")),
     ("gpu", "gpu_cpu_latency", Use::Is("copy.latency")),
     ("gpu", "gpu_cpu_bandwidth", Use::Taken),
     (
@@ -101,9 +102,6 @@ const KEYS: &[(&str, &str, Use)] = &[
 
 /// Sections of the machine around the GPU.
 const HOST: &[&str] = &["cpu", "memory", "network"];
-
-/// Why keys that bound the misses of L2 are not used.
-const L2_MISSES: &str = "the model does not bound the misses of an L2 slice";
 
 /// Makes a GPU file above the GPU `base` from a sectioned configuration.
 ///
@@ -185,7 +183,6 @@ impl Import<'_> {
                 }
                 Some((_, _, Use::Taken)) => continue,
                 Some((_, _, Use::No(because))) => *because,
-                None if key.contains("mshr") || key.contains("outstanding") => L2_MISSES,
                 None => "unknown",
             };
             unused.push((format!("{section}.{key}"), because.into()));
@@ -393,12 +390,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_misses_of_l2_is_said_to_be_not_modelled() {
+    fn a_bound_on_misses_of_l2_is_taken() {
         let imported = import("x", "[GPU]\ngpu_l2_mshrs: 256\n", "v100").unwrap();
-        assert_eq!(
-            imported.unused,
-            [("gpu.gpu_l2_mshrs".to_string(), L2_MISSES.to_string())]
-        );
+        assert!(imported.unused.is_empty(), "{:?}", imported.unused);
+        assert!(imported.text.contains("mshrs = 256"), "{}", imported.text);
     }
 
     #[test]

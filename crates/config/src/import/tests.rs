@@ -82,7 +82,7 @@ fn check(texts: &[&str], expected: Expect) {
 fn options_become_a_gpu_file_with_their_places() {
     check(
         &[SMALL, TRACE],
-        expect![[r#"
+        expect![[r##"
             # Imported from file0.config and file1.config
             base = "rtx2060"
 
@@ -136,6 +136,8 @@ fn options_become_a_gpu_file_with_their_places() {
             slices = 4  # [derived: -gpgpu_n_mem 2, -gpgpu_n_sub_partition_per_mchannel 2, -gpgpu_cache:dl2 at file0.config:22; channels times sub-partitions, a cache each]
             capacity = "512 KiB"  # [derived: -gpgpu_n_mem 2, -gpgpu_n_sub_partition_per_mchannel 2, -gpgpu_cache:dl2 at file0.config:22; channels times sub-partitions, a cache each]
             ways = 16  # [derived: -gpgpu_n_mem 2, -gpgpu_n_sub_partition_per_mchannel 2, -gpgpu_cache:dl2 at file0.config:22; channels times sub-partitions, a cache each]
+            mshrs = 192  # [derived: -gpgpu_n_mem 2, -gpgpu_n_sub_partition_per_mchannel 2, -gpgpu_cache:dl2 at file0.config:22; channels times sub-partitions, a cache each]
+            mshr-targets = 4  # [derived: -gpgpu_n_mem 2, -gpgpu_n_sub_partition_per_mchannel 2, -gpgpu_cache:dl2 at file0.config:22; channels times sub-partitions, a cache each]
 
             [sm]
             registers = 65536  # [published: -gpgpu_shader_registers 65536]
@@ -162,7 +164,7 @@ fn options_become_a_gpu_file_with_their_places() {
             wide-multiply = "5 cycles"  # [derived: -ptx_opcode_latency_int 4,13,4,5,145,21; number 4 of the list]
             shuffle = "21 cycles"  # [derived: -ptx_opcode_latency_int 4,13,4,5,145,21; number 6 of the list]
             branch = "3 cycles"  # [derived: -specialized_unit_1 1,4,4,4,4,BRA, -trace_opcode_latency_initiation_spec_op_1 3,2; latency and interval of the pair]
-        "#]],
+        "##]],
     );
 }
 
@@ -194,7 +196,7 @@ fn what_has_no_counterpart_says_what_it_would_have_changed() {
         .collect();
     expect![[r#"
         -gpgpu_cache:dl1 (L:T:m:L:L; 16:0,32): policies, set index and queues would be these; here L1 writes through, is filled on a miss and replaces by LRU, or by sampled LRU with `l1.replacement-candidates`
-        -gpgpu_cache:dl2 (L:B:m:L:P; 32:0,32): policies, set index and queues would be these; here L2 writes back, replaces by LRU, hashes its sets, and its misses are not bounded
+        -gpgpu_cache:dl2 (L:B:m:L:P; 32:0,32): policies, set index and queues would be these; here L2 writes back, replaces by LRU, hashes its sets, and its queue is that of `interconnect.credits`
         -gpgpu_clock_domains (interconnect): a crossbar would have a clock of its own; here its ports move so many bytes a core cycle, and only `mesh` and `switched` have that clock
         -gpgpu_dram_timing_opt (CCD): columns of different bank groups would follow so close; here bursts fill the bus
         -gpgpu_dram_timing_opt (RAS): a row would stay open so long; here tRC less tRP bounds it

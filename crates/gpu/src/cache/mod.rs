@@ -74,7 +74,8 @@ pub struct SectorCache {
     last: u32,
 }
 
-/// [`SectorCache`] as it is saved: what is present, set by set, what was used longest ago first.
+/// [`SectorCache`] as it is saved: what is present, set by set, what was used longest ago first. Places
+/// without a line are left out where they come first and in turn, as they do until a line is demoted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Saved {
     sets: u32,
@@ -346,15 +347,26 @@ impl SectorCache {
     /// For saving.
     #[must_use]
     pub fn saved(&self) -> Saved {
-        let places = (0..self.sets).flat_map(|set| self.order.iter(set));
-        let entries = places
-            .map(|place| (place, self.keys[place as usize], self.lines[place as usize]))
-            .filter(|(_, key, _)| *key != EMPTY);
+        let is_empty = |place: u32| self.keys[place as usize] == EMPTY;
+        let mut entries = Vec::new();
+        for set in 0..self.sets {
+            // Empty places before all others, in turn: what is there says it all.
+            let in_turn = self
+                .order
+                .iter(set)
+                .is_sorted_by(|one, next| !is_empty(*next) || (is_empty(*one) && one < next));
+            let places = self.order.iter(set);
+            let told = places.filter(|place| !in_turn || !is_empty(*place));
+            entries.extend(told.map(|place| {
+                let at = place as usize;
+                (place, self.keys[at], self.lines[at])
+            }));
+        }
         Saved {
             sets: self.sets,
             ways: self.ways,
             sampled: self.sampled,
-            entries: entries.collect(),
+            entries,
         }
     }
 
@@ -370,6 +382,13 @@ impl SectorCache {
         cache.resize(saved.ways);
         cache.sampled = saved.sampled;
         for (place, key, line) in &saved.entries {
+            if *key == EMPTY {
+                if *place as usize >= lines {
+                    return None;
+                }
+                cache.order.use_now(*place / saved.ways, *place);
+                continue;
+            }
             let (set, print) = cache.set(*key);
             if lines == 0 || *place / saved.ways != set {
                 return None;
@@ -439,6 +458,28 @@ mod tests {
     #[test]
     fn what_was_saved_goes_on_alike() {
         [0, 2].into_iter().for_each(goes_on_alike);
+    }
+
+    /// A demoted line leaves before places that have none are taken, also after loading.
+    #[test]
+    fn places_without_a_line_keep_their_turn() {
+        let mut cache = SectorCache::new(3, 5);
+        for line in 0..6 {
+            let (place, _) = cache.insert(line).unwrap();
+            if line % 2 == 0 {
+                cache.move_to_lru(place);
+            }
+        }
+        cache.invalidate(3);
+        let saved = cache.saved();
+        let mut copy = SectorCache::from_saved(&saved, SectorCache::new(3, 0), 15).unwrap();
+        for line in 100..140 {
+            let pair = [&mut cache, &mut copy].map(|cache| cache.insert(line).unwrap());
+            assert_eq!(pair[0].1, pair[1].1, "{line}");
+        }
+        let mut broken = saved;
+        broken.entries.push((15, EMPTY, Line::default()));
+        assert!(SectorCache::from_saved(&broken, SectorCache::new(3, 0), 15).is_none());
     }
 
     fn goes_on_alike(candidates: u32) {

@@ -6,10 +6,13 @@
 //! carries requests, another one replies. Half of the latency of an interconnect lies before its
 //! network and half behind it; these are the lookahead, and the hops come on top.
 //!
-//! Left out: queues of limited length in `crossbar` and `simple`, so there is no back-pressure in them.
+//! Queues of limited length lie at both ends: the queue of a slice has room for some requests of each
+//! SM, which the SM knows as [`credits`]. Replies are always taken.
+//! Left out: queues inside `crossbar`, and any in `simple`, which has no credits.
 //!
 //! Start reading at [`Egress::send`], then at [`network`].
 
+pub mod credits;
 pub mod network;
 mod router;
 pub mod shape;

@@ -1,18 +1,25 @@
 //! A DRAM channel behind a slice.
 //!
+//! A slice sees the port ([`MemoryPort`]): a request is accepted, or refused for a while because the queue of
+//! the channel is full (`dram.queue`), and is done later.
+//!
 //! Back ends by name, see [`DRAM_BACK_ENDS`]. All of them decide at once when an access will be
 //! done: banks and the data bus are reserved in the order in which accesses come. `simple` and
 //! `timing` let accesses with an open row pass others that wait for theirs (the bus never idles
 //! for a busy bank), as a scheduler that prefers row hits does; `in-order` does not.
 //!
-//! Start reading at [`Dram::access`].
+//! Start reading at [`port`], then at [`Dram::access`].
 
+mod attached;
+pub mod port;
 mod timing;
 
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_units::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
+pub use attached::attach;
+pub use port::{Acceptance, MemoryPort, MemoryRequest};
 use timing::DramTiming;
 
 use crate::cache::mix;
@@ -92,6 +99,8 @@ pub struct DramParameters {
     /// Lines that share a row, counted over all slices.
     lines_per_row: u64,
     timing: DramTiming,
+    /// Requests that wait or are under way; any number with 0.
+    queue: u32,
 }
 
 impl DramParameters {
@@ -139,6 +148,7 @@ impl DramParameters {
             banks: dram.banks,
             lines_per_row: (dram.row_buffer.0 / LINE).max(1) * slices,
             timing: DramTiming::new(&dram.command_timing),
+            queue: dram.queue,
         })
     }
 }
@@ -204,7 +214,7 @@ struct Bank {
 
 /// A DRAM channel.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Dram {
+struct Dram {
     banks: Vec<Bank>,
     /// How far ahead of the first channel it is with its refreshes.
     phase: Duration,
@@ -214,13 +224,13 @@ pub struct Dram {
     /// The last four activations; `simple` keeps in the last when another is possible.
     activations: [Time; 4],
     /// Accesses that found their row open.
-    pub row_hits: u64,
+    row_hits: u64,
     /// Accesses that did not.
-    pub row_misses: u64,
+    row_misses: u64,
 }
 
 /// The bank and the row that a line is in, rows counted from 1.
-pub fn place(parameters: &DramParameters, line: u64) -> (usize, u64) {
+fn place(parameters: &DramParameters, line: u64) -> (usize, u64) {
     let row = line / parameters.lines_per_row + 1;
     let bank = (u128::from(mix(row)) * u128::from(parameters.banks)) >> 64;
     (bank as usize, row)
@@ -242,8 +252,7 @@ fn phase(parameters: &DramParameters, number: u32, count: u32) -> Duration {
 
 impl Dram {
     /// An idle channel, by its number among so many.
-    #[must_use]
-    pub fn new(parameters: &DramParameters, number: u32, count: u32) -> Self {
+    fn new(parameters: &DramParameters, number: u32, count: u32) -> Self {
         Self {
             banks: vec![Bank::default(); parameters.banks as usize],
             phase: phase(parameters, number, count.max(1)),
@@ -252,31 +261,29 @@ impl Dram {
     }
 
     /// What each bank counted.
-    pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
+    fn banks(&self) -> impl Iterator<Item = &BankStats> {
         self.banks.iter().map(|bank| &bank.stats)
     }
 
-    /// Goes on counting where another channel stopped.
-    pub fn count_on(&mut self, old: &Self) {
-        for (bank, before) in self.banks.iter_mut().zip(&old.banks) {
-            bank.stats = before.stats.clone();
+    /// Goes on counting where the banks of another channel stopped.
+    fn count_on(&mut self, before: &[&BankStats]) {
+        for (bank, before) in self.banks.iter_mut().zip(before) {
+            bank.stats = (*before).clone();
         }
     }
 
     /// When everything that has come is on the bus.
-    #[must_use]
-    pub fn busy_until(&self) -> Time {
+    fn busy_until(&self) -> Time {
         self.bus
     }
 
     /// Whether it has the banks of these parameters.
-    #[must_use]
-    pub fn fits(&self, parameters: &DramParameters) -> bool {
+    fn fits(&self, parameters: &DramParameters) -> bool {
         self.banks.len() == parameters.banks as usize
     }
 
     /// Reads or writes sectors of a line, given as a mask; says when their data are there.
-    pub fn access(
+    fn access(
         &mut self,
         parameters: &DramParameters,
         at: Time,

@@ -13,6 +13,7 @@ use lockstep_uvm::{MicroTlb, Settings};
 use super::layout::{Layout, Places};
 use super::options::{Mode, Options};
 use crate::crossbar::Kind;
+use crate::crossbar::credits::CreditGate;
 use crate::crossbar::network::Network;
 use crate::crossbar::shape::{NetworkParameters, Side};
 use crate::error::GpuError;
@@ -128,6 +129,9 @@ impl Plan<'_> {
             atomic_lane: network.atomic_bytes_per_lane.0,
         };
         let translation = self.translation();
+        let slices = self.config.l2.slices;
+        let credits = network.credits_of(self.timed());
+        let gate = CreditGate::new(slices, credits, network.held_requests);
         for number in 0..self.config.device.sms {
             let mut sm = Sm::new(
                 number,
@@ -136,6 +140,7 @@ impl Plan<'_> {
                 self.launches.clone(),
                 self.home,
                 wiring,
+                gate.clone(),
                 translation.clone(),
                 self.probe(&[Topic::Sm, Topic::Request], number),
                 self.options.findings.clone(),
@@ -172,6 +177,7 @@ impl Plan<'_> {
         let wiring = SliceWiring {
             reply: self.layout.reply,
             drained: self.layout.links.drained,
+            credit: self.layout.links.credit,
             first_sm: self.layout.places.first_sm,
         };
         let parameters = Arc::new(SliceParameters {

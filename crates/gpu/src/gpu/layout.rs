@@ -53,6 +53,8 @@ pub struct Links {
     pub translation: Option<[LinkId; 3]>,
     /// Slice to work distributor.
     pub drained: LinkId,
+    /// Slice to SM, for credits.
+    pub credit: LinkId,
 }
 
 /// The kinds of partitions.
@@ -219,8 +221,11 @@ impl Links {
             let bandwidth = (options.mode == Mode::Timing).then(|| rate(bytes));
             link("cluster", sms, sms, network.cluster_latency, bandwidth)
         });
+        // Credits travel beside the packets, and wait for none of them.
+        let credit = link("credit", slices, sms, network.reply_latency, None);
         Self {
             cluster,
+            credit,
             start,
             report,
             control,

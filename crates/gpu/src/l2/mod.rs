@@ -3,20 +3,24 @@
 //! Modelled: tags by line and sector, write-back, the bandwidth of a slice and of its write port,
 //! the rate of atomics, requests of a GPC that are coalesced, arbitration between GPCs, and two L2
 //! partitions that each keep copies of the other's lines for their own SMs.
-//! Left out: MSHRs and queues of limited length, so there is no back-pressure: everything that
-//! arrives is taken, and time is reserved for it.
+//! Misses take MSHRs; when there is none, a slice takes up nothing, and SMs get no credits back for what
+//! waits in its queue (`crossbar::credits`).
+//! Times are reserved when a request arrives: nothing is simulated while it waits.
 //!
 //! Start reading at [`L2Slice::run`], then [`sector_store`].
 
 mod atomic_unit;
 mod attribution;
 mod end_of_kernel_flush;
+mod fabric;
+mod mshr;
 mod parameters;
 mod partial_sector_tracker;
 mod peer_port;
 mod replies;
 mod sector_store;
 mod slice;
+mod strong_accesses;
 mod strong_loads;
 
 pub use attribution::{NO_LAUNCH, Traffic};

@@ -1,9 +1,12 @@
 //! What an L2 slice is made with.
 
+use std::sync::Arc;
+
 use lockstep_config::{ConfigError, GpuConfig};
 use lockstep_engine::LinkId;
 use lockstep_units::{Bytes, Cycles, Duration};
 
+use super::fabric::{FLIT, FabricParameters};
 use crate::cache::mix;
 use crate::crossbar::{Egress, Kind};
 use crate::dram::DramParameters;
@@ -19,6 +22,8 @@ pub struct SliceWiring {
     pub reply: Egress,
     /// Slice to work distributor.
     pub drained: LinkId,
+    /// Slice to SM, for credits.
+    pub credit: LinkId,
     /// Number of the first SM's partition of the engine.
     pub first_sm: u32,
 }
@@ -38,6 +43,8 @@ pub struct SliceParameters {
     pub atomic_latency: Duration,
     /// To the other L2 partition and back.
     pub far_latency: Duration,
+    /// The lanes to the other L2 partition and from it.
+    pub fabric: FabricParameters,
     /// How long the slice is busy with one sector.
     pub sector_time: Duration,
     /// How long it is busy with one request at least.
@@ -50,6 +57,12 @@ pub struct SliceParameters {
     pub coalescer_entries: u32,
     /// How far apart the sectors of one instruction's atomics arrive at most.
     pub atomic_pair_window: Duration,
+    /// Lines whose misses can be outstanding, or 0.
+    pub mshrs: u32,
+    /// Requests that can wait for one of them, or 0.
+    pub mshr_targets: u32,
+    /// Credits that go back to an SM at a time; none do with 0.
+    pub credit_batch: u16,
     /// Lines of neighbouring addresses that are in neighbouring sets.
     pub set_neighbours: u32,
     /// So much of what is evicted waits at the channel before the cache waits for it.
@@ -91,7 +104,7 @@ pub struct SliceParameters {
     /// Which slice an address belongs to.
     pub home: Home,
     /// The channel behind it.
-    pub dram: DramParameters,
+    pub dram: Arc<DramParameters>,
     /// The links to other GPUs, if there are any.
     pub peers: Option<PeerLinks>,
 }
@@ -112,6 +125,8 @@ impl SliceParameters {
         let if_timed = |duration: Duration| if timed { duration } else { Duration::ZERO };
         let cycles = |cycles: Cycles| if_timed(config.device.clock.duration(cycles));
         let slice_rate = l2.bytes_per_cycle.at(l2.clock);
+        let fabric_rate = l2.fabric_bytes_per_cycle.at(l2.clock);
+        let fabric_flit = if_timed(fabric_rate.time_for(Bytes(FLIT)));
         let lines = l2.capacity.0 / LINE / u64::from(l2.slices);
         // Other interconnects than the crossbar have distances of their own.
         let (tpc_hop_latency, hop_latency_spread) = match kind {
@@ -125,12 +140,19 @@ impl SliceParameters {
             hit_latency: cycles(l2.hit_latency),
             atomic_latency: cycles(l2.atomic_latency),
             far_latency: cycles(l2.far_partition_latency),
+            fabric: FabricParameters {
+                flit: fabric_flit,
+                queue: Duration(fabric_flit.0.saturating_mul(u64::from(l2.fabric_queue))),
+            },
             sector_time: if_timed(slice_rate.time_for(Bytes(SECTOR)).max(l2.sector_read_time)),
             request_time: if_timed(l2.clock.duration(Cycles(1))),
             coalescing_window: cycles(l2.coalescing_window),
             coalescing_targets: l2.coalescing_targets as u8,
             coalescer_entries: l2.coalescer_entries,
             atomic_pair_window: l2.atomic_pair_window,
+            mshrs: l2.mshrs,
+            mshr_targets: l2.mshr_targets,
+            credit_batch: network.credits_of(timed).div_ceil(2) as u16,
             set_neighbours: l2.set_neighbours,
             write_back_queue: l2.write_back_queue,
             gpcs: gpcs.clone(),
@@ -151,7 +173,7 @@ impl SliceParameters {
             partitions: l2.partitions,
             slices: l2.slices,
             home: Home::of(config),
-            dram: DramParameters::new(config)?,
+            dram: Arc::new(DramParameters::new(config)?),
             peers: None,
         })
     }
@@ -196,6 +218,7 @@ pub fn parameters_for_tests() -> SliceParameters {
             topic: crate::probe::Topic::Reply,
         },
         drained: link,
+        credit: link,
         first_sm: 0,
     };
     let gpcs = GpcMap::of(&config);

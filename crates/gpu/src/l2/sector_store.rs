@@ -16,14 +16,19 @@ use std::sync::Arc;
 use lockstep_engine::{LoadError, Reader, Writer};
 use lockstep_units::Time;
 
+use super::fabric::{Direction, FLIT, FabricLanes};
+use super::mshr::{self, MshrTable};
 use super::parameters::SliceParameters;
 use super::partial_sector_tracker::PartialSectorTracker;
 use super::peer_port::PeerPort;
 use crate::cache::{Evicted, SectorCache};
-use crate::dram::{Dram, place};
+use crate::dram::{Acceptance, MemoryPort, MemoryRequest, attach};
 use crate::memory::SECTOR;
 use crate::probe::{Probe, Topic};
 use crate::statistics::{AccessStats, BankStats, SliceStats};
+
+/// MSHRs, lanes of the fabric and when the slice goes on, as they are saved.
+pub type SavedQueues = (mshr::Saved, FabricLanes, Time);
 
 /// Keys of copies for the other partition.
 const FAR_COPY: u64 = 1 << 62;
@@ -71,7 +76,11 @@ pub struct SectorStore {
     tags: SectorCache,
     /// The last lines of each set that were written in part.
     partial_sectors: PartialSectorTracker,
-    dram: Dram,
+    dram: Box<dyn MemoryPort>,
+    mshrs: MshrTable,
+    fabric: FabricLanes,
+    /// When the slice takes up requests again.
+    stalled: Time,
     /// The way to the memory of other GPUs, if there are any.
     pub peers: Option<PeerPort>,
     /// When everything that came before is written into the slice.
@@ -91,7 +100,10 @@ impl SectorStore {
         Self {
             tags: SectorCache::new(sets, ways).with_neighbours(parameters.set_neighbours),
             partial_sectors: PartialSectorTracker::new(sets, parameters.partial_lines),
-            dram: Dram::new(&parameters.dram, number, parameters.slices),
+            dram: attach(&parameters.dram, number, parameters.slices),
+            mshrs: MshrTable::new(parameters.mshrs, parameters.mshr_targets),
+            fabric: FabricLanes::default(),
+            stalled: Time::ZERO,
             peers: peer_port(&parameters),
             write_port_free: Time::ZERO,
             stats: SliceStats::default(),
@@ -103,14 +115,14 @@ impl SectorStore {
 
     /// What each bank of the channel counted.
     pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
-        self.dram.banks()
+        self.dram.banks().into_iter()
     }
 
     /// Goes on counting where another store stopped.
     pub fn count_on(&mut self, old: &Self) {
         self.stats = old.stats.clone();
         self.accesses = old.accesses.clone();
-        self.dram.count_on(&old.dram);
+        self.dram.count_on(&old.dram.banks());
         if let (Some(peers), Some(old)) = (&mut self.peers, &old.peers) {
             peers.stats = old.stats.clone();
         }
@@ -158,8 +170,11 @@ impl SectorStore {
         if let Some(place) = place {
             let known = self.tags.line(place);
             missing &= !known.present;
-            if missing != sectors {
-                at = at.max(Time(known.filled));
+            if missing != sectors && Time(known.filled) > at {
+                at = Time(known.filled);
+                if missing == 0 {
+                    self.wait_for_fill(line, begin);
+                }
             }
         }
         let hits = (sectors & !missing).count_ones();
@@ -170,9 +185,12 @@ impl SectorStore {
             missing = self.whole_bursts(missing) & !present;
             let crossing = u64::from(missing.count_ones());
             self.stats.fabric_sectors.add(crossing);
+            let asked = self.cross(Direction::In, 1, begin);
+            let lane = self.cross(Direction::Out, crossing, begin);
             let (home, found) = self.look_up_home(None, line, missing, begin, false);
             self.stats.fabric_hits.add(u64::from(found));
-            at = at.max(home + self.parameters.far_latency);
+            let leaves = (home + asked.since(begin)).max(lane);
+            at = at.max(leaves + self.parameters.far_latency);
             // Looking up the home may have moved lines.
             place = self.tags.find(line | FAR_COPY);
             if place.is_none()
@@ -235,14 +253,21 @@ impl SectorStore {
         let mut at = hit;
         if missing != sectors {
             at = at.max(Time(known.filled));
+            if missing == 0 && at > hit {
+                self.wait_for_fill(line, begin);
+            }
         }
         if missing != 0 {
             let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
             let count = fetched.count_ones();
+            // Atomics wait in their unit, which holds up nobody else.
+            let pipelined = !matches!(kind, Some(AccessKind::Atomic | AccessKind::Reduction));
+            let hit = self.open_mshr(line, begin, pipelined) + self.parameters.hit_latency;
             let filled = self.dram(hit, line, fetched, false);
             let fill = self.parameters.write_sector * u64::from(count);
             self.write_port_free = hit.max(self.write_port_free) + fill;
             at = at.max(filled).max(self.write_port_free);
+            self.mshrs.filled(line, at);
             let known = self.tags.line_mut(place);
             known.present |= fetched;
             known.partial &= !fetched;
@@ -250,6 +275,75 @@ impl SectorStore {
             known.filled = known.filled.max(at.0);
         }
         (at, hits)
+    }
+
+    /// When the slice takes up requests again.
+    #[inline(always)]
+    pub fn stalled(&self) -> Time {
+        self.stalled
+    }
+
+    /// The slice takes up nothing until a time.
+    fn stall(&mut self, until: Time) {
+        self.stalled = self.stalled.max(until);
+    }
+
+    /// Flits cross the fabric between the partitions. Says when they have their lane.
+    pub fn cross(&mut self, direction: Direction, flits: u64, at: Time) -> Time {
+        let counted = match direction {
+            Direction::In => &mut self.stats.fabric_bytes_in,
+            Direction::Out => &mut self.stats.fabric_bytes_out,
+        };
+        counted.add(flits * FLIT);
+        let parameters = self.parameters.fabric;
+        let crossing = self.fabric.cross(parameters, direction, flits, at);
+        if let Some(until) = crossing.stalls {
+            self.stats.fabric_stalls.increment();
+            self.stall(until);
+        }
+        crossing.at
+    }
+
+    /// Gives a miss its MSHR. Says when it has one; what passes the pipeline of the slice waits behind it.
+    fn open_mshr(&mut self, line: u64, begin: Time, pipelined: bool) -> Time {
+        let opened = self.mshrs.open(line, begin);
+        match opened.merged {
+            true => self.stats.mshr_merges.increment(),
+            false => self.stats.mshr_allocations.increment(),
+        }
+        if opened.at > begin {
+            self.stats.mshr_stalls.increment();
+            if pipelined {
+                self.stall(opened.at);
+            }
+        }
+        opened.at
+    }
+
+    /// A request waits in the MSHR of its line for sectors that are on their way.
+    fn wait_for_fill(&mut self, line: u64, begin: Time) {
+        let waits = self.mshrs.merge(line, begin);
+        if waits.merged {
+            self.stats.mshr_merges.increment();
+        } else if waits.at > begin {
+            self.stats.mshr_stalls.increment();
+            self.stall(waits.at);
+        }
+    }
+
+    /// What waits, as it is saved.
+    pub fn saved_queues(&self) -> SavedQueues {
+        (self.mshrs.saved(), self.fabric.clone(), self.stalled)
+    }
+
+    /// Takes on what waited when it was saved.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn restore_queues(&mut self, saved: SavedQueues) -> Result<(), LoadError> {
+        let (mshrs, fabric, stalled) = saved;
+        (self.fabric, self.stalled) = (fabric, stalled);
+        self.mshrs.restore(mshrs)
     }
 
     /// The link to the host reads all sectors of a line, and takes the line with it.
@@ -368,22 +462,38 @@ impl SectorStore {
         } else {
             self.stats.dram_read.add(bytes);
         }
-        let (hits, misses) = (self.dram.row_hits, self.dram.row_misses);
-        let dram = &self.parameters.dram;
-        let done = self.dram.access(dram, at, line, sectors, write);
+        let [hits, misses] = self.dram.rows();
+        let request = MemoryRequest {
+            line,
+            sectors,
+            write,
+        };
+        let mut at = at;
+        let done = loop {
+            match self.dram.accept(at, request) {
+                Acceptance::Accepted { done } => break done,
+                // It waits in its MSHR, or among the lines that are written back.
+                Acceptance::Refused { until } => {
+                    self.stats.dram_refusals.increment();
+                    at = until;
+                }
+            }
+        };
+        let [hits_now, misses_now] = self.dram.rows();
         if let Some(probe) = &self.probe {
-            let open = self.dram.row_hits > hits;
+            let open = hits_now > hits;
+            let dram = &self.dram;
             probe.note(Topic::Dram, at, || {
                 let what = if write { "write" } else { "read" };
-                let (bank, row) = place(dram, line);
+                let (bank, row) = dram.place(line);
                 let row_is = if open { "open" } else { "opened" };
                 let done = probe.cycle(done);
                 let sectors = sectors.count_ones();
                 format!("{what} {sectors} sectors, bank {bank}, row {row} {row_is}, data at {done}")
             });
         }
-        self.stats.row_hits.add(self.dram.row_hits - hits);
-        self.stats.row_misses.add(self.dram.row_misses - misses);
+        self.stats.row_hits.add(hits_now - hits);
+        self.stats.row_misses.add(misses_now - misses);
         done
     }
 
@@ -391,7 +501,7 @@ impl SectorStore {
     pub fn save(&self, writer: &mut Writer<'_>) {
         writer.write(&self.tags.saved());
         writer.write(&self.partial_sectors);
-        writer.write(&self.dram);
+        self.dram.save(writer);
         if let Some(peers) = &self.peers {
             peers.save(writer);
         }
@@ -413,11 +523,7 @@ impl SectorStore {
             return Err(malformed("another number of lines known in part"));
         }
         self.partial_sectors = partial;
-        let dram: Dram = reader.read()?;
-        if !dram.fits(&self.parameters.dram) {
-            return Err(malformed("another number of DRAM banks"));
-        }
-        self.dram = dram;
+        self.dram.load(reader)?;
         match &mut self.peers {
             Some(peers) => peers.load(reader),
             None => Ok(()),

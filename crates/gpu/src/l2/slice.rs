@@ -15,16 +15,16 @@ use std::sync::Arc;
 use lockstep_engine::{Inbox, LoadError, Outbox, PartitionId, Reader, Wake, Window, Writer};
 use lockstep_units::{Bytes, Duration, Time};
 
-use super::atomic_unit::{lane_time, most_alike, perform};
 use super::attribution::{Attribution, NO_LAUNCH, Traffic};
 use super::parameters::SliceParameters;
 use super::peer_port::{PeerPort, PeerStats};
 use super::replies::{Replies, Reply};
 use super::sector_store::{AccessKind, SectorStore, WrittenLine};
 use super::strong_loads::StrongLoads;
+use crate::crossbar::credits::CreditReturn;
 use crate::gpc::{AtomicArbiter, GpcReadArbiter, GpcRequestCoalescer, tpc_of_sm};
 use crate::memory::{CODE_LINES, Contents, LINE, Log, PAGE, SECTOR};
-use crate::message::{DmaLines, LaneAccess, Message, StrongAction, StrongRequest};
+use crate::message::{DmaLines, Message, StrongRequest};
 use crate::probe::{Probe, Topic};
 use crate::statistics::{AccessStats, BankStats, SliceStats};
 
@@ -34,27 +34,28 @@ const WHOLE_LINE: u8 = 0xf;
 /// One L2 slice.
 #[derive(Debug)]
 pub struct L2Slice {
-    parameters: Arc<SliceParameters>,
-    contents: Arc<Contents>,
-    log: Log,
+    pub(super) parameters: Arc<SliceParameters>,
+    pub(super) contents: Arc<Contents>,
+    pub(super) log: Log,
     number: u32,
     /// The L2 partition that it is in.
     partition: u32,
     /// Hop latency to each GPC on top of the shortest.
     hop_latencies: Vec<Duration>,
-    sectors: SectorStore,
+    pub(super) sectors: SectorStore,
     /// When the slice has passed on what came before.
     free: Time,
     read_arbiter: GpcReadArbiter,
-    atomic_arbiter: AtomicArbiter,
+    pub(super) atomic_arbiter: AtomicArbiter,
     coalescer: GpcRequestCoalescer,
     /// Whose traffic it is.
-    attribution: Attribution,
+    pub(super) attribution: Attribution,
     strong_loads: StrongLoads,
+    credits: CreditReturn,
     replies: Replies,
     sequence: u64,
     /// Somebody who watches.
-    probe: Option<Box<Probe>>,
+    pub(super) probe: Option<Box<Probe>>,
 }
 
 impl L2Slice {
@@ -83,6 +84,7 @@ impl L2Slice {
             atomic_arbiter: AtomicArbiter::default(),
             attribution: Attribution::default(),
             strong_loads: StrongLoads::default(),
+            credits: CreditReturn::default(),
             replies: Replies::default(),
             sequence: 0,
             probe,
@@ -186,7 +188,8 @@ impl L2Slice {
                     self.serve(tag);
                     self.attribution.flush.note(self.sm_of(sender));
                 }
-                self.read(line, sectors, miss, sender, due);
+                let taken = self.read(line, sectors, miss, sender, due);
+                self.return_credit(sender, taken, outbox);
             }
             Message::Write {
                 line,
@@ -196,12 +199,9 @@ impl L2Slice {
             } => {
                 self.serve(tag);
                 self.attribution.flush.note(self.sm_of(sender));
-                if self.is_far(sender) {
-                    let count = u64::from(sectors.count_ones());
-                    self.sectors.stats.fabric_sectors.add(count);
-                    self.sectors.stats.fabric_hits.add(count);
-                }
-                self.write(Some(AccessKind::Store), line, sectors, partial, due);
+                let due = self.cross_fabric(sender, u64::from(sectors.count_ones()), due);
+                let taken = self.write(Some(AccessKind::Store), line, sectors, partial, due);
+                self.return_credit(sender, taken, outbox);
             }
             Message::Invalidate { first, count } => self.invalidate_pages(first, count),
             Message::Dma(lines) => {
@@ -222,6 +222,25 @@ impl L2Slice {
                 self.coalescer = GpcRequestCoalescer::new(self.parameters.coalescer_entries);
             }
             other => panic!("a slice was sent {other:?}"),
+        }
+    }
+
+    /// A request of an SM is taken up at a time: there is room for another one.
+    #[inline]
+    pub(super) fn return_credit(
+        &mut self,
+        sender: PartitionId,
+        at: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let batch = self.parameters.credit_batch;
+        if batch == 0 {
+            return;
+        }
+        let at = at.max(self.sectors.stalled());
+        if let Some((count, at)) = self.credits.take_up(self.sm_of(sender), at, batch) {
+            let link = self.parameters.wiring.credit;
+            outbox.send(link, sender, at, Bytes(0), Message::Credits(count));
         }
     }
 
@@ -256,8 +275,9 @@ impl L2Slice {
         self.replies.put_back(due);
     }
 
-    /// Reads sectors for an SM, or answers it along with another one of its GPC.
-    fn read(&mut self, line: u64, sectors: u8, miss: u32, sender: PartitionId, due: Time) {
+    /// Reads sectors for an SM, or answers it along with another one of its GPC. Says when the request is
+    /// taken up.
+    fn read(&mut self, line: u64, sectors: u8, miss: u32, sender: PartitionId, due: Time) -> Time {
         let gpc = self.gpc_of(sender);
         let done = Message::ReadDone { miss };
         let count = sectors.count_ones();
@@ -267,7 +287,7 @@ impl L2Slice {
             let stats = &mut self.sectors.stats;
             stats.coalesced_sectors.add(u64::from(count));
             self.reply(sender, at, 0, done);
-            return;
+            return due;
         }
         let begin = self.occupy_arbitrated(due, count, gpc);
         let found = if line >= CODE_LINES {
@@ -289,21 +309,31 @@ impl L2Slice {
         if window.0 > 0 {
             self.coalescer.insert(line, sectors, gpc, at, due + window);
         }
+        begin
     }
 
-    /// Writes sectors, through the write port.
-    fn write(&mut self, kind: Option<AccessKind>, line: u64, sectors: u8, partial: u8, due: Time) {
+    /// Writes sectors, through the write port. Says when it takes them.
+    fn write(
+        &mut self,
+        kind: Option<AccessKind>,
+        line: u64,
+        sectors: u8,
+        partial: u8,
+        due: Time,
+    ) -> Time {
         let count = u64::from(sectors.count_ones());
-        let begin = due.max(self.free);
+        let begin = due.max(self.free).max(self.sectors.stalled());
         let p = &self.parameters;
         let mut busy = p.write_sector * count;
         if sectors & partial != 0 {
             busy += p.partial_write;
         }
         self.free = begin + p.request_time;
-        self.sectors.write_port_free = begin.max(self.sectors.write_port_free) + busy;
+        let taken = begin.max(self.sectors.write_port_free);
+        self.sectors.write_port_free = taken + busy;
         self.sectors.stats.written_sectors.add(count);
         let _ = self.sectors.write(kind, line, sectors, partial, begin);
+        taken
     }
 
     /// Lines come from the host, or go there and are no longer here. A copy engine writes through
@@ -346,7 +376,7 @@ impl L2Slice {
     }
 
     /// Whether the GPC of a sender is at the other L2 partition.
-    fn is_far(&self, sender: PartitionId) -> bool {
+    pub(super) fn is_far(&self, sender: PartitionId) -> bool {
         let p = &self.parameters;
         p.partition_of_gpc[self.gpc_of(sender) as usize] != self.partition
     }
@@ -358,7 +388,7 @@ impl L2Slice {
 
     /// Hop latency to a sender on top of the shortest.
     #[inline]
-    fn hop_latency_to(&self, sender: PartitionId) -> Duration {
+    pub(super) fn hop_latency_to(&self, sender: PartitionId) -> Duration {
         let tpc = tpc_of_sm(self.sm_of(sender));
         let gpc = self.parameters.gpcs.gpc_of_tpc(tpc);
         let own = self.parameters.tpc_hop_latency.get(tpc as usize);
@@ -367,7 +397,7 @@ impl L2Slice {
 
     /// The number of an SM that sent something; beyond all of them for who is none.
     #[inline]
-    fn sm_of(&self, sender: PartitionId) -> u32 {
+    pub(super) fn sm_of(&self, sender: PartitionId) -> u32 {
         sender.0.wrapping_sub(self.parameters.wiring.first_sm)
     }
 
@@ -381,8 +411,8 @@ impl L2Slice {
     }
 
     /// Keeps the slice busy for some sectors, and says when it begins with them.
-    fn occupy(&mut self, due: Time, sectors: u32) -> Time {
-        let begin = due.max(self.free);
+    pub(super) fn occupy(&mut self, due: Time, sectors: u32) -> Time {
+        let begin = due.max(self.free).max(self.sectors.stalled());
         self.free = begin + self.busy(sectors);
         begin
     }
@@ -390,11 +420,12 @@ impl L2Slice {
     /// The same for a GPC, which takes its turns with others.
     fn occupy_arbitrated(&mut self, due: Time, sectors: u32, gpc: u32) -> Time {
         let busy = self.busy(sectors);
+        let due = due.max(self.sectors.stalled());
         self.read_arbiter.begin(gpc, due, busy, &mut self.free)
     }
 
     /// The same for one sector of a strong load. Says also whether it follows others of its request.
-    fn occupy_strong_load(
+    pub(super) fn occupy_strong_load(
         &mut self,
         due: Time,
         request: &StrongRequest,
@@ -411,12 +442,12 @@ impl L2Slice {
     }
 
     /// Has a packet leave that carries so many bytes.
-    fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
+    pub(super) fn reply(&mut self, to: PartitionId, at: Time, payload: u32, message: Message) {
         let bytes = (self.parameters.header as u32).saturating_add(payload);
         self.packet(to, at, bytes, message);
     }
 
-    fn packet(&mut self, to: PartitionId, at: Time, bytes: u32, message: Message) {
+    pub(super) fn packet(&mut self, to: PartitionId, at: Time, bytes: u32, message: Message) {
         if let Some(probe) = &self.probe {
             probe.note(Topic::Slice, at, || format!("answers {}", message.words()));
         }
@@ -430,126 +461,6 @@ impl L2Slice {
         });
     }
 
-    /// Performs a strong access and answers it.
-    fn strong(
-        &mut self,
-        mut request: Box<StrongRequest>,
-        sender: PartitionId,
-        due: Time,
-        outbox: &mut Outbox<'_, Message>,
-    ) {
-        let stats = &mut self.sectors.stats;
-        perform(&mut request, &self.contents, &mut self.log, stats);
-        if !self.parameters.timed {
-            let message = Message::Performed(request);
-            let (port, probe) = (self.parameters.wiring.reply, self.probe.as_deref());
-            port.send(sender, due, Bytes(0), message, outbox, probe);
-            return;
-        }
-        let (at, follows) = self.strong_time(&request, sender, due);
-        let payload = match request.action {
-            // The sectors of a line that are one request come in one packet.
-            StrongAction::Load if follows => {
-                self.packet(sender, at, SECTOR as u32, Message::Performed(request));
-                return;
-            }
-            StrongAction::Load => SECTOR as u32,
-            StrongAction::Atomic(_, kind) => {
-                let elements = request.lanes.len() / LaneAccess::needed(kind);
-                kind.bytes() * elements as u32
-            }
-            StrongAction::Store | StrongAction::Reduce(..) => 0,
-        };
-        self.reply(sender, at, payload, Message::Performed(request));
-    }
-
-    /// When the answer to a strong access leaves, and whether it follows others of its request.
-    fn strong_time(
-        &mut self,
-        request: &StrongRequest,
-        sender: PartitionId,
-        due: Time,
-    ) -> (Time, bool) {
-        let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
-        self.attribution.flush.note(self.sm_of(sender));
-        self.sectors.stats.strong_sectors.increment();
-        match request.action {
-            StrongAction::Load => {
-                let (begin, follows) = self.occupy_strong_load(due, request, sender);
-                let far = self.is_far(sender);
-                let (at, hits) =
-                    self.sectors
-                        .look_up(AccessKind::StrongLoad, line, sector, far, begin);
-                self.sectors.stats.strong_hits.add(u64::from(hits));
-                (at + self.hop_latency_to(sender), follows)
-            }
-            StrongAction::Store => {
-                self.cross_fabric(sender, 1);
-                let begin = self.occupy(due, 1);
-                self.sectors.stats.strong_hits.increment();
-                let partial = if request.mask == u32::MAX { 0 } else { sector };
-                let kind = Some(AccessKind::StrongStore);
-                let answered = self.sectors.write(kind, line, sector, partial, begin);
-                let here = begin + self.parameters.hit_latency;
-                (answered.unwrap_or(here), false)
-            }
-            StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
-                (self.atomic_time(request, sender, due), false)
-            }
-        }
-    }
-
-    /// When the answer to an atomic or a reduction leaves.
-    fn atomic_time(&mut self, request: &StrongRequest, sender: PartitionId, due: Time) -> Time {
-        let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
-        // Lanes that want the same word come one after the other, each as a sector of its own, and
-        // cross to the other partition one after the other, too.
-        let rounds = u64::from(most_alike(&request.lanes));
-        self.cross_fabric(sender, rounds);
-        let sm = self.sm_of(sender);
-        let p = &self.parameters;
-        let window = p.atomic_pair_window;
-        let mut busy = if self.atomic_arbiter.follows(sm, request.sector, due, window) {
-            p.atomic_neighbour * rounds
-        } else {
-            p.atomic_sector * rounds
-        };
-        let stays = self.atomic_arbiter.stays(line);
-        if rounds > 1 {
-            let mut lane = lane_time(request.action, p);
-            if !stays {
-                lane = lane.max(p.atomic_other_line);
-            }
-            busy = busy.max(lane * rounds);
-        }
-        let mut latency = p.atomic_latency;
-        if self.is_far(sender) {
-            latency += p.far_latency;
-        }
-        let tpc = tpc_of_sm(sm);
-        let begin = self.atomic_arbiter.begin(tpc, &p.gpcs, due, busy);
-        let kind = match request.action {
-            StrongAction::Atomic(..) => AccessKind::Atomic,
-            _ => AccessKind::Reduction,
-        };
-        let store = &mut self.sectors;
-        let (at, hits) = store.look_up_home(Some(kind), line, sector, begin, false);
-        let stats = &mut self.sectors.stats;
-        stats.strong_sectors.add(rounds - 1);
-        stats.strong_hits.add(rounds - 1 + u64::from(hits));
-        let _ = self.sectors.write(None, line, sector, 0, begin);
-        let answered = Duration(latency.0.saturating_sub(self.parameters.hit_latency.0));
-        at + busy + answered
-    }
-
-    /// Counts sectors that cross the fabric between partitions, if the sender is at the other one.
-    fn cross_fabric(&mut self, sender: PartitionId, sectors: u64) {
-        if self.is_far(sender) {
-            self.sectors.stats.fabric_sectors.add(sectors);
-            self.sectors.stats.fabric_hits.add(sectors);
-        }
-    }
-
     /// Writes what is not in contents. The log is empty between epochs.
     pub fn save(&self, writer: &mut Writer<'_>) {
         let write_port_free = self.sectors.write_port_free;
@@ -557,6 +468,7 @@ impl L2Slice {
         writer.write(&self.read_arbiter);
         writer.write(&self.atomic_arbiter);
         writer.write(&(&self.coalescer, &self.attribution, &self.strong_loads));
+        writer.write(&(&self.credits, self.sectors.saved_queues()));
         writer.write(&(&self.sectors.stats, &self.sectors.accesses));
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
@@ -576,6 +488,9 @@ impl L2Slice {
         self.read_arbiter = reader.read()?;
         self.atomic_arbiter = reader.read()?;
         (self.coalescer, self.attribution, self.strong_loads) = reader.read()?;
+        let (credits, queues) = reader.read()?;
+        self.credits = credits;
+        self.sectors.restore_queues(queues)?;
         (self.sectors.stats, self.sectors.accesses) = reader.read()?;
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;

@@ -1,6 +1,6 @@
 //! What comes back to an SM from slices and from the device heap.
 
-use lockstep_engine::Outbox;
+use lockstep_engine::{Outbox, PartitionId};
 use lockstep_isa::memory::MemoryOperation;
 use lockstep_isa::{Operation, WarpRegister};
 
@@ -94,6 +94,23 @@ impl SmState {
             self.try_end_block(block);
         }
         self.refresh(model, slot, cycle);
+    }
+
+    /// A slice has room for so many more requests.
+    pub(super) fn credits<M: IssueModel>(
+        &mut self,
+        model: &mut M,
+        slice: PartitionId,
+        count: u16,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        if self.port.receive_credits(slice, count, now, outbox) {
+            model.requests_leave(now.cycle);
+        }
+        if !self.ordering.is_empty() {
+            self.check_fences(model, now, outbox);
+        }
     }
 
     /// The device heap has answered.

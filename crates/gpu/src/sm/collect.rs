@@ -41,7 +41,7 @@ impl Sm {
     fn part_stats(&self) -> PartStats {
         let mut all = self.state.parts_before.clone();
         if let Mode::Timing(timing) = &self.mode {
-            all.merge(&timing.part_stats());
+            all.merge(&timing.part_stats(&self.state.port.gate));
         }
         all
     }
@@ -63,5 +63,6 @@ impl Sm {
             table.add(&format!("{path}/l1/{kind}"), stats);
         }
         table.add(&format!("{path}/mshr"), &parts.mshrs);
+        table.add(&format!("{path}/credits"), &parts.credits);
     }
 }

@@ -183,6 +183,8 @@ impl IssueModel for Functional {
 
     fn set_translation_full(&mut self, _: bool) {}
 
+    fn requests_leave(&mut self, _: u64) {}
+
     fn wake_all(&mut self) {}
 
     fn invalidate_l1(&mut self, _: Range<u64>, _: bool) {}

@@ -67,6 +67,9 @@ pub trait IssueModel {
     /// Whether the uTLB has room for another miss; without, no memory instruction issues.
     fn set_translation_full(&mut self, full: bool);
 
+    /// The SM no longer holds back so many requests that memory instructions wait for it.
+    fn requests_leave(&mut self, cycle: u64);
+
     /// Lets warps look again that could not issue because the uTLB was full.
     fn wake_all(&mut self);
 

@@ -65,6 +65,7 @@ use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::Time;
 
 use crate::check::Findings;
+use crate::crossbar::credits::CreditGate;
 use crate::fault::{Fault, Place};
 use crate::launch::LaunchTable;
 use crate::memory::{Contents, Home, Log};
@@ -111,6 +112,7 @@ impl Sm {
         launches: LaunchTable,
         home: Home,
         wiring: Wiring,
+        gate: CreditGate,
         translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
         findings: Arc<Findings>,
@@ -127,7 +129,7 @@ impl Sm {
         let port = Port::new(
             contents,
             home,
-            wiring,
+            (wiring, gate),
             translation,
             arrays,
             wait,

@@ -211,6 +211,9 @@ impl SmState {
                         self.check_fences(model, now, outbox);
                     }
                 }
+                Message::Credits(count) => {
+                    self.credits(model, delivery.sender, count, now, outbox);
+                }
                 Message::HeapDone(request) => self.heap_done(model, *request, now),
                 Message::DeviceRuntimeDone(request) => {
                     self.device_runtime_done(model, &request, now);

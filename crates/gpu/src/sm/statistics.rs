@@ -7,7 +7,7 @@ use lockstep_stats::{Description, Kind, Statistics, Value};
 use serde::{Deserialize, Serialize};
 
 use super::front_end::issue_table::PIPES;
-use crate::statistics::{AccessStats, LineCacheStats, MshrStats};
+use crate::statistics::{AccessStats, CreditStats, LineCacheStats, MshrStats};
 
 /// Kinds of accesses of L1TEX, as statistics name them.
 pub(super) const L1_KINDS: [&str; 5] = [
@@ -117,6 +117,8 @@ pub struct PartStats {
     /// L1TEX by kind of access.
     pub(super) l1: [AccessStats; L1_KINDS.len()],
     pub(super) mshrs: MshrStats,
+    /// The room that slices had for its requests.
+    pub(super) credits: CreditStats,
     /// The instruction cache that the sub-cores share.
     pub(super) instructions: LineCacheStats,
     pub(super) constants: LineCacheStats,
@@ -136,6 +138,7 @@ impl PartStats {
             own.merge(more);
         }
         self.mshrs.merge(&other.mshrs);
+        self.credits.merge(&other.credits);
         self.instructions.merge(&other.instructions);
         self.constants.merge(&other.constants);
     }

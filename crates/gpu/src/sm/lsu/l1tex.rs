@@ -253,6 +253,11 @@ impl L1Tex {
         self.opened
     }
 
+    /// Requests that were held back have left, so that memory instructions can issue again.
+    pub fn open_again(&mut self, cycle: u64) {
+        self.opened = self.opened.max(cycle);
+    }
+
     /// Whether the uTLB has no room for another miss.
     pub fn set_translation_full(&mut self, full: bool) {
         self.translation_full = full;

@@ -6,7 +6,7 @@ use lockstep_engine::{LinkId, LoadError, Outbox, PartitionId, Reader, Writer};
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
-use lockstep_units::{Bytes, Cycle, Hertz};
+use lockstep_units::{Bytes, Cycle, Hertz, Time};
 
 use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
@@ -15,6 +15,7 @@ use super::shared_banks::DataArrays;
 use super::transactions::Transactions;
 use crate::check::{Checks, Findings};
 use crate::crossbar::Egress;
+use crate::crossbar::credits::{CreditGate, HeldRequest};
 use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
@@ -26,6 +27,9 @@ use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
 use crate::sm::translation::deferred::Deferred;
 use crate::sm::translation::{Moment, Translation, few};
+
+/// Stands for the sectors of weak stores that are held back, where accesses under way are counted.
+const HELD_SECTOR: u64 = CLUSTER_SECTOR - 1;
 
 /// Where an SM's messages go.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +79,8 @@ pub struct Port {
     pub home: Home,
     /// Where messages go.
     pub wiring: Wiring,
+    /// The room that slices have for requests, and what waits for it.
+    pub gate: CreditGate,
     /// The translation of managed pages.
     pub translation: Option<Box<Translation>>,
     /// The arrays of shared memory and L1.
@@ -122,7 +128,7 @@ impl Port {
     pub fn new(
         contents: Arc<Contents>,
         home: Home,
-        wiring: Wiring,
+        (wiring, gate): (Wiring, CreditGate),
         translation: Option<Box<Translation>>,
         arrays: DataArrays,
         wait: u64,
@@ -136,6 +142,7 @@ impl Port {
             transactions: Transactions::default(),
             home,
             wiring,
+            gate,
             translation,
             arrays,
             share: 256,
@@ -350,12 +357,60 @@ impl Port {
                 ((self.wiring.atomic + whole) * u64::from(self.share) / 256).max(48)
             }
         };
-        let slice = PartitionId(self.wiring.slices + self.home.slice(request.sector * SECTOR));
+        let slice = self.home.slice(request.sector * SECTOR);
         let size = Bytes(self.wiring.header + payload);
-        let message = Message::Strong(request);
-        let probe = self.probe.as_deref();
-        let request = self.wiring.request;
-        request.send(slice, now.time, size, message, outbox, probe);
+        self.send_request(slice, now.time, size, Message::Strong(request), outbox);
+    }
+
+    /// Sends a request to a slice, or holds it back until the slice has room for it.
+    #[inline]
+    fn send_request(
+        &mut self,
+        slice: u32,
+        at: Time,
+        size: Bytes,
+        message: Message,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let to = PartitionId(self.wiring.slices + slice);
+        if self.gate.admit(slice) {
+            let probe = self.probe.as_deref();
+            let port = self.wiring.request;
+            port.send(to, at, size, message, outbox, probe);
+            return;
+        }
+        // Fences and the end of a block wait until a weak store has left.
+        let is_store = matches!(message, Message::Write { .. });
+        let store = is_store.then(|| self.in_flight.start(HELD_SECTOR));
+        self.gate.hold(HeldRequest {
+            to,
+            at,
+            size,
+            message,
+            store,
+        });
+    }
+
+    /// A slice has room for so many more requests. Says whether memory instructions can issue again.
+    pub fn receive_credits(
+        &mut self,
+        from: PartitionId,
+        count: u16,
+        now: Now,
+        outbox: &mut Outbox<'_, Message>,
+    ) -> bool {
+        let was_full = self.gate.is_full();
+        let slice = from.0.wrapping_sub(self.wiring.slices);
+        for request in self.gate.give_back(slice, from, count) {
+            let at = request.at.max(now.time);
+            let probe = self.probe.as_deref();
+            let port = self.wiring.request;
+            port.send(request.to, at, request.size, request.message, outbox, probe);
+            if let Some(generation) = request.store {
+                self.in_flight.finish(HELD_SECTOR, generation);
+            }
+        }
+        was_full && !self.gate.is_full()
     }
 
     /// Sends what a block asks of another one of its cluster.
@@ -481,11 +536,8 @@ impl Port {
         message: Message,
         outbox: &mut Outbox<'_, Message>,
     ) {
-        let wiring = self.wiring;
-        let slice = PartitionId(wiring.slices + self.home.slice(line.wrapping_mul(LINE)));
-        let at = clock.edge(Cycle(at));
-        let probe = self.probe.as_deref();
-        wiring.request.send(slice, at, size, message, outbox, probe);
+        let slice = self.home.slice(line.wrapping_mul(LINE));
+        self.send_request(slice, clock.edge(Cycle(at)), size, message, outbox);
     }
 
     /// Writes everything but the log, which is empty between epochs.
@@ -493,6 +545,7 @@ impl Port {
         writer.write(&self.in_flight.saved());
         writer.write(&self.transactions);
         writer.write(&self.share);
+        writer.write(&self.gate.saved());
         writer.write(&self.bulk);
         let translation = self.translation.as_ref();
         writer.write(&translation.map(|translation| translation.saved()));
@@ -506,6 +559,10 @@ impl Port {
         self.in_flight = InFlight::from_saved(reader.read()?);
         self.transactions = reader.read()?;
         self.share = reader.read()?;
+        if !self.gate.restore(reader.read()?) {
+            let what = "credits for another number of slices";
+            return Err(LoadError::Malformed { what });
+        }
         self.bulk = reader.read()?;
         let translation: Option<crate::sm::translation::Saved> = reader.read()?;
         if let (Some(own), Some(saved)) = (&mut self.translation, translation) {

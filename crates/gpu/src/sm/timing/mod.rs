@@ -35,6 +35,7 @@ use super::sub_core::SubCore;
 use super::sub_core::issue_state::{self, IssueState};
 use super::translation::deferred::DeferredLoad;
 use super::warp::Warp;
+use crate::crossbar::credits::CreditGate;
 use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::parameters::SmParameters;
@@ -143,7 +144,7 @@ impl Timing {
                 next = next.min(idle);
                 continue;
             }
-            let full = self.lsu.l1tex.is_full();
+            let full = self.lsu.l1tex.is_full() || state.port.gate.is_full();
             let ready = state.slots.ready & self.first_sub_core << index;
             if let Some(slot) = sub_core.pick(ready, &self.warps, full, now.cycle) {
                 state.progress = now.cycle;
@@ -192,7 +193,7 @@ impl Timing {
                 return;
             }
             state.refresh(self, slot, now.cycle + u64::from(!free));
-            let full = self.lsu.l1tex.is_full();
+            let full = self.lsu.l1tex.is_full() || state.port.gate.is_full();
             let at = self.sub_cores[sub_core].issue_at(usize::from(slot), &self.warps, full);
             if !free || at > now.cycle {
                 return;
@@ -219,7 +220,7 @@ impl Timing {
     pub fn next_cycle(&self, state: &SmState) -> u64 {
         let mut left = state.slots.ready;
         let mut next = PENDING;
-        let full = self.lsu.l1tex.is_full();
+        let full = self.lsu.l1tex.is_full() || state.port.gate.is_full();
         while left != 0 {
             let slot = left.trailing_zeros() as usize;
             left &= left - 1;
@@ -230,7 +231,7 @@ impl Timing {
     }
 
     /// What its parts counted.
-    pub(super) fn part_stats(&self) -> PartStats {
+    pub(super) fn part_stats(&self, gate: &CreditGate) -> PartStats {
         let fetch = &self.front_end.fetch;
         PartStats {
             sub_cores: self
@@ -241,6 +242,7 @@ impl Timing {
                 .collect(),
             l1: self.lsu.l1tex.accesses().clone(),
             mshrs: self.lsu.l1tex.mshr_stats().clone(),
+            credits: gate.stats.clone(),
             instructions: fetch.l1_stats().clone(),
             constants: self.front_end.constants.stats.clone(),
         }
@@ -403,6 +405,11 @@ impl IssueModel for Timing {
 
     fn set_translation_full(&mut self, full: bool) {
         self.lsu.l1tex.set_translation_full(full);
+    }
+
+    fn requests_leave(&mut self, cycle: u64) {
+        self.lsu.l1tex.open_again(cycle);
+        self.wake_all();
     }
 
     fn wake_all(&mut self) {

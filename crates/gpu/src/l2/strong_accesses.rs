@@ -1,0 +1,176 @@
+//! Strong accesses at a slice: they are performed when they arrive, and take their time.
+//!
+//! Start reading at [`L2Slice::strong`].
+
+use lockstep_engine::{Outbox, PartitionId};
+use lockstep_units::{Bytes, Duration, Time};
+
+use super::atomic_unit::{lane_time, most_alike, perform};
+use super::fabric::Direction;
+use super::sector_store::AccessKind;
+use super::slice::L2Slice;
+use crate::gpc::tpc_of_sm;
+use crate::memory::SECTOR;
+use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
+
+/// When a strong access does what.
+struct StrongTiming {
+    /// Its answer leaves.
+    at: Time,
+    /// It is taken up.
+    taken: Time,
+    /// It follows others of its request.
+    follows: bool,
+}
+
+impl L2Slice {
+    /// Performs a strong access and answers it.
+    pub(super) fn strong(
+        &mut self,
+        mut request: Box<StrongRequest>,
+        sender: PartitionId,
+        due: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        let stats = &mut self.sectors.stats;
+        perform(&mut request, &self.contents, &mut self.log, stats);
+        if !self.parameters.timed {
+            let message = Message::Performed(request);
+            let (port, probe) = (self.parameters.wiring.reply, self.probe.as_deref());
+            port.send(sender, due, Bytes(0), message, outbox, probe);
+            return;
+        }
+        let StrongTiming { at, taken, follows } = self.strong_time(&request, sender, due);
+        self.return_credit(sender, taken, outbox);
+        let payload = match request.action {
+            // The sectors of a line that are one request come in one packet.
+            StrongAction::Load if follows => {
+                self.packet(sender, at, SECTOR as u32, Message::Performed(request));
+                return;
+            }
+            StrongAction::Load => SECTOR as u32,
+            StrongAction::Atomic(_, kind) => {
+                let elements = request.lanes.len() / LaneAccess::needed(kind);
+                kind.bytes() * elements as u32
+            }
+            StrongAction::Store | StrongAction::Reduce(..) => 0,
+        };
+        self.reply(sender, at, payload, Message::Performed(request));
+    }
+
+    /// When a strong access is taken up, and when its answer leaves.
+    fn strong_time(
+        &mut self,
+        request: &StrongRequest,
+        sender: PartitionId,
+        due: Time,
+    ) -> StrongTiming {
+        let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
+        self.attribution.flush.note(self.sm_of(sender));
+        self.sectors.stats.strong_sectors.increment();
+        match request.action {
+            StrongAction::Load => {
+                let (begin, follows) = self.occupy_strong_load(due, request, sender);
+                let far = self.is_far(sender);
+                let (at, hits) =
+                    self.sectors
+                        .look_up(AccessKind::StrongLoad, line, sector, far, begin);
+                self.sectors.stats.strong_hits.add(u64::from(hits));
+                StrongTiming {
+                    at: at + self.hop_latency_to(sender),
+                    taken: begin,
+                    follows,
+                }
+            }
+            StrongAction::Store => {
+                let due = self.cross_fabric(sender, 1, due);
+                let begin = self.occupy(due, 1);
+                self.sectors.stats.strong_hits.increment();
+                let partial = if request.mask == u32::MAX { 0 } else { sector };
+                let kind = Some(AccessKind::StrongStore);
+                let answered = self.sectors.write(kind, line, sector, partial, begin);
+                let here = begin + self.parameters.hit_latency;
+                StrongTiming {
+                    at: answered.unwrap_or(here),
+                    taken: begin,
+                    follows: false,
+                }
+            }
+            StrongAction::Atomic(..) | StrongAction::Reduce(..) => {
+                let (taken, at) = self.atomic_time(request, sender, due);
+                StrongTiming {
+                    at,
+                    taken,
+                    follows: false,
+                }
+            }
+        }
+    }
+
+    /// When the atomic unit takes an atomic or a reduction up, and when the answer leaves.
+    fn atomic_time(
+        &mut self,
+        request: &StrongRequest,
+        sender: PartitionId,
+        due: Time,
+    ) -> (Time, Time) {
+        let (line, sector) = (request.sector / 4, 1u8 << (request.sector % 4));
+        // Lanes that want the same word come one after the other, each as a sector of its own, and
+        // cross to the other partition one after the other, too.
+        let rounds = u64::from(most_alike(&request.lanes));
+        let due = self.cross_fabric(sender, rounds, due);
+        let due = due.max(self.sectors.stalled());
+        let sm = self.sm_of(sender);
+        let p = &self.parameters;
+        let window = p.atomic_pair_window;
+        let mut busy = if self.atomic_arbiter.follows(sm, request.sector, due, window) {
+            p.atomic_neighbour * rounds
+        } else {
+            p.atomic_sector * rounds
+        };
+        let stays = self.atomic_arbiter.stays(line);
+        if rounds > 1 {
+            let mut lane = lane_time(request.action, p);
+            if !stays {
+                lane = lane.max(p.atomic_other_line);
+            }
+            busy = busy.max(lane * rounds);
+        }
+        let mut latency = p.atomic_latency;
+        if self.is_far(sender) {
+            latency += p.far_latency;
+        }
+        let tpc = tpc_of_sm(sm);
+        let begin = self.atomic_arbiter.begin(tpc, &p.gpcs, due, busy);
+        let kind = match request.action {
+            StrongAction::Atomic(..) => AccessKind::Atomic,
+            _ => AccessKind::Reduction,
+        };
+        // Values that were there cross back.
+        let lane = match request.action {
+            StrongAction::Atomic(..) if self.is_far(sender) => {
+                self.sectors.cross(Direction::Out, 1, begin)
+            }
+            _ => begin,
+        };
+        let store = &mut self.sectors;
+        let (at, hits) = store.look_up_home(Some(kind), line, sector, begin, false);
+        let stats = &mut self.sectors.stats;
+        stats.strong_sectors.add(rounds - 1);
+        stats.strong_hits.add(rounds - 1 + u64::from(hits));
+        let _ = self.sectors.write(None, line, sector, 0, begin);
+        let answered = Duration(latency.0.saturating_sub(self.parameters.hit_latency.0));
+        (begin, at.max(lane) + busy + answered)
+    }
+
+    /// Has sectors cross the fabric to their home, if the sender is at the other partition. Says when they
+    /// have their lane.
+    pub(super) fn cross_fabric(&mut self, sender: PartitionId, sectors: u64, due: Time) -> Time {
+        if !self.is_far(sender) {
+            return due;
+        }
+        self.sectors.stats.fabric_sectors.add(sectors);
+        self.sectors.stats.fabric_hits.add(sectors);
+        self.sectors.cross(Direction::In, sectors, due)
+    }
+}
