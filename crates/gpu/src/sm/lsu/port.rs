@@ -20,6 +20,7 @@ use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
 use crate::sm::bulk::engine::BulkEngine;
 use crate::sm::cluster::CLUSTER_SECTOR;
+use crate::sm::front_end::constant_addresses::ConstantAddresses;
 use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
@@ -99,6 +100,8 @@ pub struct Port {
     pub values: Box<[WarpRegister; 8]>,
     /// The TMA engine.
     pub bulk: BulkEngine,
+    /// The words that the last load from constants by index asked for.
+    pub constants: ConstantAddresses,
     /// Sectors of the texels of the last access.
     pub texels: Vec<u64>,
     /// Requests to be used again; boxed, because that is how they travel.
@@ -146,6 +149,7 @@ impl Port {
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
             bulk: BulkEngine::default(),
+            constants: ConstantAddresses::default(),
             texels: Vec::new(),
             spare: Vec::new(),
             probe,
