@@ -15,7 +15,7 @@ use super::shared_banks::DataArrays;
 use super::transactions::Transactions;
 use crate::check::{Checks, Findings};
 use crate::crossbar::Egress;
-use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
+use crate::memory::{CODE_LINES, Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
 use crate::sm::bulk::engine::BulkEngine;
@@ -25,6 +25,7 @@ use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
 use crate::sm::translation::deferred::Deferred;
+use crate::sm::translation::device::DeviceTranslation;
 use crate::sm::translation::{Moment, Translation, few};
 
 /// Where an SM's messages go.
@@ -77,6 +78,8 @@ pub struct Port {
     pub wiring: Wiring,
     /// The translation of managed pages.
     pub translation: Option<Box<Translation>>,
+    /// That of other memory.
+    pub device_translation: DeviceTranslation,
     /// The arrays of shared memory and L1.
     pub arrays: DataArrays,
     /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
@@ -124,6 +127,7 @@ impl Port {
         home: Home,
         wiring: Wiring,
         translation: Option<Box<Translation>>,
+        device_translation: DeviceTranslation,
         arrays: DataArrays,
         wait: u64,
         probe: Option<Box<Probe>>,
@@ -137,6 +141,7 @@ impl Port {
             home,
             wiring,
             translation,
+            device_translation,
             arrays,
             share: 256,
             ranges: RangeCache::default(),
@@ -351,11 +356,17 @@ impl Port {
             }
         };
         let slice = PartitionId(self.wiring.slices + self.home.slice(request.sector * SECTOR));
+        let cycle = self.translated_at(request.sector * SECTOR / LINE, now.cycle);
+        let at = if cycle > now.cycle {
+            self.device_translation.clock.edge(Cycle(cycle))
+        } else {
+            now.time
+        };
         let size = Bytes(self.wiring.header + payload);
         let message = Message::Strong(request);
         let probe = self.probe.as_deref();
         let request = self.wiring.request;
-        request.send(slice, now.time, size, message, outbox, probe);
+        request.send(slice, at, size, message, outbox, probe);
     }
 
     /// Sends what a block asks of another one of its cluster.
@@ -471,6 +482,17 @@ impl Port {
         self.send_line(line, at, clock, size, message, outbox);
     }
 
+    /// When a request for a line has its translation that could leave at a cycle. Code has none, and
+    /// that of managed memory is there already.
+    #[inline]
+    fn translated_at(&mut self, line: u64, at: u64) -> u64 {
+        let managed = |translation: &Translation| translation.is_managed(line.wrapping_mul(LINE));
+        if line >= CODE_LINES || self.translation.as_deref().is_some_and(managed) {
+            return at;
+        }
+        self.device_translation.leaves_at(line, at)
+    }
+
     #[inline]
     fn send_line(
         &mut self,
@@ -483,7 +505,7 @@ impl Port {
     ) {
         let wiring = self.wiring;
         let slice = PartitionId(wiring.slices + self.home.slice(line.wrapping_mul(LINE)));
-        let at = clock.edge(Cycle(at));
+        let at = clock.edge(Cycle(self.translated_at(line, at)));
         let probe = self.probe.as_deref();
         wiring.request.send(slice, at, size, message, outbox, probe);
     }
@@ -496,6 +518,7 @@ impl Port {
         writer.write(&self.bulk);
         let translation = self.translation.as_ref();
         writer.write(&translation.map(|translation| translation.saved()));
+        writer.write(&self.device_translation);
     }
 
     /// Takes on what was saved.
@@ -511,6 +534,13 @@ impl Port {
         if let (Some(own), Some(saved)) = (&mut self.translation, translation) {
             own.restore(saved);
         }
+        let device_translation: DeviceTranslation = reader.read()?;
+        if !device_translation.fits(&self.device_translation) {
+            return Err(LoadError::Malformed {
+                what: "other TLBs of device memory",
+            });
+        }
+        self.device_translation = device_translation;
         self.log.clear();
         Ok(())
     }
