@@ -20,6 +20,7 @@ pub fn page(notice: &str) -> Result<String> {
         "sm",
         "pipes",
         "l1",
+        "translation",
         "l2",
         "interconnect",
         "dram",

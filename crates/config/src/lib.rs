@@ -23,7 +23,7 @@ pub mod uvm;
 pub use capability::ComputeCapability;
 pub use catalogue::{CATALOGUE, CHIPS, CatalogueEntry, DEFAULT_GPU, DRAMS, FLOORSWEEPINGS, find};
 pub use error::ConfigError;
-pub use gpu::{GpuConfig, HostMachineConfig, NetworkConfig};
+pub use gpu::{GpuConfig, HostMachineConfig, NetworkConfig, TranslationConfig};
 pub use import::{Imported, import};
 pub use layers::{Resolved, load, nearest, resolve, to_toml};
 pub use listing::listing;

@@ -1,6 +1,6 @@
 //! What an SM needs of a GPU file, in the form in which it is asked for. Each part of an SM has its own.
 
-use lockstep_config::{ConfigError, GpuConfig};
+use lockstep_config::{ConfigError, GpuConfig, TranslationConfig};
 use lockstep_units::{Duration, Hertz};
 
 use crate::check::Checks;
@@ -37,6 +37,8 @@ pub struct SmParameters {
     pub barrier_interval: u64,
     /// Of the front end.
     pub front_end: FrontEndParameters,
+    /// TLBs of device memory.
+    pub translation: TranslationConfig,
     /// Of each sub-core.
     pub sub_core: SubCoreParameters,
     /// Of the load/store unit.
@@ -68,6 +70,7 @@ impl SmParameters {
             },
             barrier_interval: config.sm.latency.barrier_per_warp.0,
             front_end: FrontEndParameters::new(config),
+            translation: config.translation.clone(),
             sub_core: SubCoreParameters::new(config)?,
             lsu: LsuParameters::new(config)?,
         })

@@ -22,4 +22,5 @@ mod ptx_programs;
 mod schedules;
 mod settings;
 mod straight_line_code;
+mod supply;
 mod takes_time;

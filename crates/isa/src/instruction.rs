@@ -283,6 +283,8 @@ pub struct SchedulingInfo {
     pub pseudo: bool,
     /// What it does with groups of asynchronous copies and dependence counters (SASS).
     pub dependency_barrier: DependencyBarrier,
+    /// The constant bank that it reads at an index: `sources[0]`, and `sources[1]` further on (SASS).
+    pub indexed_constant: Option<u8>,
 }
 
 /// Instructions that only dependence counters know of.
@@ -369,6 +371,8 @@ pub enum Latency {
     Uniform,
     /// S2R and friends.
     SpecialRegister,
+    /// Loads from constant banks.
+    Constant,
     /// Matrix multiply with a short chain (1688-like).
     MatrixShort,
     /// Matrix multiply with a long chain (16816-like).
@@ -384,7 +388,7 @@ pub enum Latency {
 }
 
 /// Number of [`Latency`] classes.
-pub const LATENCIES: usize = 20;
+pub const LATENCIES: usize = 21;
 
 /// The instruction mix of profilers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

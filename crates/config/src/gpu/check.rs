@@ -14,6 +14,7 @@ impl GpuConfig {
             self.device.limits(),
             self.sm.limits(),
             self.l1.limits(),
+            self.translation.limits(),
             self.l2.limits(),
             self.interconnect.limits(),
             self.dram.limits(),

@@ -17,6 +17,7 @@ mod l2;
 mod launch;
 mod pipes;
 mod sm;
+mod translation;
 
 pub use device::DeviceConfig;
 pub use dram::{CommandTimingConfig, DramConfig};
@@ -27,6 +28,7 @@ pub use l2::L2Config;
 pub use launch::{DispatchConfig, LaunchConfig};
 pub use pipes::{IntervalConfig, LatencyConfig};
 pub use sm::{FrontEndConfig, LsuConfig, RegisterFileConfig, SmConfig};
+pub use translation::TranslationConfig;
 
 use crate::UvmConfig;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,9 @@ pub struct GpuConfig {
     pub sm: SmConfig,
     /// The data cache of one SM.
     pub l1: L1Config,
+    /// Translation of device memory.
+    #[serde(default)]
+    pub translation: TranslationConfig,
     /// The cache shared by all SMs, in slices.
     pub l2: L2Config,
     /// The network between SMs and L2 slices.

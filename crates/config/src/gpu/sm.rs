@@ -61,8 +61,8 @@ pub struct SmConfig {
     pub interval: IntervalConfig,
 }
 
-/// Instruction fetch: a small cache a sub-core, a larger one an SM, L2 behind them. The caches
-/// are empty when a kernel comes to an SM.
+/// Instruction fetch: a small cache a sub-core, a larger one an SM, a third one behind it (L1.5), and
+/// L2. The caches of sub-cores are empty when a kernel comes to an SM.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FrontEndConfig {
@@ -70,24 +70,55 @@ pub struct FrontEndConfig {
     pub l0: Bytes,
     /// Instruction cache of an SM.
     pub l1: Bytes,
-    /// Bytes of a line of both.
+    /// Instruction cache behind that of an SM; 0 for none.
+    #[serde(default)]
+    pub l15: Bytes,
+    /// Bytes of a line of all of them.
     pub line: Bytes,
     /// From a miss in the sub-core's cache to its instruction, if the SM's cache has it.
     pub l1_latency: Cycles,
+    /// From a miss in the SM's cache to its instruction, if the cache behind it has it.
+    #[serde(default)]
+    pub l15_latency: Cycles,
     /// Lines that the stream buffer prefetches behind the last miss.
     pub stream_buffer_lines: u32,
+    /// What a line of code adds that is in no cache, L2 included.
+    #[serde(default)]
+    pub uncached_latency: Cycles,
+    /// What a line of code adds that an SM fetches for the first time: some of it is in L2 since it was
+    /// loaded, and some is not.
+    #[serde(default)]
+    pub first_fetch_latency: Cycles,
     /// From the first block of a launch on an SM to the first line of its code, if no launch
     /// brought it before.
     pub cold_fetch_latency: Cycles,
     /// Between two lines of it.
     pub cold_fetch_interval: Cycles,
+    /// Most code of a kernel that its launch brings along.
+    #[serde(default = "all_code")]
+    pub cold_fetch_limit: Bytes,
     /// Constant cache of an SM; 0 makes reading constants free.
     pub constant_cache: Bytes,
     /// Bytes of a line of it.
     pub constant_cache_line: Bytes,
+    /// Ways of a set of it.
+    #[serde(default = "four")]
+    pub constant_cache_ways: u32,
+    /// From one address to the next, where the lanes of a warp read constants at different ones.
+    #[serde(default)]
+    pub constant_replay: Cycles,
+    /// Between two addresses that loads by index read, whichever warps they are of.
+    #[serde(default)]
+    pub constant_interval: Cycles,
+    /// Between two of their misses.
+    #[serde(default)]
+    pub constant_miss_interval: Cycles,
+    /// Bytes of constants that come from L2 together; 0 for a line of the constant cache.
+    #[serde(default)]
+    pub constant_fetch: Bytes,
     /// What a miss in the constant cache adds.
     pub constant_miss_latency: Cycles,
-    /// The same for a line that a launch uses for the first time (a cold miss), other than a parameter.
+    /// The same for constants that a launch uses for the first time (a cold miss), other than parameters.
     pub constant_cold_miss_latency: Cycles,
 }
 
@@ -131,6 +162,10 @@ pub struct LsuConfig {
 
 fn four() -> u32 {
     4
+}
+
+fn all_code() -> Bytes {
+    Bytes(1 << 24)
 }
 
 fn seven() -> u32 {
@@ -182,6 +217,7 @@ impl SmConfig {
             .to(64),
             Limit::new("sm.front-end.l0", front_end.l0.0).to(1 << 24),
             Limit::new("sm.front-end.l1", front_end.l1.0).to(1 << 24),
+            Limit::new("sm.front-end.l15", front_end.l15.0).to(1 << 24),
             Limit::new("sm.front-end.line", front_end.line.0)
                 .from(1)
                 .power_of_two(),
@@ -192,6 +228,13 @@ impl SmConfig {
             )
             .from(1)
             .power_of_two(),
+            Limit::new("sm.front-end.constant-fetch", front_end.constant_fetch.0).to(1 << 16),
+            Limit::new(
+                "sm.front-end.constant-cache-ways",
+                front_end.constant_cache_ways,
+            )
+            .from(1)
+            .to(1024),
         ]
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! Modelled: translation, faults, migration, invalidation of what is cached of pages that leave, and
 //! the lines that DMA writes and reads.
-//! Left out: memory that is not managed, which needs no translation.
+//! Left out: memory that is not managed, which SMs translate themselves (`sm/translation/device.rs`).
 //!
 //! Start reading at [`Mmu::run`]; the SM's side is `sm/translation`.
 

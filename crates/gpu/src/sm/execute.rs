@@ -111,6 +111,12 @@ impl SmState {
                 race::hooks::instruction(&mut site, instruction, execute);
             }
         }
+        if M::TIMED
+            && let Some(bank) = instruction.scheduling.indexed_constant
+        {
+            let addresses = &mut site.port.constants;
+            addresses.note(site.warp, context, instruction, execute, bank);
+        }
         let step = step(&mut site, instruction, execute);
         if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
             let counters = &mut site.block.counters;

@@ -86,6 +86,7 @@ use state::SmState;
 use timing::Timing;
 use translation::Translation;
 pub use translation::TranslationWiring;
+use translation::device::DeviceTranslation;
 pub(crate) use warp::Warp;
 
 /// One streaming multiprocessor.
@@ -123,6 +124,8 @@ impl Sm {
             Mode::Functional(Functional::default())
         };
         let translation = translation.map(|wiring| Box::new(Translation::new(wiring)));
+        let (clock, timed) = (parameters.clock, parameters.timed);
+        let device_translation = DeviceTranslation::new(&parameters.translation, clock, timed);
         let arrays = DataArrays::new(&parameters);
         let wait = parameters.lsu.mbarrier_wait;
         let checks = (parameters.checks, findings);
@@ -131,6 +134,7 @@ impl Sm {
             home,
             (wiring, gate),
             translation,
+            device_translation,
             arrays,
             wait,
             probe,

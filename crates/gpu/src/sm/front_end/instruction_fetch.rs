@@ -1,10 +1,13 @@
 //! Instruction fetch: the line of code that a warp must have before it can issue.
 //!
 //! A sub-core has a small instruction cache (L0) with a stream buffer that runs ahead of misses; the
-//! SM has a larger one (L1), and L2 is behind it. L0 caches are empty when a kernel comes to an SM
-//! that has no other; L1 keeps the code of modules, and a launch brings its kernel's code there ahead
-//! of the first block, line after line (what functions outside of the kernel need comes from L2 when
-//! it is met).
+//! SM has a larger one (L1), behind which are L1.5 and L2. L0 caches are empty when a kernel comes to an
+//! SM that has no other; the others keep the code of modules, and a launch brings the beginning of its
+//! kernel's code, with the functions behind it, to L1.5 ahead of the first block, line after line. What
+//! lies further on comes from L2 when it is met.
+//!
+//! SMs of a GPC share L1.5 on hardware; here each has a copy of it, so that none finds what another has
+//! fetched (decision 0043).
 //!
 //! Start reading at [`InstructionFetch::line`].
 
@@ -39,6 +42,8 @@ struct InstructionCache {
     available: Vec<u64>,
     order: VecDeque<u32>,
     capacity: usize,
+    /// Lines that had to go.
+    evicted: u64,
     /// The last line that the stream buffer has asked for, and the first.
     stream: (u32, u32),
     stats: LineCacheStats,
@@ -61,6 +66,7 @@ impl InstructionCache {
                 && let Some(old) = self.order.pop_front()
             {
                 self.available[old as usize] = ABSENT;
+                self.evicted += 1;
             }
         }
         self.available[index] = at;
@@ -88,6 +94,7 @@ struct Space {
 pub struct InstructionFetch {
     l0: Vec<InstructionCache>,
     l1: InstructionCache,
+    l15: InstructionCache,
     spaces: Vec<Space>,
     /// Warps that wait for code.
     pub waiting: u64,
@@ -95,20 +102,27 @@ pub struct InstructionFetch {
     pub misses: Vec<CodeMiss>,
     /// Code that came with launches.
     brought: Vec<Brought>,
+    /// Lines that L2 was asked for since it had none of them, a bit each.
+    fetched: Vec<u64>,
     per_line: u32,
     latency: u64,
+    l15_latency: u64,
     ahead: u32,
+    /// What a line takes longer that is asked for the first time, if L2 has no code and otherwise.
+    first_fetch: [u64; 2],
+    /// Whether L2 had no code.
+    cold: bool,
     launch_code: u64,
     launch_line: u64,
+    launch_lines: u32,
 }
 
 /// Code that a launch brought along, in this SM's numbering.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Brought {
     first: u32,
-    lines: u32,
-    /// When its first line is there.
-    from: u64,
+    /// How many lines L1.5 had lost by then.
+    evicted: u64,
 }
 
 impl InstructionFetch {
@@ -119,18 +133,25 @@ impl InstructionFetch {
             capacity,
             ..InstructionCache::default()
         };
+        let front_end = &parameters.front_end;
         Self {
-            l0: vec![cache(parameters.front_end.l0_lines); parameters.sub_cores as usize],
-            l1: cache(parameters.front_end.l1i_lines.max(1)),
+            l0: vec![cache(front_end.l0_lines); parameters.sub_cores as usize],
+            l1: cache(front_end.l1i_lines.max(1)),
+            l15: cache(front_end.l15_lines),
+            fetched: Vec::new(),
+            cold: false,
             spaces: Vec::new(),
             waiting: 0,
             misses: Vec::new(),
             brought: Vec::new(),
-            per_line: parameters.front_end.instructions_per_line,
-            latency: parameters.front_end.l1i_latency,
-            ahead: parameters.front_end.prefetch,
-            launch_code: parameters.front_end.launch_code,
-            launch_line: parameters.front_end.launch_line,
+            per_line: front_end.instructions_per_line,
+            latency: front_end.l1i_latency,
+            l15_latency: front_end.l15_latency,
+            ahead: front_end.prefetch,
+            first_fetch: [front_end.uncached, front_end.first_fetch],
+            launch_code: front_end.launch_code,
+            launch_line: front_end.launch_line,
+            launch_lines: front_end.launch_lines,
         }
     }
 
@@ -150,9 +171,12 @@ impl InstructionFetch {
             self.l0.iter_mut().for_each(InstructionCache::clear);
             if cold || self.spaces.len() >= MODULES {
                 self.l1.clear();
+                self.l15.clear();
                 self.spaces.clear();
                 self.brought.clear();
+                self.fetched.clear();
             }
+            self.cold = cold;
         }
         let known = self.spaces.iter().find(|space| space.module == module);
         let first = match known {
@@ -170,16 +194,37 @@ impl InstructionFetch {
             }
         };
         let begin = first + kernel.start / self.per_line;
-        if self.brought.iter().any(|brought| brought.first == begin) {
-            return;
+        let behind = if self.l15.capacity > 0 {
+            &mut self.l15
+        } else {
+            &mut self.l1
+        };
+        let known = self.brought.iter().position(|code| code.first == begin);
+        match known {
+            Some(place) if self.brought[place].evicted == behind.evicted => return,
+            Some(place) => {
+                self.brought.swap_remove(place);
+            }
+            None => {}
         }
         // More than the cache holds is not kept.
         let lines = kernel.end.div_ceil(self.per_line) - kernel.start / self.per_line;
+        let lines = lines.min(self.launch_lines).min(behind.capacity as u32);
+        let from = cycle + self.launch_code;
+        let mut brought = 0;
+        for line in begin..begin + lines {
+            if behind.get(line) == ABSENT {
+                behind.put(line, from + brought * self.launch_line);
+                brought += 1;
+            }
+        }
         self.brought.push(Brought {
             first: begin,
-            lines: lines.min(self.l1.capacity as u32),
-            from: cycle + self.launch_code,
+            evicted: behind.evicted,
         });
+        for line in begin..begin + lines {
+            self.note_fetched(line);
+        }
     }
 
     /// What the L0 cache of each sub-core counted.
@@ -234,6 +279,7 @@ impl InstructionFetch {
         at
     }
 
+    /// Sends for a line on behalf of a sub-core.
     fn bring(&mut self, sub_core: usize, line: u32, cycle: u64) {
         if self.l0[sub_core].get(line) != ABSENT {
             return;
@@ -242,41 +288,52 @@ impl InstructionFetch {
             .spaces
             .iter()
             .find(|space| (space.first..space.first + space.lines).contains(&line))
+            .copied()
         else {
             return;
         };
-        let brought = self
-            .brought
-            .iter()
-            .find(|brought| line.wrapping_sub(brought.first) < brought.lines);
-        if let Some(brought) = brought {
-            self.l1.stats.hits.increment();
-            let there = brought.from + u64::from(line - brought.first) * self.launch_line;
-            let at = there.max(cycle) + self.latency;
-            self.l0[sub_core].put(line, at);
-            return;
-        }
-        let known = self.l1.get(line);
-        match known {
-            ABSENT => self.l1.stats.misses.increment(),
-            _ => self.l1.stats.hits.increment(),
-        }
-        let at = match known {
+        let at = match self.l1.get(line) {
             ABSENT => {
-                let address = space.address + u64::from(line - space.first);
-                self.l1.put(line, PENDING);
-                self.misses.push(CodeMiss { line, address });
-                PENDING
+                self.l1.stats.misses.increment();
+                let at = self.leaves_l15(line, cycle, &space);
+                self.l1.put(line, at);
+                at
             }
+            at => {
+                self.l1.stats.hits.increment();
+                at
+            }
+        };
+        let at = match at {
             PENDING => PENDING,
             at => at.max(cycle) + self.latency,
         };
         self.l0[sub_core].put(line, at);
     }
 
+    /// When a line that L1 lacks comes to it from L1.5, [`PENDING`] if L2 is asked for it.
+    fn leaves_l15(&mut self, line: u32, cycle: u64, space: &Space) -> u64 {
+        match self.l15.get(line) {
+            ABSENT => {
+                let address = space.address + u64::from(line - space.first);
+                if self.l15.capacity > 0 {
+                    self.l15.put(line, PENDING);
+                }
+                self.misses.push(CodeMiss { line, address });
+                PENDING
+            }
+            PENDING => PENDING,
+            there => there.max(cycle) + self.l15_latency,
+        }
+    }
+
     /// L2 has sent a line of code. Those who wait look again.
     pub fn fill(&mut self, miss: CodeMiss, cycle: u64) {
         let line = miss.line;
+        let cycle = cycle + self.first_latency_of(line);
+        if self.l15.get(line) == PENDING {
+            self.l15.put(line, cycle);
+        }
         if self.l1.get(line) == PENDING {
             self.l1.put(line, cycle);
         }
@@ -285,6 +342,26 @@ impl InstructionFetch {
                 cache.put(line, cycle + self.latency / 2);
             }
         }
+    }
+
+    /// What a line takes longer because L2 may not have had it.
+    fn first_latency_of(&mut self, line: u32) -> u64 {
+        if self.note_fetched(line) {
+            self.first_fetch[usize::from(!self.cold)]
+        } else {
+            0
+        }
+    }
+
+    /// Notes that a line has come from L2, and says whether for the first time.
+    fn note_fetched(&mut self, line: u32) -> bool {
+        let (word, bit) = (line as usize / 64, 1 << (line % 64));
+        if self.fetched.len() <= word {
+            self.fetched.resize(word + 1, 0);
+        }
+        let known = self.fetched[word] & bit != 0;
+        self.fetched[word] |= bit;
+        !known
     }
 }
 
@@ -303,16 +380,16 @@ mod tests {
         fetch.start(3, 1000, 0..0, true, false, 0);
         let line = fetch.number(3, 0);
         assert_eq!(fetch.line(0, line, 10), PENDING);
-        assert_eq!(fetch.misses.len(), 9, "the line and eight after it");
+        assert_eq!(fetch.misses.len(), 7, "the line and six after it");
         for miss in std::mem::take(&mut fetch.misses) {
             fetch.fill(miss, 300);
         }
-        let there = fetch.line(0, line, 320);
-        assert!((301..400).contains(&there), "{there}");
-        assert!(fetch.line(0, line + 1, 400) <= 400);
+        let first = 300 + fetch.first_fetch[1];
+        assert_eq!(fetch.line(0, line, 320), first + fetch.latency / 2);
+        assert!(fetch.line(0, line + 1, 900) <= 900);
         assert_eq!(fetch.misses.len(), 1, "the stream goes on");
         // Another sub-core finds the line in the SM's cache.
-        assert_eq!(fetch.line(1, line, 500), 500 + fetch.latency);
+        assert_eq!(fetch.line(1, line, 950), 950 + fetch.latency);
     }
 
     #[test]
@@ -321,11 +398,35 @@ mod tests {
         fetch.start(3, 1000, 80..160, true, true, 50);
         let line = fetch.number(3, 80);
         let there = fetch.line(0, line, 60);
-        assert_eq!(there, 50 + fetch.launch_code + fetch.latency);
+        let l15 = fetch.l15_latency + fetch.latency;
+        assert_eq!(there, 50 + fetch.launch_code + l15);
         assert!(fetch.misses.is_empty(), "nothing is asked of L2");
         assert_eq!(fetch.line(0, fetch.number(3, 800), 60), PENDING);
         // The same kernel again finds it there.
         fetch.start(3, 1000, 80..160, true, false, 5000);
         assert_eq!(fetch.line(1, line, 5001), 5001 + fetch.latency);
+    }
+
+    #[test]
+    fn a_launch_brings_so_much_and_again_what_had_to_go() {
+        let mut fetch = fetch();
+        let all = 8 * 4096;
+        fetch.start(3, all as usize, 0..all, true, false, 0);
+        let last = fetch.number(3, 8 * (fetch.launch_lines - 1));
+        fetch.line(0, last - fetch.ahead, 10_000);
+        assert!(fetch.misses.is_empty(), "up to the limit");
+        assert_eq!(fetch.line(0, last + 1, 11_000), PENDING);
+        // As much code as L1.5 holds makes it forget the beginning, and another launch brings it.
+        let mut at = 20_000;
+        for number in last + 1..last + 1 + fetch.l15.capacity as u32 {
+            fetch.line(0, number, at);
+            for miss in std::mem::take(&mut fetch.misses) {
+                fetch.fill(miss, at + 300);
+            }
+            at += 1000;
+        }
+        assert_eq!(fetch.l15.get(0), ABSENT);
+        fetch.start(3, all as usize, 0..all, true, false, at);
+        assert_eq!(fetch.l15.get(0), at + fetch.launch_code);
     }
 }

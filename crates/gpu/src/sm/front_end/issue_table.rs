@@ -119,6 +119,8 @@ pub struct IssueInfo {
     pub copies: bool,
     /// The line of constants that must be there, or [`NO_CONSTANT`].
     pub constant: u32,
+    /// Whether it reads constants at an index.
+    pub indexed_constant: bool,
 }
 
 /// Where the bank begins in the number of a line of constants; parameters are in bank 0.
@@ -205,6 +207,7 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
         copies: matches!(&instruction.operation, Operation::Memory(operation)
             if operation.action == Action::CopyToShared),
         constant: constant(instruction, p),
+        indexed_constant: scheduling.indexed_constant.is_some() && p.front_end.constant_lines > 0,
     }
 }
 
@@ -328,10 +331,6 @@ fn latency(instruction: &Instruction, p: &SmParameters) -> u16 {
     );
     if scheduling.latency == Latency::Shuffle && says_whether {
         latency += p.sub_core.shuffle_predicate;
-    }
-    let loads_constant = matches!(instruction.sources[3].operand, Operand::Constant { .. });
-    if loads_constant && scheduling.unit == Unit::LoadStore {
-        latency = p.sub_core.constant_latency;
     }
     latency.min(u64::from(u16::MAX)) as u16
 }

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `instruction_fetch.rs` | L0 and L1 instruction caches, stream buffers, code that launches bring |
 //! | `constant_cache.rs` | the constant cache |
+//! | `constant_addresses.rs` | the words of constants that a warp asks for by index |
 //! | `issue_table.rs` | what every instruction of a module costs, decoded once |
 //! | `hazards.rs` | which registers and predicates instructions read and write |
 //!
 //! Start reading at [`FrontEnd::ready_at`].
 
+pub mod constant_addresses;
 pub mod constant_cache;
 pub mod hazards;
 pub mod instruction_fetch;
@@ -50,10 +52,15 @@ impl FrontEnd {
         if alone {
             self.constants.clear();
         }
-        let instructions = context.launch.module.code.len();
-        let (module, kernel) = (context.launch.module_id, context.launch.code());
+        let launch = &context.launch;
+        let instructions = launch.module.code.len();
+        // Functions that only this kernel calls lie between it and the next one.
+        let entry = launch.code().start;
+        let others = launch.module.kernels.iter().map(|kernel| kernel.entry);
+        let next = others.filter(|other| *other > entry).min();
+        let kernel = entry..next.unwrap_or(instructions as u32);
         self.fetch
-            .start(module, instructions, kernel, alone, cold, cycle);
+            .start(launch.module_id, instructions, kernel, alone, cold, cycle);
     }
 
     /// When an instruction of a warp has its code and its constants, if it could issue at `at`

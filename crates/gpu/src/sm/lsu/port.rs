@@ -16,16 +16,18 @@ use super::transactions::Transactions;
 use crate::check::{Checks, Findings};
 use crate::crossbar::Egress;
 use crate::crossbar::credits::{CreditGate, HeldRequest};
-use crate::memory::{Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
+use crate::memory::{CODE_LINES, Contents, Home, LINE, Log, PAGE, SECTOR, SectorBytes};
 use crate::message::{ClusterRequest, Message, StrongAction, StrongRequest};
 use crate::probe::Probe;
 use crate::profile::SmProfile;
 use crate::sm::bulk::engine::BulkEngine;
 use crate::sm::cluster::CLUSTER_SECTOR;
+use crate::sm::front_end::constant_addresses::ConstantAddresses;
 use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
 use crate::sm::translation::deferred::Deferred;
+use crate::sm::translation::device::DeviceTranslation;
 use crate::sm::translation::{Moment, Translation, few};
 
 /// Stands for the sectors of weak stores that are held back, where accesses under way are counted.
@@ -83,6 +85,8 @@ pub struct Port {
     pub gate: CreditGate,
     /// The translation of managed pages.
     pub translation: Option<Box<Translation>>,
+    /// That of other memory.
+    pub device_translation: DeviceTranslation,
     /// The arrays of shared memory and L1.
     pub arrays: DataArrays,
     /// How many of the GPU's SMs the last launch has blocks for, in parts of 256.
@@ -106,6 +110,8 @@ pub struct Port {
     pub values: Box<[WarpRegister; 8]>,
     /// The TMA engine.
     pub bulk: BulkEngine,
+    /// The words that the last load from constants by index asked for.
+    pub constants: ConstantAddresses,
     /// Sectors of the texels of the last access.
     pub texels: Vec<u64>,
     /// Requests to be used again; boxed, because that is how they travel.
@@ -130,6 +136,7 @@ impl Port {
         home: Home,
         (wiring, gate): (Wiring, CreditGate),
         translation: Option<Box<Translation>>,
+        device_translation: DeviceTranslation,
         arrays: DataArrays,
         wait: u64,
         probe: Option<Box<Probe>>,
@@ -144,6 +151,7 @@ impl Port {
             wiring,
             gate,
             translation,
+            device_translation,
             arrays,
             share: 256,
             ranges: RangeCache::default(),
@@ -156,6 +164,7 @@ impl Port {
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
             bulk: BulkEngine::default(),
+            constants: ConstantAddresses::default(),
             texels: Vec::new(),
             spare: Vec::new(),
             probe,
@@ -358,8 +367,14 @@ impl Port {
             }
         };
         let slice = self.home.slice(request.sector * SECTOR);
+        let cycle = self.translated_at(request.sector * SECTOR / LINE, now.cycle);
+        let at = if cycle > now.cycle {
+            self.device_translation.clock.edge(Cycle(cycle))
+        } else {
+            now.time
+        };
         let size = Bytes(self.wiring.header + payload);
-        self.send_request(slice, now.time, size, Message::Strong(request), outbox);
+        self.send_request(slice, at, size, Message::Strong(request), outbox);
     }
 
     /// Sends a request to a slice, or holds it back until the slice has room for it.
@@ -526,6 +541,17 @@ impl Port {
         self.send_line(line, at, clock, size, message, outbox);
     }
 
+    /// When a request for a line has its translation that could leave at a cycle. Code has none, and
+    /// that of managed memory is there already.
+    #[inline]
+    fn translated_at(&mut self, line: u64, at: u64) -> u64 {
+        let managed = |translation: &Translation| translation.is_managed(line.wrapping_mul(LINE));
+        if line >= CODE_LINES || self.translation.as_deref().is_some_and(managed) {
+            return at;
+        }
+        self.device_translation.leaves_at(line, at)
+    }
+
     #[inline]
     fn send_line(
         &mut self,
@@ -537,7 +563,8 @@ impl Port {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let slice = self.home.slice(line.wrapping_mul(LINE));
-        self.send_request(slice, clock.edge(Cycle(at)), size, message, outbox);
+        let at = clock.edge(Cycle(self.translated_at(line, at)));
+        self.send_request(slice, at, size, message, outbox);
     }
 
     /// Writes everything but the log, which is empty between epochs.
@@ -549,6 +576,7 @@ impl Port {
         writer.write(&self.bulk);
         let translation = self.translation.as_ref();
         writer.write(&translation.map(|translation| translation.saved()));
+        writer.write(&self.device_translation);
     }
 
     /// Takes on what was saved.
@@ -568,6 +596,13 @@ impl Port {
         if let (Some(own), Some(saved)) = (&mut self.translation, translation) {
             own.restore(saved);
         }
+        let device_translation: DeviceTranslation = reader.read()?;
+        if !device_translation.fits(&self.device_translation) {
+            return Err(LoadError::Malformed {
+                what: "other TLBs of device memory",
+            });
+        }
+        self.device_translation = device_translation;
         self.log.clear();
         Ok(())
     }

@@ -112,6 +112,7 @@ fn latencies(config: &GpuConfig) -> [u64; LATENCIES] {
         (Latency::Match, latency.matching),
         (Latency::Uniform, latency.uniform),
         (Latency::SpecialRegister, latency.special_register),
+        (Latency::Constant, latency.constant),
         (Latency::MatrixShort, latency.matrix_short),
         (Latency::MatrixLong, latency.matrix_long),
         (Latency::MatrixDouble, latency.matrix_double),

@@ -10,6 +10,7 @@ use crate::launch::LaunchContext;
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::sm::execute::Effect;
+use crate::sm::front_end::constant_addresses::ConstantAddresses;
 use crate::sm::front_end::issue_table::{IssueInfo, Kind, NO_CONSTANT, Pipe};
 use crate::sm::lsu::outcome::Traffic;
 use crate::sm::now::Now;
@@ -64,7 +65,10 @@ impl Timing {
         }
         let cost = match issued.effect {
             Effect::Memory => self.memory_cost(state, issued, &info, now, outbox),
-            _ => self.compute_cost(issued.sub_core, &info, launch_id, now.cycle),
+            _ => {
+                let words = &state.port.constants;
+                self.compute_cost(issued.sub_core, &info, launch_id, words, now.cycle)
+            }
         };
         let mut committed = 0;
         if info.kind == Kind::CommitBulk {
@@ -92,7 +96,11 @@ impl Timing {
             };
             book_registers(scoreboard, launch, issued.pc, cost.ready, predicate);
         }
-        let (stall, mut reason) = self.stall(state, issued, &info);
+        let (mut stall, mut reason) = self.stall(state, issued, &info);
+        if info.indexed_constant && info.pipe == Pipe::Uniform {
+            stall = stall.max(cost.ready.saturating_sub(now.cycle));
+            reason = Reason::ImcMiss;
+        }
         if state.slots.waiting >> issued.slot & 1 != 0 {
             reason = Reason::LongScoreboard;
         }
@@ -160,7 +168,14 @@ impl Timing {
     }
 
     /// What an instruction without memory takes.
-    fn compute_cost(&mut self, sub_core: usize, info: &IssueInfo, launch: u32, now: u64) -> Cost {
+    fn compute_cost(
+        &mut self,
+        sub_core: usize,
+        info: &IssueInfo,
+        launch: u32,
+        words: &ConstantAddresses,
+        now: u64,
+    ) -> Cost {
         let mut begin = now;
         if matches!(info.kind, Kind::Exchange | Kind::Fence) {
             let interval = u64::from(info.interval);
@@ -172,13 +187,18 @@ impl Timing {
             } else {
                 mio.enter(sub_core, now, 1, interval)
             };
+            let constants = &mut self.front_end.constants;
             if info.constant != NO_CONSTANT {
-                let constants = &mut self.front_end.constants;
                 begin = begin.max(constants.line(launch, info.constant, entry.taken));
+            } else if info.indexed_constant {
+                begin = begin.max(constants.read(launch, words, entry.taken));
             }
             let ports = &mut self.sub_cores[sub_core].ports;
             ports.set_free(Pipe::LoadStore, entry.room);
             begin = begin.max(entry.taken);
+        } else if info.indexed_constant {
+            // Its latency is fixed: its warp waits.
+            begin = self.front_end.constants.read(launch, words, now);
         }
         let latency = if info.free {
             0

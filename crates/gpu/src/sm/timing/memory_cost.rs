@@ -75,7 +75,13 @@ impl Timing {
                 };
             }
             Traffic::Mbarrier => last + self.parameters.lsu.mbarrier_latency,
-            Traffic::Constant => last + self.parameters.sub_core.constant_latency,
+            Traffic::Constant => {
+                let launch = state.blocks.launch_of(issued.block as u8);
+                let launch = launch.map_or(0, |launch| launch.id.0);
+                let constants = &mut self.front_end.constants;
+                let there = constants.read(launch, &state.port.constants, entry.taken);
+                there.max(last) + self.parameters.sub_core.constant_latency
+            }
             Traffic::Shared { atomic, .. } => {
                 last + shared_latency(&self.parameters, info, atomic, wavefronts)
             }

@@ -263,7 +263,11 @@ impl Timing {
     /// If the bytes are not what `save` wrote, or of an SM of another shape.
     pub fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
         let malformed = |what| LoadError::Malformed { what };
-        self.front_end = reader.read()?;
+        let front_end: FrontEnd = reader.read()?;
+        if !front_end.constants.fits(&self.front_end.constants) {
+            return Err(malformed("another constant cache"));
+        }
+        self.front_end = front_end;
         let sub_cores: Vec<SubCore> = reader.read()?;
         if sub_cores.len() != self.sub_cores.len() {
             return Err(malformed("another number of sub-cores"));

@@ -4,9 +4,11 @@
 //! An access that waits holds its transaction open, so a warp runs on until it needs the value, and
 //! a block ends only when its stores have found their pages.
 //!
-//! Start reading at [`Translation::admit`]; what the GMMU answers comes in `messages.rs`.
+//! Start reading at [`Translation::admit`]; what the GMMU answers comes in `messages.rs`. Memory that is
+//! not managed is translated in `device.rs`.
 
 pub mod deferred;
+pub mod device;
 mod messages;
 
 use std::collections::BTreeMap;

@@ -226,6 +226,14 @@ fn constant(
     bank: u8,
 ) {
     site.port.done.traffic = Traffic::Constant;
+    if site.timed {
+        let words = &mut site.port.constants;
+        words.begin(bank);
+        let lanes = addresses.lanes.iter().enumerate();
+        for (_, address) in lanes.filter(|(lane, _)| execute >> lane & 1 != 0) {
+            words.add(u32::try_from(*address).unwrap_or(!3));
+        }
+    }
     let banks = site.context.banks();
     let registers = &mut site.warp.registers;
     let layout = addresses.layout;

@@ -67,8 +67,9 @@ pub(super) fn constant(spelling: &Spelling<'_>) -> Result<Instruction, BindError
             latency: if uniform {
                 Latency::Uniform
             } else {
-                Latency::SpecialRegister
+                Latency::Constant
             },
+            indexed_constant: index.map(|_| bank),
             ..scheduling(
                 unit,
                 element.words() as u8,
