@@ -2,6 +2,7 @@
 //! progress, fresh memory after a free, saving and loading, the digest.
 
 mod device;
+pub mod embedded;
 mod failure;
 mod launches;
 mod memory;
@@ -113,11 +114,7 @@ pub fn runtime(
 ) -> Result<Runtime<Machine>, MachineError> {
     let mut machine = Machine::new(description, memory)?;
     machine.set_heap(lockstep_runtime::DEFAULT_HEAP);
-    let options = LoadOptions {
-        frontend: description.frontend,
-        architecture: description.config.device.compute_capability.architecture(),
-        strict: description.strict_image,
-    };
+    let options = load_options(description);
     let assembling = description.assembling;
     // Looked for when it is first needed.
     let assembler = OnceLock::new();
@@ -131,6 +128,15 @@ pub fn runtime(
         }),
         machine,
     ))
+}
+
+/// How images are chosen.
+fn load_options(description: &Description) -> LoadOptions {
+    LoadOptions {
+        frontend: description.frontend,
+        architecture: description.config.device.compute_capability.architecture(),
+        strict: description.strict_image,
+    }
 }
 
 /// The name of a choice.
