@@ -24,8 +24,9 @@ pub mod timeline;
 pub use attributes::{DRIVER_VERSION, describe};
 pub use context::DEFAULT_HEAP;
 pub use device::Device;
+pub use heap::Heap;
 pub use memory::SYSTEM_SPACE;
-pub use module::{FrontendChoice, LoadOptions, ModuleSource};
+pub use module::{FrontendChoice, LoadOptions, ModuleSource, lay_out};
 pub use record::{Entry, Piece, RecordError, RecordReader, RecordWriter};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
 

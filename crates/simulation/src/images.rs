@@ -14,6 +14,26 @@ use lockstep_isa::module::Global;
 use lockstep_protocol::{CuResult, Failure, ImageKind, ImageRole, ModuleImage};
 use lockstep_runtime::{CallResult, FrontendChoice, LoadOptions, ModuleSource};
 
+/// An image by itself; what it is, its first bytes say.
+pub fn image_of(mut bytes: Vec<u8>) -> ModuleImage {
+    let kind = match bytes.get(..4) {
+        Some(b"\x7fELF") => ImageKind::Cubin,
+        Some([0x50, 0xed, 0x55, 0xba]) => ImageKind::FatBinary,
+        _ => ImageKind::Ptx,
+    };
+    if kind == ImageKind::Ptx {
+        // A text of C ends with a zero.
+        while bytes.last() == Some(&0) {
+            bytes.pop();
+        }
+    }
+    ModuleImage {
+        kind,
+        role: ImageRole::Main,
+        bytes,
+    }
+}
+
 /// Chooses among images and reads the chosen one.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use crate::arguments::{Argument, ElementType, contents};
 use crate::assemble::Assembling;
 use crate::description::Description;
 use crate::guardian::Guardian;
+use crate::images;
 use crate::interrupts::Interrupts;
 use crate::machine;
 use crate::program::{RunError, check_memory, system};
@@ -11,8 +12,8 @@ use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
 use crate::server::Figures;
 use lockstep_protocol::{
-    ContextHandle, FunctionInfo, ImageKind, ImageRole, Launch, LaunchConfig, ModuleImage, Reply,
-    Request, StreamName, window,
+    ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleImage, Reply, Request, StreamName,
+    window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 use lockstep_telemetry::run_folder::{Ending, RunFolder, RunState};
@@ -318,22 +319,8 @@ fn read_image(kernel: &KernelDescription) -> Result<ModuleImage, RunError> {
             "{name}: {size} bytes are too many for a kernel"
         )));
     }
-    let mut bytes = std::fs::read(&kernel.file).map_err(system(&name))?;
-    let kind = match bytes.get(..4) {
-        Some(b"\x7fELF") => ImageKind::Cubin,
-        Some([0x50, 0xed, 0x55, 0xba]) => ImageKind::FatBinary,
-        _ => ImageKind::Ptx,
-    };
-    if kind == ImageKind::Ptx {
-        while bytes.last() == Some(&0) {
-            bytes.pop();
-        }
-    }
-    Ok(ModuleImage {
-        kind,
-        role: ImageRole::Main,
-        bytes,
-    })
+    let bytes = std::fs::read(&kernel.file).map_err(system(&name))?;
+    Ok(images::image_of(bytes))
 }
 
 fn choose_entry(kernel: &KernelDescription, names: &[String]) -> Result<String, RunError> {

@@ -48,6 +48,7 @@ pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_runtime::FrontendChoice;
 pub use lockstep_telemetry::run_folder::Existing;
+pub use machine::embedded::{EmbeddedError, EmbeddedGpu, EmbeddedLaunch};
 pub use machine::{MachineError, topology};
 pub use program::{RunError, run_program};
 pub use progress::Progress;

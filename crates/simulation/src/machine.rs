@@ -2,6 +2,7 @@
 //! progress, fresh memory after a free, saving and loading, the digest.
 
 mod device;
+pub mod embedded;
 mod failure;
 mod journal;
 mod launches;
@@ -139,11 +140,7 @@ pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<No
     for gpu in 0..node.gpus() {
         node.set_heap(gpu, lockstep_runtime::DEFAULT_HEAP);
     }
-    let options = LoadOptions {
-        frontend: description.frontend,
-        architecture: description.config.device.compute_capability.architecture(),
-        strict: description.strict_image,
-    };
+    let options = load_options(description);
     let assembling = description.assembling;
     // Looked for when it is first needed.
     let assembler = OnceLock::new();
@@ -163,6 +160,15 @@ pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<No
         true => runtime.with_links(links),
         false => runtime,
     })
+}
+
+/// How images are chosen.
+fn load_options(description: &Description) -> LoadOptions {
+    LoadOptions {
+        frontend: description.frontend,
+        architecture: description.config.device.compute_capability.architecture(),
+        strict: description.strict_image,
+    }
 }
 
 /// The name of a choice.

@@ -1,0 +1,241 @@
+/* One simulated GPU for other simulators. Generated from the crate `embed` by its test: UPDATE_EXPECT=1 cargo test --release -p lockstep-embed */
+
+#ifndef LOCKSTEP_H
+#define LOCKSTEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Changes when programs that were compiled before no longer work.
+#define LOCKSTEP_ABI_MAJOR 0
+
+// Changes when functions come to it.
+#define LOCKSTEP_ABI_MINOR 1
+
+// How a call ended.
+typedef enum LockstepStatus {
+  // All is well.
+  LOCKSTEP_STATUS_OK = 0,
+  // A pointer, number, name or address is none.
+  LOCKSTEP_STATUS_INVALID_ARGUMENT = 1,
+  // The GPU cannot be built as it was described.
+  LOCKSTEP_STATUS_CONFIGURATION = 2,
+  // Code cannot be loaded.
+  LOCKSTEP_STATUS_MODULE = 3,
+  // A launch was refused, or a kernel failed. Other launches are given up with it.
+  LOCKSTEP_STATUS_FAULT = 4,
+  // Saved state cannot be taken on.
+  LOCKSTEP_STATUS_STATE = 5,
+  // The simulator itself failed; the GPU can only be destroyed.
+  LOCKSTEP_STATUS_INTERNAL = 6,
+} LockstepStatus;
+
+// One simulated GPU.
+typedef struct LockstepGpu LockstepGpu;
+
+// One launch.
+typedef struct LockstepLaunch {
+  // What `lockstep_find_kernel` answered.
+  uint32_t kernel;
+  // Blocks.
+  uint32_t grid[3];
+  // Threads of a block.
+  uint32_t block[3];
+  // Dynamic shared memory of a block, in bytes.
+  uint32_t dynamic_shared;
+  // Launches of one queue run one after the other, those of different queues side by side.
+  uint64_t queue;
+  // Where each argument lies; it has as many bytes as its parameter.
+  const void *const *arguments;
+  // How many there are.
+  size_t arguments_count;
+} LockstepLaunch;
+
+// Is told of every launch that ended, in their order, before the call that let time pass returns.
+typedef void (*LockstepKernelEnd)(void *context, uint32_t launch);
+
+// What is simulated.
+typedef struct LockstepOptions {
+  // GPU of the catalogue, or the path of a .toml file; null for `h200`.
+  const char *gpu;
+  // Changes of settings, each as `KEY=VALUE`.
+  const char *const *settings;
+  // How many there are.
+  size_t settings_count;
+  // Worker threads; 0 for as many as there are processors. No result depends on them.
+  uint32_t threads;
+  // Not 0 for values only, without time.
+  uint32_t functional;
+} LockstepOptions;
+
+// Is given every statistic: the component, the statistic, its unit and its value. The texts live until it returns.
+typedef void (*LockstepVisitor)(void *context,
+                                const char *component,
+                                const char *name,
+                                const char *unit,
+                                uint64_t value);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The version of the library that was loaded: major in the upper 16 bits, minor in the lower.
+uint32_t lockstep_abi_version(void);
+
+// Loads PTX text, a cubin or a fat binary.
+//
+// # Safety
+// The pointers are good; `image` for `image_bytes` bytes.
+enum LockstepStatus lockstep_load_module(struct LockstepGpu *gpu,
+                                         const uint8_t *image,
+                                         size_t image_bytes,
+                                         uint32_t *module);
+
+// Finds a kernel of a module by its (mangled) name.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_find_kernel(struct LockstepGpu *gpu,
+                                         uint32_t module,
+                                         const char *name,
+                                         uint32_t *kernel);
+
+// Takes memory of the GPU, which reads zero. Addresses are the same in every simulation that asks for the same.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_allocate(struct LockstepGpu *gpu,
+                                      uint64_t bytes,
+                                      uint64_t *address);
+
+// Writes memory of the GPU, as a copy of the host that takes no time.
+//
+// # Safety
+// The pointers are good; `data` for `bytes` bytes.
+enum LockstepStatus lockstep_write(struct LockstepGpu *gpu,
+                                   uint64_t address,
+                                   const void *data,
+                                   size_t bytes);
+
+// Reads memory of the GPU.
+//
+// # Safety
+// The pointers are good; `data` may be written for `bytes` bytes.
+enum LockstepStatus lockstep_read(struct LockstepGpu *gpu,
+                                  uint64_t address,
+                                  void *data,
+                                  size_t bytes);
+
+// Hands a kernel to the GPU; it begins when time passes.
+//
+// # Safety
+// The pointers are good, and those of the arguments for as many bytes as their parameters have.
+enum LockstepStatus lockstep_launch(struct LockstepGpu *gpu,
+                                    const struct LockstepLaunch *launch,
+                                    uint32_t *number);
+
+// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning.
+//
+// # Safety
+// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
+enum LockstepStatus lockstep_advance(struct LockstepGpu *gpu,
+                                     uint64_t until);
+
+// Lets time pass until every launch has ended.
+//
+// # Safety
+// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
+enum LockstepStatus lockstep_finish(struct LockstepGpu *gpu);
+
+// Sets who is told of launches that ended; null for nobody. It may call everything but `lockstep_destroy`.
+//
+// # Safety
+// The pointers are good for as long as the GPU lives.
+enum LockstepStatus lockstep_on_kernel_end(struct LockstepGpu *gpu,
+                                           LockstepKernelEnd kernel_end,
+                                           void *context);
+
+// Makes an idle GPU at time zero. On failure `message`, if it is not null, gets the reason, cut to `message_bytes`.
+//
+// # Safety
+// The pointers are good, and those in `options` too.
+enum LockstepStatus lockstep_create(const struct LockstepOptions *options,
+                                    struct LockstepGpu **gpu,
+                                    char *message,
+                                    size_t message_bytes);
+
+// Makes a GPU that goes on where another was saved, with the same GPU, settings and mode. On failure `message`, if it
+// is not null, gets the reason, cut to `message_bytes`.
+//
+// # Safety
+// The pointers are good, and those in `options` too.
+enum LockstepStatus lockstep_load(const struct LockstepOptions *options,
+                                  const uint8_t *saved,
+                                  size_t saved_bytes,
+                                  struct LockstepGpu **gpu,
+                                  char *message,
+                                  size_t message_bytes);
+
+// Saves everything, also in the middle of kernels. The bytes stay until the next time, or until the GPU is destroyed.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_save(struct LockstepGpu *gpu,
+                                  const uint8_t **saved,
+                                  size_t *saved_bytes);
+
+// Gives a GPU back; null is nothing to give.
+//
+// # Safety
+// The GPU is from this library and is not used again.
+void lockstep_destroy(struct LockstepGpu *gpu);
+
+// Why the last call on a GPU failed; it stays until the next failure.
+//
+// # Safety
+// The pointer is null or a GPU of this library.
+const char *lockstep_message(const struct LockstepGpu *gpu);
+
+// The time at which the GPU stands, in femtoseconds since the beginning.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_now(struct LockstepGpu *gpu, uint64_t *now);
+
+// Whether no kernel waits or runs: 1 or 0.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_is_idle(struct LockstepGpu *gpu, uint32_t *idle);
+
+// A counter of a launch that has ended, by its name in `kernels.csv` (`lockstep counters` lists them).
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_counter(struct LockstepGpu *gpu,
+                                     uint32_t launch,
+                                     const char *name,
+                                     uint64_t *value);
+
+// Hands every statistic of every component to a visitor, in their order. It may call everything but
+// `lockstep_destroy`.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_statistics(struct LockstepGpu *gpu,
+                                        LockstepVisitor visitor,
+                                        void *context);
+
+// Writes one hash of everything that was simulated: 64 hexadecimal digits and a zero, into at least 65 bytes.
+//
+// # Safety
+// The pointers are good; `digest` may be written for `digest_bytes` bytes.
+enum LockstepStatus lockstep_digest(struct LockstepGpu *gpu,
+                                    char *digest,
+                                    size_t digest_bytes);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* LOCKSTEP_H */

@@ -1,0 +1,117 @@
+//! What stands between C and the simulation: pointers become references, failures a status with a sentence, and no
+//! panic leaves.
+
+use crate::{LockstepGpu, LockstepStatus};
+use lockstep_simulation::{EmbeddedError, EmbeddedGpu};
+use std::ffi::{CStr, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why a call failed.
+pub struct Failure {
+    pub status: LockstepStatus,
+    pub message: String,
+}
+
+impl Failure {
+    /// The caller gave something that cannot be.
+    pub fn argument(message: impl Into<String>) -> Self {
+        Self {
+            status: LockstepStatus::InvalidArgument,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<EmbeddedError> for Failure {
+    fn from(error: EmbeddedError) -> Self {
+        let status = match &error {
+            EmbeddedError::Machine(_) => LockstepStatus::Configuration,
+            EmbeddedError::Module(_) => LockstepStatus::Module,
+            EmbeddedError::Request(_) => LockstepStatus::InvalidArgument,
+            EmbeddedError::Gpu(_) => LockstepStatus::Fault,
+            EmbeddedError::State(_) => LockstepStatus::State,
+        };
+        Self {
+            status,
+            message: error.to_string(),
+        }
+    }
+}
+
+/// Does work on a GPU that C points to; what it answers, or the status that C gets.
+///
+/// # Safety
+/// The pointer is null, or from this library, and nobody else uses the GPU meanwhile.
+pub unsafe fn on<T>(
+    gpu: *mut LockstepGpu,
+    work: impl FnOnce(&mut EmbeddedGpu) -> Result<T, Failure>,
+) -> Result<T, LockstepStatus> {
+    // SAFETY: as the caller says.
+    let Some(handle) = (unsafe { gpu.as_mut() }) else {
+        return Err(LockstepStatus::InvalidArgument);
+    };
+    if handle.broken {
+        return Err(LockstepStatus::Internal);
+    }
+    let failure = match catch_unwind(AssertUnwindSafe(|| work(&mut handle.gpu))) {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(failure)) => failure,
+        Err(_) => {
+            handle.broken = true;
+            Failure {
+                status: LockstepStatus::Internal,
+                message: "the simulator failed; standard error has the reason".into(),
+            }
+        }
+    };
+    handle.say(&failure.message);
+    Err(failure.status)
+}
+
+/// A status of an outcome.
+pub fn status(outcome: Result<(), LockstepStatus>) -> LockstepStatus {
+    outcome.err().unwrap_or(LockstepStatus::Ok)
+}
+
+/// Puts an answer where C wants it.
+///
+/// # Safety
+/// The pointer is null or may be written.
+pub unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(Failure::argument("there is no place for the answer"));
+    }
+    // SAFETY: not null, and as the caller says.
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// A text that C points to.
+///
+/// # Safety
+/// The pointer is null or ends with a zero, and lives as long as the answer is used.
+pub unsafe fn text<'a>(words: *const c_char, what: &str) -> Result<&'a str, Failure> {
+    if words.is_null() {
+        return Err(Failure::argument(format!("there is no {what}")));
+    }
+    // SAFETY: not null, and as the caller says.
+    let words = unsafe { CStr::from_ptr(words) };
+    words
+        .to_str()
+        .map_err(|_| Failure::argument(format!("the {what} is not UTF-8")))
+}
+
+/// Elements that C points to; none if there are none.
+///
+/// # Safety
+/// The pointer is good for `count` elements, or `count` is 0, for as long as the answer is used.
+pub unsafe fn slice<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() || count > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(Failure::argument(format!("there are no {count} {what}")));
+    }
+    // SAFETY: not null, not too many, and as the caller says.
+    Ok(unsafe { std::slice::from_raw_parts(first, count) })
+}
