@@ -23,6 +23,7 @@ fn start(folder: &Folder) -> Child {
 }
 
 /// Waits until something holds of the run, or fails.
+#[allow(clippy::disallowed_methods, reason = "a test that waits")]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {

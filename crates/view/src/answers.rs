@@ -91,7 +91,7 @@ pub fn answer(
         return Ok(None);
     };
     match what {
-        "launches" => Ok(Some(launches(&*folder.run()?))),
+        "launches" => Ok(Some(launches(&folder.run()?))),
         "series" => series(folder, question),
         "heat" => heat(folder, question),
         "lines" => {
@@ -171,7 +171,7 @@ fn launches(run: &Run) -> Value {
 
 /// Counters of the whole GPU over time.
 fn series(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportError> {
-    let until = span(&*folder.run()?);
+    let until = span(&folder.run()?);
     let columns = question.columns(until);
     let mut values = BTreeMap::new();
     let names = question.text("counters").split(',').take(MOST_COUNTERS);
@@ -193,7 +193,7 @@ fn heat(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportErr
     else {
         return Ok(None);
     };
-    let until = span(&*folder.run()?);
+    let until = span(&folder.run()?);
     let columns = question.columns(until);
     let Some(counter) = folder.counter(part, name)? else {
         return Ok(None);

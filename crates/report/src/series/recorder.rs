@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Rows of a piece at most.
 const LARGEST: usize = 16_384;
@@ -95,9 +95,18 @@ impl Recorder {
 }
 
 /// The life of the thread.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "when pieces are written changes no sample"
+)]
 fn write(mut parts: Vec<Pieces>, samples: &Receiver<Sample>) -> io::Result<()> {
+    let mut written = Instant::now();
     loop {
-        match samples.recv_timeout(LATEST) {
+        let taken = match written.elapsed() < LATEST {
+            true => samples.recv_timeout(LATEST),
+            false => Err(RecvTimeoutError::Timeout),
+        };
+        match taken {
             Ok(sample) => {
                 for (part, number, counters) in &sample.rows {
                     if let Some(pieces) = parts.iter_mut().find(|one| one.part == *part) {
@@ -114,6 +123,7 @@ fn write(mut parts: Vec<Pieces>, samples: &Receiver<Sample>) -> io::Result<()> {
                 for pieces in &mut parts {
                     pieces.write()?;
                 }
+                written = Instant::now();
             }
             Err(RecvTimeoutError::Disconnected) => {
                 for pieces in &mut parts {
