@@ -96,6 +96,7 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         .ok_or_else(|| RunError::Request("no program is named".into()))?;
     let path = supervise::find_program(name)?;
     let libraries = Libraries::find()?;
+    Node::check(description)?;
     check_memory()?;
     // Before there is a folder: a signal leaves none that says nothing.
     let interrupts = Interrupts::listen(description.progress.stop_flag());

@@ -43,11 +43,11 @@ pub struct Node {
 }
 
 impl Node {
-    /// Fresh GPUs whose memory is in the file.
+    /// Refuses what no node can be.
     ///
     /// # Errors
-    /// They cannot be built.
-    pub fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
+    /// There are too many GPUs or too few, no such links, or state of several is to be saved.
+    pub fn check(description: &Description) -> Result<(), MachineError> {
         let gpus = description.gpus;
         if gpus == 0 || gpus > layout::MAXIMUM_DEVICES {
             return Err(MachineError::Gpus {
@@ -58,6 +58,17 @@ impl Node {
         if gpus > 1 && description.execution.reload_seed.is_some() {
             return Err(MachineError::Saving { found: gpus });
         }
+        description.links()?;
+        Ok(())
+    }
+
+    /// Fresh GPUs whose memory is in the file.
+    ///
+    /// # Errors
+    /// They cannot be built.
+    pub fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
+        Self::check(description)?;
+        let gpus = description.gpus;
         let machines = (0..gpus).map(|ordinal| Machine::new(description, memory, ordinal));
         let mut node = Self {
             machines: machines.collect::<Result<_, _>>()?,
