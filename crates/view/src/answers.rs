@@ -91,7 +91,10 @@ pub fn answer(
         return Ok(None);
     };
     match what {
-        "launches" => Ok(Some(launches(&folder.run()?))),
+        "launches" => {
+            let run = folder.run()?;
+            Ok(Some(launches(&run)))
+        }
         "series" => series(folder, question),
         "heat" => heat(folder, question),
         "lines" => {
@@ -171,8 +174,8 @@ fn launches(run: &Run) -> Value {
 
 /// Counters of the whole GPU over time.
 fn series(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportError> {
-    let until = span(&folder.run()?);
-    let columns = question.columns(until);
+    let run = folder.run()?;
+    let columns = question.columns(span(&run));
     let mut values = BTreeMap::new();
     let names = question.text("counters").split(',').take(MOST_COUNTERS);
     for name in names.filter(|name| is_counter(Part::Gpu, name)) {
@@ -193,8 +196,8 @@ fn heat(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportErr
     else {
         return Ok(None);
     };
-    let until = span(&folder.run()?);
-    let columns = question.columns(until);
+    let run = folder.run()?;
+    let columns = question.columns(span(&run));
     let Some(counter) = folder.counter(part, name)? else {
         return Ok(None);
     };
