@@ -21,6 +21,8 @@ from harness.words import take
 ARGUMENTS = {"memory_streams": ["2097152"], "pointer_chase": ["16384", "4000"]}
 # Cycles of an empty kernel.
 FLOOR = 3100
+# A ratio so near to one is no change.
+NOTHING = 0.02
 
 
 def cycles(lockstep, binaries, program, gpu, settings):
@@ -54,10 +56,10 @@ def main():
         least, most = float(row["least"]), float(row["most"])
         if least <= ratio <= most:
             verdict = "as predicted"
-        elif (ratio > 1) == (most > 1.0):
-            verdict = "other amount"
-        else:
+        elif (ratio < 1 - NOTHING and least >= 1) or (ratio > 1 + NOTHING and most <= 1):
             verdict, wrong = "other direction", wrong + 1
+        else:
+            verdict = "other amount"
         print(f"{row['change']},{least},{most},{ratio:.3f},{verdict}", flush=True)
     sys.exit(1 if wrong else 0)
 

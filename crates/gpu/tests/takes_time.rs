@@ -159,7 +159,7 @@ fn orderings() {
             fence after a weak store: 100 functional, 545 timing
             fence after a strong store: 202 functional, 544 timing
             release after a weak store: 4 functional, 4 timing
-            weak load after a reduction to its sector: 205 functional, 790 timing
+            weak load after a reduction to its sector: 205 functional, 827 timing
             barrier of one warp: 2 functional, 15 timing
         "#]],
     );

@@ -359,7 +359,11 @@ impl SectorCache {
             let told = places.filter(|place| !in_turn || !is_empty(*place));
             entries.extend(told.map(|place| {
                 let at = place as usize;
-                (place, self.keys[at], self.lines[at])
+                let line = match is_empty(place) {
+                    true => Line::default(),
+                    false => self.lines[at],
+                };
+                (place, self.keys[at], line)
             }));
         }
         Saved {
@@ -473,6 +477,7 @@ mod tests {
         cache.invalidate(3);
         let saved = cache.saved();
         let mut copy = SectorCache::from_saved(&saved, SectorCache::new(3, 0), 15).unwrap();
+        assert_eq!(copy.saved().entries, saved.entries);
         for line in 100..140 {
             let pair = [&mut cache, &mut copy].map(|cache| cache.insert(line).unwrap());
             assert_eq!(pair[0].1, pair[1].1, "{line}");

@@ -6,8 +6,8 @@
 //! do their requests, a flit each. What has to wait does so in a queue of `l2.fabric-queue` flits; beyond
 //! it the slice takes up nothing.
 //!
-//! As on the bus of DRAM, work is counted and not gaps: data that DRAM has still to deliver leave the lane to
-//! others.
+//! As on the bus of DRAM, work is counted in the order in which it arrives, and not gaps: what waits for its
+//! turn, or for DRAM, leaves the lane to others.
 //!
 //! Start reading at [`FabricLanes::cross`].
 
@@ -54,23 +54,24 @@ pub struct FabricParameters {
 }
 
 impl FabricLanes {
-    /// Flits cross from a time on.
+    /// Flits of a request that has `arrived` cross, not before `at`.
     #[inline]
     pub fn cross(
         &mut self,
         parameters: FabricParameters,
         direction: Direction,
         flits: u64,
+        arrived: Time,
         at: Time,
     ) -> Crossing {
         let free = &mut self.free[direction as usize];
-        let begin = at.max(*free);
-        *free = begin + parameters.flit * flits;
+        let slot = arrived.max(*free);
+        *free = slot + parameters.flit * flits;
         let room = parameters.queue.0;
-        let full = begin.0 - at.0 > room;
+        let full = slot.0 - arrived.0 > room;
         Crossing {
-            at: begin,
-            stalls: full.then(|| Time(begin.0 - room)),
+            at: at.max(slot),
+            stalls: full.then(|| Time(slot.0 - room)),
         }
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     fn what_crosses_waits_for_what_went_the_same_way_before() {
         let mut lanes = FabricLanes::default();
         let mut cross = |direction, flits, at| {
-            let crossing = lanes.cross(PARAMETERS, direction, flits, Time(at));
+            let crossing = lanes.cross(PARAMETERS, direction, flits, Time(at), Time(at));
             (crossing.at.0, crossing.stalls)
         };
         assert_eq!(cross(Direction::Out, 2, 100), (100, None));
@@ -99,6 +100,14 @@ mod tests {
     }
 
     #[test]
+    fn what_crosses_later_leaves_the_lane_to_others() {
+        let mut lanes = FabricLanes::default();
+        let later = lanes.cross(PARAMETERS, Direction::Out, 1, Time(100), Time(900));
+        let sooner = lanes.cross(PARAMETERS, Direction::Out, 1, Time(100), Time(100));
+        assert_eq!((later.at, sooner.at), (Time(900), Time(110)));
+    }
+
+    #[test]
     fn lanes_of_any_width_hold_up_nobody() {
         let mut lanes = FabricLanes::default();
         let wide = FabricParameters {
@@ -106,7 +115,7 @@ mod tests {
             queue: Duration::ZERO,
         };
         for _ in 0..100 {
-            let crossing = lanes.cross(wide, Direction::In, 4, Time(7));
+            let crossing = lanes.cross(wide, Direction::In, 4, Time(7), Time(7));
             assert_eq!((crossing.at, crossing.stalls), (Time(7), None));
         }
     }

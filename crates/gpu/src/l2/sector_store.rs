@@ -79,6 +79,8 @@ pub struct SectorStore {
     dram: Box<dyn MemoryPort>,
     mshrs: MshrTable,
     fabric: FabricLanes,
+    /// When the request arrived that is served.
+    pub arrived: Time,
     /// When the slice takes up requests again.
     stalled: Time,
     /// The way to the memory of other GPUs, if there are any.
@@ -103,6 +105,7 @@ impl SectorStore {
             dram: attach(&parameters.dram, number, parameters.slices),
             mshrs: MshrTable::new(parameters.mshrs, parameters.mshr_targets),
             fabric: FabricLanes::default(),
+            arrived: Time::ZERO,
             stalled: Time::ZERO,
             peers: peer_port(&parameters),
             write_port_free: Time::ZERO,
@@ -173,7 +176,7 @@ impl SectorStore {
             if missing != sectors && Time(known.filled) > at {
                 at = Time(known.filled);
                 if missing == 0 {
-                    self.wait_for_fill(line, begin);
+                    self.wait_for_fill(line, begin, true);
                 }
             }
         }
@@ -250,18 +253,18 @@ impl SectorStore {
         if let Some(kind) = kind {
             self.found(kind, sectors, missing, here.is_some());
         }
+        // Atomics wait in their unit, which holds up nobody else.
+        let pipelined = !matches!(kind, Some(AccessKind::Atomic | AccessKind::Reduction));
         let mut at = hit;
         if missing != sectors {
             at = at.max(Time(known.filled));
             if missing == 0 && at > hit {
-                self.wait_for_fill(line, begin);
+                self.wait_for_fill(line, begin, pipelined);
             }
         }
         if missing != 0 {
             let fetched = self.whole_bursts(missing) & (!known.present | known.partial);
             let count = fetched.count_ones();
-            // Atomics wait in their unit, which holds up nobody else.
-            let pipelined = !matches!(kind, Some(AccessKind::Atomic | AccessKind::Reduction));
             let hit = self.open_mshr(line, begin, pipelined) + self.parameters.hit_latency;
             let filled = self.dram(hit, line, fetched, false);
             let fill = self.parameters.write_sector * u64::from(count);
@@ -296,7 +299,8 @@ impl SectorStore {
         };
         counted.add(flits * FLIT);
         let parameters = self.parameters.fabric;
-        let crossing = self.fabric.cross(parameters, direction, flits, at);
+        let arrived = self.arrived;
+        let crossing = self.fabric.cross(parameters, direction, flits, arrived, at);
         if let Some(until) = crossing.stalls {
             self.stats.fabric_stalls.increment();
             self.stall(until);
@@ -321,13 +325,15 @@ impl SectorStore {
     }
 
     /// A request waits in the MSHR of its line for sectors that are on their way.
-    fn wait_for_fill(&mut self, line: u64, begin: Time) {
+    fn wait_for_fill(&mut self, line: u64, begin: Time, pipelined: bool) {
         let waits = self.mshrs.merge(line, begin);
         if waits.merged {
             self.stats.mshr_merges.increment();
         } else if waits.at > begin {
             self.stats.mshr_stalls.increment();
-            self.stall(waits.at);
+            if pipelined {
+                self.stall(waits.at);
+            }
         }
     }
 

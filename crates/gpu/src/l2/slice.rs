@@ -173,6 +173,7 @@ impl L2Slice {
         due: Time,
         outbox: &mut Outbox<'_, Message>,
     ) {
+        self.sectors.arrived = due;
         match message {
             Message::Strong(request) => {
                 self.serve(request.tag);
