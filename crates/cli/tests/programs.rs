@@ -465,3 +465,42 @@ fn threads_of_a_warp_may_come_to_a_grid_barrier_one_after_the_other() {
         }
     }
 }
+
+/// The barrier of a grid as a call of the device runtime, which leaves it to the driver.
+const GRID_BARRIER: &str = r#"
+#include <cstdio>
+#include <cuda_device_runtime_api.h>
+__global__ void sweep(int *rows, int columns, int count, int *failures) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    auto grid = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
+    for (int row = 1; row < count; row++) {
+        rows[row * columns + column] = rows[(row - 1) * columns + columns - column - 1] + 1;
+        if (cudaCGSynchronize(grid, 0) != cudaSuccess) atomicAdd(failures, 1);
+    }
+}
+int main() {
+    int columns = 512, count = 8, *rows, *failures, wrong = 0;
+    cudaMallocManaged(&rows, columns * count * sizeof(int));
+    cudaMallocManaged(&failures, sizeof(int));
+    for (int i = 0; i < columns * count; i++) rows[i] = 0;
+    *failures = 0;
+    void *arguments[] = {&rows, &columns, &count, &failures};
+    int error = cudaLaunchCooperativeKernel((void *)sweep, dim3(8), dim3(64), arguments, 0, 0);
+    if (!error) error = cudaDeviceSynchronize();
+    for (int i = 0; i < columns * count; i++) wrong += rows[i] != i / columns;
+    printf("error %d, wrong %d, failures %d\n", error, wrong, *failures);
+}
+"#;
+
+#[test]
+fn the_device_runtime_has_a_barrier_of_the_grid() {
+    let folder = Folder::new();
+    let options = ["-rdc=true", "-lcudadevrt", "-arch=sm_90"];
+    if !build_cuda(&folder, GRID_BARRIER, &options) {
+        return;
+    }
+    for options in [&["--mode", "functional"][..], &["--threads", "2"]] {
+        let said = run(&folder, &[options, &["-q"]].concat(), &[]);
+        assert_eq!(said.out, "error 0, wrong 0, failures 0\n", "{}", said.err);
+    }
+}

@@ -17,6 +17,7 @@ use lockstep_isa::{
 use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
+    grid_barrier,
     kernel::MOST_CONSTANT,
     lines,
     relocation::{self, Action},
@@ -55,11 +56,12 @@ impl Image {
     /// # Errors
     /// If it is broken or for an architecture without a decoder.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let cubin = Cubin::read(bytes)?;
+        let mut cubin = Cubin::read(bytes)?;
         let architecture =
             Architecture::from_sm(cubin.architecture).ok_or(Error::UnknownArchitecture {
                 architecture: cubin.architecture,
             })?;
+        grid_barrier::define(&mut cubin, architecture);
         let mut globals = Vec::new();
         let mut global_symbols = Vec::new();
         for (index, symbol) in cubin.symbols.iter().enumerate() {
