@@ -466,6 +466,25 @@ fn threads_of_a_warp_may_come_to_a_grid_barrier_one_after_the_other() {
     }
 }
 
+/// Texture references, which CUDA 12 took away: bound through the driver, and as programs of CUDA 11 register them.
+#[test]
+fn texture_references_are_bound_and_fetched_through() {
+    let folder = Folder::new();
+    let source = include_str!("sources/texture_references.cu");
+    if !build_cuda(&folder, source, &[]) {
+        return;
+    }
+    let expected = "init 0\nload 0\nunknown 500\nfound 0 0\nsame 1\nformat 0\naddress 0\n\
+        first: 1 2 3 4 5 6 7 8\nsecond: 20 21 22 23 24 25 26 27\noffset 0, bound to the second 1\n\
+        symbol 0 1\nstranger 18\nplane 0 0\nlaunch 0\nplane: 5 5.5 6.5 7.5 8.5 9.5 10.5 11.5\n\
+        unaligned 1\nbytes 0 16, asked 0 16\nbytes: 0 0.2 0.4 0.6 0.8 1 0 1\nunbound 0, asked 19\nstranger 18\n";
+    for options in [&["--mode", "functional"][..], &["--frontend", "ptx"], &[]] {
+        let said = run(&folder, &[options, &["-q"]].concat(), &[]);
+        assert_eq!(said.code, Some(0), "{options:?}: {}", said.err);
+        assert_eq!(said.out, expected, "{options:?}: {}", said.err);
+    }
+}
+
 /// The barrier of a grid as a call of the device runtime, which leaves it to the driver.
 const GRID_BARRIER: &str = r#"
 #include <cstdio>

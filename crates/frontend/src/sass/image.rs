@@ -27,6 +27,8 @@ use super::{
 
 const OBJECT: u8 = 1;
 const FUNCTION: u8 = 2;
+/// A texture reference: a symbol that no section holds.
+const TEXTURE: u8 = 10;
 const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
 
@@ -463,6 +465,14 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
 
 /// A symbol that is a variable, as a global.
 fn variable(cubin: &Cubin, symbol: &Symbol) -> Result<Option<Global>, Error> {
+    if symbol.kind == TEXTURE {
+        return Ok(Some(Global {
+            name: symbol.name.clone(),
+            size: 0,
+            alignment: 1,
+            kind: GlobalKind::Texture,
+        }));
+    }
     let Some(section) = symbol.section.filter(|_| symbol.kind == OBJECT) else {
         return Ok(None);
     };
