@@ -124,7 +124,7 @@ def streams_and_events():
     assert cuda.event_elapsed_time(begin, end) >= 0
 
 
-@check.lacks("the barrier of a grid is a call of the driver here, `__cuda_syscall_CGS_sync`, which is not answered")
+@check
 def cooperative_grid():
     @cuda.jit
     def sweep(rows):

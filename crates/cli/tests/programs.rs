@@ -465,3 +465,61 @@ fn threads_of_a_warp_may_come_to_a_grid_barrier_one_after_the_other() {
         }
     }
 }
+
+/// Texture references, which CUDA 12 took away: bound through the driver, and as programs of CUDA 11 register them.
+#[test]
+fn texture_references_are_bound_and_fetched_through() {
+    let folder = Folder::new();
+    let source = include_str!("sources/texture_references.cu");
+    if !build_cuda(&folder, source, &[]) {
+        return;
+    }
+    let expected = "init 0\nload 0\nunknown 500\nfound 0 0\nsame 1\nformat 0\naddress 0\n\
+        first: 1 2 3 4 5 6 7 8\nsecond: 20 21 22 23 24 25 26 27\noffset 0, bound to the second 1\n\
+        symbol 0 1\nstranger 18\nplane 0 0\nlaunch 0\nplane: 5 5.5 6.5 7.5 8.5 9.5 10.5 11.5\n\
+        unaligned 1\nbytes 0 16, asked 0 16\nbytes: 0 0.2 0.4 0.6 0.8 1 0 1\nunbound 0, asked 19\nstranger 18\n";
+    for options in [&["--mode", "functional"][..], &["--frontend", "ptx"], &[]] {
+        let said = run(&folder, &[options, &["-q"]].concat(), &[]);
+        assert_eq!(said.code, Some(0), "{options:?}: {}", said.err);
+        assert_eq!(said.out, expected, "{options:?}: {}", said.err);
+    }
+}
+
+/// The barrier of a grid as a call of the device runtime, which leaves it to the driver.
+const GRID_BARRIER: &str = r#"
+#include <cstdio>
+#include <cuda_device_runtime_api.h>
+__global__ void sweep(int *rows, int columns, int count, int *failures) {
+    int column = blockIdx.x * blockDim.x + threadIdx.x;
+    auto grid = cudaCGGetIntrinsicHandle(cudaCGScopeGrid);
+    for (int row = 1; row < count; row++) {
+        rows[row * columns + column] = rows[(row - 1) * columns + columns - column - 1] + 1;
+        if (cudaCGSynchronize(grid, 0) != cudaSuccess) atomicAdd(failures, 1);
+    }
+}
+int main() {
+    int columns = 512, count = 8, *rows, *failures, wrong = 0;
+    cudaMallocManaged(&rows, columns * count * sizeof(int));
+    cudaMallocManaged(&failures, sizeof(int));
+    for (int i = 0; i < columns * count; i++) rows[i] = 0;
+    *failures = 0;
+    void *arguments[] = {&rows, &columns, &count, &failures};
+    int error = cudaLaunchCooperativeKernel((void *)sweep, dim3(8), dim3(64), arguments, 0, 0);
+    if (!error) error = cudaDeviceSynchronize();
+    for (int i = 0; i < columns * count; i++) wrong += rows[i] != i / columns;
+    printf("error %d, wrong %d, failures %d\n", error, wrong, *failures);
+}
+"#;
+
+#[test]
+fn the_device_runtime_has_a_barrier_of_the_grid() {
+    let folder = Folder::new();
+    let options = ["-rdc=true", "-lcudadevrt", "-arch=sm_90"];
+    if !build_cuda(&folder, GRID_BARRIER, &options) {
+        return;
+    }
+    for options in [&["--mode", "functional"][..], &["--threads", "2"]] {
+        let said = run(&folder, &[options, &["-q"]].concat(), &[]);
+        assert_eq!(said.out, "error 0, wrong 0, failures 0\n", "{}", said.err);
+    }
+}

@@ -13,6 +13,8 @@ impl RuntimeError {
     pub const INVALID_CONFIGURATION: Self = Self(9);
     pub const INVALID_PITCH: Self = Self(12);
     pub const INVALID_SYMBOL: Self = Self(13);
+    pub const INVALID_TEXTURE: Self = Self(18);
+    pub const INVALID_TEXTURE_BINDING: Self = Self(19);
     pub const INVALID_CHANNEL_DESCRIPTOR: Self = Self(20);
     pub const INVALID_COPY_DIRECTION: Self = Self(21);
     pub const INVALID_FILTER_SETTING: Self = Self(26);

@@ -39,6 +39,8 @@ pub enum Kind {
     Physical = 0x1e,
     /// `CUlinkState`.
     Link = 0x1f,
+    /// `CUtexref`.
+    TextureReference = 0x20,
 }
 
 const SHIFT: u32 = 48;

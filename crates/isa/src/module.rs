@@ -149,6 +149,8 @@ pub struct Kernel {
     pub constants: Vec<ConstantBank>,
     /// Where the driver's own words are in bank 0.
     pub bank0: Bank0Layout,
+    /// Words that the module puts into bank 0, by their offsets: indices of texture references.
+    pub bank0_words: Vec<(u32, u32)>,
 }
 
 /// Bytes of one constant bank.
@@ -228,8 +230,12 @@ impl Kernel {
             set(bank.bank, bytes);
         }
         let end = (self.parameter_base + self.parameter_bytes.max(arguments.len() as u32)) as usize;
+        let words = self
+            .bank0_words
+            .iter()
+            .map(|(offset, _)| *offset as usize + 4);
         // The last argument may be less than a word, and words are what is read.
-        let end = end.next_multiple_of(8);
+        let end = words.fold(end, usize::max).next_multiple_of(8);
         let mut bank0 = vec![0; end.max(0x400)];
         let start = self.parameter_base as usize;
         bank0[start..start + arguments.len()].copy_from_slice(arguments);
@@ -260,6 +266,9 @@ impl Kernel {
         word(self.bank0.sms, 0, identity.sms);
         for (index, value) in cluster_words(identity) {
             word(self.bank0.cluster, index, value);
+        }
+        for (offset, value) in &self.bank0_words {
+            word(Some(*offset), 0, *value);
         }
         set(0, bank0);
         banks
@@ -320,4 +329,7 @@ pub enum GlobalKind {
         /// Byte offset in the bank.
         offset: u32,
     },
+    /// `texture<...>`, a texture reference: it lies in no memory, and its index among the textures of the context
+    /// stands for its address.
+    Texture,
 }

@@ -113,6 +113,13 @@ pub enum Request {
         /// Mangled name.
         name: String,
     },
+    /// Find a texture reference by mangled name → `Value`, its handle, or failure 500 (not found).
+    ModuleTexture {
+        /// The module.
+        module: ModuleHandle,
+        /// Mangled name.
+        name: String,
+    },
     /// Set a `CUfunction_attribute` → `Done`.
     FunctionSetAttribute {
         /// The kernel.
@@ -377,6 +384,8 @@ pub enum Request {
     TextureCreate(ContextHandle, Box<TextureObject>),
     /// Destroy it → `Done`.
     TextureDestroy(ContextHandle, u32),
+    /// Bind a texture reference to a texture, or to nothing → `Done`. Launches that were made before keep what they had.
+    TextureBind(ContextHandle, u32, Option<Box<TextureObject>>),
     /// Say what kernels may do with what is mapped in a range → `Done`.
     AccessSet {
         /// First address.

@@ -61,6 +61,8 @@ pub struct LoadedModule {
     pub code: Arc<Module>,
     /// Variables by name.
     pub globals: BTreeMap<String, GlobalInfo>,
+    /// Texture references by name: their indices among the textures of the context.
+    pub textures: Vec<(String, u32)>,
     /// Constant variables: bank, offset, address, bytes.
     pub constants: Vec<(u8, u32, u64, u64)>,
     /// Allocations that hold the variables.

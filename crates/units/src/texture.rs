@@ -6,6 +6,7 @@
 //! Start reading at [`TextureObject`].
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A texture or a surface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -133,6 +134,8 @@ pub struct Sampler {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextureTable {
     objects: Vec<Option<TextureObject>>,
+    /// Indices that belong to texture references of modules, bound or not.
+    references: BTreeSet<u32>,
 }
 
 impl TextureTable {
@@ -148,25 +151,54 @@ impl TextureTable {
 
     /// Adds an object at the first free index. `None` if there is no more room.
     pub fn insert(&mut self, object: TextureObject) -> Option<u32> {
-        if self.objects.is_empty() {
-            self.objects.push(None);
-        }
-        let free = self.objects.iter().skip(1).position(Option::is_none);
-        let index = free.map_or(self.objects.len(), |free| free + 1);
-        if index >= 1 << Self::INDEX_BITS {
-            return None;
-        }
-        if index == self.objects.len() {
-            self.objects.push(None);
-        }
-        self.objects[index] = Some(object);
-        Some(index as u32)
+        let index = self.free()?;
+        self.objects[index as usize] = Some(object);
+        Some(index)
     }
 
-    /// Removes an object. Says whether it was there.
+    /// Removes an object. Says whether it was there; what a reference is bound to stays.
     pub fn remove(&mut self, handle: u32) -> bool {
+        if self.references.contains(&handle) {
+            return false;
+        }
         let place = self.objects.get_mut(handle as usize);
         place.is_some_and(|object| object.take().is_some())
+    }
+
+    /// Gives a texture reference an index of its own, with nothing bound to it. `None` if there is no more room.
+    pub fn reserve(&mut self) -> Option<u32> {
+        let index = self.free()?;
+        self.references.insert(index);
+        Some(index)
+    }
+
+    /// Binds a texture reference to an object, or to nothing. Says whether there is such a reference.
+    pub fn bind(&mut self, reference: u32, object: Option<TextureObject>) -> bool {
+        if !self.references.contains(&reference) {
+            return false;
+        }
+        self.objects[reference as usize] = object;
+        true
+    }
+
+    /// Takes the index of a texture reference back.
+    pub fn release(&mut self, reference: u32) {
+        if self.bind(reference, None) {
+            self.references.remove(&reference);
+        }
+    }
+
+    /// The first index that nobody has, with a place for its object.
+    fn free(&mut self) -> Option<u32> {
+        let taken = |index: &u32| {
+            let object = self.objects.get(*index as usize);
+            object.is_some_and(Option::is_some) || self.references.contains(index)
+        };
+        let index = (1..1 << Self::INDEX_BITS).find(|index| !taken(index))?;
+        if self.objects.len() <= index as usize {
+            self.objects.resize(index as usize + 1, None);
+        }
+        Some(index)
     }
 }
 
@@ -213,6 +245,26 @@ mod tests {
         assert_eq!(table.get(2 | 7 << 20).unwrap().levels[0].address, 64);
         assert!(table.get(0).is_none());
         assert!(table.get(3).is_none());
+    }
+
+    #[test]
+    fn a_reference_keeps_its_index_whatever_is_bound_to_it() {
+        let mut table = TextureTable::default();
+        let reference = table.reserve().expect("room");
+        assert_eq!(table.get(reference), None);
+        let object_handle = table.insert(object(512)).expect("room");
+        assert_ne!(object_handle, reference);
+        assert!(table.bind(reference, Some(object(1024))));
+        assert_eq!(table.get(reference), Some(&object(1024)));
+        assert!(!table.remove(reference), "a reference is no object");
+        assert!(table.bind(reference, None));
+        assert_eq!(table.get(reference), None);
+        assert!(
+            !table.bind(object_handle, None),
+            "an object is no reference"
+        );
+        table.release(reference);
+        assert_eq!(table.insert(object(2048)), Some(reference));
     }
 
     #[test]

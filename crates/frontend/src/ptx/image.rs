@@ -114,6 +114,8 @@ pub(super) enum VariablePlace {
     Constant(u64),
     /// Wherever the kernel has it: number of the word that tells.
     Shared(u32),
+    /// Nowhere: a texture reference, by its index.
+    Texture(u64),
     /// Not in this module.
     Undefined,
 }
@@ -189,7 +191,9 @@ fn list_globals(program: &Program<'_>) -> Result<(Vec<Global>, Vec<Option<usize>
     for (index, variable) in program.variables.iter().enumerate() {
         if variable.space == VariableSpace::Global && variable.linkage != Linkage::Extern {
             total = total.saturating_add(variable.size.unwrap_or(0));
-            let kind = if variable.managed {
+            let kind = if variable.texture {
+                GlobalKind::Texture
+            } else if variable.managed {
                 GlobalKind::Managed
             } else {
                 GlobalKind::Device
@@ -381,6 +385,7 @@ fn lay_out(
                     layout.constant_bytes = layout.constant_bytes.max(end);
                     VariablePlace::Constant(u64::from(offset))
                 }
+                GlobalKind::Texture => VariablePlace::Texture(addresses[*number]),
                 _ => VariablePlace::Global(addresses[*number]),
             },
         };
@@ -536,6 +541,7 @@ fn make_kernels(
             virtual_architecture: program.architecture,
             constants: needs.constants.clone(),
             bank0: Bank0Layout::default(),
+            bank0_words: Vec::new(),
         });
     }
 }

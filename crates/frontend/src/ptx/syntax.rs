@@ -135,6 +135,8 @@ pub struct Variable<'a> {
     pub alignment: u64,
     /// `.attribute(.managed)`.
     pub managed: bool,
+    /// `.texref`: a texture reference.
+    pub texture: bool,
     /// Initial elements, by element index.
     pub initial: Vec<Initial<'a>>,
     /// Where it is declared.

@@ -25,12 +25,14 @@ impl<'a> Parser<'a> {
         };
         self.take()?;
         let first = self.variable(space, linkage)?;
-        let (scalar, alignment, managed) = (first.scalar, first.alignment, first.managed);
+        let (scalar, alignment) = (first.scalar, first.alignment);
+        let (managed, texture) = (first.managed, first.texture);
         let mut list = vec![first];
         while self.accept(b',')? {
             let mut next = self.named(space, linkage, scalar, 1)?;
             next.alignment = next.alignment.max(alignment);
             next.managed = managed;
+            next.texture = texture;
             list.push(next);
         }
         self.expect(b';')?;
@@ -47,6 +49,7 @@ impl<'a> Parser<'a> {
         let mut elements = 1;
         let mut scalar = None;
         let mut managed = false;
+        let mut texture = false;
         loop {
             match self.peek() {
                 Token::Dot("align") => {
@@ -69,6 +72,7 @@ impl<'a> Parser<'a> {
                 Token::Dot("ptr") => self.pointer_hint()?,
                 Token::Dot(word) => {
                     self.take()?;
+                    texture = word == "texref";
                     match Scalar::from_name(word) {
                         Some(found) => scalar = Some(found),
                         None => {
@@ -85,6 +89,7 @@ impl<'a> Parser<'a> {
         let mut variable = self.named(space, linkage, scalar, elements)?;
         variable.alignment = alignment.unwrap_or(variable.alignment);
         variable.managed = managed;
+        variable.texture = texture;
         Ok(variable)
     }
 
@@ -129,6 +134,7 @@ impl<'a> Parser<'a> {
             }),
             alignment: unit.next_power_of_two().min(16),
             managed: false,
+            texture: false,
             initial: Vec::new(),
             position,
         };

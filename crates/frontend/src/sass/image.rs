@@ -17,6 +17,7 @@ use lockstep_isa::{
 use super::{
     cubin::{Cubin, Section, Symbol},
     error::Error,
+    grid_barrier,
     kernel::MOST_CONSTANT,
     lines,
     relocation::{self, Action},
@@ -26,6 +27,8 @@ use super::{
 
 const OBJECT: u8 = 1;
 const FUNCTION: u8 = 2;
+/// A texture reference: a symbol that no section holds.
+const TEXTURE: u8 = 10;
 const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
 
@@ -55,11 +58,12 @@ impl Image {
     /// # Errors
     /// If it is broken or for an architecture without a decoder.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
-        let cubin = Cubin::read(bytes)?;
+        let mut cubin = Cubin::read(bytes)?;
         let architecture =
             Architecture::from_sm(cubin.architecture).ok_or(Error::UnknownArchitecture {
                 architecture: cubin.architecture,
             })?;
+        grid_barrier::define(&mut cubin, architecture);
         let mut globals = Vec::new();
         let mut global_symbols = Vec::new();
         for (index, symbol) in cubin.symbols.iter().enumerate() {
@@ -461,6 +465,14 @@ fn highest_uniform(decoded: &Decoded) -> u16 {
 
 /// A symbol that is a variable, as a global.
 fn variable(cubin: &Cubin, symbol: &Symbol) -> Result<Option<Global>, Error> {
+    if symbol.kind == TEXTURE {
+        return Ok(Some(Global {
+            name: symbol.name.clone(),
+            size: 0,
+            alignment: 1,
+            kind: GlobalKind::Texture,
+        }));
+    }
     let Some(section) = symbol.section.filter(|_| symbol.kind == OBJECT) else {
         return Ok(None);
     };

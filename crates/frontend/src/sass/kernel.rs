@@ -13,6 +13,7 @@ use super::{
     error::Error,
     image::Image,
     info,
+    relocation::TEXTURE_INDEX,
 };
 
 /// What no GPU of these architectures exceeds; a header that does was not written by a compiler.
@@ -71,6 +72,7 @@ impl Image {
         kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
         check_limits(&kernel)?;
         self.add_kernel_constants(sections, &mut kernel)?;
+        self.add_bank0_words(sections, &mut kernel);
         kernel.warp_registers = uniform_registers + (kernel.registers as u16).max(1);
         Ok(kernel)
     }
@@ -96,6 +98,23 @@ impl Image {
             }
         }
         Ok(())
+    }
+
+    /// Words of bank 0 that hold texture references: the rest of the bank is the driver's and the launch's.
+    fn add_bank0_words(&self, sections: &[Section], kernel: &mut Kernel) {
+        let name = format!(".nv.constant0.{}", kernel.name);
+        for relocation in &self.cubin.relocations {
+            let section = &sections[relocation.section];
+            let start = relocation.offset as usize;
+            if section.name == name
+                && relocation.kind == TEXTURE_INDEX
+                && let Some(end) = start.checked_add(4)
+                && let Some(&[a, b, c, d]) = section.bytes.get(start..end)
+            {
+                let word = u32::from_le_bytes([a, b, c, d]);
+                kernel.bank0_words.push((start as u32, word));
+            }
+        }
     }
 
     /// What the module says about one of its kernels.

@@ -12,6 +12,7 @@ pub mod cubin;
 pub mod disassemble;
 pub mod error;
 pub mod fatbinary;
+mod grid_barrier;
 pub mod image;
 pub mod info;
 mod kernel;

@@ -38,6 +38,9 @@ const fn part(low: u8, width: u8, from: u8) -> Part {
     Part { low, width, from }
 }
 
+/// The type that asks for the index of a texture reference.
+pub const TEXTURE_INDEX: u32 = 6;
+
 /// All known types, by number.
 pub const RELOCATION_KINDS: &[RelocationKind] = &[
     row(0, "R_CUDA_NONE", Action::Leave),
@@ -46,6 +49,12 @@ pub const RELOCATION_KINDS: &[RelocationKind] = &[
     // Generic addresses: a variable in global memory has one only.
     row(3, "R_CUDA_G32", Action::Address(4, &[part(0, 32, 0)])),
     row(4, "R_CUDA_G64", Action::Address(8, &[part(0, 64, 0)])),
+    // The index of a texture reference, in a word of constant bank 0.
+    row(
+        TEXTURE_INDEX,
+        "R_CUDA_TEX_HEADER_INDEX",
+        Action::Address(4, &[part(0, 32, 0)]),
+    ),
     // What a pointer to a function holds: since Volta the address of its code.
     row(
         34,

@@ -52,6 +52,8 @@ mod symbol;
 mod tensor_map;
 mod texture;
 mod texture_format;
+mod texture_reference;
+mod texture_reference_driver;
 mod user_object;
 mod value;
 mod version;

@@ -11,7 +11,8 @@ use crate::types::{Address, In, Out, Text};
 use lockstep_protocol::options::Group;
 use lockstep_protocol::{CuResult, ModuleHandle, ModuleImage, Request};
 
-fn decode(module: Address) -> Result<ModuleHandle, CuResult> {
+/// The module of a handle.
+pub fn decode(module: Address) -> Result<ModuleHandle, CuResult> {
     let number = opaque::decode(Kind::Module, module).ok_or(CuResult::INVALID_HANDLE)?;
     registry::check_module(ModuleHandle(number))?;
     Ok(ModuleHandle(number))

@@ -3,6 +3,7 @@
 //! Registration only remembers; nothing is loaded and no connection made until a kernel or
 //! variable is used.
 
+use super::texture_reference;
 use crate::boundary::RuntimeError;
 use crate::boundary::{guarded, runtime};
 use crate::context::current_for_runtime;
@@ -30,6 +31,7 @@ extern "C" fn unregister_fat_binary(handle: Address) {
     guarded("__cudaUnregisterFatBinary", || {
         if let Some(library) = library(handle) {
             registry::unregister_library(library);
+            texture_reference::forget(library);
         }
     });
 }

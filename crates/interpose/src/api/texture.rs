@@ -11,7 +11,7 @@ use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime};
 use crate::process::lock;
-use crate::types::{In, Out};
+use crate::types::{Address, In, Out};
 use lockstep_protocol::{
     ChannelKind, ContextHandle, CuResult, Request, TexelFormat, TextureLevel, TextureObject,
     TextureShape,
@@ -150,21 +150,49 @@ fn look(view: &View, format: &mut Format, levels: &mut Vec<TextureLevel>) -> Res
     Ok(())
 }
 
-fn create(context: ContextHandle, made: Made) -> Result<u64, CuResult> {
-    let (shape, mut format, mut levels) = levels(made.resource)?;
-    if let Some(view) = &made.view {
+/// The object that the simulator is told of.
+fn object(
+    resource: Resource,
+    texture: Option<&DriverTexture>,
+    view: Option<&View>,
+) -> Result<TextureObject, CuResult> {
+    let (shape, mut format, mut levels) = levels(resource)?;
+    if let Some(view) = view {
         look(view, &mut format, &mut levels)?;
     }
-    let sampler = match &made.texture {
+    let sampler = match texture {
         Some(texture) => Some(texture.sampler(format)?),
         None => None,
     };
-    let object = TextureObject {
+    Ok(TextureObject {
         shape,
         format: texel_format(format)?,
         levels,
         sampler,
+    })
+}
+
+/// Binds a texture reference to what a texture object would be made of, or to nothing.
+pub fn bind(
+    context: ContextHandle,
+    reference: u32,
+    bound: Option<(Resource, &DriverTexture)>,
+) -> Result<(), CuResult> {
+    let object = match bound {
+        Some((resource, texture)) => Some(Box::new(object(resource, Some(texture), None)?)),
+        None => None,
     };
+    done(&Request::TextureBind(context, reference, object))
+}
+
+/// An address split into one that a texture may have, and how far behind it the texels begin.
+pub fn aligned(address: Address) -> (Address, usize) {
+    let offset = address % ALIGNMENT;
+    (address - offset, offset)
+}
+
+fn create(context: ContextHandle, made: Made) -> Result<u64, CuResult> {
+    let object = object(made.resource, made.texture.as_ref(), made.view.as_ref())?;
     let request = Request::TextureCreate(context, Box::new(object));
     let handle = crate::call::ask!(Value, &request);
     lock(&OBJECTS).insert(handle, made);
@@ -244,7 +272,7 @@ fn check_channels(resource: Resource) -> Result<(), RuntimeError> {
 }
 
 /// What the runtime refuses before the driver sees it.
-fn checked(
+pub fn checked(
     resource: Resource,
     description: &RuntimeTexture,
 ) -> Result<DriverTexture, RuntimeError> {

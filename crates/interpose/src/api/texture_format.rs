@@ -229,6 +229,46 @@ pub struct RuntimeTexture {
     seamless: i32,
 }
 
+/// `textureReference` of CUDA 11, which a program's `texture<...>` variable is on the host.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TextureReference {
+    normalized: i32,
+    filter: u32,
+    address: [u32; 3],
+    /// What texels are made of.
+    pub format: Format,
+    srgb: i32,
+    anisotropy: u32,
+    mip_filter: u32,
+    bias: f32,
+    lowest: f32,
+    highest: f32,
+    disable_trilinear: i32,
+    reserved: [i32; 14],
+}
+
+impl TextureReference {
+    /// How it is sampled; whether integers are read as floats is part of its type, not of its value.
+    pub fn texture(&self, as_floats: bool) -> RuntimeTexture {
+        RuntimeTexture {
+            address: self.address,
+            filter: self.filter,
+            read_mode: as_floats.into(),
+            srgb: self.srgb,
+            border: [0.0; 4],
+            normalized: self.normalized,
+            anisotropy: self.anisotropy,
+            mip_filter: self.mip_filter,
+            bias: self.bias,
+            lowest: self.lowest,
+            highest: self.highest,
+            disable_trilinear: self.disable_trilinear,
+            seamless: 0,
+        }
+    }
+}
+
 impl RuntimeTexture {
     /// Whether it asks for a linear filter.
     pub fn is_filtered(&self) -> bool {
@@ -240,15 +280,24 @@ impl RuntimeTexture {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DriverTexture {
-    address: [u32; 3],
-    filter: u32,
-    flags: u32,
-    anisotropy: u32,
-    mip_filter: u32,
-    bias: f32,
-    lowest: f32,
-    highest: f32,
-    border: [f32; 4],
+    /// `CUaddress_mode` by dimension.
+    pub address: [u32; 3],
+    /// `CUfilter_mode`.
+    pub filter: u32,
+    /// `CU_TRSF_*`.
+    pub flags: u32,
+    /// Most samples along a stretched footprint.
+    pub anisotropy: u32,
+    /// `CUfilter_mode` between levels.
+    pub mip_filter: u32,
+    /// Added to a level.
+    pub bias: f32,
+    /// Lowest level.
+    pub lowest: f32,
+    /// Highest level.
+    pub highest: f32,
+    /// Border colour.
+    pub border: [f32; 4],
     reserved: [i32; 12],
 }
 
@@ -267,6 +316,20 @@ const FLAGS: u32 = READ_AS_INTEGER | NORMALIZED | SRGB | DISABLE_TRILINEAR | SEA
 
 /// How a texture is sampled, in the driver's words.
 impl DriverTexture {
+    /// That of a texture reference of a module before anything is set.
+    pub const UNSET: Self = Self {
+        address: [1; 3],
+        filter: 0,
+        flags: 0,
+        anisotropy: 0,
+        mip_filter: 0,
+        bias: 0.0,
+        lowest: 0.0,
+        highest: 0.0,
+        border: [0.0; 4],
+        reserved: [0; 12],
+    };
+
     /// The driver's description of the runtime's.
     pub fn of_runtime(texture: &RuntimeTexture) -> Self {
         let mut flags = 0;
@@ -436,6 +499,7 @@ mod tests {
         assert_eq!(size_of::<RuntimeTexture>(), 72);
         assert_eq!(size_of::<DriverTexture>(), 104);
         assert_eq!(size_of::<View>(), 112);
+        assert_eq!(size_of::<TextureReference>(), 124);
     }
 
     #[test]

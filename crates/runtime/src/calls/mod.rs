@@ -47,6 +47,7 @@ impl<D: Device> Runtime<D> {
             R::ModuleFunction { module, name } => self.module_function(*module, name),
             R::ModuleFunctionNames { module } => self.module_function_names(*module),
             R::ModuleGlobal { module, name } => self.module_global(*module, name),
+            R::ModuleTexture { module, name } => self.module_texture(*module, name),
             R::FunctionSetAttribute { function, attribute, value } =>
                 self.function_set_attribute(*function, *attribute, *value),
             R::FunctionCachePreference { function, preference } =>
@@ -92,6 +93,7 @@ impl<D: Device> Runtime<D> {
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
             R::TextureCreate(context, object) => self.texture_create(*context, object),
             R::TextureDestroy(context, handle) => self.texture_destroy(*context, *handle),
+            R::TextureBind(context, handle, object) => self.texture_bind(*context, *handle, object.as_deref()),
             R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
             R::StreamPriority { stream, priority } => self.stream_priority(*stream, *priority),
@@ -141,6 +143,7 @@ impl<D: Device> Runtime<D> {
             | R::StreamCreate { context, .. }
             | R::TextureCreate(context, _)
             | R::TextureDestroy(context, _)
+            | R::TextureBind(context, ..)
             | R::StreamSynchronize { context, .. }
             | R::StreamQuery { context, .. }
             | R::StreamWaitEvent { context, .. }
@@ -153,6 +156,7 @@ impl<D: Device> Runtime<D> {
             R::ModuleUnload { module }
             | R::ModuleFunction { module, .. }
             | R::ModuleFunctionNames { module }
+            | R::ModuleTexture { module, .. }
             | R::ModuleGlobal { module, .. } => {
                 self.modules.get(module).map(|module| module.context)
             }

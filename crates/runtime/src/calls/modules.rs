@@ -53,13 +53,21 @@ impl<D: Device> Runtime<D> {
                 device_base
             }
         };
-        let addresses: Vec<u64> = globals
+        let mut addresses: Vec<u64> = globals
             .iter()
             .zip(&offsets)
             .map(|(global, offset)| base_of(global.kind) + offset)
             .collect();
-        let code = match source.link(&addresses) {
-            Ok(code) => code,
+        let textures = self.reserve_textures(context, &globals, &mut addresses);
+        let linked = textures.and_then(|textures| match source.link(&addresses) {
+            Ok(code) => Ok((code, textures)),
+            Err(failure) => {
+                self.release_textures(context, &textures);
+                Err(failure)
+            }
+        });
+        let (code, textures) = match linked {
+            Ok(linked) => linked,
             Err(failure) => {
                 self.release(&allocations);
                 return Err(failure);
@@ -77,10 +85,14 @@ impl<D: Device> Runtime<D> {
             context,
             code: Arc::new(code),
             globals: BTreeMap::new(),
+            textures,
             constants: Vec::new(),
             allocations,
         };
         for (global, address) in globals.into_iter().zip(addresses) {
+            if global.kind == GlobalKind::Texture {
+                continue;
+            }
             let managed = global.kind == GlobalKind::Managed;
             if let GlobalKind::Constant { bank, offset } = global.kind {
                 loaded.constants.push((bank, offset, address, global.size));
@@ -104,6 +116,7 @@ impl<D: Device> Runtime<D> {
         self.context_synchronize(context)?;
         if let Some(module) = self.modules.remove(&handle) {
             self.release(&module.allocations);
+            self.release_textures(context, &module.textures);
         }
         self.functions
             .retain(|_, function| function.module != handle);
@@ -174,6 +187,19 @@ impl<D: Device> Runtime<D> {
                 format!("no variable is called `{name}`"),
             )
         })
+    }
+
+    pub(super) fn module_texture(&mut self, handle: ModuleHandle, name: &str) -> CallResult<Reply> {
+        let mut textures = self.module(handle)?.textures.iter();
+        let found = textures.find(|(known, _)| known == name);
+        found
+            .map(|(_, index)| Reply::Value((*index).into()))
+            .ok_or_else(|| {
+                failure(
+                    CuResult::NOT_FOUND,
+                    format!("no texture reference is called `{name}`"),
+                )
+            })
     }
 
     pub(super) fn function_set_attribute(

@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::{CallResult, Runtime, fail};
+use lockstep_isa::module::{Global, GlobalKind};
 use lockstep_protocol::{ContextHandle, CuResult, Reply, TextureLevel, TextureObject};
 use std::sync::Arc;
 
@@ -46,6 +47,67 @@ impl<D: Device> Runtime<D> {
             CuResult::INVALID_VALUE,
             format!("{handle:#x} is no texture or surface"),
         )
+    }
+}
+
+impl<D: Device> Runtime<D> {
+    /// Binds a texture reference. Launches take the table as it is, so those that were made before keep theirs.
+    pub(super) fn texture_bind(
+        &mut self,
+        context: ContextHandle,
+        reference: u32,
+        object: Option<&TextureObject>,
+    ) -> CallResult<Reply> {
+        if let Some(Err(what)) = object.map(check) {
+            return fail(CuResult::INVALID_VALUE, format!("a texture with {what}"));
+        }
+        let textures = Arc::make_mut(&mut self.context_mut(context)?.textures);
+        if textures.bind(reference, object.cloned()) {
+            return Ok(Reply::Done);
+        }
+        fail(
+            CuResult::INVALID_VALUE,
+            format!("{reference:#x} is no texture reference"),
+        )
+    }
+
+    /// Gives each texture reference among the variables of a module an index, which stands for its address.
+    pub(super) fn reserve_textures(
+        &mut self,
+        context: ContextHandle,
+        globals: &[Global],
+        addresses: &mut [u64],
+    ) -> CallResult<Vec<(String, u32)>> {
+        let mut references = Vec::new();
+        let named = globals.iter().zip(addresses);
+        for (global, address) in named.filter(|(global, _)| global.kind == GlobalKind::Texture) {
+            let textures = Arc::make_mut(&mut self.context_mut(context)?.textures);
+            let Some(index) = textures.reserve() else {
+                self.release_textures(context, &references);
+                return fail(
+                    CuResult::OUT_OF_MEMORY,
+                    "no more textures and surfaces can be made",
+                );
+            };
+            *address = index.into();
+            references.push((global.name.clone(), index));
+        }
+        Ok(references)
+    }
+
+    /// Takes the indices of texture references back.
+    pub(super) fn release_textures(
+        &mut self,
+        context: ContextHandle,
+        references: &[(String, u32)],
+    ) {
+        // The context may be gone, and its table with it.
+        if let Ok(context) = self.context_mut(context) {
+            let textures = Arc::make_mut(&mut context.textures);
+            for (_, index) in references {
+                textures.release(*index);
+            }
+        }
     }
 }
 

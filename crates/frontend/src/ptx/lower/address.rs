@@ -98,6 +98,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         match self.symbols.find(name) {
             Some(ModuleName::Variable(index)) => match self.layout.variables[index] {
                 VariablePlace::Global(address) => Ok(Known::Number(plus(address))),
+                VariablePlace::Texture(index) => Ok(Known::Number(index)),
                 VariablePlace::Constant(place) => Ok(Known::Number(plus(place))),
                 VariablePlace::Shared(slot) => {
                     if !self.body.shared_variables.contains(&index) {

@@ -10,6 +10,7 @@ use lockstep_isa::{
 use super::Lowering;
 use crate::ptx::{
     error::Error,
+    image::{ModuleName, VariablePlace},
     ir::{Code, Uniformity},
     syntax::{Instruction, Operand},
 };
@@ -159,6 +160,13 @@ impl<'p, 'a> Lowering<'p, 'a> {
         self.push(code);
     }
 
+    fn is_texture_reference(&self, name: &str) -> bool {
+        let Some(ModuleName::Variable(index)) = self.symbols.find(name) else {
+            return false;
+        };
+        matches!(self.layout.variables[index], VariablePlace::Texture(_))
+    }
+
     /// `[object, {coordinates}]`. Says whether it could be read; else an instruction that stops is in its place.
     pub(super) fn object(
         &mut self,
@@ -170,13 +178,13 @@ impl<'p, 'a> Lowering<'p, 'a> {
         let Some(Operand::Address(parts)) = i.operands.get(nth) else {
             return self.wrong("a texture such as [%rd1, {%f1, %f2}] must stand here");
         };
-        let named =
-            matches!(parts.first(), Some(Operand::Name(name)) if self.register(name).is_ok());
+        let named = matches!(parts.first(), Some(Operand::Name(name))
+            if self.register(name).is_ok() || self.is_texture_reference(name));
         if !named {
             self.stop_at(
                 i,
-                "names a texture or surface reference, which are not modelled: make an object instead \
-                 (cudaCreateTextureObject, cudaCreateSurfaceObject)",
+                "names a surface reference, which is not modelled: make an object instead \
+                 (cudaCreateSurfaceObject)",
             );
             return Ok(false);
         }
