@@ -202,8 +202,8 @@ fn store_series(folder: &RunFolder) -> Result<(), RunFolderError> {
         sink.flush()
     });
     let removed = stored.and_then(|()| {
-        let pieces = Part::ALL.iter().map(|part| part.pieces());
-        pieces.map(|name| directory.remove_file(name)).collect()
+        let mut pieces = Part::ALL.iter().map(|part| part.pieces());
+        pieces.try_for_each(|name| directory.remove_file(name))
     });
     removed.map_err(|error| RunFolderError::of(&folder.file(STORED), error))
 }
