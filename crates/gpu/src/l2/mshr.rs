@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_miss_waits_for_an_entry_when_all_are_taken() {
         let mut table = MshrTable::new(2, 0);
-        let misses = [(1, 0), (2, 10), (3, 20), (4, 20), (5, 300)];
+        let misses = [(1, 0), (2, 10), (3, 20), (4, 100), (5, 300)];
         let opened = open(&mut table, &misses, 100).into_iter();
         let times: Vec<u64> = opened.map(|(at, _)| at).collect();
         assert_eq!(times, [0, 10, 100, 110, 300]);
