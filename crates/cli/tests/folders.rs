@@ -91,7 +91,13 @@ fn a_folder_is_for_its_owner_and_says_how_far_the_run_is() {
         names.push(entry.file_name().into_string().unwrap());
     }
     names.sort();
-    let expected = ["calls.record", "kernels.csv", "stats.csv", "summary.json"];
+    let expected = [
+        "calls.record",
+        "copies.csv",
+        "kernels.csv",
+        "stats.csv",
+        "summary.json",
+    ];
     assert_eq!(names, expected, "nothing but results is left");
 }
 
