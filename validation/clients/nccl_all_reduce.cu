@@ -2,8 +2,8 @@
 //
 // Usage: nccl_all_reduce [elements]      needs two GPUs: lockstep run --gpus 2
 //
-// It is not in workloads.toml, since it needs a library that is not ours: see docs/book/several_gpus.md.
-#include "../common/workload.cuh"
+// It is not among the workloads, since it needs a library that is not ours: see docs/book/several_gpus.md.
+#include "../../workloads/common/workload.cuh"
 
 #include <nccl.h>
 
