@@ -207,11 +207,14 @@ pub fn read(path: &Path, file: File) -> Result<(Vec<Launch>, Vec<String>), Repor
         )
     })?;
     let (mut launches, mut notes, mut wrong) = (Vec::new(), Vec::new(), 0usize);
+    let mut last_is_read = false;
     for row in reader.records() {
         let line = row.as_ref().ok().and_then(|row| row.position());
         let line = line.map_or(0, csv::Position::line);
         let read = row.map_err(|error| format!("cannot be read ({error})"));
-        match read.and_then(|row| columns.launch(&row)) {
+        let read = read.and_then(|row| columns.launch(&row));
+        last_is_read = read.is_ok();
+        match read {
             Ok(launch) => launches.push(launch),
             Err(because) => {
                 wrong += 1;
@@ -229,7 +232,7 @@ pub fn read(path: &Path, file: File) -> Result<(Vec<Launch>, Vec<String>), Repor
             break;
         }
     }
-    if cut && launches.pop().is_some() {
+    if cut && last_is_read && launches.pop().is_some() {
         notes.push("kernels.csv: its last line has no end; that launch is left out".to_string());
     }
     if wrong > MAXIMUM_NOTES {

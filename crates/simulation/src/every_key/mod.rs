@@ -132,6 +132,15 @@ const WITH: &[(&str, &[&str])] = &[
         &["uvm.capacity=4 MiB", "uvm.zero-copy.mode=adaptive"],
     ),
     ("uvm.link.remote-latency", &["uvm.zero-copy.mode=always"]),
+    ("translation.", SMALL_TLBS),
+];
+
+/// TLBs that a small program misses.
+const SMALL_TLBS: &[&str] = &[
+    "translation.micro-tlb-entries=1",
+    "translation.micro-tlb-reach=2 MiB",
+    "translation.gpc-tlb-entries=1",
+    "translation.gpc-tlb-reach=2 MiB",
 ];
 
 /// A host whose cores are what copies wait for.
@@ -176,6 +185,10 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("sm.interval.uniform", "PTX has no uniform datapath"),
     ("sm.interval.texture", "no program here reads textures"),
     ("sm.latency.texture", "no program here reads textures"),
+    (
+        "sm.front-end.constant-replay",
+        "no lanes here read different constants",
+    ),
     ("sm.latency.wide-multiply-stall", "PTX has no stall counts"),
     (
         "sm.latency.divergent-path-switch",
@@ -268,7 +281,7 @@ fn is_read(key: &str, with: &[&str], below: &GpuConfig, usual: &str) -> bool {
 
 /// Whether a key matters only to kernels that find empty caches.
 fn cold(key: &str) -> bool {
-    key == "launch.cold-dram-bytes"
+    key == "launch.cold-dram-bytes" || key == "sm.front-end.uncached-latency"
 }
 
 /// What an SM is made with.
