@@ -189,6 +189,14 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
         "sm.front-end.constant-replay",
         "no lanes here read different constants",
     ),
+    (
+        "translation.micro-tlb-reach",
+        "allocations here lie far from each other",
+    ),
+    (
+        "translation.gpc-tlb-reach",
+        "allocations here lie far from each other",
+    ),
     ("sm.latency.wide-multiply-stall", "PTX has no stall counts"),
     (
         "sm.latency.divergent-path-switch",
