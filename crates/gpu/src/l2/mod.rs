@@ -4,7 +4,7 @@
 //! the rate of atomics, requests of a GPC that are coalesced, arbitration between GPCs, and two L2
 //! partitions that each keep copies of the other's lines for their own SMs.
 //! Misses take MSHRs; when there is none, a slice takes up nothing, and SMs get no credits back for what
-//! waits in its queue (`crossbar::credits`).
+//! waits in its queue (`crossbar::credits`): that is the back-pressure on them.
 //! Times are reserved when a request arrives: nothing is simulated while it waits.
 //!
 //! Start reading at [`L2Slice::run`], then [`sector_store`].
