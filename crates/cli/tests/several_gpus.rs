@@ -6,10 +6,10 @@ mod support;
 use std::path::Path;
 use support::{Folder, Said, build_cuda};
 
-/// Builds a workload of `workloads/several_gpus`; false if this machine cannot.
+/// Builds a workload; false if this machine cannot.
 fn build(folder: &Folder, name: &str) -> bool {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let source = root.join(format!("workloads/several_gpus/{name}.cu"));
+    let source = root.join(format!("workloads/{name}/{name}.cu"));
     let source = source.canonicalize().unwrap();
     build_cuda(folder, &format!("#include \"{}\"\n", source.display()), &[])
 }
