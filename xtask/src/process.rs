@@ -19,8 +19,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut cargo = command(crate::project::cargo());
     cargo.args(arguments);
-    // The one that runs us pins its own toolchain; children choose by the repository's file.
-    cargo.env_remove("RUSTUP_TOOLCHAIN");
+    // The toolchain that runs us stays pinned (RUSTUP_TOOLCHAIN): packages may carry a file that names another one.
     cargo
 }
 
