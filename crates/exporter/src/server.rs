@@ -1,19 +1,14 @@
 //! The endpoint: one page of figures over HTTP.
 
-use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Method, Request, StatusCode};
+use lockstep_serve::Answer;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Semaphore;
 
 use crate::access::Access;
 use crate::error::ExporterError;
@@ -39,12 +34,8 @@ impl Shared {
 
 /// Connections at a time; more wait.
 const MOST_CONNECTIONS: usize = 64;
-/// A connection that asks for nothing is closed after this.
-const PATIENCE: Duration = Duration::from_secs(90);
 /// Any connection is closed after this; a scraper opens another one.
 const LONGEST: Duration = Duration::from_secs(3600);
-/// Bytes of a request's head.
-const LARGEST_REQUEST: usize = 16 << 10;
 
 /// An endpoint that listens.
 pub struct Server {
@@ -59,14 +50,13 @@ impl Server {
     pub fn bind(address: SocketAddr, access: Access) -> Result<Self, ExporterError> {
         access.check_address(address)?;
         let tls = Tls::new(&access)?;
-        let failed = |source| ExporterError::Bind {
+        let listening = lockstep_serve::listen(address);
+        let (listener, address) = listening.map_err(|source| ExporterError::Bind {
             address: address.to_string(),
             source,
-        };
-        let listener = TcpListener::bind(address).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        })?;
         Ok(Self {
-            address: listener.local_addr().map_err(failed)?,
+            address,
             listener,
             access,
             tls,
@@ -86,27 +76,9 @@ impl Server {
     /// Serves until the process ends.
     pub fn run(self, shared: &Shared) -> Result<(), ExporterError> {
         let address = self.address;
-        let failed = move |source| ExporterError::Bind {
-            address: address.to_string(),
-            source,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
-            let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-            let (access, tls) = (Arc::new(self.access), Arc::new(self.tls));
-            loop {
-                let Ok(place) = Arc::clone(&room).acquire_owned().await else {
-                    return Ok(());
-                };
-                let Ok((stream, peer)) = listener.accept().await else {
-                    // Out of file descriptors, or the peer is gone already: others may come.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                };
+        let (access, tls) = (Arc::new(self.access), Arc::new(self.tls));
+        let served =
+            lockstep_serve::connections(self.listener, MOST_CONNECTIONS, |stream, peer| {
                 let tls = Arc::clone(&tls);
                 let visit = Visit {
                     access: Arc::clone(&access),
@@ -114,12 +86,14 @@ impl Server {
                     peer,
                     server: address,
                 };
-                tokio::spawn(async move {
+                async move {
                     // A connection that breaks, or takes too long, is its peer's affair.
                     let _ = tokio::time::timeout(LONGEST, tls.serve(stream, visit)).await;
-                    drop(place);
-                });
-            }
+                }
+            });
+        served.map_err(|source| ExporterError::Bind {
+            address: address.to_string(),
+            source,
         })
     }
 }
@@ -135,20 +109,10 @@ pub(crate) struct Visit {
 impl Visit {
     /// Answers the requests that come over `stream`.
     pub(crate) async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
-        let service = service_fn(|request| {
-            let answer = self.answer(&request);
-            async { Ok::<_, Infallible>(answer) }
-        });
-        // A request that is none is answered by hyper; what is left is a broken connection.
-        let _ = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
-            .max_buf_size(LARGEST_REQUEST)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+        lockstep_serve::requests(stream, |request| std::future::ready(self.answer(&request))).await;
     }
 
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    fn answer(&self, request: &Request<Incoming>) -> Answer {
         let authorization = request.headers().get(AUTHORIZATION);
         let authorization = authorization.and_then(|value| value.to_str().ok());
         if !self.access.allows(self.peer, self.server, authorization) {
@@ -172,11 +136,8 @@ impl Visit {
     }
 }
 
-fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut answer = Response::new(Full::new(text.into()));
-    *answer.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, plain);
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    let mut answer = lockstep_serve::text(status, text);
     if status == StatusCode::UNAUTHORIZED {
         let bearer = HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);

@@ -15,7 +15,6 @@ mod error;
 mod resample;
 mod server;
 mod store;
-mod token;
 
 pub use error::ViewError;
 pub use server::Viewer;

@@ -4,27 +4,17 @@ use crate::answers::{self, Question};
 use crate::assets::{ASSETS, Asset};
 use crate::error::ViewError;
 use crate::store::Folder;
-use crate::token;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use std::convert::Infallible;
+use lockstep_serve::{Answer, fresh_token, same_token};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// Connections at a time; more wait.
 const MOST_CONNECTIONS: usize = 32;
-/// A connection that asks for nothing is closed after this.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// Bytes of a request's head.
-const LARGEST_REQUEST: usize = 16 << 10;
 
 /// What a browser may do with the page: run its own scripts and ask its own server, nothing else. A name of a kernel
 /// that carries markup can load and run nothing.
@@ -66,15 +56,13 @@ impl Viewer {
             address: asked.to_string(),
             error,
         };
-        let listener = TcpListener::bind(asked).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let (listener, address) = lockstep_serve::listen(asked).map_err(failed)?;
         Ok(Self {
             listener,
             address,
             site: Site {
                 folders,
-                token: token::fresh().map_err(ViewError::Token)?,
+                token: fresh_token().map_err(ViewError::Token)?,
                 hosts: [address.to_string(), format!("localhost:{}", address.port())],
             },
         })
@@ -90,50 +78,22 @@ impl Viewer {
     /// # Errors
     /// The system gives no threads or sockets.
     pub fn run(self) -> Result<(), ViewError> {
-        let address = self.address;
-        let failed = move |error| ViewError::Bind {
-            address: address.to_string(),
-            error,
-        };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
-            let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-            let site = Arc::new(self.site);
-            loop {
-                let Ok(place) = Arc::clone(&room).acquire_owned().await else {
-                    return Ok(());
-                };
-                let Ok((stream, _)) = listener.accept().await else {
-                    // Out of file descriptors, or the peer is gone already: others may come.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                };
-                let site = Arc::clone(&site);
-                tokio::spawn(async move {
-                    let service = service_fn(|request| {
-                        let site = Arc::clone(&site);
-                        async move { Ok::<_, Infallible>(site.answer(request).await) }
-                    });
-                    // A request that is none is answered by hyper; what is left is a broken connection.
-                    let _ = http1::Builder::new()
-                        .timer(TokioTimer::new())
-                        .header_read_timeout(PATIENCE)
-                        .max_buf_size(LARGEST_REQUEST)
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                    drop(place);
-                });
+        let site = Arc::new(self.site);
+        let served = lockstep_serve::connections(self.listener, MOST_CONNECTIONS, |stream, _| {
+            let site = Arc::clone(&site);
+            async move {
+                lockstep_serve::requests(stream, |request| Arc::clone(&site).answer(request)).await;
             }
+        });
+        served.map_err(|error| ViewError::Bind {
+            address: self.address.to_string(),
+            error,
         })
     }
 }
 
 impl Site {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
         let host = request.headers().get(HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or("");
         if !self.hosts.iter().any(|own| own == host) {
@@ -147,7 +107,7 @@ impl Site {
         }
         let path = request.uri().path().trim_start_matches('/');
         let (given, rest) = path.split_once('/').unwrap_or((path, ""));
-        if !token::same(given, &self.token) {
+        if !same_token(given, &self.token) {
             return text(
                 StatusCode::NOT_FOUND,
                 "the address of the page is the one that `lockstep view` has printed, with its token\n",
@@ -175,13 +135,13 @@ impl Site {
     }
 }
 
-fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     let mut answer = with_kind(text, "text/plain; charset=utf-8");
     *answer.status_mut() = status;
     answer
 }
 
-fn with_kind(bytes: impl Into<Bytes>, kind: &'static str) -> Response<Full<Bytes>> {
+fn with_kind(bytes: impl Into<Bytes>, kind: &'static str) -> Answer {
     let mut answer = Response::new(Full::new(bytes.into()));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -7,14 +7,17 @@ use std::io::{self, Read};
 const LENGTH: usize = 16;
 
 /// A fresh token, in letters and digits.
-pub fn fresh() -> io::Result<String> {
+///
+/// # Errors
+/// The system has no random bytes.
+pub fn fresh_token() -> io::Result<String> {
     let mut bytes = [0u8; LENGTH];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Whether two tokens are equal, in a time that does not say where they differ.
-pub fn same(one: &str, other: &str) -> bool {
+pub fn same_token(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     one.len() == other.len()
         && one
@@ -30,8 +33,9 @@ mod tests {
 
     #[test]
     fn no_two_tokens_are_alike() {
-        let (one, other) = (fresh().unwrap(), fresh().unwrap());
+        let (one, other) = (fresh_token().unwrap(), fresh_token().unwrap());
         assert_eq!(one.len(), 2 * LENGTH);
-        assert!(same(&one, &one) && !same(&one, &other) && !same(&one, &one[1..]));
+        assert!(same_token(&one, &one));
+        assert!(!same_token(&one, &other) && !same_token(&one, &one[1..]));
     }
 }
