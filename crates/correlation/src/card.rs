@@ -5,9 +5,9 @@
 
 use crate::figures::median;
 use crate::hardware::Hardware;
-use crate::history::Row;
+use crate::history::{self, Row};
 use crate::sets::{Set, Sets};
-use crate::text::percent;
+use crate::text::{percent, signed};
 use std::fmt::Write;
 
 /// Clocks of SM, L2 and DRAM, from the cycles and the time of launches that are long enough.
@@ -36,7 +36,7 @@ fn clocks(hardware: &Hardware) -> String {
 }
 
 /// The card of one GPU, in Markdown.
-pub fn markdown(gpu: &str, hardware: &Hardware, sets: &Sets, history: &[Row]) -> String {
+pub fn markdown(gpu: &str, hardware: &Hardware, sets: &Sets, rows: &[Row]) -> String {
     let mut page = format!("# Model card: {gpu}\n\n");
     let said = |key: &str| hardware.cold.said(key).unwrap_or("not recorded");
     let _ = writeln!(page, "| | |\n|---|---|");
@@ -62,24 +62,15 @@ pub fn markdown(gpu: &str, hardware: &Hardware, sets: &Sets, history: &[Row]) ->
     );
 
     page.push_str("## Figures\n\n");
-    page.push_str("The newest commit in `validation/history.csv` for each set and choice of sizes. No figure is given while a program crashes, hangs or computes wrongly.\n\n");
-    page.push_str("| set | sizes | commit | day | programs | failed | mean | median | 90th | max | by time | exp(mean \\|ln\\|) − 1 | R² (log) | ≥ 20,000 net cycles | small kernels right | counts equal |\n");
-    page.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-    let mut newest: Vec<&Row> = Vec::new();
-    for row in history.iter().filter(|row| row.gpu == gpu) {
-        match newest
-            .iter_mut()
-            .find(|old| old.set == row.set && old.sizes == row.sizes)
-        {
-            Some(old) => *old = row,
-            None => newest.push(row),
-        }
-    }
+    page.push_str("The newest commit in `validation/history.csv`, by state of the caches, set and choice of sizes. No figure is given while a program crashes, hangs or computes wrongly.\n\n");
+    page.push_str("| caches | set | sizes | commit | day | programs | failed | mean | with signs | median | 90th | max | by time | exp(mean \\|ln\\|) − 1 | R² (log) | ≥ 20,000 net cycles | small kernels right | counts equal |\n");
+    page.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     let share = |value: Option<f64>| value.map_or("—".into(), percent);
-    for row in newest {
+    for row in history::newest(rows, gpu) {
         let _ = writeln!(
             page,
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {} of {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {} of {} |",
+            row.state.name(),
             row.set,
             row.sizes,
             row.commit,
@@ -87,6 +78,7 @@ pub fn markdown(gpu: &str, hardware: &Hardware, sets: &Sets, history: &[Row]) ->
             row.programs,
             row.failed,
             share(row.mean),
+            row.signed.map_or("—".into(), signed),
             share(row.median),
             share(row.ninetieth),
             share(row.maximum),

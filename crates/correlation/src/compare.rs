@@ -7,6 +7,7 @@ use crate::hardware::{Case, Hardware, Launch};
 use crate::sets::{Set, Sets};
 use crate::simulated::{Failure, ProgramRun, plain_name, short_name};
 use crate::stalls::{self, Stalls};
+use crate::state::State;
 use lockstep_counters::{Comparison, Metric};
 use std::collections::BTreeMap;
 
@@ -93,22 +94,24 @@ impl ProgramComparison {
     /// Σ |sim − hw| / Σ hw over its kernels that `takes` accepts.
     pub fn error(&self, takes: impl Fn(&KernelComparison) -> bool) -> Option<f64> {
         figures::program_error(
-            self.kernels
-                .iter()
-                .filter(|kernel| takes(kernel))
-                .filter_map(|kernel| kernel.cycles())
+            self.cycles(takes)
                 .map(|pair| (pair.simulated, &pair.hardware)),
         )
     }
 
     /// Hardware cycles of its kernels that `takes` accepts.
     pub fn hardware_cycles(&self, takes: impl Fn(&KernelComparison) -> bool) -> f64 {
-        self.kernels
-            .iter()
-            .filter(|kernel| takes(kernel))
-            .filter_map(|kernel| kernel.cycles())
-            .map(|pair| pair.hardware.median())
-            .sum()
+        self.cycles(takes).map(|pair| pair.hardware.median()).sum()
+    }
+
+    /// Simulated cycles of its kernels that `takes` accepts.
+    pub fn simulated_cycles(&self, takes: impl Fn(&KernelComparison) -> bool) -> f64 {
+        self.cycles(takes).map(|pair| pair.simulated).sum()
+    }
+
+    fn cycles(&self, takes: impl Fn(&KernelComparison) -> bool) -> impl Iterator<Item = &Pair> {
+        let taken = self.kernels.iter().filter(move |kernel| takes(kernel));
+        taken.filter_map(KernelComparison::cycles)
     }
 }
 
@@ -117,6 +120,8 @@ impl ProgramComparison {
 pub struct Report {
     /// The GPU.
     pub gpu: String,
+    /// In which state launches found the caches.
+    pub state: State,
     /// Programs in the order of the sets file, sizes apart.
     pub programs: Vec<ProgramComparison>,
 }
@@ -126,6 +131,8 @@ pub struct Report {
 pub struct Headline {
     /// Errors of programs.
     pub errors: Summary,
+    /// Mean over programs of Σ sim / Σ hw − 1: below zero where the model is too fast.
+    pub signed: f64,
     /// exp(mean |ln(sim/hw)|) − 1 over kernels.
     pub log_error: f64,
     /// R² in log space over kernels; absent when hardware's values do not spread.
@@ -161,11 +168,14 @@ impl Report {
         if !self.failures().is_empty() {
             return None;
         }
-        let (mut errors, mut times, mut logs, mut points) = (vec![], vec![], vec![], vec![]);
+        let (mut errors, mut signed, mut times) = (vec![], vec![], vec![]);
+        let (mut logs, mut points) = (vec![], vec![]);
         for program in self.timed(sets) {
             if let Some(error) = program.error(&takes) {
+                let hardware = program.hardware_cycles(&takes);
                 errors.push(error);
-                times.push(program.hardware_cycles(&takes));
+                signed.push(program.simulated_cycles(&takes) / hardware - 1.0);
+                times.push(hardware);
             }
             for pair in program
                 .kernels
@@ -179,6 +189,7 @@ impl Report {
         }
         Some(Headline {
             errors: Summary::of(&errors, &times)?,
+            signed: figures::mean(&signed)?,
             log_error: figures::log_error(&logs)?,
             log_r_squared: figures::log_r_squared(&points),
         })
@@ -298,6 +309,7 @@ pub fn compare(
     }
     Report {
         gpu: gpu.into(),
+        state: hardware.state,
         programs,
     }
 }

@@ -131,6 +131,7 @@ mod tests {
     #[test]
     fn a_program_agrees_if_it_verified_and_no_count_differs() {
         let report = Report {
+            state: crate::State::Cold,
             gpu: "h200".into(),
             programs: vec![
                 program("good", 3, None),

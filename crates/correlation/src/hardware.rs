@@ -4,6 +4,7 @@
 //! one program at one size; a cell holds one value for each repetition, separated by blanks.
 
 use crate::figures::Repeated;
+use crate::state::State;
 use crate::{CorrelationError, read};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -177,6 +178,8 @@ fn product(text: &str) -> u64 {
 /// Everything measured on one GPU.
 #[derive(Clone, Debug, Default)]
 pub struct Hardware {
+    /// Whose cycles are compared: those of `cold`, or those of `warm`.
+    pub state: State,
     /// Cycles and counts of one pass with emptied caches.
     pub cold: Measurements,
     /// The same with caches as the program left them.
@@ -205,6 +208,7 @@ impl Hardware {
             file.exists().then(|| Measurements::load(&file)).transpose()
         };
         Ok(Self {
+            state: State::Cold,
             cold: Measurements::load(&path.join("cold.csv"))?,
             warm: table("warm.csv")?,
             traffic: table("traffic.csv")?,
@@ -215,7 +219,7 @@ impl Hardware {
     }
 
     /// What a kernel of this shape costs before it does anything: the cycles of the empty kernel
-    /// that is nearest in blocks, threads, registers and shared memory, with emptied caches.
+    /// that is nearest in blocks, threads, registers and shared memory, in the state that is compared.
     pub fn floor(&self, launch: &Launch) -> f64 {
         let near = |a: u64, b: u64| ((a.max(1) as f64).ln() - (b.max(1) as f64).ln()).abs();
         let Some(floors) = &self.floors else {
@@ -224,7 +228,7 @@ impl Hardware {
         let measured = floors
             .launches
             .iter()
-            .filter(|(case, _)| case.size == "cold")
+            .filter(|(case, _)| case.size == self.state.of_floors())
             .flat_map(|(_, launches)| launches.values());
         let mut best = (f64::INFINITY, 0.0);
         for floor in measured {
@@ -242,11 +246,24 @@ impl Hardware {
         best.1
     }
 
-    /// The measured launches of a case with the counters of every cold table in one map. A counter
+    /// Cycles and counts in the state that is compared; nothing where that state was not measured.
+    pub fn timed(&self) -> Option<&Measurements> {
+        match self.state {
+            State::Cold => Some(&self.cold),
+            State::AsRun => self.warm.as_ref(),
+        }
+    }
+
+    /// The measured launches of a case with the counters of every table of the state in one map. A counter
     /// that two tables have is what the first of them says.
     pub fn launches(&self, case: &Case) -> BTreeMap<u64, Launch> {
-        let mut launches = self.cold.launches.get(case).cloned().unwrap_or_default();
-        let tables = [&self.traffic, &self.sources, &self.stalls];
+        let timed = self.timed().and_then(|table| table.launches.get(case));
+        let mut launches = timed.cloned().unwrap_or_default();
+        let tables = match self.state {
+            State::Cold => [&self.traffic, &self.sources, &self.stalls],
+            // These were measured with emptied caches alone.
+            State::AsRun => [&None, &None, &None],
+        };
         for table in tables.into_iter().flatten() {
             for (number, other) in table.launches.get(case).into_iter().flatten() {
                 if let Some(launch) = launches.get_mut(number) {

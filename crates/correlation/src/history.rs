@@ -1,10 +1,11 @@
 //! `validation/history.csv`: figures by commit.
 //!
-//! A row for each commit, GPU, set and choice of sizes. The sealed set never enters it: what is not
+//! A row for each commit, GPU, state of the caches, set and choice of sizes. The sealed set never enters it: what is not
 //! looked at cannot be tuned to.
 
 use crate::compare::Report;
 use crate::sets::Set;
+use crate::state::State;
 use crate::{CorrelationError, read};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -18,6 +19,9 @@ pub struct Row {
     pub date: String,
     /// The GPU.
     pub gpu: String,
+    /// In which state launches found the caches.
+    #[serde(default)]
+    pub state: State,
     /// The set.
     pub set: String,
     /// Sizes that were run, joined by `+`.
@@ -28,6 +32,9 @@ pub struct Row {
     pub failed: usize,
     /// Mean of the programs' errors.
     pub mean: Option<f64>,
+    /// Mean over programs of Σ sim / Σ hw − 1.
+    #[serde(default)]
+    pub signed: Option<f64>,
     /// Their median.
     pub median: Option<f64>,
     /// Their 90th percentile.
@@ -72,6 +79,7 @@ pub fn row(report: &Report, set: Set, commit: &str, date: &str) -> Option<Row> {
     sizes.dedup();
     let only_this = Report {
         gpu: report.gpu.clone(),
+        state: report.state,
         programs: own.iter().map(|program| (*program).clone()).collect(),
     };
     let all = only_this.headline(&[set], |_| true);
@@ -82,11 +90,13 @@ pub fn row(report: &Report, set: Set, commit: &str, date: &str) -> Option<Row> {
         commit: commit.into(),
         date: date.into(),
         gpu: report.gpu.clone(),
+        state: report.state,
         set: set.name().into(),
         sizes: sizes.join("+"),
         programs: own.len(),
         failed: only_this.failures().len(),
         mean: all.map(|figures| rounded(figures.errors.mean)),
+        signed: all.map(|figures| rounded(figures.signed)),
         median: all.map(|figures| rounded(figures.errors.median)),
         ninetieth: all.map(|figures| rounded(figures.errors.ninetieth)),
         maximum: all.map(|figures| rounded(figures.errors.maximum)),
@@ -116,12 +126,22 @@ pub fn load(path: &Path) -> Result<Vec<Row>, CorrelationError> {
         .map_err(|error| CorrelationError::malformed(path, error.to_string()))
 }
 
-/// Adds rows; one with the same commit, GPU, set and sizes is replaced.
+/// The rows of the newest commit that a GPU has, by state, set and sizes: figures of several builds make no table.
+pub fn newest<'rows>(history: &'rows [Row], gpu: &str) -> Vec<&'rows Row> {
+    let own = || history.iter().filter(|row| row.gpu == gpu);
+    let commit = own().next_back().map(|row| row.commit.as_str());
+    own()
+        .filter(|row| Some(row.commit.as_str()) == commit)
+        .collect()
+}
+
+/// Adds rows; one with the same commit, GPU, state, set and sizes is replaced.
 pub fn add(history: &mut Vec<Row>, rows: Vec<Row>) {
     let key = |row: &Row| {
         (
             row.commit.clone(),
             row.gpu.clone(),
+            row.state,
             row.set.clone(),
             row.sizes.clone(),
         )
@@ -158,11 +178,13 @@ mod tests {
             commit: commit.into(),
             date: "2026-11-15".into(),
             gpu: "h200".into(),
+            state: State::Cold,
             set: "development".into(),
             sizes: "default".into(),
             programs: 1,
             failed: 0,
             mean: Some(mean),
+            signed: None,
             median: None,
             ninetieth: None,
             maximum: None,

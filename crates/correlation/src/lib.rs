@@ -23,6 +23,7 @@ pub mod plot;
 pub mod sets;
 pub mod simulated;
 pub mod stalls;
+pub mod state;
 pub mod table;
 pub mod text;
 pub mod traffic;
@@ -31,6 +32,7 @@ pub use compare::{KernelComparison, ProgramComparison, Report, compare};
 pub use hardware::{Hardware, Measurements};
 pub use sets::{Set, Sets};
 pub use simulated::{Failure, ProgramRun};
+pub use state::State;
 
 use std::path::PathBuf;
 

@@ -5,6 +5,7 @@ use crate::compare::{Headline, Report};
 use crate::counters::compared;
 use crate::figures::{SMALL_KERNEL_CYCLES, Summary};
 use crate::sets::Set;
+use crate::state::State;
 use crate::traffic::{self, Scope};
 use lockstep_counters::Comparison;
 use std::fmt::Write;
@@ -33,6 +34,11 @@ pub fn percent(value: f64) -> String {
     } else {
         "unbounded".into()
     }
+}
+
+/// A share with its sign.
+pub fn signed(value: f64) -> String {
+    format!("{:+.1} %", value * 100.0)
 }
 
 /// A count with separators.
@@ -138,8 +144,9 @@ fn line(summary: &Summary) -> String {
 /// What goes beside a mean of errors.
 pub fn headline_text(headline: &Headline) -> String {
     format!(
-        "{}; exp(mean |ln|) − 1 {}, R² of logarithms {}",
+        "{}; with signs {}; exp(mean |ln|) − 1 {}, R² of logarithms {}",
         line(&headline.errors),
+        signed(headline.signed),
         percent(headline.log_error),
         headline
             .log_r_squared
@@ -148,10 +155,11 @@ pub fn headline_text(headline: &Headline) -> String {
 }
 
 fn figures(page: &mut String, report: &Report) {
-    let _ = writeln!(
-        page,
-        "\n── error of cycles, caches emptied before every launch ──"
-    );
+    let state = match report.state {
+        State::Cold => "caches emptied before every launch",
+        State::AsRun => "caches as the program left them",
+    };
+    let _ = writeln!(page, "\n── error of cycles, {state} ──");
     let sets = timed_sets(report);
     let mut groups: Vec<(String, Vec<Set>)> = sets
         .iter()

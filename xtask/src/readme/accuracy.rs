@@ -3,6 +3,7 @@
 use crate::project;
 use anyhow::{Context, Result, bail};
 use lockstep_correlation::history::{self, Row};
+use lockstep_correlation::text;
 use std::fmt::Write;
 
 /// The GPU that was measured.
@@ -13,16 +14,18 @@ pub fn table() -> Result<String> {
     let path = project::root().join("validation/history.csv");
     let rows = history::load(&path).context("validation/history.csv")?;
     let mut text = String::from(
-        "| set, size of inputs | programs | mean error of cycles | median | 90th percentile | R² of logarithms | launches with equal instruction counts |\n|---|---|---|---|---|---|---|\n",
+        "| set, size of inputs, caches | programs | mean error of cycles | with signs | median | 90th percentile | R² of logarithms | launches with equal instruction counts |\n|---|---|---|---|---|---|---|---|\n",
     );
     for row in newest(&rows) {
         writeln!(
             text,
-            "| {}, {} | {} | {} | {} | {} | {} | {} of {} |",
+            "| {}, {}, {} | {} | {} | {} | {} | {} | {} | {} of {} |",
             row.set,
             row.sizes,
+            row.state.name(),
             row.programs,
             percent(row.mean),
+            row.signed.map_or("none".into(), text::signed),
             percent(row.median),
             percent(row.ninetieth),
             row.log_r_squared
@@ -41,19 +44,16 @@ pub fn table() -> Result<String> {
     Ok(text)
 }
 
-/// The newest row of each set and size; a set that was never fitted to comes first.
+/// The rows of the newest commit; the set that was never fitted to comes first.
 fn newest(rows: &[Row]) -> Vec<&Row> {
-    let mut newest: Vec<&Row> = Vec::new();
-    for row in rows.iter().filter(|row| row.gpu == GPU) {
-        match newest
-            .iter_mut()
-            .find(|old| old.set == row.set && old.sizes == row.sizes)
-        {
-            Some(old) => *old = row,
-            None => newest.push(row),
-        }
-    }
-    newest.sort_by_key(|row| (row.set != "development", row.sizes.clone()));
+    let mut newest = history::newest(rows, GPU);
+    newest.sort_by_key(|row| {
+        (
+            row.set != "development",
+            row.sizes.clone(),
+            row.state.name(),
+        )
+    });
     newest
 }
 
@@ -143,14 +143,12 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_row_of_a_set_counts_and_development_comes_first() {
+    fn one_build_makes_the_table_and_development_comes_first() {
         let path = project::root().join("validation/history.csv");
         let rows = history::load(&path).expect("history");
         let newest = newest(&rows);
         assert_eq!(newest[0].set, "development");
-        let last = rows.iter().rfind(|row| {
-            row.set == newest[0].set && row.sizes == newest[0].sizes && row.gpu == GPU
-        });
-        assert_eq!(Some(newest[0]), last);
+        let last = rows.iter().rfind(|row| row.gpu == GPU).expect("a row");
+        assert!(newest.iter().all(|row| row.commit == last.commit));
     }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use lockstep_correlation::hardware::Case;
 use lockstep_correlation::{
-    Hardware, Report, Set, Sets, compare, counts, history, page, plot, stalls, table, text,
+    Hardware, Report, Set, Sets, State, compare, counts, history, page, plot, stalls, table, text,
 };
 use programs::{Programs, Workload};
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub struct Correlate {
     /// The development set at the default size
     #[arg(long)]
     quick: bool,
+    /// State in which launches find the caches
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = StateName::Cold, conflicts_with = "counts")]
+    state: StateName,
     /// Only instruction counts, in functional mode: every set and size, into counts.csv
     #[arg(long, conflicts_with_all = ["quick", "stalls", "history"])]
     counts: bool,
@@ -82,6 +85,24 @@ pub struct Correlate {
     commit: Option<String>,
 }
 
+/// Names for [`State`].
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StateName {
+    /// Emptied before every launch
+    Cold,
+    /// As the program left them, which is how programs run
+    AsRun,
+}
+
+impl From<StateName> for State {
+    fn from(name: StateName) -> Self {
+        match name {
+            StateName::Cold => Self::Cold,
+            StateName::AsRun => Self::AsRun,
+        }
+    }
+}
+
 /// Names for [`Set`].
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SetName {
@@ -115,12 +136,18 @@ impl Correlate {
             .hardware
             .clone()
             .unwrap_or_else(|| data::find(&Path::new("validation/hardware").join(&self.gpu)));
-        let hardware = Hardware::load(&hardware_path).with_context(|| {
+        let mut hardware = Hardware::load(&hardware_path).with_context(|| {
             format!(
                 "no measurements of `{}` to compare with; name them with --hardware",
                 self.gpu
             )
         })?;
+        hardware.state = self.state.into();
+        ensure!(
+            hardware.timed().is_some(),
+            "{} has no warm.csv, so that nothing says how long programs take as they run",
+            hardware_path.display()
+        );
         let sets = Sets::load(&data::find(&self.sets))?;
         let workloads = programs::load(&data::find(&self.workloads))?;
         let chosen = self.chosen(&sets, &workloads, &hardware);
@@ -129,7 +156,11 @@ impl Correlate {
             "no program of these sets and sizes matches; see {} and --only",
             self.sets.display()
         );
-        let what = if self.counts { "counts" } else { "correlate" };
+        let what = match (self.counts, self.state) {
+            (true, _) => "counts",
+            (false, StateName::Cold) => "correlate",
+            (false, StateName::AsRun) => "correlate-as-run",
+        };
         let out = self
             .out
             .clone()
@@ -152,6 +183,7 @@ impl Correlate {
             jobs: self.jobs,
             reuse: self.reuse,
             counts: self.counts,
+            state: hardware.state,
         }
         .run(&chosen)?;
         let report = compare(&self.gpu, &sets, &hardware, &runs);
@@ -206,9 +238,9 @@ impl Correlate {
                     let has_size = workloads
                         .get(program)
                         .is_none_or(|workload| workload.arguments(size).is_some());
-                    // Counts are those of hardware, which did not run every size.
+                    // Counts are those of hardware, which did not run every size, nor every untimed program.
                     let is_measured = hardware.cold.launches.contains_key(&case);
-                    if self.counts && !is_measured {
+                    if (self.counts || set == Set::Untimed) && !is_measured {
                         continue;
                     }
                     if matches && (has_size || is_measured) {
@@ -222,7 +254,9 @@ impl Correlate {
 
     fn write(&self, report: &Report, hardware: &Hardware, out: &Path) -> anyhow::Result<()> {
         let said = text::text(report);
-        let mut provenance = hardware.cold.provenance.clone();
+        let mut provenance = hardware
+            .timed()
+            .map_or(Vec::new(), |table| table.provenance.clone());
         provenance.push((
             "simulator".into(),
             format!(

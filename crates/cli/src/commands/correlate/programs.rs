@@ -4,7 +4,7 @@
 use crate::say::note;
 use anyhow::Context;
 use lockstep_correlation::hardware::Case;
-use lockstep_correlation::{Failure, ProgramRun, simulated};
+use lockstep_correlation::{Failure, ProgramRun, State, simulated};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -84,6 +84,8 @@ pub struct Programs<'options> {
     pub reuse: bool,
     /// Whether only instruction counts are wanted, which need no time.
     pub counts: bool,
+    /// The state in which launches find the caches.
+    pub state: State,
 }
 
 impl Programs<'_> {
@@ -182,13 +184,15 @@ impl Programs<'_> {
         let mut command = Command::new(&self.simulator);
         let how: &[&str] = match (self.counts, workload.is_ptx()) {
             (true, _) => &["--mode", "functional", "--frontend", "sass", "--assemble"],
-            (false, true) => &["--cold-caches", "--frontend", "ptx"],
-            (false, false) => &["--cold-caches", "--frontend", "sass"],
+            (false, true) => &["--frontend", "ptx"],
+            (false, false) => &["--frontend", "sass"],
         };
+        let is_cold = !self.counts && self.state == State::Cold;
         command
             .args(["run", "--quiet", "--record", "none", "--threads", "1"])
             .args(["--gpu", self.gpu])
             .args(how)
+            .args(is_cold.then_some("--cold-caches"))
             .args(
                 self.settings
                     .iter()
