@@ -11,7 +11,7 @@ mod programs;
 mod python;
 
 use crate::cuda::{Missing, Toolkit};
-use crate::{book, cuda, docs, map, packages, process, simulator};
+use crate::{book, cuda, docs, map, packages, process, simulator, validate};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
@@ -204,7 +204,9 @@ fn run_stage(stage: Stage) -> Result<()> {
             ])
             .env("RUSTDOCFLAGS", "--deny warnings"),
         ),
-        Stage::Docs => docs::check().and_then(|()| book::build()),
+        Stage::Docs => docs::check()
+            .and_then(|()| validate::all::check())
+            .and_then(|()| book::build()),
         Stage::Package | Stage::Workloads => Ok(()),
     }
 }

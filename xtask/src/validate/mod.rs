@@ -3,6 +3,8 @@
 //! Builds the simulator and the programs (the machine code that hardware was measured with), then
 //! runs `lockstep correlate`. With `--record` the figures join `validation/history.csv`.
 
+pub mod all;
+
 use crate::cuda::{self, Missing};
 use crate::{clients, frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
@@ -21,6 +23,10 @@ pub struct Validate {
     /// Add the figures to validation/history.csv under the newest commit
     #[arg(long)]
     record: bool,
+    /// Every figure of the pages from this commit: cycles in both states, ranking, scenarios, in an hour or two of one
+    /// processor
+    #[arg(long, conflicts_with_all = ["quick", "record"])]
+    all: bool,
     /// Build the programs and stop
     #[arg(long)]
     build: bool,
@@ -68,24 +74,31 @@ impl Validate {
         if self.build {
             return Ok(());
         }
+        if self.all {
+            return all::run(&self.gpu, &commit()?);
+        }
         let mut arguments = vec!["correlate".to_owned(), "--gpu".into(), self.gpu.clone()];
         if self.quick {
             arguments.push("--quick".into());
         }
         if self.record {
-            if !process::git(&["status", "--porcelain", "--", "crates", "configs"])?.is_empty() {
-                bail!(
-                    "crates/ or configs/ hold changes that no commit names; commit them before --record"
-                );
-            }
-            let commit = process::git(&["log", "-1", "--format=%h:%cs"])?;
-            arguments.extend(["--commit".into(), commit]);
+            arguments.extend(["--commit".into(), commit()?]);
             arguments.extend(["--history".into(), "validation/history.csv".into()]);
         }
         arguments.extend(self.options);
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         process::run(&mut simulator::lockstep(&words))
     }
+}
+
+/// The commit that is built and its day, as `lockstep correlate` takes them.
+fn commit() -> Result<String> {
+    if !process::git(&["status", "--porcelain", "--", "crates", "configs"])?.is_empty() {
+        bail!(
+            "crates/ or configs/ hold changes that no commit names; commit them before figures are recorded"
+        );
+    }
+    process::git(&["log", "-1", "--format=%h:%cs"])
 }
 
 /// Checks every input of every function that was recorded.
