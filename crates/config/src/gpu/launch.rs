@@ -12,6 +12,9 @@ pub struct DispatchConfig {
     pub latency: Cycles,
     /// Between two blocks sent out.
     pub block_interval: Duration,
+    /// What a cluster takes beside the intervals of its blocks.
+    #[serde(default)]
+    pub cluster_interval: Duration,
     /// Between the starts of two warps on an SM, in SM cycles.
     pub warp_interval: Cycles,
     /// Kernels resident on the device at a time.

@@ -39,6 +39,8 @@ pub struct DistributorParameters {
     pub limits: SmLimits,
     /// Between two blocks.
     pub interval: Duration,
+    /// What a cluster takes beside the intervals of its blocks.
+    pub cluster_interval: Duration,
     /// From the head of the queue to the first block.
     pub launch: Duration,
     /// How much of that passes before the kernel before it ends, if it is there in time.
@@ -120,6 +122,7 @@ impl DistributorParameters {
             start: wiring.start,
             limits: SmLimits::new(&config.sm),
             interval: config.dispatch.block_interval,
+            cluster_interval: config.dispatch.cluster_interval,
             launch: cycles(config.launch.start_latency),
             overlap: match cold {
                 true => Duration::ZERO,

@@ -27,13 +27,19 @@ impl WorkDistributor {
             let Some((index, target)) = self.next_block(now) else {
                 return;
             };
-            match target {
-                Target::Sm(sm) => self.send_block(index, sm, now, outbox),
-                Target::Cluster(sms) => self.send_cluster(index, &sms, now, outbox),
-            }
+            let interval = match target {
+                Target::Sm(sm) => {
+                    self.send_block(index, sm, now, outbox);
+                    self.parameters.interval
+                }
+                Target::Cluster(sms) => {
+                    self.send_cluster(index, &sms, now, outbox);
+                    self.parameters.interval * sms.len() as u64 + self.parameters.cluster_interval
+                }
+            };
             // The first blocks go to all SMs at once.
             if self.state.running[index].sent >= u64::from(self.parameters.sms) {
-                self.state.next_send = now + self.parameters.interval;
+                self.state.next_send = now + interval;
             }
         }
     }
