@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TranslationConfig {
+    /// Memory that one entry of the page table maps.
+    pub page: Bytes,
+    /// What the first touch of a page by an SM takes: a walk through tables that no cache has. One at a time for each SM,
+    /// and none if kernels find empty caches (`--cold-caches`).
+    pub first_touch_latency: Cycles,
     /// Entries of the uTLB of an SM; 0 makes translation free.
     pub micro_tlb_entries: u32,
     /// Memory that one of them covers.
@@ -29,6 +34,8 @@ pub struct TranslationConfig {
 impl Default for TranslationConfig {
     fn default() -> Self {
         Self {
+            page: Bytes(2 << 20),
+            first_touch_latency: Cycles(0),
             micro_tlb_entries: 0,
             micro_tlb_reach: Bytes(2 << 20),
             micro_tlb_miss_latency: Cycles(0),
@@ -44,6 +51,9 @@ impl Default for TranslationConfig {
 impl TranslationConfig {
     pub(super) fn limits(&self) -> Vec<Limit> {
         vec![
+            Limit::new("translation.page", self.page.0)
+                .from(128)
+                .power_of_two(),
             Limit::new("translation.micro-tlb-entries", self.micro_tlb_entries).to(1 << 16),
             Limit::new("translation.micro-tlb-reach", self.micro_tlb_reach.0)
                 .from(128)

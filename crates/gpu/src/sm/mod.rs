@@ -124,8 +124,12 @@ impl Sm {
             Mode::Functional(Functional::default())
         };
         let translation = translation.map(|wiring| Box::new(Translation::new(wiring)));
-        let (clock, timed) = (parameters.clock, parameters.timed);
-        let device_translation = DeviceTranslation::new(&parameters.translation, clock, timed);
+        let device_translation = DeviceTranslation::new(
+            &parameters.translation,
+            parameters.clock,
+            parameters.timed,
+            parameters.cold,
+        );
         let arrays = DataArrays::new(&parameters);
         let wait = parameters.lsu.mbarrier_wait;
         let checks = (parameters.checks, findings);
@@ -144,6 +148,11 @@ impl Sm {
             state: SmState::new(number, parameters, launches, port),
             mode,
         }
+    }
+
+    /// Memory was given back, and what will be allocated there is other memory.
+    pub(crate) fn released(&mut self, lines: &std::ops::Range<u64>) {
+        self.state.port.device_translation.released(lines);
     }
 
     /// Simulates a window.

@@ -5,8 +5,10 @@
 //! them, so that what one SM has walked another walks again. Requests to the region of the last one
 //! look up nothing.
 //!
-//! What is met for the first time, while a TLB has room, takes nothing: what that costs hardware is in
-//! the latencies of first accesses and launches. So programs that fit into the TLBs are not touched.
+//! A page that an SM touches for the first time is walked for, one after the other, and nothing behind it
+//! passes meanwhile, unless caches are emptied before every launch: what that costs hardware then is in the latencies of launches, and so is
+//! the page that is touched before all others. What else is met for the first time, while a TLB has room,
+//! takes nothing.
 //!
 //! Left out: shootdowns when memory is freed.
 //!
@@ -16,6 +18,7 @@ use lockstep_config::TranslationConfig;
 use lockstep_units::Hertz;
 use lockstep_uvm::{PageSize, Tlb};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 use crate::memory::LINE;
 
@@ -28,9 +31,9 @@ const NOWHERE: (u64, u64) = (u64::MAX, 0);
 /// Translation of device memory in an SM.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeviceTranslation {
-    /// The region of the last request, and since when its translation is there.
+    /// The page of the last request, and since when its translation is there.
     last: (u64, u64),
-    /// Lines of a region, as a power of two.
+    /// Lines of a page, as a power of two.
     shift: u32,
     /// Entries of the uTLB, each a region.
     micro: Tlb,
@@ -44,25 +47,33 @@ pub struct DeviceTranslation {
     walk: (u64, u64),
     /// When the next miss and the next walk can begin.
     free: (u64, u64),
+    /// Pages that were touched before, in order, and what the first touch of a page takes; nothing if it is free.
+    touched: Vec<u64>,
+    first_touch: u64,
+    /// Until when nothing passes, because a page was touched for the first time.
+    blocked: u64,
+    /// Pages in a region of the uTLB, as a power of two.
+    page_shift: u32,
     /// Clock of the SM.
     pub clock: Hertz,
-    /// Regions whose translation is on its way, and when it will be there.
+    /// Pages whose translation is on its way, and when it will be there.
     on_their_way: Vec<(u64, u64)>,
 }
 
 impl DeviceTranslation {
-    /// With empty TLBs; translation is free unless it is `timed`.
+    /// With empty TLBs; translation is free unless it is `timed`, and first touches are if kernels find caches `cold`.
     #[must_use]
-    pub fn new(config: &TranslationConfig, clock: Hertz, timed: bool) -> Self {
+    pub fn new(config: &TranslationConfig, clock: Hertz, timed: bool, cold: bool) -> Self {
         let free = !timed || config.micro_tlb_entries == 0;
         let reach = config.micro_tlb_reach.0.max(1);
+        let page = config.page.0.min(reach);
         Self {
             last: if free { (0, 0) } else { NOWHERE },
             // All memory is one region then, which is always there.
             shift: if free {
                 WHOLE
             } else {
-                (reach / LINE).max(1).ilog2()
+                (page / LINE).max(1).ilog2()
             },
             micro: Tlb::new(config.micro_tlb_entries, 0),
             gpc: Tlb::new(config.gpc_tlb_entries, 0),
@@ -73,6 +84,14 @@ impl DeviceTranslation {
             ),
             walk: (config.walk_latency.0, config.walk_interval.0),
             free: (0, 0),
+            touched: Vec::new(),
+            first_touch: if cold {
+                0
+            } else {
+                config.first_touch_latency.0
+            },
+            blocked: 0,
+            page_shift: (reach / page.max(1)).max(1).ilog2(),
             clock,
             on_their_way: Vec::new(),
         }
@@ -81,26 +100,70 @@ impl DeviceTranslation {
     /// Whether another one divides memory in the same way.
     #[must_use]
     pub fn fits(&self, other: &Self) -> bool {
-        self.shift == other.shift && self.gpc_shift == other.gpc_shift
+        self.shift == other.shift
+            && self.page_shift == other.page_shift
+            && self.gpc_shift == other.gpc_shift
     }
 
     /// When a request for a line leaves that could leave at a cycle.
     #[must_use]
     #[inline]
     pub fn leaves_at(&mut self, line: u64, at: u64) -> u64 {
-        let region = line >> self.shift;
-        if region == self.last.0 && at >= self.last.1 {
+        let page = line >> self.shift;
+        if page == self.last.0 && at >= self.last.1 {
             return at;
         }
-        self.look_up(region, at)
+        self.look_up(page, at)
     }
 
-    fn look_up(&mut self, region: u64, at: u64) -> u64 {
+    /// Memory was given back: what will be there next is other memory, whose pages nobody has touched.
+    pub fn released(&mut self, lines: &Range<u64>) {
+        let pages = lines.start.div_ceil(1 << self.shift)..lines.end >> self.shift;
+        self.touched.retain(|page| !pages.contains(page));
+        if pages.contains(&self.last.0) {
+            self.last = NOWHERE;
+        }
+    }
+
+    fn look_up(&mut self, page: u64, at: u64) -> u64 {
+        let at = at.max(self.blocked);
         self.on_their_way.retain(|(_, there)| *there > at);
         let mut under_way = self.on_their_way.iter();
-        let there = if let Some((_, there)) = under_way.find(|(other, _)| *other == region) {
+        let there = if let Some((_, there)) = under_way.find(|(other, _)| *other == page) {
             *there
-        } else if self.micro.find(region).is_some() {
+        } else {
+            let there = self.touch(page, at);
+            let there = self.find(page >> self.page_shift, there);
+            if there > at {
+                self.on_their_way.push((page, there));
+            }
+            there
+        };
+        self.last = (page, there);
+        there
+    }
+
+    /// When a page is known that is asked for at a cycle, by anyone but the TLBs.
+    fn touch(&mut self, page: u64, at: u64) -> u64 {
+        if self.first_touch == 0 {
+            return at;
+        }
+        let Err(place) = self.touched.binary_search(&page) else {
+            return at;
+        };
+        self.touched.insert(place, page);
+        if self.touched.len() == 1 {
+            return at;
+        }
+        let there = at.max(self.free.1) + self.first_touch;
+        self.free.1 = there;
+        self.blocked = there;
+        there
+    }
+
+    /// When the TLBs have a region that is asked for at a cycle.
+    fn find(&mut self, region: u64, at: u64) -> u64 {
+        if self.micro.find(region).is_some() {
             at
         } else {
             let mut there = at;
@@ -115,13 +178,8 @@ impl DeviceTranslation {
                 self.free.1 = begin + self.walk.1;
                 there = begin + self.walk.0;
             }
-            if there > at {
-                self.on_their_way.push((region, there));
-            }
             there
-        };
-        self.last = (region, there);
-        there
+        }
     }
 }
 
@@ -134,6 +192,8 @@ mod tests {
 
     fn translation(timed: bool) -> DeviceTranslation {
         let config = TranslationConfig {
+            page: Bytes(REACH),
+            first_touch_latency: Cycles(0),
             micro_tlb_entries: 2,
             micro_tlb_reach: Bytes(REACH),
             micro_tlb_miss_latency: Cycles(10),
@@ -143,7 +203,41 @@ mod tests {
             walk_latency: Cycles(150),
             walk_interval: Cycles(90),
         };
-        DeviceTranslation::new(&config, Hertz::mega(1_000), timed)
+        DeviceTranslation::new(&config, Hertz::mega(1_000), timed, false)
+    }
+
+    /// With pages of half a region that are walked for when they are touched first.
+    fn touching(cold: bool) -> DeviceTranslation {
+        let config = TranslationConfig {
+            page: Bytes(REACH / 2),
+            first_touch_latency: Cycles(300),
+            micro_tlb_entries: 2,
+            micro_tlb_reach: Bytes(REACH),
+            gpc_tlb_reach: Bytes(REACH),
+            ..TranslationConfig::default()
+        };
+        DeviceTranslation::new(&config, Hertz::mega(1_000), true, cold)
+    }
+
+    #[test]
+    fn pages_are_walked_for_once_and_one_after_the_other() {
+        let (mut translation, page) = (touching(false), REACH / 2 / LINE);
+        assert_eq!(translation.leaves_at(0, 100), 100, "part of the launch");
+        assert_eq!(translation.leaves_at(page, 100), 400);
+        assert_eq!(translation.leaves_at(2 * page, 110), 700, "one at a time");
+        assert_eq!(translation.leaves_at(page, 120), 700, "behind it");
+        assert_eq!(translation.leaves_at(0, 650), 700, "behind it");
+        assert_eq!(translation.leaves_at(page, 750), 750);
+        translation.released(&(page - 1..2 * page));
+        assert_eq!(
+            translation.leaves_at(page - 1, 800),
+            800,
+            "part of it stays"
+        );
+        assert_eq!(translation.leaves_at(page, 800), 1100, "other memory");
+        let mut cold = touching(true);
+        assert_eq!(cold.leaves_at(0, 100), 100);
+        assert_eq!(cold.leaves_at(page, 100), 100);
     }
 
     fn line(region: u64) -> u64 {
