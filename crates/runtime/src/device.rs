@@ -183,8 +183,9 @@ pub trait Device {
     /// Copies within memory; the ranges may overlap only if they are equal.
     fn copy(&mut self, destination: u64, source: u64, bytes: u64);
 
-    /// A copy engine has written rows: it does so through the cache.
-    fn dma_written(&mut self, _rows: Rows, _extent: Extent) {}
+    /// A copy engine has written rows: it does so through the cache. What came from the host's memory does not stay
+    /// there as long as what a device had.
+    fn dma_written(&mut self, _rows: Rows, _extent: Extent, _from_host: bool) {}
 
     /// Gives code on a GPU so many bytes to `malloc` from.
     fn set_heap(&mut self, gpu: u32, bytes: u64);

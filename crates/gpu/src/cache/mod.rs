@@ -315,6 +315,17 @@ impl SectorCache {
         self.demote(place.0);
     }
 
+    /// Moves a line behind the places of its set that have none: of all lines it is the first to leave.
+    pub fn leave_first(&mut self, place: Place) {
+        self.demote(place.0);
+        let set = place.0 / self.ways;
+        for empty in (set * self.ways..(set + 1) * self.ways).rev() {
+            if self.keys[empty as usize] == EMPTY {
+                self.demote(empty);
+            }
+        }
+    }
+
     fn put(&mut self, set: u32, place: u32, key: u64, print: u8) {
         self.keys[place as usize] = key;
         let way = place - set * self.ways;

@@ -1,12 +1,13 @@
 //! What copies and fills leave in L2.
 //!
 //! A copy engine writes through the cache. Which lines are there afterwards is booked at once when
-//! the copy ends; the time that this takes is part of the copy's own.
+//! the copy ends; the time that this takes is part of the copy's own. What comes from the host is the
+//! first of its set to leave: once L2 is full, a kernel finds half of 4 MiB and nothing of 12 (`residency.cu`).
 
 use std::ops::Range;
 
 use super::{Gpu, Mode};
-use crate::l2::WrittenLine;
+use crate::l2::{DmaSource, WrittenLine};
 use crate::memory::{Home, LINE, SECTOR};
 use crate::partition::GpuPartition;
 
@@ -15,7 +16,7 @@ const TIMES: u64 = 2;
 
 impl Gpu {
     /// A copy engine has written rows of bytes, the last row first.
-    pub fn dma_written(&mut self, rows: impl Iterator<Item = Range<u64>>) {
+    pub fn dma_written(&mut self, source: DmaSource, rows: impl Iterator<Item = Range<u64>>) {
         if self.caches_are_empty() {
             return;
         }
@@ -48,7 +49,7 @@ impl Gpu {
             if !lines.is_empty()
                 && let GpuPartition::Slice(slice) = self.engine.partition_mut(id)
             {
-                slice.dma_written(&lines);
+                slice.dma_written(source, &lines);
             }
         }
     }
@@ -62,6 +63,11 @@ impl Gpu {
         for id in self.places.slices() {
             if let GpuPartition::Slice(slice) = self.engine.partition_mut(id) {
                 slice.invalidate_range(&lines);
+            }
+        }
+        for id in self.places.sms() {
+            if let GpuPartition::Sm(sm) = self.engine.partition_mut(id) {
+                sm.released(&lines);
             }
         }
     }

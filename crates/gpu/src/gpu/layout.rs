@@ -26,6 +26,11 @@ pub struct Places {
 }
 
 impl Places {
+    /// The SMs.
+    pub fn sms(self) -> impl Iterator<Item = PartitionId> {
+        (0..self.sms).map(move |number| PartitionId(self.first_sm + number))
+    }
+
     /// The slices of L2.
     pub fn slices(self) -> impl Iterator<Item = PartitionId> {
         (0..self.slices).map(move |number| PartitionId(self.first_slice + number))

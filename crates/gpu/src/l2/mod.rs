@@ -26,5 +26,5 @@ mod strong_loads;
 pub use attribution::{NO_LAUNCH, Traffic};
 pub use parameters::{SliceParameters, SliceWiring};
 pub use peer_port::{PeerLinks, PeerStats};
-pub use sector_store::WrittenLine;
+pub use sector_store::{DmaSource, WrittenLine};
 pub use slice::L2Slice;

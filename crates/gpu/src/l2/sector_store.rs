@@ -33,6 +33,15 @@ pub type SavedQueues = (mshr::Saved, FabricLanes, Time);
 /// Keys of copies for the other partition.
 const FAR_COPY: u64 = 1 << 62;
 
+/// Where a copy engine has what it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DmaSource {
+    /// Memory of the host, behind a link.
+    Host,
+    /// Memory of a GPU, or a value that it repeats.
+    Device,
+}
+
 /// A line that a copy engine has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenLine {
@@ -404,9 +413,13 @@ impl SectorStore {
     }
 
     /// A copy engine has written lines. What has to leave for them does so in the copy's own time.
-    pub fn dma_written(&mut self, lines: &[WrittenLine]) {
+    pub fn dma_written(&mut self, source: DmaSource, lines: &[WrittenLine]) {
         for written in lines {
+            let leaves_first = source == DmaSource::Host && self.tags.find(written.line).is_none();
             let _ = self.book_write(None, written.line, written.sectors, written.partial);
+            if leaves_first && let Some(place) = self.tags.find(written.line) {
+                self.tags.leave_first(place);
+            }
         }
     }
 

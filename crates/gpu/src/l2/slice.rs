@@ -19,7 +19,7 @@ use super::attribution::{Attribution, NO_LAUNCH, Traffic};
 use super::parameters::SliceParameters;
 use super::peer_port::{PeerPort, PeerStats};
 use super::replies::{Replies, Reply};
-use super::sector_store::{AccessKind, SectorStore, WrittenLine};
+use super::sector_store::{AccessKind, DmaSource, SectorStore, WrittenLine};
 use super::strong_loads::StrongLoads;
 use crate::crossbar::credits::CreditReturn;
 use crate::gpc::{AtomicArbiter, GpcReadArbiter, GpcRequestCoalescer, tpc_of_sm};
@@ -356,8 +356,8 @@ impl L2Slice {
     }
 
     /// A copy engine has written lines.
-    pub(crate) fn dma_written(&mut self, lines: &[WrittenLine]) {
-        self.sectors.dma_written(lines);
+    pub(crate) fn dma_written(&mut self, source: DmaSource, lines: &[WrittenLine]) {
+        self.sectors.dma_written(source, lines);
     }
 
     /// Memory was given back, and what will be allocated there is other memory.

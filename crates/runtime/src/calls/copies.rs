@@ -36,7 +36,7 @@ impl<D: Device> Runtime<D> {
         if let Place::Window(rows) = copy.destination {
             let span = span(&rows, &copy.extent)?;
             self.device.touched(rows.address, span);
-            self.device.dma_written(rows, copy.extent);
+            self.device.dma_written(rows, copy.extent, true);
             self.host_writes.push((rows.address, span));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, Fault, KernelResult, Part, Transfer};
 use lockstep_isa::Launch;
-use lockstep_protocol::ValueAction;
+use lockstep_protocol::{ValueAction, layout};
 use lockstep_units::{Duration, Time};
 
 use super::peers::PeerTransfers;
@@ -255,7 +255,9 @@ impl Timeline {
                 {
                     device.copy(to, from, extent.width);
                 }
-                device.dma_written(destination, extent);
+                let from_host =
+                    !layout::region_of(source.address).is_some_and(layout::Region::is_device);
+                device.dma_written(destination, extent, from_host);
             }
             Effect::Fill {
                 destination,
@@ -272,7 +274,7 @@ impl Timeline {
                         bytes -= length;
                     }
                 }
-                device.dma_written(destination, extent);
+                device.dma_written(destination, extent, false);
             }
             Effect::Free { address } => self.released.push(address),
         }

@@ -3,7 +3,7 @@
 use super::{Machine, RETURNED, SHORT_SLICE};
 use crate::host::{Inside, who_may_act};
 use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{Launch, Topic};
+use lockstep_gpu::{DmaSource, Launch, Topic};
 use lockstep_protocol::{Extent, MemoryAccess, Rows, layout};
 use lockstep_runtime::device::{Advance, Advice, Fault, Part, Transfer};
 use lockstep_runtime::{Device, LaunchSummary};
@@ -178,17 +178,23 @@ impl Device for Machine {
         self.gpu.contents().copy(destination, source, bytes);
     }
 
-    fn dma_written(&mut self, rows: Rows, extent: Extent) {
+    fn dma_written(&mut self, rows: Rows, extent: Extent, from_host: bool) {
         if !layout::region_of(rows.address).is_some_and(layout::Region::is_device) {
             return;
         }
+        let source = if from_host {
+            DmaSource::Host
+        } else {
+            DmaSource::Device
+        };
         let slices = (0..extent.depth).rev();
-        self.gpu.dma_written(slices.flat_map(|slice| {
+        let rows = slices.flat_map(|slice| {
             (0..extent.height).rev().map(move |row| {
                 let start = rows.address + slice * rows.slice_pitch + row * rows.row_pitch;
                 start..start + extent.width
             })
-        }));
+        });
+        self.gpu.dma_written(source, rows);
     }
 
     fn set_heap(&mut self, _: u32, bytes: u64) {

@@ -16,7 +16,7 @@ use crate::assemble::{Assembler, Assembling};
 use crate::description::{Description, Mode};
 use crate::images;
 use lockstep_counters::LaunchCounters;
-use lockstep_gpu::{Advance, Gpu, GpuError, KernelRecord, Launch, LaunchId};
+use lockstep_gpu::{Advance, DmaSource, Gpu, GpuError, KernelRecord, Launch, LaunchId};
 use lockstep_isa::Module;
 use lockstep_isa::module::{GlobalKind, Kernel, Parameter};
 use lockstep_protocol::{LaunchConfig, layout, window};
@@ -258,7 +258,8 @@ impl EmbeddedGpu {
         self.covered(address, bytes.len() as u64)?;
         self.gpu.contents().write(address, bytes);
         let range = address..address + bytes.len() as u64;
-        self.gpu.dma_written(std::iter::once(range));
+        self.gpu
+            .dma_written(DmaSource::Host, std::iter::once(range));
         Ok(())
     }
 

@@ -99,8 +99,8 @@ impl Device for Node {
             .copy(destination, source, bytes);
     }
 
-    fn dma_written(&mut self, rows: Rows, extent: Extent) {
-        self.written_by_dma(rows, extent);
+    fn dma_written(&mut self, rows: Rows, extent: Extent, from_host: bool) {
+        self.written_by_dma(rows, extent, from_host);
     }
 
     fn set_heap(&mut self, gpu: u32, bytes: u64) {

@@ -87,7 +87,8 @@ impl Node {
         }
     }
 
-    pub(super) fn written_by_dma(&mut self, rows: Rows, extent: Extent) {
-        self.home_of_mut(rows.address).dma_written(rows, extent);
+    pub(super) fn written_by_dma(&mut self, rows: Rows, extent: Extent, from_host: bool) {
+        let home = self.home_of_mut(rows.address);
+        home.dma_written(rows, extent, from_host);
     }
 }
