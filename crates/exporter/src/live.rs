@@ -9,11 +9,12 @@ use lockstep_attribution::{Key, LaunchRow};
 use lockstep_counters::DEVICE_GAUGES;
 use lockstep_telemetry::sampling::{Collector, GaugeRow, SeriesRow, Sink, now};
 use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_telemetry::segment::{SegmentDirectory, node_name};
 
 use crate::error::ExporterError;
 use crate::figures::{Figures, SeriesKey};
 use crate::kernels::KernelLabels;
+use crate::names::Source;
 use crate::state::{State, StateFile};
 
 /// Reads the segments of a folder.
@@ -45,9 +46,15 @@ struct Growth {
     sums: BTreeMap<Key, Vec<Option<u64>>>,
     grown: BTreeMap<Key, (u64, Vec<Option<u64>>)>,
     gauges: BTreeMap<Arc<str>, GaugeRow>,
+    /// GPUs that turned out to be simulated.
+    simulated: BTreeSet<Arc<str>>,
 }
 
 impl Sink for Growth {
+    fn simulated(&mut self, gpu: &Arc<str>) {
+        self.simulated.insert(Arc::clone(gpu));
+    }
+
     fn series(&mut self, row: &SeriesRow) -> io::Result<()> {
         let sums = self.sums.entry(row.key.clone()).or_default();
         sums.resize(row.counters.len(), None);
@@ -181,6 +188,9 @@ impl Live {
             let gauges = read.filter_map(|(gauge, value)| Some((gauge.name, (*value)?)));
             figures.read_gauges(&gpu, gauges, row.time);
         }
+        for gpu in std::mem::take(&mut self.sink.simulated) {
+            figures.gpus.entry(gpu.to_string()).or_default().source = Source::Simulated;
+        }
         for (gpu, index) in self.collector.gpu_indices() {
             figures.gpus.entry(gpu.to_string()).or_default().index = index;
         }
@@ -209,9 +219,4 @@ impl Live {
             served.sampled_nanoseconds += more(2);
         }
     }
-}
-
-fn node_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    name.map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }

@@ -15,14 +15,17 @@
 
 mod directory;
 mod error;
+mod introduction;
 pub mod layout;
+mod membership;
 mod publisher;
 mod reader;
 mod record;
 mod region;
 
-pub use directory::{SegmentDirectory, process_start_ticks};
+pub use directory::{KEPT, SegmentDirectory, process_start_ticks};
 pub use error::SegmentError;
+pub use introduction::node_name;
 pub use publisher::{Publisher, RowKey};
 pub use reader::{Batch, Liveness, Row, SegmentReader};
 pub use record::{Identity, IdentityKind, NO_IDENTITY, Record, RecordKind};

@@ -365,7 +365,7 @@ impl Collector {
         let mut outcome = Ok(());
         loop {
             let batch = source.reader.read();
-            self.learn(&mut source);
+            self.learn(&mut source, sink);
             self.lost += batch.lost;
             self.records += batch.records.len() as u64;
             if batch.records.is_empty() && batch.lost == 0 {
@@ -387,7 +387,7 @@ impl Collector {
     }
 
     /// Learns the names that a process published.
-    fn learn(&mut self, source: &mut Source) {
+    fn learn(&mut self, source: &mut Source, sink: &mut dyn Sink) {
         let process = source.reader.process();
         for identity in &source.reader.identities()[source.texts.len()..] {
             let text: Arc<str> = identity.text.as_str().into();
@@ -412,6 +412,11 @@ impl Collector {
                     source
                         .places
                         .push(self.counters.iter().position(|name| *name == identity.text));
+                }
+                IdentityKind::Simulated => {
+                    if let Some(gpu) = source.texts.get(identity.parent as usize) {
+                        sink.simulated(gpu);
+                    }
                 }
                 IdentityKind::Loss => {
                     self.losses.insert(text.to_string());

@@ -16,6 +16,8 @@ pub struct SegmentDirectory {
     group: Option<u32>,
 }
 
+/// Segments of dead processes are kept this long for a reader that may still come, in nanoseconds.
+pub const KEPT: u64 = 3600 * 1_000_000_000;
 /// Ending of a segment's file name.
 const ENDING: &str = "segment";
 

@@ -21,8 +21,18 @@ impl Collector {
         sink: &mut dyn Sink,
     ) -> io::Result<()> {
         sink.launch(&row)?;
+        self.total(&row.key).launches += 1;
+        self.store_growth(source, row, sink)
+    }
+
+    /// What a key alone did more.
+    pub(super) fn store_growth(
+        &mut self,
+        source: &Source,
+        row: LaunchRow,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
         let total = self.total(&row.key);
-        total.launches += 1;
         accumulate(&mut total.counters, &row.counters);
         let counters = total.counters.clone();
         sink.series(&SeriesRow {
