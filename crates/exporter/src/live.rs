@@ -114,7 +114,8 @@ impl Live {
             state.figures.node = node_name();
         }
         let mut collector = Collector::new(directory.clone(), metadata);
-        collector.resume(std::mem::take(&mut state.positions));
+        let sampled = std::mem::take(&mut state.sampled_until);
+        collector.resume(std::mem::take(&mut state.positions), sampled);
         Ok(Self {
             directory,
             collector,
@@ -137,6 +138,9 @@ impl Live {
         self.count_losses();
         self.state.figures.expire(now);
         self.state.positions = self.collector.positions();
+        self.state
+            .sampled_until
+            .clone_from(self.collector.sampled_until());
         self.file.write(&self.state)?;
         let alone = self.directory.store_alone();
         for process in self.collector.release(alone.is_some()) {

@@ -35,17 +35,17 @@ impl Collector {
                 false => self.take_exact_sample(source, record, gpu, sink),
             },
             RecordKind::DeviceSample if index < source.resumed.samples => {
-                self.follows_gap(source, &gpu, record.begin, record.end);
+                self.sampled_before(&gpu, source.reader.process(), record.end);
                 Ok(())
             }
             RecordKind::Launch => self.take_launch(source, index, record, gpu, sink),
             RecordKind::DeviceSample => {
-                let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
                 let sample = DeviceSample {
                     begin: record.begin,
                     end: record.end,
                     growth: self.ordered(source, record),
-                    after_gap,
+                    // Known when those of all samplers are in order.
+                    after_gap: false,
                 };
                 source.held.push((index, gpu, sample));
                 Ok(())

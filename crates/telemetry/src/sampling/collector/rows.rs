@@ -86,17 +86,18 @@ impl Collector {
             if source.held[..count].iter().any(|(_, gpu, _)| waits(gpu)) {
                 continue;
             }
-            let node = Arc::clone(&source.node);
+            let (node, process) = (Arc::clone(&source.node), source.reader.process());
             ready.extend(
                 source
                     .held
                     .drain(..count)
-                    .map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))),
+                    .map(|(_, gpu, sample)| (sample, process, gpu, Arc::clone(&node))),
             );
         }
         ready.sort_by_key(|(sample, ..)| sample.end);
         let mut by_gpu: BTreeMap<Arc<str>, Vec<(DeviceSample, Arc<str>)>> = BTreeMap::new();
-        for (sample, gpu, node) in ready {
+        for (mut sample, process, gpu, node) in ready {
+            sample.after_gap = self.follows_gap(&gpu, process, sample.begin, sample.end);
             by_gpu.entry(gpu).or_default().push((sample, node));
         }
         for (gpu, ready) in by_gpu {
