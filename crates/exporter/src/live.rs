@@ -20,6 +20,8 @@ use crate::state::{State, StateFile};
 /// Reads the segments of a folder.
 pub struct Live {
     directory: SegmentDirectory,
+    /// Whether publishers may reuse the room of what was read here: not those of another user.
+    owns: bool,
     collector: Collector,
     sink: Growth,
     state: State,
@@ -103,7 +105,11 @@ impl Live {
         let group = &metadata.segment.group;
         let unreadable = |error| ExporterError::Segments(io::Error::other(error));
         SegmentDirectory::open(folder, group).map_err(unreadable)?;
-        let directory = SegmentDirectory::open(segments, group).map_err(unreadable)?;
+        let owns = !SegmentDirectory::is_of_another_user(segments);
+        let directory = match owns {
+            true => SegmentDirectory::open(segments, group).map_err(unreadable)?,
+            false => SegmentDirectory::observe(segments),
+        };
         let file = StateFile::open(folder)?;
         let mut state = file.read().unwrap_or_default();
         let mut kernels = KernelLabels::new(top);
@@ -118,6 +124,7 @@ impl Live {
         collector.resume(std::mem::take(&mut state.positions), sampled);
         Ok(Self {
             directory,
+            owns,
             collector,
             sink: Growth::default(),
             state,
@@ -142,7 +149,7 @@ impl Live {
             .sampled_until
             .clone_from(self.collector.sampled_until());
         self.file.write(&self.state)?;
-        let alone = self.directory.store_alone();
+        let alone = self.owns.then(|| self.directory.store_alone()).flatten();
         for process in self.collector.release(alone.is_some()) {
             self.collector.forget(process);
             self.sink.sums.retain(|key, _| key.process != process);

@@ -15,6 +15,7 @@
 
 mod directory;
 mod error;
+mod groups;
 mod introduction;
 pub mod layout;
 mod membership;
@@ -25,6 +26,7 @@ mod region;
 
 pub use directory::{KEPT, SegmentDirectory, process_start_ticks};
 pub use error::SegmentError;
+pub use groups::is_member;
 pub use introduction::node_name;
 pub use publisher::{Publisher, RowKey};
 pub use reader::{Batch, Liveness, Row, SegmentReader};
