@@ -13,7 +13,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Folder, SCALE, Said, build_cuda};
+use support::{Folder, Said, build_cuda, scale_run};
 
 /// A kernel that one warp needs long for.
 const LONG: &str = "\
@@ -47,13 +47,7 @@ fn run(folder: &Folder, words: &[&str]) -> Said {
 }
 
 fn scale(folder: &Folder, out: &str, more: &[&str]) {
-    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
-    let words = "kernel scale.ptx --grid 300 --block 128 --arg f32[38400]=iota --arg f32:1.5 --arg u32:38400 \
-                 --repeat 3 --out";
-    let mut words: Vec<&str> = words.split_whitespace().collect();
-    words.push(out);
-    words.extend(more);
-    let said = run(folder, &words);
+    let said = run(folder, &scale_run(folder, out, more));
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 
