@@ -4,9 +4,9 @@
     python3 validation/receive_otlp.py &
     lockstep sampled --replay RUN --speed 0 --otlp http://127.0.0.1:4318
 
-Prints a line for every point of the first push: name, unit, kind, value, attributes. Ends with an
-error if a sum is not cumulative and monotonic, if a point of a GPU has no `hw.id`, or if bytes are
-left that the messages do not know.
+Prints where it listens (`--port 0` takes any port), then a line for every point of the first push:
+name, unit, kind, value, attributes. Ends with an error if a sum is not cumulative and monotonic, if
+a point of a GPU has no `hw.id`, or if bytes are left that the messages do not know.
 """
 
 import argparse
@@ -81,6 +81,7 @@ def main():
     port = parser.parse_args().port
     server = http.server.HTTPServer(("127.0.0.1", port), Receiver)
     server.found, server.faults = None, []
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
     while server.found is None:
         server.handle_request()
     for name, unit, kind, value, labels in server.found:

@@ -7,6 +7,7 @@ use lockstep_simulation::{
     Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Regex,
     Schedule, Selection, Watch,
 };
+use lockstep_telemetry::schema::Metadata;
 use std::path::PathBuf;
 
 /// Which GPU is simulated, and how.
@@ -94,6 +95,10 @@ pub struct RecordingOptions {
     /// `1000 cycles` or `2 us`, into series.parquet
     #[arg(long, value_name = "INTERVAL")]
     pub series: Option<Interval>,
+    /// Publish counters in shared memory while the run goes on, as a sampled program of a real GPU does: all
+    /// that those have, or those of a metadata file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub publish: Option<Option<PathBuf>>,
     /// Count by instruction what was issued and what warps waited for, into lines.csv
     #[arg(long)]
     pub lines: bool,
@@ -111,6 +116,11 @@ impl RecordingOptions {
             "--series and --lines follow one GPU; leave them or --gpus out"
         );
         description.series = self.series;
+        description.publish = match &self.publish {
+            Some(Some(file)) => Some(Metadata::read(file).context("--publish")?),
+            Some(None) => Some(Metadata::of_everything()),
+            None => None,
+        };
         description.lines = self.lines;
         Ok(())
     }

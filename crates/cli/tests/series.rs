@@ -2,17 +2,11 @@
 
 mod support;
 
-use support::{Folder, SCALE};
+use support::{Folder, SCALE, scale_run};
 
 /// Runs a kernel of some blocks with more options; the digest.
 fn run(folder: &Folder, out: &str, more: &[&str]) -> String {
-    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
-    let words = "kernel scale.ptx --grid 300 --block 128 --arg f32[38400]=iota --arg f32:1.5 --arg u32:38400 \
-                 --repeat 3 --out";
-    let mut words: Vec<&str> = words.split_whitespace().collect();
-    words.push(out);
-    words.extend(more);
-    let said = folder.run(&words);
+    let said = folder.run(&scale_run(folder, out, more));
     assert_eq!(said.code, Some(0), "{said:?}");
     let summary = std::fs::read_to_string(folder.0.join(out).join("summary.json")).unwrap();
     let digest = summary.lines().find(|line| line.contains("\"digest\":"));

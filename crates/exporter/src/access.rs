@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use lockstep_telemetry::segment::is_member;
+
 use crate::error::ExporterError;
 
 /// Shorter tokens can be guessed.
@@ -16,6 +18,8 @@ const LONGEST_TOKEN: u64 = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     token: Option<String>,
+    /// A group whose members may read; nobody if it is empty.
+    group: String,
     /// Certificate chain and private key, PEM files each.
     pub tls: Option<(PathBuf, PathBuf)>,
 }
@@ -31,8 +35,18 @@ impl Access {
         }
         Ok(Self {
             token: token.map(read_token).transpose()?,
+            group: String::new(),
             tls,
         })
+    }
+
+    /// Also lets members of `group` read, who may read the segments; nobody if it is empty.
+    #[must_use]
+    pub fn with_group(self, group: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            ..self
+        }
     }
 
     /// Refuses an address that other machines reach if what they read would not be protected.
@@ -72,9 +86,10 @@ impl Access {
             _ => {
                 let ours = rustix::process::geteuid().as_raw();
                 let theirs = peer.ip().is_loopback().then(|| user_of(peer, server));
+                let in_group = |user| !self.group.is_empty() && is_member(user, &self.group);
                 theirs
                     .flatten()
-                    .is_some_and(|user| user == ours || user == 0)
+                    .is_some_and(|user| user == ours || user == 0 || in_group(user))
             }
         }
     }
@@ -173,12 +188,12 @@ mod tests {
         assert!(refusal("0.0.0.0:9400", &open).contains("without TLS"));
         let secret = Access {
             token: Some("0123456789abcdef".to_owned()),
-            tls: None,
+            ..Access::default()
         };
         assert!(refusal("192.168.1.2:9400", &secret).contains("without TLS"));
         let covered = Access {
-            token: None,
             tls: Some(("certificate".into(), "key".into())),
+            ..Access::default()
         };
         let wanted = if cfg!(feature = "tls") {
             "without a token"
@@ -204,7 +219,7 @@ mod tests {
     fn a_wrong_token_is_worse_than_none() {
         let access = Access {
             token: Some("0123456789abcdef".to_owned()),
-            tls: None,
+            ..Access::default()
         };
         let far = "192.168.1.2:1".parse().unwrap();
         let server = "192.168.1.1:9400".parse().unwrap();

@@ -35,6 +35,9 @@ pub struct Counts {
 pub struct Gpu {
     /// Its index on its node.
     pub index: u32,
+    /// Whether it is simulated.
+    #[serde(default)]
+    pub source: Source,
     /// Gauges by the names of the table of counters.
     pub gauges: BTreeMap<String, u64>,
     /// When they were read, nanoseconds since 1970.
@@ -61,8 +64,6 @@ pub struct Losses {
 pub struct Figures {
     /// Name of the node.
     pub node: String,
-    /// `real` or `simulated`.
-    pub source: Source,
     /// When counting began, nanoseconds since 1970.
     pub began: u64,
     /// Counts.

@@ -9,16 +9,19 @@ use lockstep_attribution::{Key, LaunchRow};
 use lockstep_counters::DEVICE_GAUGES;
 use lockstep_telemetry::sampling::{Collector, GaugeRow, SeriesRow, Sink, now};
 use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_telemetry::segment::{SegmentDirectory, node_name};
 
 use crate::error::ExporterError;
 use crate::figures::{Figures, SeriesKey};
 use crate::kernels::KernelLabels;
+use crate::names::Source;
 use crate::state::{State, StateFile};
 
 /// Reads the segments of a folder.
 pub struct Live {
     directory: SegmentDirectory,
+    /// Whether publishers may reuse the room of what was read here: not those of another user.
+    owns: bool,
     collector: Collector,
     sink: Growth,
     state: State,
@@ -45,9 +48,15 @@ struct Growth {
     sums: BTreeMap<Key, Vec<Option<u64>>>,
     grown: BTreeMap<Key, (u64, Vec<Option<u64>>)>,
     gauges: BTreeMap<Arc<str>, GaugeRow>,
+    /// GPUs that turned out to be simulated.
+    simulated: BTreeSet<Arc<str>>,
 }
 
 impl Sink for Growth {
+    fn simulated(&mut self, gpu: &Arc<str>) {
+        self.simulated.insert(Arc::clone(gpu));
+    }
+
     fn series(&mut self, row: &SeriesRow) -> io::Result<()> {
         let sums = self.sums.entry(row.key.clone()).or_default();
         sums.resize(row.counters.len(), None);
@@ -96,7 +105,11 @@ impl Live {
         let group = &metadata.segment.group;
         let unreadable = |error| ExporterError::Segments(io::Error::other(error));
         SegmentDirectory::open(folder, group).map_err(unreadable)?;
-        let directory = SegmentDirectory::open(segments, group).map_err(unreadable)?;
+        let owns = !SegmentDirectory::is_of_another_user(segments);
+        let directory = match owns {
+            true => SegmentDirectory::open(segments, group).map_err(unreadable)?,
+            false => SegmentDirectory::observe(segments),
+        };
         let file = StateFile::open(folder)?;
         let mut state = file.read().unwrap_or_default();
         let mut kernels = KernelLabels::new(top);
@@ -107,9 +120,11 @@ impl Live {
             state.figures.node = node_name();
         }
         let mut collector = Collector::new(directory.clone(), metadata);
-        collector.resume(std::mem::take(&mut state.positions));
+        let sampled = std::mem::take(&mut state.sampled_until);
+        collector.resume(std::mem::take(&mut state.positions), sampled);
         Ok(Self {
             directory,
+            owns,
             collector,
             sink: Growth::default(),
             state,
@@ -130,8 +145,11 @@ impl Live {
         self.count_losses();
         self.state.figures.expire(now);
         self.state.positions = self.collector.positions();
+        self.state
+            .sampled_until
+            .clone_from(self.collector.sampled_until());
         self.file.write(&self.state)?;
-        let alone = self.directory.store_alone();
+        let alone = self.owns.then(|| self.directory.store_alone()).flatten();
         for process in self.collector.release(alone.is_some()) {
             self.collector.forget(process);
             self.sink.sums.retain(|key, _| key.process != process);
@@ -181,6 +199,9 @@ impl Live {
             let gauges = read.filter_map(|(gauge, value)| Some((gauge.name, (*value)?)));
             figures.read_gauges(&gpu, gauges, row.time);
         }
+        for gpu in std::mem::take(&mut self.sink.simulated) {
+            figures.gpus.entry(gpu.to_string()).or_default().source = Source::Simulated;
+        }
         for (gpu, index) in self.collector.gpu_indices() {
             figures.gpus.entry(gpu.to_string()).or_default().index = index;
         }
@@ -209,9 +230,4 @@ impl Live {
             served.sampled_nanoseconds += more(2);
         }
     }
-}
-
-fn node_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    name.map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
 }

@@ -72,7 +72,9 @@ fn labels(point: &Point, figures: &Figures) -> Vec<(&'static str, String)> {
         labels.push(("UUID", uuid.to_owned()));
     }
     labels.push(("Hostname", figures.node.clone()));
-    labels.push(("source", figures.source.name().to_owned()));
+    if let Some((_, gpu)) = point.gpu {
+        labels.push(("source", gpu.source.name().to_owned()));
+    }
     if let Some(series) = point.series {
         let own = [
             ("hpc_job", &series.job),

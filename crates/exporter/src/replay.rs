@@ -29,6 +29,7 @@ struct Event {
     launches: u64,
     growth: Vec<(&'static str, u64)>,
     gauges: Vec<(&'static str, u64)>,
+    source: Source,
 }
 
 /// What a run folder says beside its tables.
@@ -55,7 +56,6 @@ impl Replay {
     pub fn open(folder: &Path, top: usize) -> Result<Self, ExporterError> {
         let mut figures = Figures {
             node: "recorded".to_owned(),
-            source: Source::Simulated,
             // It is shown as if it happened now.
             began: now(),
             ..Figures::default()
@@ -68,14 +68,16 @@ impl Replay {
         }
         let kernels = folder.join("kernels.csv");
         if kernels.exists() || !has_series {
-            read_launches(&kernels, !has_series, &mut events, &mut figures)?;
+            read_launches(&kernels, !has_series, &mut events)?;
         }
         events.sort_by_key(|event| event.time);
-        let mut gpus: Vec<&str> = events.iter().map(|event| event.gpu.as_str()).collect();
-        gpus.sort_unstable();
-        gpus.dedup();
-        for (index, gpu) in gpus.iter().filter(|gpu| !gpu.is_empty()).enumerate() {
-            figures.gpus.entry((*gpu).to_owned()).or_default().index = index as u32;
+        let of_gpus = events.iter().filter(|event| !event.gpu.is_empty());
+        let gpus: BTreeMap<&str, Source> = of_gpus
+            .map(|event| (event.gpu.as_str(), event.source))
+            .collect();
+        for (index, (gpu, source)) in (0..).zip(gpus) {
+            let gpu = figures.gpus.entry(gpu.to_owned()).or_default();
+            (gpu.index, gpu.source) = (index, source);
         }
         Ok(Self {
             events,
@@ -249,7 +251,6 @@ fn read_series(
     let mut sums: BTreeMap<[String; 5], BTreeMap<&'static str, u64>> = BTreeMap::new();
     table.rows(|row| {
         figures.node = text(row, node);
-        note_source(figures, row, source);
         let read = numbers(row, &gauges)?;
         let key = [gpu, process, context, stream, kernel].map(|place| text(row, place));
         if key[0].is_empty() {
@@ -269,18 +270,14 @@ fn read_series(
             launches: 0,
             growth: growth.collect(),
             gauges: read,
+            source: source_of(row, source),
         });
         Ok(())
     })
 }
 
 /// Launches, with their counters if nothing else has them.
-fn read_launches(
-    path: &Path,
-    counted: bool,
-    events: &mut Vec<Event>,
-    figures: &mut Figures,
-) -> Result<(), ExporterError> {
+fn read_launches(path: &Path, counted: bool, events: &mut Vec<Event>) -> Result<(), ExporterError> {
     let mut table = Table::open(path)?;
     let mut counters = table.places(measurable().map(|metric| metric.name));
     counters.retain(|_| counted);
@@ -288,7 +285,6 @@ fn read_launches(
     let (start, duration) = (table.needed("start_ns")?, table.needed("duration_ns")?);
     let (process, source) = (table.place("process"), table.place("source"));
     table.rows(|row| {
-        note_source(figures, row, source);
         events.push(Event {
             time: number(row, start)?.saturating_add(number(row, duration)?),
             gpu: text(row, gpu),
@@ -297,14 +293,17 @@ fn read_launches(
             launches: 1,
             growth: numbers(row, &counters)?,
             gauges: Vec::new(),
+            source: source_of(row, source),
         });
         Ok(())
     })
 }
 
-fn note_source(figures: &mut Figures, row: &StringRecord, place: Option<usize>) {
-    if place.and_then(|place| row.get(place)) == Some("real") {
-        figures.source = Source::Real;
+/// A simulation names no source.
+fn source_of(row: &StringRecord, place: Option<usize>) -> Source {
+    match place.and_then(|place| row.get(place)) {
+        Some("real") => Source::Real,
+        _ => Source::Simulated,
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use lockstep_telemetry::sampling::Position;
+use lockstep_telemetry::sampling::{Position, SampledUntil};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,9 @@ pub struct State {
     pub kernels: KernelLabels,
     /// How far each segment was read.
     pub positions: BTreeMap<String, Position>,
+    /// Who sampled each GPU last.
+    #[serde(default)]
+    pub sampled_until: SampledUntil,
 }
 
 /// The file, held by one exporter at a time.

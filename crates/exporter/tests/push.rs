@@ -172,6 +172,7 @@ fn a_collector_receives_what_was_counted() {
         ("hw.type", "gpu"),
         ("lockstep.job", "4711"),
         ("lockstep.rank", "2"),
+        ("lockstep.source", "real"),
     ];
     let expected = expected.map(|(key, text)| (key.to_owned(), text.to_owned()));
     assert_eq!(*attributes, expected.into_iter().collect());

@@ -5,10 +5,9 @@ mod recorded;
 mod support;
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use lockstep_exporter::{Access, Options, Service};
+use support::prometheus::Prometheus;
 use support::{Folder, get, sum, values};
 
 fn serve(options: &Options) -> String {
@@ -157,70 +156,18 @@ fn a_folder_that_is_no_run_is_named_with_its_line() {
     assert!(open().contains("no column `gpu`"), "{}", open());
 }
 
-/// Debian's package, if it is there: `PROMETHEUS` names another one.
 #[test]
 fn prometheus_itself_scrapes_and_answers_a_query() {
-    let prometheus = std::env::var("PROMETHEUS").unwrap_or_else(|_| "prometheus".to_owned());
-    let version = Command::new(&prometheus).arg("--version").output();
-    if !version.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: `{prometheus}` is not installed (Debian: apt install prometheus)");
-        return;
-    }
     let folder = Folder::new();
     let url = serve(&recorded::options());
-    let target = url
-        .trim_start_matches("http://")
-        .trim_end_matches("/metrics");
-    let settings = folder.0.join("prometheus.yml");
-    std::fs::write(
-        &settings,
-        format!(
-            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- job_name: lockstep\n  static_configs: [{{targets: ['{target}']}}]\n"
-        ),
-    )
-    .unwrap();
-    let port = free_port();
-    let mut child = Command::new(&prometheus)
-        .arg(format!("--config.file={}", settings.display()))
-        .arg(format!(
-            "--storage.tsdb.path={}",
-            folder.0.join("data").display()
-        ))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let query =
-        format!("http://127.0.0.1:{port}/api/v1/query?query=lockstep_gpu_inst_executed_total");
-    let wanted = format!("\"{}\"", columns()["inst_executed"]);
-    let begun = instant();
-    let answer = loop {
-        let answer = if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            get(&query, "").1
-        } else {
-            String::new()
-        };
-        if answer.contains(&wanted) || begun.elapsed() > Duration::from_secs(120) {
-            break answer;
-        }
-        std::thread::sleep(Duration::from_millis(200));
+    let Some(prometheus) = Prometheus::start(&folder.0, &url) else {
+        return;
     };
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(answer.contains(&wanted), "{answer}");
+    let wanted = format!("\"{}\"", columns()["inst_executed"]);
+    let query = "lockstep_gpu_inst_executed_total";
+    let answer = prometheus.wait_for(query, |answer| answer.contains(&wanted));
     assert!(
         answer.contains("GPU-333b3954-edcb-41bc-baaa-e29bd4178454"),
         "{answer}"
     );
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
-#[allow(clippy::disallowed_methods, reason = "the time that a test may take")]
-fn instant() -> Instant {
-    Instant::now()
 }

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_telemetry::segment::{KEPT, SegmentDirectory};
 
 use crate::driver::Driver;
 use crate::neighbours::Neighbours;
 use crate::nvml::Nvml;
-use crate::session::{KEPT, Session};
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::{clock, worker};
 

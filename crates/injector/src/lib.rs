@@ -21,7 +21,6 @@ mod guard;
 mod hardware;
 mod host;
 mod host_object;
-mod membership;
 mod neighbours;
 pub mod nvml;
 mod ownership;

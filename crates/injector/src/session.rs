@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lockstep_telemetry::schema::{Metric, Mode, Timeline};
 use lockstep_telemetry::segment::{
-    IdentityKind, NO_IDENTITY, Publisher, Record, RecordKind, RowKey, SegmentDirectory,
+    IdentityKind, KEPT, NO_IDENTITY, Publisher, Record, RecordKind, RowKey, SegmentDirectory,
 };
 
 use crate::cupti::{Cupti, CuptiError};
@@ -22,10 +22,7 @@ use crate::ownership::Ownership;
 use crate::progress::{Made, Progress};
 use crate::sampler::{Interval, Sampler};
 use crate::settings::Settings;
-use crate::{clock, host_object, membership, report, worker};
-
-/// Segments of dead processes are kept this long for a reader that may still come.
-pub const KEPT: u64 = 3600 * 1_000_000_000;
+use crate::{clock, host_object, report, worker};
 
 /// Contexts after which CUPTI has certainly loaded all of its parts.
 const MOST_ARRANGEMENTS: u32 = 4;
@@ -128,24 +125,8 @@ impl Session {
             Publisher::create(&directory, values, settings.metadata.segment.maximum.0)
                 .map_err(|error| text(&error))?;
         publisher.beat(clock::now());
-        publisher.name(IdentityKind::Node, NO_IDENTITY, 0, &node_name());
-        publisher.name(
-            IdentityKind::Process,
-            NO_IDENTITY,
-            std::process::id(),
-            &command(),
-        );
-        for (kind, text) in [
-            (IdentityKind::Job, membership::job()),
-            (IdentityKind::Rank, membership::rank()),
-        ] {
-            if let Some(text) = text {
-                publisher.name(kind, NO_IDENTITY, 0, &text);
-            }
-        }
-        for counter in &counters {
-            publisher.name(IdentityKind::Counter, NO_IDENTITY, 0, counter.name);
-        }
+        let names: Vec<&str> = counters.iter().map(|counter| counter.name).collect();
+        publisher.introduce(&command(), &names);
         let cupti = match Cupti::open() {
             Ok(cupti) => cupti,
             Err(sentence) => {
@@ -537,11 +518,6 @@ impl Session {
     }
 }
 
-fn node_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "unknown".to_owned(), |name| name.trim().to_owned())
-}
-
 fn command() -> String {
     let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let parts: Vec<_> = bytes
@@ -549,5 +525,5 @@ fn command() -> String {
         .filter(|part| !part.is_empty())
         .collect();
     let parts: Vec<_> = parts.into_iter().map(String::from_utf8_lossy).collect();
-    parts.join(" ").chars().take(1000).collect()
+    parts.join(" ")
 }

@@ -5,7 +5,7 @@ use crate::{fresh, hook, report, thread, watch};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
     ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, Request,
-    SOCKET_VARIABLE, Welcome, doorbell, layout,
+    SOCKET_VARIABLE, Welcome, doorbell, layout, uuid_text,
 };
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -218,18 +218,6 @@ fn visible(devices: &[DeviceDescription], wanted: Option<&str>) -> Vec<usize> {
         }
     }
     chosen
-}
-
-/// The five groups of a UUID.
-pub fn uuid_text(uuid: &[u8; 16]) -> String {
-    let mut text = String::new();
-    for (index, byte) in uuid.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
 }
 
 #[cfg(test)]

@@ -93,7 +93,16 @@ impl Plugin {
         let base = SegmentDirectory::of_user();
         let segments = self.attribute(attributes, "segments").map(PathBuf::from);
         let segments = segments.unwrap_or_else(|| base.join("programs"));
-        let folder = segments.parent().unwrap_or(&segments).join("ldms");
+        // What the next one needs is kept beside the segments, or, if those are another user's, in
+        // a folder of our own.
+        let place = match SegmentDirectory::is_of_another_user(&segments) {
+            true => base,
+            false => segments.parent().unwrap_or(&segments).to_owned(),
+        };
+        // SAFETY: the handle that ldmsd gave; a text that ends in 0, or nothing.
+        let name = unsafe { text((self.functions.ldmsd_plug_cfg_name_get)(handle)) };
+        let name = name.unwrap_or_default();
+        let folder = place.join(folder_of(&name));
         let live =
             Live::open(&segments, &folder, &metadata, 0).map_err(|error| error.to_string())?;
         let handed_on = HANDED_ON.iter().filter_map(|name| {
@@ -101,9 +110,7 @@ impl Plugin {
             Some((CString::new(*name).ok()?, CString::new(text).ok()?))
         });
         let attributes = handed_on.collect();
-        // SAFETY: the handle that ldmsd gave; a text that ends in 0, or nothing.
-        let name = unsafe { text((self.functions.ldmsd_plug_cfg_name_get)(handle)) };
-        let name = CString::new(name.unwrap_or_default()).unwrap_or_default();
+        let name = CString::new(name).unwrap_or_default();
         self.running = Some(Running {
             live,
             columns: columns(&metadata.resolved_counters()),
@@ -256,6 +263,14 @@ impl Running {
             (functions.ldms_metric_array_set_str)(set, uuid_place, uuid.as_ptr());
             Ok(Set { base, set, places })
         }
+    }
+}
+
+/// What an instance keeps for its next start is in a folder of its own.
+fn folder_of(instance: &str) -> String {
+    match instance {
+        "" | "lockstep_sampler" => "ldms".to_owned(),
+        other => format!("ldms-{}", other.replace('/', "-")),
     }
 }
 

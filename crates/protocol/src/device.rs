@@ -35,6 +35,18 @@ impl DeviceDescription {
     }
 }
 
+/// The five groups of a UUID.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
+    let mut text = String::new();
+    for (index, byte) in uuid.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    text
+}
+
 /// How a device is used at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceState {

@@ -35,7 +35,7 @@ mod work;
 pub use connection::{
     ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome, refuse,
 };
-pub use device::{DeviceDescription, DeviceState, ProcessOnDevice};
+pub use device::{DeviceDescription, DeviceState, ProcessOnDevice, uuid_text};
 pub use function::{FunctionAttributes, FunctionInfo, ParameterSlot};
 pub use handle::{
     ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,

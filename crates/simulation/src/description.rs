@@ -10,6 +10,7 @@ use lockstep_gpu::Watch;
 use lockstep_node::{NodeConfig, NodeError, Topology};
 use lockstep_runtime::FrontendChoice;
 use lockstep_telemetry::run_folder::Existing;
+use lockstep_telemetry::schema::Metadata;
 use lockstep_units::{Cycles, Duration, Hertz};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -140,6 +141,8 @@ pub struct Description {
     pub watches: Vec<Watch>,
     /// How often counters are sampled; never if it is not said.
     pub series: Option<Interval>,
+    /// Tell readers of shared memory what happens, as far as this names it.
+    pub publish: Option<Metadata>,
     /// Count single instructions.
     pub lines: bool,
     /// How the simulator works.
@@ -190,6 +193,7 @@ impl Description {
             checks: Checks::default(),
             watches: Vec::new(),
             series: None,
+            publish: None,
             lines: false,
             execution: Execution::default(),
             out: None,

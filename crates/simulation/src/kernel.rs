@@ -6,7 +6,7 @@ use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::images;
 use crate::interrupts::Interrupts;
-use crate::machine;
+use crate::machine::{self, SharedSegment};
 use crate::program::{RunError, check_memory, system};
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
@@ -133,6 +133,9 @@ fn simulate(
     runtime
         .device_mut()
         .write_down(folder, description.series)?;
+    if let Some(segment) = SharedSegment::open(description, &kernel.file.to_string_lossy())? {
+        runtime.device_mut().publish(&segment, description);
+    }
     let began = Instant::now();
     let (context, function) = load_function(&mut runtime, kernel, image)?;
     let (parameters, buffers) = place_arguments(&mut runtime, kernel, context, &function)?;

@@ -9,6 +9,7 @@ mod launches;
 mod lines;
 mod memory;
 mod pace;
+mod publication;
 mod reload;
 mod reports;
 mod series;
@@ -32,6 +33,8 @@ use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
 use lockstep_stats::Hasher;
 use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
+use publication::Publication;
+pub use publication::SharedSegment;
 use reload::Reload;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -129,6 +132,8 @@ pub struct Machine {
     warned_of_spin: bool,
     /// What is written down while the run goes on, if anything is.
     journal: Option<Box<Journal>>,
+    /// What readers of shared memory are told, if anything is.
+    publication: Option<Box<Publication>>,
 }
 
 /// A runtime over fresh GPUs whose memory is in the file.
@@ -323,6 +328,7 @@ impl Machine {
             host: Inside::new(),
             warned_of_spin: false,
             journal: None,
+            publication: None,
         })
     }
 }

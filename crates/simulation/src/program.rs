@@ -3,7 +3,7 @@
 use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
-use crate::machine::{self, MachineError};
+use crate::machine::{self, MachineError, SharedSegment};
 use crate::node::Node;
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
@@ -13,6 +13,7 @@ use crate::{memory_limits, surroundings};
 use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError};
 use lockstep_protocol::{ListenError, Listener, window};
 use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
+use lockstep_telemetry::segment::SegmentError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,9 @@ pub enum RunError {
     /// The simulated GPU.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The segment in which it is to publish.
+    #[error("--publish: {0}")]
+    Publish(#[from] SegmentError),
     /// The socket.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -164,6 +168,9 @@ impl Run<'_> {
         runtime
             .device_mut()
             .write_down(&self.folder, description.series)?;
+        if let Some(segment) = SharedSegment::open(description, &command.join(" "))? {
+            runtime.device_mut().publish(&segment, description);
+        }
         let record = match description.recording {
             Recording::None => None,
             _ => Some(self.folder.record()?),

@@ -14,7 +14,7 @@ mod rows;
 mod session;
 mod view;
 
-pub use collector::{Collector, Gaps, Membership, Position, Totals};
+pub use collector::{Collector, Gaps, Membership, Position, SampledUntil, Totals};
 pub use folder::{FolderError, SampleFolder, Summary};
 pub use launcher::{LaunchError, Launcher, SamplerProcess, find_injector};
 pub use rows::{GaugeRow, SeriesRow, Sink};

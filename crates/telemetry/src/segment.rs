@@ -15,14 +15,19 @@
 
 mod directory;
 mod error;
+mod groups;
+mod introduction;
 pub mod layout;
+mod membership;
 mod publisher;
 mod reader;
 mod record;
 mod region;
 
-pub use directory::{SegmentDirectory, process_start_ticks};
+pub use directory::{KEPT, SegmentDirectory, process_start_ticks};
 pub use error::SegmentError;
+pub use groups::is_member;
+pub use introduction::node_name;
 pub use publisher::{Publisher, RowKey};
 pub use reader::{Batch, Liveness, Row, SegmentReader};
 pub use record::{Identity, IdentityKind, NO_IDENTITY, Record, RecordKind};

@@ -130,7 +130,8 @@ impl SampledArguments {
             origin,
             top_kernels: self.top_kernels,
             prometheus: self.prometheus,
-            access: Access::new(self.token_file.as_deref(), tls)?,
+            access: Access::new(self.token_file.as_deref(), tls)?
+                .with_group(&daemon.metadata.segment.group),
             otlp: self.otlp.as_deref().map(Endpoint::parse).transpose()?,
         })?;
         if let Some(url) = service.url() {

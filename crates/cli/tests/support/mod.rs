@@ -41,6 +41,18 @@ DONE:
 }
 ";
 
+/// Arguments that run it three times on 300 blocks, but for the folder behind `--out`.
+const SCALE_RUN: &str = "kernel scale.ptx --grid 300 --block 128 --arg f32[38400]=iota --arg f32:1.5 --arg u32:38400 --repeat 3 --out";
+
+/// Writes [`SCALE`] into a folder; the arguments of `lockstep` that run it, with more behind them.
+pub fn scale_run<'word>(folder: &Folder, out: &'word str, more: &[&'word str]) -> Vec<&'word str> {
+    std::fs::write(folder.0.join("scale.ptx"), SCALE).unwrap();
+    let mut words: Vec<&str> = SCALE_RUN.split_whitespace().collect();
+    words.push(out);
+    words.extend(more);
+    words
+}
+
 /// A folder that is removed at the end of a test.
 pub struct Folder(pub PathBuf);
 

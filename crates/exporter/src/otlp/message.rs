@@ -142,7 +142,6 @@ pub fn request(figures: &Figures, now: u64) -> Vec<u8> {
                 attributes: vec![
                     attribute("service.name", "lockstep"),
                     attribute("host.name", figures.node.clone()),
-                    attribute("lockstep.source", figures.source.name()),
                 ],
             }),
             scope_metrics: vec![ScopeMetrics {
@@ -177,9 +176,10 @@ fn metric(family: Family, data_points: Vec<NumberDataPoint>) -> Metric {
 
 fn data_point(family: &Family, point: &Point, start: u64, now: u64) -> NumberDataPoint {
     let mut attributes = Vec::new();
-    if let Some((uuid, _)) = point.gpu {
+    if let Some((uuid, gpu)) = point.gpu {
         attributes.push(attribute("hw.id", uuid));
         attributes.push(attribute("hw.type", "gpu"));
+        attributes.push(attribute("lockstep.source", gpu.source.name()));
     }
     if let Some(series) = point.series {
         let own = [

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test uses a part of this")]
 
 mod page;
+pub mod prometheus;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -498,8 +498,10 @@ pub unsafe extern "C" fn cuptiRangeProfilerEnable(block: *mut RangeEnable) -> i3
     );
     undisturbed(&state, "cuptiRangeProfilerEnable");
     let handle = state.handle();
+    let context = state.contexts.get(&(block.ctx as usize));
     let object = RangeObject {
         context: block.ctx as usize,
+        device: context.map_or(0, |one| one.device),
         stage: Stage::Enabled,
         ranges: Vec::new(),
         image: 0,
@@ -623,18 +625,23 @@ pub unsafe extern "C" fn cuptiRangeProfilerStart(block: *mut RangeStart) -> i32 
     begin!("cuptiRangeProfilerStart", block);
     let mut state = state();
     let handle = unsafe { (*block).pRangeProfilerObject };
-    // The hardware counts in one context at a time, and a profiler that is stopped still holds it.
+    // The hardware of a GPU counts in one context at a time, and a profiler that is stopped still
+    // holds it.
+    let device = state
+        .ranges
+        .get(&(handle as usize))
+        .map_or(0, |one| one.device);
     let others = state
         .ranges
         .iter()
-        .filter(|(one, _)| **one != handle as usize);
+        .filter(|(one, range)| **one != handle as usize && range.device == device);
     let free = others.clone().all(|(_, one)| one.hardware.is_none());
     let object = range_at_stage!(state, handle, "cuptiRangeProfilerStart", Stage::Configured);
     if object.hardware.is_none() && Hardware::is_left() {
         return numbers::HARDWARE_BUSY;
     }
     if free && object.hardware.is_none() {
-        object.hardware = Hardware::take();
+        object.hardware = Hardware::take(device);
     }
     if !free || object.hardware.is_none() {
         demand(

@@ -127,6 +127,7 @@ pub struct SamplingObject {
 
 pub struct RangeObject {
     pub context: usize,
+    pub device: u32,
     pub stage: Stage,
     pub ranges: Vec<Work>,
     pub image: usize,
@@ -148,11 +149,11 @@ impl Hardware {
     }
 
     /// Takes it unless another process has it.
-    pub fn take() -> Option<Self> {
+    pub fn take(device: u32) -> Option<Self> {
         let Some(shared) = std::env::var_os("FAKE_GPU_SHARED") else {
             return Some(Self(None));
         };
-        let path = Path::new(&shared).with_extension("hardware");
+        let path = Path::new(&shared).with_extension(format!("hardware-{device}"));
         let file = File::create(path).expect("the shared device can be written");
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         Some(Self(Some(file)))

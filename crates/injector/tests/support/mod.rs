@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part of this")]
 
+pub mod daemon;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

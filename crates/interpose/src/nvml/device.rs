@@ -2,9 +2,8 @@
 
 use super::boundary::{NvmlError, check_version, nvml, set_text};
 use super::library::{Device, Handle, Library};
-use crate::process::uuid_text;
 use crate::types::{In, Out, Text};
-use lockstep_protocol::attribute;
+use lockstep_protocol::{attribute, uuid_text};
 
 /// `nvmlUUID_v1_t`.
 #[repr(C)]

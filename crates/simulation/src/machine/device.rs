@@ -25,6 +25,7 @@ impl Device for Machine {
 
     fn announce(&mut self, launch: &LaunchSummary) {
         self.note_announced(launch);
+        self.publish_announced(launch);
     }
 
     fn transfer(&mut self, transfer: &Transfer) {
@@ -76,6 +77,7 @@ impl Device for Machine {
             let advanced = self.gpu.advance(next);
             if self.pace.end(began) {
                 self.progress.observed(&self.gpu.observe());
+                self.publish_progress();
             }
             self.progress.reached(self.gpu.now().nanoseconds());
             match advanced {
@@ -112,6 +114,7 @@ impl Device for Machine {
             ));
         }
         self.reset_samples();
+        self.publish_abort();
     }
 
     fn take_output(&mut self) -> Vec<u8> {

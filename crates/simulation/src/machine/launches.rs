@@ -47,12 +47,14 @@ impl Machine {
         let mut results = Vec::with_capacity(records.len());
         for record in records {
             if let Some(by) = record.launched_by {
-                if let Some((id, mode)) = self.launches.get(&by.root) {
-                    let mut result = result(*id, &record, *mode == Mode::Timing);
+                if let Some(&(id, mode)) = self.launches.get(&by.root) {
+                    self.publish_ended(&record, id, mode);
+                    let mut result = result(id, &record, mode == Mode::Timing);
                     result.by_kernel = Some(Box::new(by_kernel(&record, by)));
                     results.push(result);
                 }
             } else if let Some((id, mode)) = self.launches.remove(&record.launch) {
+                self.publish_ended(&record, id, mode);
                 results.push(result(id, &record, mode == Mode::Timing));
             }
         }

@@ -17,9 +17,7 @@ impl Device for Node {
     }
 
     fn announce(&mut self, launch: &LaunchSummary) {
-        if let [only] = &mut self.machines[..] {
-            only.announce(launch);
-        }
+        self.machines[launch.gpu as usize].announce(launch);
     }
 
     fn transfer(&mut self, transfer: &Transfer) {

@@ -1,8 +1,8 @@
 //! What a node says of a run: that of its GPUs together.
 
 use super::Node;
-use crate::description::Interval;
-use crate::machine::Machine;
+use crate::description::{Description, Interval};
+use crate::machine::{Machine, SharedSegment};
 use lockstep_gpu::Finding;
 use lockstep_stats::{Hasher, Table};
 use lockstep_telemetry::run_folder::{HostWork, LineRow, ManagedTrace, RunFolder, RunFolderError};
@@ -66,6 +66,13 @@ impl Node {
         match &mut self.machines[..] {
             [only] => only.write_down(folder, series),
             _ => Ok(()),
+        }
+    }
+
+    /// Tells readers of shared memory from now on what happens.
+    pub fn publish(&mut self, segment: &SharedSegment, description: &Description) {
+        for machine in &mut self.machines {
+            machine.publish(segment, description);
         }
     }
 

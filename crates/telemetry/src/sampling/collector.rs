@@ -1,5 +1,6 @@
 //! Reads all segments of a folder and hands rows to a sink.
 
+mod gaps;
 mod position;
 mod records;
 mod rows;
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lockstep_attribution::{Attribution, DeviceSample, ErrorBounds, Key, Rates, Recording};
-use serde::{Deserialize, Serialize};
 
+pub use gaps::{Gaps, SampledUntil};
 pub use position::{Membership, Position};
 
 use super::rows::{GaugeRow, Sink};
@@ -38,8 +39,8 @@ struct Source {
     places: Vec<Option<usize>>,
     /// Samples of its GPUs that wait for launches of others.
     held: Vec<(u64, Arc<str>, DeviceSample)>,
-    /// Until when it sampled each GPU without a gap.
-    sampled_until: BTreeMap<Arc<str>, u64>,
+    /// When it published first, nanoseconds since 1970.
+    first: u64,
     /// Launches that were read and not stored yet, by index.
     outstanding: VecDeque<u64>,
     /// How far a reader before this one had come.
@@ -55,7 +56,7 @@ impl Source {
             texts: Vec::new(),
             places: Vec::new(),
             held: Vec::new(),
-            sampled_until: BTreeMap::new(),
+            first: u64::MAX,
             outstanding: VecDeque::new(),
             resumed: Position::default(),
             ended: false,
@@ -91,20 +92,11 @@ pub struct Collector {
     polled: u64,
     settle: u64,
     gaps: BTreeMap<Arc<str>, Gaps>,
+    /// How far each GPU was sampled, and by whom.
+    sampled_until: SampledUntil,
     error_bounds: ErrorBounds,
     rates: Rates,
     recording: Option<Recording>,
-}
-
-/// Time of a GPU in which its counters were not sampled although they should have been.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Gaps {
-    /// How often samples are missing.
-    pub count: u64,
-    /// For how long in all, in nanoseconds.
-    pub nanoseconds: u64,
-    /// The time that was sampled.
-    pub sampled_nanoseconds: u64,
 }
 
 /// Records of other processes may come this much later than a sample, in nanoseconds.
@@ -141,6 +133,7 @@ impl Collector {
             polled: 0,
             settle: if timed { SETTLE_TIMED } else { SETTLE },
             gaps: BTreeMap::new(),
+            sampled_until: SampledUntil::new(),
             error_bounds: ErrorBounds::default(),
             rates: Rates::default(),
             recording: None,
@@ -216,30 +209,9 @@ impl Collector {
         &self.losses
     }
 
-    /// What is missing from the series of each GPU.
-    pub fn gaps(&self) -> &BTreeMap<Arc<str>, Gaps> {
-        &self.gaps
-    }
-
     /// What each stream did that shared a GPU, and how far that may be off.
     pub fn error_bounds(&self) -> &ErrorBounds {
         &self.error_bounds
-    }
-
-    /// Notes how long a GPU was sampled; true if samples before this one are missing.
-    fn follows_gap(&mut self, source: &mut Source, gpu: &Arc<str>, begin: u64, end: u64) -> bool {
-        let gaps = self.gaps.entry(Arc::clone(gpu)).or_default();
-        let length = end.saturating_sub(begin);
-        gaps.sampled_nanoseconds += length;
-        let until = source.sampled_until.insert(Arc::clone(gpu), end);
-        let missing = until.map_or(0, |until| begin.saturating_sub(until));
-        // Clocks are matched anew now and then, which moves samples by nanoseconds.
-        let gap = missing > length / 2;
-        if gap {
-            gaps.count += 1;
-            gaps.nanoseconds += missing;
-        }
-        gap
     }
 
     /// Programs seen, with their commands; a process that only samples is none.
@@ -365,13 +337,14 @@ impl Collector {
         let mut outcome = Ok(());
         loop {
             let batch = source.reader.read();
-            self.learn(&mut source);
+            self.learn(&mut source, sink);
             self.lost += batch.lost;
             self.records += batch.records.len() as u64;
             if batch.records.is_empty() && batch.lost == 0 {
                 break;
             }
             for (index, record) in &batch.records {
+                source.first = source.first.min(record.begin);
                 outcome = self.take(&mut source, *index, record, sink);
                 if outcome.is_err() {
                     break;
@@ -387,7 +360,7 @@ impl Collector {
     }
 
     /// Learns the names that a process published.
-    fn learn(&mut self, source: &mut Source) {
+    fn learn(&mut self, source: &mut Source, sink: &mut dyn Sink) {
         let process = source.reader.process();
         for identity in &source.reader.identities()[source.texts.len()..] {
             let text: Arc<str> = identity.text.as_str().into();
@@ -412,6 +385,11 @@ impl Collector {
                     source
                         .places
                         .push(self.counters.iter().position(|name| *name == identity.text));
+                }
+                IdentityKind::Simulated => {
+                    if let Some(gpu) = source.texts.get(identity.parent as usize) {
+                        sink.simulated(gpu);
+                    }
                 }
                 IdentityKind::Loss => {
                     self.losses.insert(text.to_string());

@@ -4,11 +4,12 @@
 //! the program, what was read is on disk. That is why the series is CSV: a Parquet file has no
 //! value before its last byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lockstep_attribution::LaunchRow;
 use serde::Serialize;
@@ -53,7 +54,7 @@ fn kernel_counters() -> impl Iterator<Item = &'static str> {
 pub struct Summary {
     /// Version of this program.
     pub lockstep: &'static str,
-    /// Always `real`: a simulation writes `simulated`.
+    /// `real`, or `simulated` if none of the GPUs was real.
     pub source: &'static str,
     /// The sampled command.
     pub command: Vec<String>,
@@ -115,13 +116,32 @@ pub struct SampleFolder {
     kernels: BufWriter<File>,
     sequence: u64,
     launches: u64,
+    /// GPUs that are simulated.
+    simulated: BTreeSet<Arc<str>>,
 }
 
 impl SampleFolder {
+    /// Where the figures of a GPU come from.
+    fn source(&self, gpu: &str) -> &'static str {
+        match self.simulated.contains(gpu) {
+            true => "simulated",
+            false => "real",
+        }
+    }
+
     /// Counters by name.
     fn named(&self, counts: &[u64]) -> BTreeMap<&'static str, u64> {
         let names = self.counters.iter().copied();
         names.zip(counts.iter().copied()).collect()
+    }
+
+    /// Where all figures come from: real as soon as one GPU is.
+    fn only_source(&self, collector: &Collector) -> &'static str {
+        let mut gpus = collector.totals().keys().map(|key| &key.gpu);
+        match !self.simulated.is_empty() && gpus.all(|gpu| self.simulated.contains(gpu)) {
+            true => "simulated",
+            false => "real",
+        }
     }
 
     /// Makes the folder and the headers of its files.
@@ -153,6 +173,7 @@ impl SampleFolder {
             kernels: open("kernels.csv")?,
             sequence: 0,
             launches: 0,
+            simulated: BTreeSet::new(),
         };
         folder.headers().map_err(unwritable(path))?;
         Ok(folder)
@@ -213,7 +234,7 @@ impl SampleFolder {
         let (records, lost) = collector.records();
         let summary = Summary {
             lockstep: env!("CARGO_PKG_VERSION"),
-            source: "real",
+            source: self.only_source(collector),
             command: command.to_vec(),
             exit_code,
             metadata: metadata.clone(),
@@ -289,12 +310,16 @@ fn values(values: &[Option<u64>]) -> String {
 }
 
 impl Sink for SampleFolder {
+    fn simulated(&mut self, gpu: &Arc<str>) {
+        self.simulated.insert(Arc::clone(gpu));
+    }
+
     fn series(&mut self, row: &SeriesRow) -> io::Result<()> {
         let gauges = ",".repeat(DEVICE_GAUGES.len() + HOST_GAUGES.len() - 1);
         let key = &row.key;
         writeln!(
             self.series,
-            "{},{},{},{},{},{},{},{},real,{},{},{gauges}",
+            "{},{},{},{},{},{},{},{},{},{},{},{gauges}",
             self.sequence,
             row.time,
             field(&row.node),
@@ -303,6 +328,7 @@ impl Sink for SampleFolder {
             key.context,
             key.stream,
             field(&key.kernel),
+            self.source(&key.gpu),
             if row.exact { "exact" } else { "estimated" },
             values(&row.counters),
         )?;
@@ -320,7 +346,7 @@ impl Sink for SampleFolder {
         let key = &row.key;
         writeln!(
             self.kernels,
-            "{},{},{},{},{},{}x{}x{},{}x{}x{},{},{},{},{},real,{}",
+            "{},{},{},{},{},{}x{}x{},{}x{}x{},{},{},{},{},{},{}",
             self.launches,
             field(&key.kernel),
             key.gpu,
@@ -336,6 +362,7 @@ impl Sink for SampleFolder {
             row.end.saturating_sub(row.begin),
             values(&counters),
             key.process,
+            self.source(&key.gpu),
             if row.exact { "exact" } else { "estimated" },
         )?;
         self.launches += 1;
@@ -351,12 +378,13 @@ impl Sink for SampleFolder {
         };
         writeln!(
             self.series,
-            "{},{},{},{},{},,,,real,exact,{counters}{of_gpu},{of_host}",
+            "{},{},{},{},{},,,,{},exact,{counters}{of_gpu},{of_host}",
             self.sequence,
             row.time,
             field(&row.node),
             row.gpu,
             row.process,
+            self.source(&row.gpu),
         )?;
         self.sequence += 1;
         Ok(())

@@ -45,6 +45,8 @@ pub trait Sink {
     }
     /// One launch.
     fn launch(&mut self, row: &LaunchRow) -> io::Result<()>;
+    /// A GPU is simulated: told before its first row.
+    fn simulated(&mut self, _gpu: &Arc<str>) {}
     /// One reading of a GPU's gauges, or of a host side.
     fn gauges(&mut self, row: &GaugeRow) -> io::Result<()>;
     /// Everything taken so far must survive the end of this process.

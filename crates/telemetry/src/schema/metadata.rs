@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use lockstep_counters::{COUNTERS, DEVICE_GAUGES, Metric, measurable};
+use lockstep_counters::{DEVICE_GAUGES, Metric, measurable, stalls};
 use lockstep_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::error::SchemaError;
 use super::nearest::nearest;
+use crate::segment::layout::MOST_VALUES;
 
 /// The file that is used when none is given.
 const DEFAULT: &str = include_str!("../../../../configs/counters/default.toml");
@@ -121,6 +122,18 @@ impl Metadata {
         Self::parse("built-in defaults", EXACT).expect("the exact metadata file is tested")
     }
 
+    /// Every counter that real GPUs have, without reasons for stalls, for a simulated one, which counts
+    /// them all at once.
+    pub fn of_everything() -> Self {
+        let stalls: Vec<&str> = stalls().map(|counter| counter.name).collect();
+        let counters = measurable().map(|counter| counter.name);
+        let counters = counters.filter(|name| !stalls.contains(name));
+        Self {
+            counters: counters.map(str::to_owned).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Reads and checks the file at `path`.
     pub fn read(path: &Path) -> Result<Self, SchemaError> {
         let unreadable = |source| SchemaError::Unreadable {
@@ -187,12 +200,12 @@ impl Metadata {
                 because: "a process needs at least 1 MiB",
             });
         }
-        if self.counters.len() > COUNTERS.len() {
+        if self.counters.len() > MOST_VALUES {
             return Err(SchemaError::OutOfRange {
                 place: place.to_owned(),
                 key: "counters",
                 found: format!("{} names", self.counters.len()),
-                because: "there are fewer counters than that",
+                because: "a record has room for 16 counters",
             });
         }
         let mut seen: Vec<(&'static str, &str)> = Vec::new();
@@ -402,6 +415,20 @@ mod tests {
                 .to_string()
                 .starts_with("/nonexistent/a.toml: cannot read"),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn a_record_has_room_for_what_is_asked_for() {
+        let all = Metadata::of_everything();
+        assert!(all.counters.iter().any(|name| name == "inst_executed"));
+        assert!(Metadata::parse("my.toml", &all.text()).is_ok());
+        let names: Vec<String> = measurable().map(|one| format!("{:?}", one.name)).collect();
+        let text = format!("interval = \"1 ms\"\ncounters = [{}]\n", names.join(","));
+        let found = message(&text);
+        assert!(
+            found.contains("a record has room for 16 counters"),
+            "{found}"
         );
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::error::SegmentError;
+use super::groups::group_number;
 use super::reader::{Liveness, SegmentReader};
 
 /// A folder of segments, private to its user unless a group is configured.
@@ -16,6 +17,8 @@ pub struct SegmentDirectory {
     group: Option<u32>,
 }
 
+/// Segments of dead processes are kept this long for a reader that may still come, in nanoseconds.
+pub const KEPT: u64 = 3600 * 1_000_000_000;
 /// Ending of a segment's file name.
 const ENDING: &str = "segment";
 
@@ -74,6 +77,12 @@ impl SegmentDirectory {
             path: path.to_owned(),
             group,
         })
+    }
+
+    /// Whether the folder is another user's, whose group may let this one read it.
+    pub fn is_of_another_user(path: &Path) -> bool {
+        let user = rustix::process::geteuid().as_raw();
+        fs::symlink_metadata(path).is_ok_and(|found| found.uid() != user)
     }
 
     /// Opens a folder for reading only, whoever owns it.
@@ -214,24 +223,6 @@ fn give_to_group(path: &Path, group: u32, mode: u32) -> Result<(), SegmentError>
     // The process's umask may have taken bits away that the group needs.
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(|error| SegmentError::system(path, "set the mode", error))
-}
-
-/// The number of the group called `name`, from the node's group file; a number stands for itself.
-fn group_number(name: &str) -> Result<u32, SegmentError> {
-    if let Ok(number) = name.parse() {
-        return Ok(number);
-    }
-    // Without the file no group is known by a name, which the error says.
-    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    groups
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.split(':');
-            (fields.next()? == name).then_some(())?;
-            fields.nth(1)?.parse().ok()
-        })
-        .next()
-        .ok_or_else(|| SegmentError::UnknownGroup(name.to_owned()))
 }
 
 /// When `process` started, in the kernel's ticks since boot; nothing if there is no such process.

@@ -5,7 +5,7 @@
 /// First eight bytes of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOCKSEG\0");
 /// Version of the layout on this page.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Bytes of the header, region list included. A whole page, so that regions can be mapped alone.
 pub const HEADER_BYTES: usize = 4096;
 

@@ -2,10 +2,10 @@
 //! to the file, the worst is a short read.
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::directory::{process_namespace, process_start_ticks};
 use super::error::SegmentError;
@@ -86,21 +86,31 @@ pub struct SegmentReader {
     lost: u64,
 }
 
+/// Opens a file in a folder that may be another user's: no link is followed, and no pipe waited for.
+fn open_file(path: &Path, writable: bool) -> std::io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .write(writable)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}
+
 impl SegmentReader {
     /// Opens the segment at `path`; reading starts at what the last storing reader acknowledged.
     pub fn open(path: &Path) -> Result<Self, SegmentError> {
-        let (file, writable) = match OpenOptions::new().read(true).write(true).open(path) {
+        let failed = |error| SegmentError::system(path, "open the segment", error);
+        let (file, writable) = match open_file(path, true) {
             Ok(file) => (file, true),
-            Err(_) => (
-                File::open(path)
-                    .map_err(|error| SegmentError::system(path, "open the segment", error))?,
-                false,
-            ),
+            Err(_) => (open_file(path, false).map_err(failed)?, false),
         };
         let malformed = |because: &str| SegmentError::Malformed {
             path: path.to_owned(),
             because: because.to_owned(),
         };
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(malformed("it is not a file"));
+        }
         let bytes = read_header(&file).ok_or_else(|| malformed("it is shorter than a header"))?;
         let word = |at| u64_at(&bytes, at).unwrap_or(0);
         let half = |at| u32_at(&bytes, at).unwrap_or(0);

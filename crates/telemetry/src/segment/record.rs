@@ -8,7 +8,8 @@ use super::layout::{self, MOST_VALUES, identity, slot};
 pub enum RecordKind {
     /// One kernel launch ran from `begin` to `end`; values are its counters, if they were counted.
     Launch = 1,
-    /// The device's counters grew by the values between `begin` and `end`.
+    /// The device's counters grew by the values between `begin` and `end`. If it is exact, the kernel
+    /// that it names did all of it, which only a simulated GPU knows.
     DeviceSample = 2,
     /// Gauges of a device at `end`.
     Gauges = 3,
@@ -177,6 +178,8 @@ pub enum IdentityKind {
     Job = 10,
     /// The process's rank in a parallel program; the text is its number.
     Rank = 11,
+    /// More about a device, its parent: it is simulated, and the text says what it stands for.
+    Simulated = 12,
 }
 
 impl IdentityKind {
@@ -193,6 +196,7 @@ impl IdentityKind {
             9 => Self::Loss,
             10 => Self::Job,
             11 => Self::Rank,
+            12 => Self::Simulated,
             _ => return None,
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Collector, Source};
+use super::{Collector, SampledUntil, Source};
 use crate::segment::{Identity, IdentityKind, SegmentReader};
 
 /// Launches of a process that is gone are waited for this long, in nanoseconds.
@@ -64,8 +64,9 @@ impl Source {
 impl Collector {
     /// Goes on where a reader before this one stopped, and takes records that others acknowledged,
     /// too. To be told before anything is read.
-    pub fn resume(&mut self, positions: BTreeMap<String, Position>) {
+    pub fn resume(&mut self, positions: BTreeMap<String, Position>, sampled: SampledUntil) {
         self.resumed = positions;
+        self.sampled_until = sampled;
         self.rewinds = true;
     }
 

@@ -30,18 +30,22 @@ impl Collector {
             // explain samples that it did not see.
             RecordKind::Launch if known && record.exact => Ok(()),
             RecordKind::Gauges | RecordKind::Host if known => Ok(()),
+            RecordKind::DeviceSample if record.exact => match known {
+                true => Ok(()),
+                false => self.take_exact_sample(source, record, gpu, sink),
+            },
             RecordKind::DeviceSample if index < source.resumed.samples => {
-                self.follows_gap(source, &gpu, record.begin, record.end);
+                self.sampled_before(&gpu, source.reader.process(), record.end);
                 Ok(())
             }
             RecordKind::Launch => self.take_launch(source, index, record, gpu, sink),
             RecordKind::DeviceSample => {
-                let after_gap = self.follows_gap(source, &gpu, record.begin, record.end);
                 let sample = DeviceSample {
                     begin: record.begin,
                     end: record.end,
                     growth: self.ordered(source, record),
-                    after_gap,
+                    // Known when those of all samplers are in order.
+                    after_gap: false,
                 };
                 source.held.push((index, gpu, sample));
                 Ok(())
@@ -85,6 +89,18 @@ impl Collector {
         self.device(&row.key.gpu.clone())
             .launched(row, record.timed, &mut done);
         self.store_launches(&done, sink)
+    }
+
+    /// What a simulated GPU knows of the kernel that runs: nothing has to be divided.
+    fn take_exact_sample(
+        &mut self,
+        source: &Source,
+        record: &Record,
+        gpu: Arc<str>,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
+        let row = self.launch_row(source, record, gpu, self.ordered(source, record));
+        self.store_growth(source, row, sink)
     }
 
     fn take_mark(&mut self, source: &Source, record: &Record, gpu: &Arc<str>) -> io::Result<()> {

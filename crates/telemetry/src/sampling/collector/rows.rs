@@ -21,8 +21,18 @@ impl Collector {
         sink: &mut dyn Sink,
     ) -> io::Result<()> {
         sink.launch(&row)?;
+        self.total(&row.key).launches += 1;
+        self.store_growth(source, row, sink)
+    }
+
+    /// What a key alone did more.
+    pub(super) fn store_growth(
+        &mut self,
+        source: &Source,
+        row: LaunchRow,
+        sink: &mut dyn Sink,
+    ) -> io::Result<()> {
         let total = self.total(&row.key);
-        total.launches += 1;
         accumulate(&mut total.counters, &row.counters);
         let counters = total.counters.clone();
         sink.series(&SeriesRow {
@@ -76,17 +86,18 @@ impl Collector {
             if source.held[..count].iter().any(|(_, gpu, _)| waits(gpu)) {
                 continue;
             }
-            let node = Arc::clone(&source.node);
+            let (node, process) = (Arc::clone(&source.node), source.reader.process());
             ready.extend(
                 source
                     .held
                     .drain(..count)
-                    .map(|(_, gpu, sample)| (sample, gpu, Arc::clone(&node))),
+                    .map(|(_, gpu, sample)| (sample, process, gpu, Arc::clone(&node))),
             );
         }
         ready.sort_by_key(|(sample, ..)| sample.end);
         let mut by_gpu: BTreeMap<Arc<str>, Vec<(DeviceSample, Arc<str>)>> = BTreeMap::new();
-        for (sample, gpu, node) in ready {
+        for (mut sample, process, gpu, node) in ready {
+            sample.after_gap = self.follows_gap(&gpu, process, sample.begin, sample.end);
             by_gpu.entry(gpu).or_default().push((sample, node));
         }
         for (gpu, ready) in by_gpu {

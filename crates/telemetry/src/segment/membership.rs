@@ -23,12 +23,12 @@ const RANK: &[&str] = &[
 const LONGEST: usize = 64;
 
 /// The job that this process belongs to.
-pub fn job() -> Option<String> {
+pub(super) fn job() -> Option<String> {
     first(JOB, |name| std::env::var(name).ok())
 }
 
 /// The rank of this process.
-pub fn rank() -> Option<String> {
+pub(super) fn rank() -> Option<String> {
     first(RANK, |name| std::env::var(name).ok())
 }
 
