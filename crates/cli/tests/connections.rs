@@ -3,8 +3,10 @@
 mod support;
 
 use lockstep_protocol::{
-    ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, Request, SOCKET_VARIABLE,
+    ClientConnection, ConnectionError, ContextHandle, Hello, PROTOCOL_VERSION, Reply, Request,
+    SOCKET_VARIABLE,
 };
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -16,6 +18,9 @@ const CLIENT: &str = "LOCKSTEP_TEST_CONNECTIONS";
 /// More host threads than the simulator may have descriptors.
 const THREADS: u32 = 1_000;
 const DESCRIPTORS: u32 = 64;
+/// Processes that end one after the other, and the threads of each.
+const PROCESSES: u32 = 30;
+const TOGETHER: u32 = 24;
 /// Who is refused must hear it at once, and not when the handshake's time is up.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// `nobody`, nearly everywhere; any number but ours would do.
@@ -43,6 +48,7 @@ fn acts_as_a_program() {
     match part.as_str() {
         "threads" => come_and_go(socket),
         "wrong" => say_wrong_things(socket),
+        "processes" => see_processes_end(socket, &mut first),
         _ => come_as_somebody_else(socket),
     }
     first.call(&Request::Profiler { start: false }).unwrap();
@@ -55,6 +61,54 @@ fn come_and_go(socket: &Path) {
             .unwrap_or_else(|error| panic!("thread {thread}: {error}"));
         let response = connection.call(&Request::Profiler { start: true }).unwrap();
         assert!(response.result.is_ok());
+    }
+}
+
+/// What a process held is free again before the next call of another one.
+fn see_processes_end(socket: &Path, first: &mut ClientConnection) {
+    let mut addresses = BTreeSet::new();
+    let own = context(first);
+    for number in 0..PROCESSES {
+        // Above all numbers that a system gives. Its threads end together, which takes a while to be noticed.
+        let process = u32::MAX - number;
+        let threads: Vec<_> = (1..=TOGETHER)
+            .map(|thread| {
+                let hello = Hello {
+                    process,
+                    ..hello(thread)
+                };
+                let (mut one, _, _) = ClientConnection::connect(socket, &hello).unwrap();
+                let context = context(&mut one);
+                allocate(&mut one, context);
+                one
+            })
+            .collect();
+        drop(threads);
+        let address = allocate(first, own);
+        addresses.insert(address);
+        let context = own;
+        let request = Request::Free { context, address };
+        assert!(first.call(&request).unwrap().result.is_ok());
+    }
+    assert_eq!(addresses.len(), 1, "{addresses:x?}");
+}
+
+/// The primary context of the process.
+fn context(connection: &mut ClientConnection) -> ContextHandle {
+    let retain = Request::PrimaryContextRetain { device: 0 };
+    match connection.call(&retain).unwrap().result {
+        Ok(Reply::Context(context)) => context,
+        other => panic!("no context: {other:?}"),
+    }
+}
+
+/// The address of some memory.
+fn allocate(connection: &mut ClientConnection, context: ContextHandle) -> u64 {
+    let bytes = 1 << 20;
+    let allocate = Request::Allocate { context, bytes };
+    match connection.call(&allocate).unwrap().result {
+        Ok(Reply::Address(address)) => address,
+        other => panic!("no memory: {other:?}"),
     }
 }
 
@@ -138,6 +192,12 @@ fn run_as_program(part: &str) -> Said {
 #[test]
 fn a_thousand_threads_one_after_the_other_are_served() {
     let said = run_as_program("threads");
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_process_that_ended_has_left_before_the_next_call_of_another() {
+    let said = run_as_program("processes");
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 

@@ -1,7 +1,7 @@
 //! What stops a kernel, and what its message says; calls that leave the device code.
 
 use crate::common::*;
-use lockstep_gpu::{Advance, FaultKind, Gpu, GpuError, Mode, Options};
+use lockstep_gpu::{Advance, Contents, EngineOptions, FaultKind, Gpu, GpuError, Mode, Options};
 use lockstep_isa::instruction::{BlockBarrierMode, CodeAddress, Flow, SystemCallKind};
 use lockstep_isa::memory::{AtomicOperation, AtomicType, Space};
 use lockstep_isa::{Module, Operation};
@@ -308,9 +308,8 @@ fn printed_text_comes_in_one_order() {
     }
 }
 
-#[test]
-fn a_failed_assertion_names_its_thread() {
-    let mut gpu = gpu(&small(1), Mode::Functional);
+/// A kernel whose assertion fails in all lanes but the eighth of every warp.
+fn asserting(gpu: &Gpu) -> Arc<Module> {
     gpu.contents().write(BASE, b"x > 0\0");
     gpu.contents().write(BASE + 64, b"a.cu\0");
     gpu.contents().write(BASE + 128, b"f\0");
@@ -321,26 +320,81 @@ fn a_failed_assertion_names_its_thread() {
         k.mov(R(register.0 + 1), imm(address >> 32));
     }
     let _ = (a1, b1, c1);
-    let late = k.pred();
+    let fails = k.pred();
     k.lane(lane);
-    k.equal(late, lane, imm(7));
-    k.guarded(late, true, |k| {
+    k.not_equal(fails, lane, imm(7));
+    k.guarded(fails, true, |k| {
         k.system(
             SystemCallKind::AssertFail,
             &[a.into(), b.into(), imm(12), c.into()],
             None,
         );
     });
-    let id = gpu.launch(launch(&k.finish(), 1, 32, &[])).unwrap();
-    let Err(GpuError::Fault(fault)) = gpu.run_until_complete(id) else {
-        panic!("the assertion holds");
+    k.finish()
+}
+
+/// A GPU of two SMs with this memory, simulated by some threads.
+fn on_threads(mode: Mode, threads: usize, contents: Arc<Contents>) -> Gpu {
+    let engine = EngineOptions {
+        threads,
+        ..EngineOptions::default()
     };
-    assert_eq!(
-        fault.kind,
-        FaultKind::Assert(
-            "a.cu:12: f: block: [0,0,0], thread: [7,0,0] Assertion `x > 0` failed.".into()
-        )
-    );
+    let options = Options {
+        mode,
+        engine,
+        ..Options::default()
+    };
+    Gpu::new(&small(2), contents, options).unwrap()
+}
+
+/// What is said of failed assertions, and when.
+fn asserted(gpu: &mut Gpu) -> (String, Time) {
+    match gpu.advance(Time::NEVER) {
+        Advance::Faulted(fault) => match fault.kind {
+            FaultKind::Assert(text) => (text, gpu.now()),
+            other => panic!("{other}"),
+        },
+        _ => panic!("the assertions hold"),
+    }
+}
+
+#[test]
+fn every_thread_whose_assertion_fails_says_so_in_one_order() {
+    for mode in MODES {
+        let mut said: Vec<(String, Time)> = Vec::new();
+        for (threads, saved) in [(1, false), (3, false), (1, true)] {
+            let mut gpu = on_threads(mode, threads, memory());
+            let kernel = asserting(&gpu);
+            gpu.launch(launch(&kernel, 2, 64, &[])).unwrap();
+            if saved {
+                // All have failed by then, and the kernel is not given up yet.
+                gpu.advance_to(Time(said[0].1.0 / 2)).unwrap();
+                let bytes = gpu.save();
+                let contents = Arc::new(Contents::anonymous(BASE, SIZE).unwrap());
+                gpu = on_threads(mode, threads, contents);
+                gpu.load(&bytes, &|_| Some(kernel.clone())).unwrap();
+            }
+            said.push(asserted(&mut gpu));
+        }
+        assert!(said.iter().all(|one| *one == said[0]), "{mode:?}: {said:?}");
+        let mut lines: Vec<&str> = said[0].0.lines().collect();
+        let first = "a.cu:12: f: block: [0,0,0], thread: [0,0,0] Assertion `x > 0` failed.";
+        assert!(lines.contains(&first), "{mode:?}: {lines:?}");
+        // The lanes of a warp come one after the other.
+        for warp in lines.chunks(31) {
+            let place = |line: &str| line.split("thread: [").nth(1).map(str::to_owned);
+            let number =
+                |line: &&str| -> Option<u32> { place(line)?.split(',').next()?.parse().ok() };
+            let threads: Vec<_> = warp.iter().map(number).collect();
+            assert!(
+                threads.is_sorted() && threads[0].is_some(),
+                "{mode:?}: {warp:?}"
+            );
+        }
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), 4 * 31, "{mode:?}: {lines:?}");
+    }
 }
 
 #[test]

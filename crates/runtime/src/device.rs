@@ -78,6 +78,9 @@ pub struct Fault {
     pub message: String,
     /// The address in global memory that it is about, if it is about one.
     pub address: Option<u64>,
+    /// Whether a real GPU may not have it: something is lacking here, a check of the simulator found it, or the
+    /// simulator gave up waiting.
+    pub of_simulator: bool,
 }
 
 /// How an advance ended.

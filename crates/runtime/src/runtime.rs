@@ -3,6 +3,7 @@
 use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
+use crate::faults::MetFault;
 use crate::host::HostMachine;
 use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
@@ -109,7 +110,7 @@ pub struct Runtime<D> {
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     /// The last of them that failed.
     last_unsupported: Option<(String, UnsupportedManner)>,
-    faults: Vec<Fault>,
+    faults: Vec<MetFault>,
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
     warnings: Vec<String>,
@@ -201,9 +202,12 @@ impl<D: Device> Runtime<D> {
             Ok(_) if request.synchronizes() => self.flush_managed(client).and(result),
             result => result,
         };
-        if result.is_err() {
+        if let Err(failure) = &result {
             self.host_writes.clear();
             self.host_reads.clear();
+            for fault in self.faults.iter_mut().filter(|_| !request.is_of_library()) {
+                fault.answered(context, failure.code);
+            }
         }
         self.collect();
         let sticky = context
@@ -308,7 +312,7 @@ impl<D: Device> Runtime<D> {
     }
 
     /// Faults that kernels fell into.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[MetFault] {
         &self.faults
     }
 
@@ -531,7 +535,7 @@ impl<D: Device> Runtime<D> {
                 context.sticky = Some(fault.code);
             }
         }
-        self.faults.push(fault);
+        self.faults.push(MetFault::new(fault, at_fault));
         failure
     }
 

@@ -1,6 +1,7 @@
 //! Connections while they last: one descriptor and one thread each, both gone when it ends.
 
 use lockstep_protocol::{Listener, refuse};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::Shutdown;
@@ -49,6 +50,14 @@ impl Streams {
         }
         std::mem::take(&mut self.threads)
     }
+}
+
+/// Whether the other side has closed a connection, though there may still be something to read.
+pub fn has_hung_up(stream: &UnixStream) -> bool {
+    let mut files = [PollFd::new(stream, PollFlags::RDHUP)];
+    let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    // If the system cannot say, whoever reads the connection finds out.
+    poll(&mut files, Some(&Timespec::default())).is_ok() && files[0].revents().intersects(gone)
 }
 
 /// Lets connections in. A descriptor is kept for the time when none is left, so that even then

@@ -162,8 +162,11 @@ fn simulate(
     }
     let synchronized = runtime.handle(CLIENT, &Request::ContextSynchronize { context });
     print_output(&synchronized.output)?;
+    // There is no program that could have handled them.
+    let faults = runtime.faults().iter();
+    problems.extend(faults.map(|met| met.fault.message.clone()));
     if let Err(failure) = synchronized.result
-        && runtime.faults().is_empty()
+        && problems.is_empty()
     {
         problems.push(format!("{}: {}", failure.code, failure.message));
     }

@@ -8,7 +8,7 @@ use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
 use lockstep_report::series::{self, Part, STORED, Series};
 use lockstep_runtime::device::KernelLaunch;
-use lockstep_runtime::{LaunchSummary, Runtime};
+use lockstep_runtime::{LaunchSummary, MetFault, Runtime};
 use lockstep_stats::Table;
 use lockstep_telemetry::run_folder::{
     CheckRow, CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, LineRow,
@@ -67,8 +67,12 @@ impl Results {
             description,
         ));
         ending.complete = launches.iter().all(|launch| launch.result.is_some());
-        let faults = runtime.faults().iter().map(|fault| fault.message.clone());
-        let mut problems: Vec<String> = faults.collect();
+        let message = |met: &MetFault| met.fault.message.clone();
+        let mut problems: Vec<String> = runtime.faults().iter().map(message).collect();
+        // A program that was told of a fault ends as it likes; no program is there if the ending has it already.
+        let handled = runtime.faults().iter().filter(|met| met.is_handled());
+        let mut handled: Vec<String> = handled.map(message).collect();
+        handled.retain(|problem| !ending.problems.contains(problem));
         problems.extend(runtime.device_mut().failure().map(str::to_owned));
         let configuration = serde_json::to_value(&description.config).unwrap_or_else(|error| {
             problems.push(format!("summary.json lacks the configuration: {error}"));
@@ -82,12 +86,14 @@ impl Results {
                 ending.problems.push(problem);
             }
         }
-        if ending.exit_code == 0 && !ending.problems.is_empty() {
+        let failed = ending.problems.iter().any(|one| !handled.contains(one));
+        if ending.exit_code == 0 && failed {
             ending.exit_code = 1;
         }
         let totals = totals(runtime, &kernels);
         let machine = runtime.device_mut();
-        if let Err(error) = machine.finish_series() {
+        let series = machine.finish_series().err();
+        if let Some(error) = &series {
             ending.problems.push(format!("series: {error}"));
             ending.exit_code = ending.exit_code.max(1);
         }
@@ -103,9 +109,9 @@ impl Results {
             work,
             ..host_speed(description, &totals, figures, wall, &launches)
         };
-        let state = match ending.problems.is_empty() {
-            true => RunState::Finished,
-            false => RunState::Failed,
+        let state = match failed || series.is_some() {
+            false => RunState::Finished,
+            true => RunState::Failed,
         };
         let summary = Summary {
             lockstep: env!("CARGO_PKG_VERSION").into(),

@@ -3,11 +3,12 @@
 //! Every connection has a thread that reads its requests. A request waits until the threads of its
 //! process are at rest; whoever finds them so answers all that are there, in their order, and that
 //! order is what the record of calls keeps. Connections and processes are numbered when their first
-//! request is handled, so connections that only watch change no number.
+//! request is handled, so connections that only watch change no number. What a process leaves behind is
+//! freed before the next call of another is answered.
 //!
 //! Start reading at [`Server::start`].
 
-use crate::connections::{Door, Streams};
+use crate::connections::{Door, Streams, has_hung_up};
 use crate::host::{Call, HostOrder, Key, Turn};
 use crate::host_writes::{self, HostWrites};
 use lockstep_protocol::doorbell::Doorbells;
@@ -57,6 +58,8 @@ pub struct State<D> {
     /// Answers that nobody has taken yet.
     answers: BTreeMap<Key, Response>,
     clients: BTreeMap<Key, Client>,
+    /// The sockets of those who may have made a call.
+    peers: BTreeMap<Key, Arc<UnixStream>>,
     connections: u64,
     processes: BTreeMap<u32, Process>,
     started: Instant,
@@ -132,6 +135,7 @@ impl<D: Device + Send + 'static> Server<D> {
             turned: Arc::default(),
             answers: BTreeMap::new(),
             clients: BTreeMap::new(),
+            peers: BTreeMap::new(),
             connections: 0,
             processes: BTreeMap::new(),
             started: Instant::now(),
@@ -288,7 +292,7 @@ fn serve<D: Device>(
     state: &Mutex<State<D>>,
 ) -> Result<(), ConnectionError> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
-    let accepted = ServerConnection::accept(stream, welcome, window.as_fd());
+    let accepted = ServerConnection::accept(stream.clone(), welcome, window.as_fd());
     let (mut connection, hello) = match accepted {
         // How a program ended is not said here.
         Err(error) if error.is_gone() => return Ok(()),
@@ -298,7 +302,9 @@ fn serve<D: Device>(
     let key = {
         let mut state = lock(state);
         state.figures.attached += 1;
-        (hello.process, hello.thread, state.figures.attached)
+        let key = (hello.process, hello.thread, state.figures.attached);
+        state.peers.insert(key, stream);
+        key
     };
     let outcome = loop {
         let request = match connection.receive() {
@@ -332,9 +338,11 @@ fn serve<D: Device>(
     };
     let mut state = lock(state);
     state.order.leave(key);
+    state.peers.remove(&key);
     if let Some(client) = state.clients.remove(&key) {
         state.left(client, &hello);
     }
+    state.turned.notify_all();
     outcome
 }
 
@@ -355,7 +363,11 @@ fn answer<D: Device>(
         {
             return response;
         }
-        match state.turn() {
+        let turn = match state.another_leaves(key.0) {
+            true => Turn::Nobody,
+            false => state.turn(),
+        };
+        match turn {
             Turn::Release(first) => {
                 state.order.release(first);
                 turned.notify_all();
@@ -383,6 +395,19 @@ impl<D: Device> State<D> {
         for sentence in self.order.dependences().to_vec() {
             self.runtime.depends(sentence);
         }
+    }
+
+    /// Whether another process than this one has hung up and its memory is not freed yet. A process that was
+    /// waited for has hung up before whoever waited goes on, so this puts its end before their calls.
+    fn another_leaves(&self, process: u32) -> bool {
+        if self.processes.keys().all(|known| *known == process) {
+            return false;
+        }
+        self.clients
+            .keys()
+            // A call that came before its process ended is answered first.
+            .filter(|key| key.0 != process && !self.order.is_inside(**key))
+            .any(|key| self.peers.get(key).is_some_and(|peer| has_hung_up(peer)))
     }
 
     /// Whose turn it is.

@@ -44,7 +44,7 @@ use crate::mmu::Mmu;
 use crate::parameters::SmParameters;
 use crate::partition::{GpuBoundary, GpuPartition};
 use crate::sm::front_end::issue_table::IssueTable;
-use crate::sm::{Printed, Sm};
+use crate::sm::{Printed, Sm, assertions};
 use build::build;
 use layout::Places;
 pub use observation::{Observed, SampledPart, Sampler};
@@ -204,7 +204,12 @@ impl Gpu {
             }
             Outcome::Stopped if self.engine.boundary().is_stuck() => {
                 let what = "no warp can make progress, and nothing else writes what they wait for";
-                Advance::Stuck(self.hang(what.into()))
+                let hang = self.hang(what.into());
+                // Warps may wait for those that an assertion stopped.
+                match self.assertions().is_some() {
+                    true => self.fault(Some(hang)),
+                    false => Advance::Stuck(hang),
+                }
             }
             Outcome::Stopped => {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
@@ -227,9 +232,18 @@ impl Gpu {
     }
 
     fn fault(&mut self, fault: Option<Box<Fault>>) -> Advance {
-        let fault = fault.expect("the engine stops for a fault that is there");
+        let mut fault = fault.expect("the engine stops for a fault that is there");
+        // A kernel goes on for a while after an assertion; what happens then follows from it.
+        if let Some(first) = self.assertions().filter(|first| first.cycle <= fault.cycle) {
+            *fault = first;
+        }
         self.fail(fault.clone());
         Advance::Faulted(fault)
+    }
+
+    /// Assertions that failed, as a fault.
+    fn assertions(&self) -> Option<Fault> {
+        assertions::fault_of((0..self.places.sms).map(|number| self.sm(number).assertions()))
     }
 
     /// Makes something the fault of a kernel, for everything that follows.

@@ -21,6 +21,7 @@
 //! Start reading at [`Sm::run`], then [`timing::Timing::run`] and `execute.rs`.
 
 mod answers;
+pub mod assertions;
 mod barrier;
 mod block_barriers;
 pub mod bulk;
@@ -72,6 +73,7 @@ use crate::memory::{Contents, Home, Log};
 use crate::message::Message;
 use crate::parameters::SmParameters;
 use crate::probe::Probe;
+use assertions::Assertions;
 pub(crate) use barrier::BARRIERS;
 pub(crate) use cta::Block;
 use functional::Functional;
@@ -168,6 +170,10 @@ impl Sm {
             return Wake::OnMessage;
         }
         let cycles = window.cycles(state.parameters.clock);
+        state.give_up_after_assertions(cycles.end);
+        if state.fault.is_some() {
+            return Wake::OnMessage;
+        }
         let next = match &mut self.mode {
             Mode::Functional(model) => {
                 state.begin_epoch(model, &cycles, outbox);
@@ -203,6 +209,12 @@ impl Sm {
     #[must_use]
     pub fn has_printed(&self) -> bool {
         self.state.printer.has_text()
+    }
+
+    /// Assertions that failed here.
+    #[must_use]
+    pub fn assertions(&self) -> &Assertions {
+        &self.state.assertions
     }
 
     /// What went wrong, and when.

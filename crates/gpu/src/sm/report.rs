@@ -22,6 +22,13 @@ pub(super) fn fail(state: &mut SmState, slot: u8, problem: Problem, now: Now) {
 
 /// Stops the SM with a fault of an instruction that a warp has behind it.
 pub(super) fn fail_at(state: &mut SmState, slot: u8, problem: Problem, pc: u32, now: Now) {
+    let fault = fault_at(state, slot, problem, pc, now);
+    state.fault = Some((now.time, Box::new(fault)));
+    state.slots.ready = 0;
+}
+
+/// The fault of an instruction of a warp.
+pub(super) fn fault_at(state: &SmState, slot: u8, problem: Problem, pc: u32, now: Now) -> Fault {
     let warp = &state.warps[usize::from(slot)];
     let launch = state.blocks.launch_of(warp.block);
     let launch = launch.expect("a warp that executes has a block");
@@ -36,8 +43,7 @@ pub(super) fn fail_at(state: &mut SmState, slot: u8, problem: Problem, pc: u32, 
     if state.port.checks.memory {
         note_fault(&state.port.findings, &fault, now.time);
     }
-    state.fault = Some((now.time, Box::new(fault)));
-    state.slots.ready = 0;
+    fault
 }
 
 /// Stops the SM with a fault that is a block's, not that of one of its threads.

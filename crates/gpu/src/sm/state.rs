@@ -13,6 +13,7 @@ use lockstep_counters::Counters;
 use lockstep_engine::{Inbox, LoadError, Outbox, Reader, Wake, Window, Writer};
 use lockstep_units::{Clock, Cycle, Hertz, Time};
 
+use super::assertions::Assertions;
 use super::bulk::engine::BULK_REQUEST;
 use super::cta::BlockTable;
 use super::device_runtime::LastErrors;
@@ -56,6 +57,8 @@ pub struct SmState {
     pub port: Port,
     /// What kernels printed.
     pub printer: Printer,
+    /// Assertions that failed.
+    pub assertions: Assertions,
     /// Last errors of the device runtime, by warp slot; those of warps that had none are absent.
     pub last_errors: BTreeMap<u8, LastErrors>,
     /// What went wrong, and when.
@@ -92,6 +95,7 @@ impl SmState {
             waiting_for_grids: 0,
             port,
             printer: Printer::default(),
+            assertions: Assertions::default(),
             last_errors: BTreeMap::new(),
             fault: None,
             progress: 0,
@@ -139,7 +143,7 @@ impl SmState {
         if self.ordering.waits_for_boundary() {
             return Wake::At(window.end);
         }
-        let next = next.min(self.ordering.next_sleeper()).min(self.due());
+        let next = next.min(self.wakes()).min(self.assertions.due());
         if next == u64::MAX {
             Wake::OnMessage
         } else {
@@ -314,6 +318,7 @@ impl SmState {
         writer.write(&self.waiting_for_grids);
         self.port.save(writer);
         writer.write(&self.printer);
+        writer.write(&self.assertions);
         writer.write(&self.last_errors);
         writer.write(&self.progress);
         writer.write(&(&self.stats, &self.parts_before));
@@ -342,6 +347,7 @@ impl SmState {
         self.waiting_for_grids = reader.read()?;
         self.port.load(reader)?;
         self.printer = reader.read()?;
+        self.assertions = reader.read()?;
         self.last_errors = reader.read()?;
         self.progress = reader.read()?;
         (self.stats, self.parts_before) = reader.read()?;

@@ -94,16 +94,13 @@ impl SmState {
             }
             SystemCallKind::AssertFail => {
                 let (message, file, line, function) = (wide(0), wide(1), narrow(2), wide(3));
-                let text = self.assertion(
-                    slot,
-                    lane,
-                    message[lane],
-                    file[lane],
-                    line[lane],
-                    function[lane],
-                );
-                let kind = FaultKind::Assert(text);
-                return Err(Problem { lane, kind });
+                let text = |lane: usize| {
+                    let texts = (message[lane], file[lane], function[lane]);
+                    (lane, self.assertion(slot, lane, texts, line[lane]))
+                };
+                let lines = lanes_of(execute).map(text).collect();
+                self.assert_failed(slot, lines, now);
+                return Ok(());
             }
             SystemCallKind::Trap => {
                 let kind = FaultKind::Trap;
@@ -173,10 +170,8 @@ impl SmState {
         &self,
         slot: u8,
         lane: usize,
-        message: u64,
-        file: u64,
+        (message, file, function): (u64, u64, u64),
         line: u32,
-        function: u64,
     ) -> String {
         let warp = &self.warps[usize::from(slot)];
         let block = self.blocks.blocks[usize::from(warp.block)].as_deref();

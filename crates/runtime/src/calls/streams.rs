@@ -155,6 +155,7 @@ impl<D: Device> Runtime<D> {
                 launch: None,
                 message,
                 address: None,
+                of_simulator: false,
             };
             self.take_fault(fault, Some(context))
         })

@@ -170,6 +170,7 @@ impl Device for Fake {
                         launch: Some(id),
                         message,
                         address: None,
+                        of_simulator: false,
                     });
                 }
                 results.push(KernelResult {

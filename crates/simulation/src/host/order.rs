@@ -234,6 +234,11 @@ impl HostOrder {
         self.answered.insert(key);
     }
 
+    /// Whether a call of this connection waits for its turn, or its answer to be taken.
+    pub fn is_inside(&self, key: Key) -> bool {
+        self.calls.contains_key(&key) || self.answered.contains(&key)
+    }
+
     /// Its thread goes on.
     pub fn release(&mut self, key: Key) {
         self.answered.remove(&key);

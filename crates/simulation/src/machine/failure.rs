@@ -27,6 +27,7 @@ impl Machine {
                 launch: None,
                 message: sentence.clone(),
                 address: None,
+                of_simulator: true,
             }),
         }
     }
@@ -40,6 +41,7 @@ impl Machine {
             launch: launch.map(|(id, _)| *id),
             message: readable_names(fault).to_string(),
             address: address_of(&fault.kind),
+            of_simulator: is_of_simulator(&fault.kind),
         }
     }
 
@@ -83,6 +85,17 @@ fn address_of(kind: &FaultKind) -> Option<u64> {
         FaultKind::ReadOnly { address, .. } => Some(*address),
         _ => None,
     }
+}
+
+/// Whether a real GPU may not have met this. An instruction that is not known here may be one that it knows.
+fn is_of_simulator(kind: &FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::Unsupported(_)
+            | FaultKind::IllegalInstruction(_)
+            | FaultKind::EarlyRead(_)
+            | FaultKind::Hang(_)
+    )
 }
 
 /// CUDA's code for what a kernel did.

@@ -70,6 +70,7 @@ impl Machine {
             launch: Some(number),
             message: error.to_string(),
             address: None,
+            of_simulator: false,
         };
         self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
         self.options.mode = hardware_mode(mode);
