@@ -519,7 +519,9 @@ impl<D: Device> Runtime<D> {
         self.now = self.now.max(self.device.now());
         let failure = failure(fault.code, fault.message.clone());
         tracing::error!("{}", fault.message);
-        // Kernels of other contexts were on the device as well; they are lost with it.
+        // Kernels of other contexts were on the device as well; they are lost with it, which other
+        // processes are told.
+        self.lose_others(&gpus, at_fault);
         for gpu in gpus.clone() {
             let streams = self.timeline.streams_of(gpu);
             self.timeline.abandon(&streams);
@@ -537,6 +539,24 @@ impl<D: Device> Runtime<D> {
         }
         self.faults.push(MetFault::new(fault, at_fault));
         failure
+    }
+
+    /// Other processes with work on GPUs that stop hear of it from their next call.
+    fn lose_others(&mut self, gpus: &std::ops::Range<u32>, at_fault: Option<ContextHandle>) {
+        let Some(process) = at_fault.and_then(|one| Some(self.contexts.get(&one)?.process)) else {
+            return;
+        };
+        for handle in self.others_at_work(gpus, process) {
+            let Some(context) = self.contexts.get_mut(&handle) else {
+                continue;
+            };
+            context.sticky = Some(CuResult::LAUNCH_FAILED);
+            let (gpu, other) = (context.device, context.process);
+            self.warn(format!(
+                "process {other} of the run had work on GPU {gpu} when a kernel of process {process} failed \
+                 there: it is lost, and its calls fail with CUDA_ERROR_LAUNCH_FAILED (719)"
+            ));
+        }
     }
 
     /// The error of a dead context. What happened was said when it did: the code alone comes again.

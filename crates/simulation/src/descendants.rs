@@ -29,18 +29,9 @@ pub fn end() {
     }
 }
 
-/// The children of all threads of this process, but for guardians.
+/// The children of this process, but for guardians.
 fn children() -> Vec<i32> {
-    let threads = std::fs::read_dir("/proc/self/task");
-    let lists = threads.into_iter().flatten().flatten();
-    let mut found = Vec::new();
-    for thread in lists {
-        let text = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        found.extend(
-            text.split_whitespace()
-                .filter_map(|number| number.parse::<i32>().ok()),
-        );
-    }
-    found.retain(|child| !guardian::is_one(*child));
-    found
+    let children = crate::host::children(std::process::id()).into_iter();
+    let numbers = children.filter_map(|child| i32::try_from(child).ok());
+    numbers.filter(|child| !guardian::is_one(*child)).collect()
 }

@@ -185,7 +185,7 @@ impl Run<'_> {
         )
         .map_err(system("serving the program"))?;
         reporter.phase(Phase::Running);
-        let ended = self.run_to_end(listener.path());
+        let ended = self.run_to_end(listener.path(), &server);
         if !matches!(ended, Ok(Ended::Code(_))) {
             // Nobody waits for what is still running.
             description.progress.stop();
@@ -196,7 +196,7 @@ impl Run<'_> {
         Ok(self.collect(command, &ended?, state, problems, began.elapsed()))
     }
 
-    fn run_to_end(&self, socket: &Path) -> Result<Ended, RunError> {
+    fn run_to_end(&self, socket: &Path, server: &Server<Node>) -> Result<Ended, RunError> {
         let libraries = &self.libraries;
         let mut variables = libraries
             .environment(socket, |name| std::env::var_os(name))
@@ -205,6 +205,7 @@ impl Run<'_> {
             variables.push((CALLS_VARIABLE, "1".into()));
         }
         let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
+        server.program(program.process());
         program.wait().map_err(system("waiting for the program"))
     }
 

@@ -1,23 +1,23 @@
 //! Serves the connections of CUDA programs: one request at a time, in the order of [`HostOrder`].
 //!
-//! Every connection has a thread that reads its requests. A request waits until the threads of its
-//! process are at rest; whoever finds them so answers all that are there, in their order, and that
-//! order is what the record of calls keeps. Connections and processes are numbered when their first
-//! request is handled, so connections that only watch change no number. What a process leaves behind is
-//! freed before the next call of another is answered.
+//! Every connection has a thread that reads its requests. A request waits until the threads of all
+//! processes are at rest; whoever finds them so answers all that are there, in their order, and that
+//! order is what the record of calls keeps. A process that ends waits for its turn as a request does.
+//! Connections and processes are numbered when their first request is handled, so connections that only
+//! watch change no number.
 //!
 //! Start reading at [`Server::start`].
 
-use crate::connections::{Door, Streams, has_hung_up};
-use crate::host::{Call, HostOrder, Key, Turn};
-use crate::host_writes::{self, HostWrites};
+mod state;
+
+use crate::connections::{Door, Streams};
+use crate::host::{Arrivals, Arriving, HostOrder, Key, Turn};
+use crate::host_writes::HostWrites;
 use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Reply, Request, Response, ServerConnection, Welcome, layout,
-    refuse,
+    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
-use lockstep_runtime::timeline::Wait;
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordError, RecordWriter, Runtime};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -45,6 +45,9 @@ pub enum Recording {
 /// at first and at most.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
 
+/// Signals that end what is left of a run.
+const ENDS_A_RUN: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGKILL, libc::SIGTERM];
+
 /// What all connections share.
 pub struct State<D> {
     /// The meaning of calls.
@@ -53,6 +56,12 @@ pub struct State<D> {
     writes: Option<HostWrites>,
     order: HostOrder,
     doorbells: Doorbells,
+    arrivals: Arrivals,
+    /// The program; 0 until it was started, and who comes before is not answered.
+    program: u32,
+    /// Processes that have ended, by their last connections, until their turn comes.
+    ended: BTreeMap<Key, Ended>,
+    over: bool,
     /// Wakes those whose call was answered by another.
     turned: Arc<Condvar>,
     /// Answers that nobody has taken yet.
@@ -74,6 +83,12 @@ pub struct State<D> {
 struct Process {
     number: u32,
     connections: u32,
+}
+
+/// A process that has ended.
+struct Ended {
+    client: Client,
+    name: String,
 }
 
 /// Figures about the host, outside the digest.
@@ -100,7 +115,8 @@ pub struct Server<D> {
 }
 
 impl<D: Device + Send + 'static> Server<D> {
-    /// Serves whoever connects to `listener`, handing out `window`.
+    /// Serves whoever connects to `listener`, handing out `window`. Calls are answered once the program is known
+    /// ([`Server::program`]).
     ///
     /// # Errors
     /// The system has no threads or descriptors left.
@@ -126,12 +142,17 @@ impl<D: Device + Send + 'static> Server<D> {
             .map(|file| RecordWriter::new(file, recording == Recording::Full))
             .transpose()
             .map_err(std::io::Error::other)?;
+        let arrivals = Arrivals::at(listener.clone());
         let state = Arc::new(Mutex::new(State {
             runtime,
             record,
             writes: (recording == Recording::Full).then(HostWrites::default),
             order: HostOrder::default(),
             doorbells: Doorbells::map(&window)?,
+            arrivals: arrivals.clone(),
+            program: 0,
+            ended: BTreeMap::new(),
+            over: false,
             turned: Arc::default(),
             answers: BTreeMap::new(),
             clients: BTreeMap::new(),
@@ -154,7 +175,7 @@ impl<D: Device + Send + 'static> Server<D> {
                 .spawn(move || {
                     accept(
                         &mut door,
-                        &listener,
+                        (&listener, &arrivals),
                         &woken,
                         &Arc::new(window),
                         &Arc::new(welcome),
@@ -180,6 +201,9 @@ impl<D: Device + Send + 'static> Server<D> {
             Ok(state) => state.into_inner().unwrap_or_else(PoisonError::into_inner),
             Err(_) => unreachable!("every thread that shared the state was joined"),
         };
+        for key in state.order.leaving() {
+            state.left(key);
+        }
         if let Some(record) = state.record.take()
             && let Err(error) = record.finish()
         {
@@ -189,7 +213,21 @@ impl<D: Device + Send + 'static> Server<D> {
         (state, problems)
     }
 
+    /// The program was started: calls are answered from now on, its own and those of its children.
+    pub fn program(&self, process: u32) {
+        let mut state = lock(&self.state);
+        state.order.watch_family(process);
+        state.program = process;
+        state.turned.notify_all();
+    }
+
     fn close(&mut self) {
+        {
+            let mut state = lock(&self.state);
+            state.over = true;
+            state.order.end();
+            state.turned.notify_all();
+        }
         // The reading end lives as long as the thread; a thread that has ended needs no waking. A
         // panic of a thread has ended the process, and a socket that is gone needs no closing.
         let _ = rustix::io::write(&self.wake, &[0]);
@@ -209,7 +247,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn accept<D: Device + Send + 'static>(
     door: &mut Door,
-    listener: &Listener,
+    (listener, arrivals): (&Listener, &Arrivals),
     woken: &OwnedFd,
     window: &Arc<OwnedFd>,
     welcome: &Arc<Welcome>,
@@ -235,6 +273,7 @@ fn accept<D: Device + Send + 'static>(
         if !files[0].revents().is_empty() {
             return;
         }
+        let arriving = arrivals.begins();
         let stream = match door.accept(listener) {
             Ok(Some(stream)) => Arc::new(stream),
             Ok(None) => continue,
@@ -252,7 +291,7 @@ fn accept<D: Device + Send + 'static>(
         let spawned = std::thread::Builder::new()
             .name("connection".into())
             .spawn(move || {
-                if let Err(error) = serve(served, &welcome, &window, &shared)
+                if let Err(error) = serve((served, arriving), &welcome, &window, &shared)
                     && !is_stranger(&error)
                 {
                     lock(&shared)
@@ -286,13 +325,14 @@ fn is_stranger(error: &ConnectionError) -> bool {
 }
 
 fn serve<D: Device>(
-    stream: Arc<UnixStream>,
+    (stream, arriving): (Arc<UnixStream>, Arriving),
     welcome: &Welcome,
     window: &OwnedFd,
     state: &Mutex<State<D>>,
 ) -> Result<(), ConnectionError> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
     let accepted = ServerConnection::accept(stream.clone(), welcome, window.as_fd());
+    drop(arriving);
     let (mut connection, hello) = match accepted {
         // How a program ended is not said here.
         Err(error) if error.is_gone() => return Ok(()),
@@ -336,13 +376,7 @@ fn serve<D: Device>(
             break Ok(());
         }
     };
-    let mut state = lock(state);
-    state.order.leave(key);
-    state.peers.remove(&key);
-    if let Some(client) = state.clients.remove(&key) {
-        state.left(client, &hello);
-    }
-    state.turned.notify_all();
+    leave(state, key, &hello);
     outcome
 }
 
@@ -355,7 +389,6 @@ fn answer<D: Device>(
 ) -> Response {
     let mut state = lock(state);
     state.order.enter(key, hello, Arc::new(request));
-    let turned = state.turned.clone();
     let [mut pause, longest] = LOOK_AGAIN;
     loop {
         if state.order.is_released(key)
@@ -363,240 +396,55 @@ fn answer<D: Device>(
         {
             return response;
         }
-        let turn = match state.another_leaves(key.0) {
-            true => Turn::Nobody,
-            false => state.turn(),
-        };
-        match turn {
-            Turn::Release(first) => {
-                state.order.release(first);
-                turned.notify_all();
-            }
-            Turn::Nobody => {
-                let waited = turned.wait_timeout(state, pause);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                pause = longest.min(pause * 2);
-            }
-            Turn::Calls(calls) => state.answer_all(&calls),
-            Turn::Waits(waits) => state.answer_first(&waits),
-        }
+        state = take_turn(state, pause);
+        pause = longest.min(pause * 2);
     }
 }
 
-/// Processor time that this process has used.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+/// A connection has ended. If it was the last of its process, that leaves when its turn comes, or with the run.
+fn leave<D: Device>(state: &Mutex<State<D>>, key: Key, hello: &Hello) {
+    let mut state = lock(state);
+    state.order.leave(key);
+    state.peers.remove(&key);
+    let Some(client) = state.clients.remove(&key) else {
+        return;
+    };
+    if !state.was_last(hello.process) {
+        return;
+    }
+    let name = hello.name.clone();
+    state.ended.insert(key, Ended { client, name });
+    state.order.ends(key);
+    let [mut pause, longest] = LOOK_AGAIN;
+    while !state.over && state.ended.contains_key(&key) {
+        state = take_turn(state, pause);
+        pause = longest.min(pause * 2);
+    }
 }
 
-impl<D: Device> State<D> {
-    /// Leaves what depended on the host with the runtime.
-    pub fn keep_dependences(&mut self) {
-        for sentence in self.order.dependences().to_vec() {
-            self.runtime.depends(sentence);
+/// Does what it is time for; waits if it is nobody's turn.
+fn take_turn<D: Device>(
+    mut state: MutexGuard<'_, State<D>>,
+    pause: Duration,
+) -> MutexGuard<'_, State<D>> {
+    match state.turn() {
+        Turn::Release(first) => {
+            state.order.release(first);
+            state.turned.notify_all();
         }
-    }
-
-    /// Whether another process than this one has hung up and its memory is not freed yet. A process that was
-    /// waited for has hung up before whoever waited goes on, so this puts its end before their calls.
-    fn another_leaves(&self, process: u32) -> bool {
-        if self.processes.keys().all(|known| *known == process) {
-            return false;
+        Turn::Nobody => {
+            let turned = state.turned.clone();
+            let waited = turned.wait_timeout(state, pause);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.clients
-            .keys()
-            // A call that came before its process ended is answered first.
-            .filter(|key| key.0 != process && !self.order.is_inside(**key))
-            .any(|key| self.peers.get(key).is_some_and(|peer| has_hung_up(peer)))
-    }
-
-    /// Whose turn it is.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "when a thread is given up is kept as a dependence on the host"
-    )]
-    fn turn(&mut self) -> Turn {
-        let doorbells = &self.doorbells;
-        let rung = |process| doorbells.rung(process);
-        let turn = self.order.turn(rung, Instant::now());
-        if matches!(turn, Turn::Calls(_) | Turn::Waits(_)) {
-            let inside = self.order.inside();
-            self.runtime.device_mut().host_is_inside(inside);
-        }
-        turn
-    }
-
-    /// Answers calls in their order.
-    fn answer_all(&mut self, calls: &[Call]) {
-        for (key, request) in calls {
-            self.order.take(*key);
-            let response = self.handle(*key, request);
-            self.answers.insert(*key, response);
-        }
-        // Nobody has gone on since all were found at rest, so the first may.
-        if let Some((first, _)) = calls.first() {
-            self.order.release(*first);
-            self.turned.notify_all();
-        }
-    }
-
-    /// Of calls that wait, answers those whose wait is over first.
-    fn answer_first(&mut self, calls: &[Call]) {
-        if calls.len() == 1 {
-            return self.answer_all(calls);
-        }
-        let mut waits = Vec::new();
-        for (key, request) in calls {
-            let client = self.client(*key);
-            let Some(wait) = self.runtime.wait_of(client, request) else {
-                return self.answer_all(&[(*key, request.clone())]);
-            };
-            waits.push(wait);
-        }
-        self.runtime.advance_to_first(&waits);
-        let over = |wait: &Wait| self.runtime.is_over(wait);
-        let mut first: Vec<Call> = calls
-            .iter()
-            .zip(&waits)
-            .filter(|(_, wait)| over(wait))
-            .map(|(call, _)| call.clone())
-            .collect();
-        if first.is_empty() {
-            // Something went wrong, which each of them is told.
-            first = calls.to_vec();
-        }
-        self.answer_all(&first);
-    }
-
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "figures about the host are outside the digest"
-    )]
-    fn handle(&mut self, key: Key, request: &Request) -> Response {
-        let client = self.client(key);
-        let (began, worked) = (Instant::now(), processor_time());
-        self.note(client, request);
-        tracing::trace!(connection = client.connection, ?request);
-        let response = self.runtime.handle(client, request);
-        if let Err(failure) = &response.result {
-            tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
-        }
-        self.answered(client, &response);
-        self.figures.simulating += began.elapsed();
-        let worked = processor_time().saturating_sub(worked);
-        *self.figures.processor.get_or_insert_default() += worked;
-        self.figures
-            .first_answer
-            .get_or_insert_with(|| self.started.elapsed());
-        response
-    }
-
-    /// Answers somebody who only looks.
-    fn look(&self, device: u32) -> Response {
-        let mut looked = match self.runtime.device_state(device) {
-            Ok(looked) => looked,
-            Err(failure) => return Response::failure(failure.code, failure.message),
-        };
-        looked.processes.retain_mut(|row| {
-            let mut known = self.processes.iter();
-            let found = known.find(|(_, process)| process.number == row.process);
-            found.is_some_and(|(id, _)| {
-                row.process = *id;
-                true
-            })
-        });
-        Response::reply(Reply::DeviceState(looked))
-    }
-
-    /// Who makes a call, numbered at the first.
-    fn client(&mut self, key: Key) -> Client {
-        if let Some(client) = self.clients.get(&key) {
-            return *client;
-        }
-        let process = self.processes.entry(key.0).or_insert_with(|| {
-            self.figures.processes += 1;
-            Process {
-                number: self.figures.processes - 1,
-                connections: 0,
+        Turn::Leave(keys) => {
+            for key in keys {
+                state.left(key);
             }
-        });
-        process.connections += 1;
-        self.connections += 1;
-        let client = Client {
-            connection: self.connections - 1,
-            process: process.number,
-        };
-        self.clients.insert(key, client);
-        client
+            state.turned.notify_all();
+        }
+        Turn::Calls(calls) => state.answer_all(&calls),
+        Turn::Waits(waits) => state.answer_first(&waits),
     }
-
-    fn note(&mut self, client: Client, request: &Request) {
-        let Some(record) = &mut self.record else {
-            return;
-        };
-        let mut written = Ok(());
-        if let Some(writes) = &mut self.writes {
-            writes.before(client.connection, &self.runtime, |address, bytes| {
-                if written.is_ok() {
-                    written = record.wrote(address, bytes);
-                }
-            });
-        }
-        let written = written
-            .and_then(|()| record.call(client, self.order.period(), self.runtime.now(), request));
-        if let Err(error) = written {
-            self.record_ends(&error);
-        }
-    }
-
-    /// Notes what a call was answered, for those who replay it.
-    fn answered(&mut self, client: Client, response: &Response) {
-        let Some(writes) = &mut self.writes else {
-            return;
-        };
-        let read = writes.after(client.connection, &self.runtime);
-        if let Some(record) = &mut self.record {
-            let digest = host_writes::digest(&self.runtime, &read);
-            if let Err(error) = record.answered(response, &read, digest) {
-                self.record_ends(&error);
-            }
-        }
-    }
-
-    /// The record could not be written: the run goes on, and ends with an error.
-    fn record_ends(&mut self, error: &RecordError) {
-        if let RecordError::Io(error) = error {
-            self.record_is_full |= lockstep_telemetry::run_folder::is_full(error);
-        }
-        self.problems.push(format!(
-            "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
-        ));
-        self.record = None;
-    }
-
-    fn left(&mut self, client: Client, hello: &Hello) {
-        let Some(process) = self.processes.get_mut(&hello.process) else {
-            return;
-        };
-        process.connections -= 1;
-        if process.connections > 0 {
-            return;
-        }
-        // What the host wrote last still counts.
-        let mut written = Ok(());
-        if let Some(record) = &mut self.record {
-            if let Some(writes) = &mut self.writes {
-                writes.before(client.connection, &self.runtime, |address, bytes| {
-                    if written.is_ok() {
-                        written = record.wrote(address, bytes);
-                    }
-                });
-            }
-            if let Err(error) = written.and_then(|()| record.gone(client.process)) {
-                self.record_ends(&error);
-            }
-        }
-        self.processes.remove(&hello.process);
-        self.runtime.detach(client.process);
-    }
+    state
 }

@@ -212,6 +212,11 @@ impl Program {
         started.map_err(|error| refused(path, error))
     }
 
+    /// Its number.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for the program to end; what ends the run is passed on and ends both.
     ///
     /// # Errors

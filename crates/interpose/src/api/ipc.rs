@@ -5,11 +5,12 @@
 
 use super::memory::pointer_info;
 use crate::boundary::{driver, runtime};
-use crate::context::{current, current_for_runtime};
+use crate::call::done;
+use crate::context::{current, current_for_runtime, find};
 use crate::opaque::{self, Kind};
-use crate::process::lock;
+use crate::process::{device, lock};
 use crate::types::{Address, Out};
-use lockstep_protocol::{CuResult, PointerKind};
+use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, PointerKind, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -70,7 +71,7 @@ fn memory_handle(address: Address) -> Result<Handle, CuResult> {
     })
 }
 
-fn open_memory(handle: Handle, flags: u32) -> Result<Address, CuResult> {
+fn open_memory(context: ContextHandle, handle: Handle, flags: u32) -> Result<Address, CuResult> {
     if flags != LAZY_PEER_ACCESS || handle.magic != MEMORY {
         return Err(CuResult::INVALID_VALUE);
     }
@@ -79,12 +80,24 @@ fn open_memory(handle: Handle, flags: u32) -> Result<Address, CuResult> {
         return Err(CuResult::INVALID_CONTEXT);
     }
     let address = handle.number as Address;
-    match pointer_info(address)? {
-        Some(info) if info.base == handle.number && info.identity == handle.identity => {}
-        _ => return Err(CuResult::INVALID_HANDLE),
-    }
+    let known = pointer_info(address)?
+        .filter(|info| info.base == handle.number && info.identity == handle.identity);
+    reach(context, &known.ok_or(CuResult::INVALID_HANDLE)?)?;
     *lock(&OPENED).entry(address).or_default() += 1;
     Ok(address)
+}
+
+/// Lets a context use memory that another process has on another device, as the flag of the call asks.
+fn reach(context: ContextHandle, memory: &PointerInfo) -> Result<(), CuResult> {
+    let own = device(find(context)?.device as i32)?.ordinal;
+    if own == memory.device {
+        return Ok(());
+    }
+    let peer = memory.context;
+    match done(&Request::PeerAccessEnable { context, peer }) {
+        Err(CuResult::PEER_ACCESS_ALREADY_ENABLED) => Ok(()),
+        enabled => enabled,
+    }
 }
 
 fn close_memory(address: Address) -> Result<(), CuResult> {
@@ -131,8 +144,7 @@ runtime! {
 
     fn cudaIpcOpenMemHandle(pointer: Out<Address>, handle: Handle, flags: u32) {
         pointer.check()?;
-        current_for_runtime()?;
-        Ok(pointer.set(open_memory(handle, flags)?)?)
+        Ok(pointer.set(open_memory(current_for_runtime()?, handle, flags)?)?)
     }
 
     fn cudaIpcCloseMemHandle(address: Address) {
@@ -159,14 +171,12 @@ driver! {
 
     fn cuIpcOpenMemHandle(pointer: Out<Address>, handle: Handle, flags: u32) {
         pointer.check()?;
-        current()?;
-        pointer.set(open_memory(handle, flags)?)
+        pointer.set(open_memory(current()?, handle, flags)?)
     }
 
     fn cuIpcOpenMemHandle_v2(pointer: Out<Address>, handle: Handle, flags: u32) {
         pointer.check()?;
-        current()?;
-        pointer.set(open_memory(handle, flags)?)
+        pointer.set(open_memory(current()?, handle, flags)?)
     }
 
     fn cuIpcCloseMemHandle(address: Address) {

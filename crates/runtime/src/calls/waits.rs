@@ -4,7 +4,8 @@
 use crate::device::Device;
 use crate::timeline::Wait;
 use crate::{Client, Runtime};
-use lockstep_protocol::Request;
+use lockstep_protocol::{ContextHandle, Request};
+use std::ops::Range;
 
 impl<D: Device> Runtime<D> {
     /// What a call waits for; nothing if it is not one that only waits, or if it would fail.
@@ -28,6 +29,20 @@ impl<D: Device> Runtime<D> {
             _ => return None,
         };
         Some(Wait::Points(points))
+    }
+
+    /// Contexts of other processes with work on some GPUs that is not done.
+    pub(crate) fn others_at_work(&self, gpus: &Range<u32>, process: u32) -> Vec<ContextHandle> {
+        let others = self
+            .contexts
+            .iter()
+            .filter(|(_, context)| context.process != process && gpus.contains(&context.device));
+        let busy = |handle: &ContextHandle| {
+            let streams = self.streams_of(*handle).into_iter();
+            let ends = streams.map(|(key, _)| (key, self.timeline.end(key)));
+            !self.timeline.is_over(&Wait::Points(ends.collect()))
+        };
+        others.map(|(handle, _)| *handle).filter(busy).collect()
     }
 
     /// Lets time pass until one of some waits is over. After a fault all of them are: the calls

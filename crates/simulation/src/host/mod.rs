@@ -1,17 +1,29 @@
-//! The host threads of a program as the device sees them: in which order their calls count, and
-//! when simulated time may pass.
+//! The host threads of the processes of a run as the device sees them: in which order their calls count,
+//! and when simulated time may pass.
 //!
 //! | file | idea |
 //! |---|---|
+//! | `family.rs` | the processes of a run, and where each stands among them |
+//! | `status.rs` | what the kernel says of a process, and how it ended |
+//! | `arrivals.rs` | connections that are being made |
+//! | `process.rs` | one process: its calls, its connections, its end |
 //! | `tasks.rs` | whether the threads of a process are at rest |
 //! | `sleep.rs` | what a sleeping thread waits for |
+//! | `sockets.rs` | who is at the other end of a socket |
 //! | `order.rs` | calls of one quiet period, in one order |
 //! | `outside.rs` | whether the host can go on by itself |
 
+mod arrivals;
+mod family;
 mod order;
 mod outside;
+mod process;
 mod sleep;
+mod sockets;
+mod status;
 mod tasks;
 
-pub use order::{Call, HostOrder, Key, Turn};
+pub use arrivals::{Arrivals, Arriving};
+pub use family::children;
+pub use order::{Call, HostOrder, Key, OnTheWay, Turn};
 pub use outside::{Inside, who_may_act};

@@ -1,27 +1,29 @@
 //! Calls of one quiet period, in one order.
 //!
-//! A call is answered when every thread of its process is at rest: inside a call too, asleep, or
-//! gone. Then all calls that are there are answered in the order of (process, thread), so that it
+//! A call is answered when every thread of every process of the run is at rest: inside a call too, asleep,
+//! or gone. Then all calls that are there are answered in the order of (process, thread), so that it
 //! does not matter which came first. Calls that only wait come last, because simulated time passes
-//! for them; of several, the one whose wait is over first is answered first.
+//! for them; of several, the one whose wait is over first is answered first. Where a process stands follows
+//! from its rank or its place in the tree of processes ([`Place`](super::family::Place)).
 //!
 //! Threads go on one after the other, each when the one before it is at rest again: so they take the
-//! locks of the program in one order too.
+//! locks of the program, and write into its pipes, in one order too. A process that has ended leaves when all
+//! are at rest, before any call is answered.
 //!
 //! Where a thread had to be given up, because it computed for long or slept by the host's clock, its
 //! next call comes at a time that the host decided: that is kept as a dependence.
 //!
 //! Start reading at [`HostOrder::turn`].
 
+use super::family::Family;
 use super::outside::Inside;
-use super::tasks::Tasks;
+use super::process::{LOST, Process};
 use lockstep_protocol::{Hello, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Who makes a call: process and thread as the system numbers them, which is the order in which they
-/// were made, and the connection.
+/// Who makes a call: process and thread as the system numbers them, and the connection.
 pub type Key = (u32, u32, u64);
 
 /// A call, and who makes it.
@@ -29,9 +31,6 @@ pub type Call = (Key, Arc<Request>);
 
 /// Most dependences that are kept: they are for people to read.
 const MOST_DEPENDENCES: usize = 16;
-
-/// A call that is on its way for so long does not come: its thread ended while it sent it.
-const LOST: Duration = Duration::from_secs(1);
 
 /// Calls that wait for their turn.
 #[derive(Default)]
@@ -43,39 +42,30 @@ pub struct HostOrder {
     returning: BTreeSet<Key>,
     /// Connections whose last call does not wait for its turn.
     asides: BTreeSet<Key>,
+    /// Last connections of processes that have ended.
+    leaving: BTreeSet<Key>,
+    family: Family,
     processes: BTreeMap<u32, Process>,
+    /// Calls of processes that are gone: another may have their number one day.
+    former: BTreeMap<u32, u64>,
+    /// Since when connections are being made, if some are.
+    arriving: Option<Instant>,
     period: u64,
     /// Who was inside a call when all were found at rest.
     inside: Inside,
+    /// A process without calls that slept by the host's clock while simulated time passed.
+    slept_outside: Option<String>,
     dependences: Vec<String>,
+    /// Whether the run is over: nobody is waited for any more.
+    over: bool,
 }
 
-/// A process that has made a call.
-struct Process {
-    /// Its threads; an error if the kernel does not show them.
-    tasks: Result<Tasks, String>,
-    /// The connection that made the first call, and whether another one did.
-    first: u64,
-    several: bool,
-    /// Calls that came.
-    entered: u64,
-    /// Since when calls are on their way, if some are.
-    on_the_way: Option<Instant>,
-}
-
-impl Process {
-    /// Whether no call is on its way. One that does not come at all was given up by its thread.
-    fn nothing_comes(&mut self, rung: u64, now: Instant) -> bool {
-        if rung <= self.entered {
-            return true;
-        }
-        let since = *self.on_the_way.get_or_insert(now);
-        let lost = now.saturating_duration_since(since) >= LOST;
-        if lost {
-            self.entered = rung;
-        }
-        lost
-    }
+/// What is on its way from the processes.
+pub struct OnTheWay<Rung, Nobody> {
+    /// How many calls a process has begun to send.
+    pub rung: Rung,
+    /// Whether nobody is about to be let in.
+    pub nobody_arrives: Nobody,
 }
 
 /// Whose turn it is.
@@ -83,6 +73,8 @@ impl Process {
 pub enum Turn {
     /// Nobody's: some thread may still make a call.
     Nobody,
+    /// These processes have ended and leave, in their order.
+    Leave(Vec<Key>),
     /// This thread goes on with its answer.
     Release(Key),
     /// These calls, in their order; no time passes.
@@ -92,24 +84,47 @@ pub enum Turn {
 }
 
 impl HostOrder {
+    /// The program has started: its children and theirs are of the run too.
+    pub fn watch_family(&mut self, program: u32) {
+        self.family = Family::of(program);
+        self.adopt();
+    }
+
+    /// The run is over: what is left is answered without waiting for anybody.
+    pub fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// Watches the processes of the family that are not watched yet.
+    fn adopt(&mut self) {
+        for number in self.family.living() {
+            if !self.processes.contains_key(&number) {
+                self.add(number);
+            }
+        }
+    }
+
+    fn add(&mut self, number: u32) {
+        let entered = self.former.remove(&number).unwrap_or(0);
+        let process = Process::new(number, self.family.place(number), entered);
+        self.processes.insert(number, process);
+    }
+
     /// A thread makes a call.
     pub fn enter(&mut self, key: Key, hello: &Hello, request: Arc<Request>) {
-        let process = self.processes.entry(key.0).or_insert_with(|| Process {
-            tasks: Tasks::of(key.0).map_err(|error| error.to_string()),
-            first: key.2,
-            several: false,
-            entered: 0,
-            on_the_way: None,
-        });
-        process.several |= key.2 != process.first;
-        process.entered += 1;
-        process.on_the_way = None;
-        let said = match &mut process.tasks {
-            Ok(tasks) => tasks.calls(key.1).map(str::to_owned),
-            Err(error) => process
-                .several
-                .then(|| format!("the threads of its process cannot be watched ({error})")),
-        };
+        if !self.processes.contains_key(&key.0) {
+            // It may have been made since the family was last looked at.
+            self.family.refresh();
+            self.adopt();
+        }
+        if !self.processes.contains_key(&key.0) {
+            self.add(key.0);
+        }
+        let (mut begins, mut said) = (false, None);
+        if let Some(process) = self.processes.get_mut(&key.0) {
+            begins = !process.has_called();
+            said = process.calls(key);
+        }
         let aside = is_aside(&request);
         // When the program's library asks something aside changes nothing.
         if let Some(said) = said.filter(|_| !aside) {
@@ -117,6 +132,13 @@ impl HostOrder {
             self.depends(format!(
                 "thread {} of {}: when it called {call} was up to the host: {said}",
                 key.1, hello.name
+            ));
+        }
+        if let Some(sleeper) = self.slept_outside.clone().filter(|_| begins) {
+            self.depends(format!(
+                "process {} ({}): when it first called CUDA may have been up to the host: {sleeper} slept \
+                 for a time, or waited for the world outside the run, while simulated time passed",
+                key.0, hello.name
             ));
         }
         if aside {
@@ -130,8 +152,7 @@ impl HostOrder {
     /// A thread of a process has looked and goes on: what it rang for is no call.
     pub fn looked(&mut self, process: u32) {
         if let Some(process) = self.processes.get_mut(&process) {
-            process.entered += 1;
-            process.on_the_way = None;
+            process.nothing_more();
         }
     }
 
@@ -158,8 +179,11 @@ impl HostOrder {
     }
 
     /// Whose turn it is now; calls whose turn it is leave with [`HostOrder::take`].
-    /// `rung` says how many calls a process has begun to send.
-    pub fn turn(&mut self, rung: impl Fn(u32) -> u64, now: Instant) -> Turn {
+    pub fn turn<Rung: Fn(u32) -> u64, Nobody: Fn() -> bool>(
+        &mut self,
+        coming: &OnTheWay<Rung, Nobody>,
+        now: Instant,
+    ) -> Turn {
         // These are answered at once: they change nothing, and the program goes on meanwhile.
         let asides = self.calls.iter().filter(|(_, call)| is_aside(call));
         let asides: Vec<_> = asides.map(|(key, call)| (*key, call.clone())).collect();
@@ -170,62 +194,135 @@ impl HostOrder {
             return Turn::Release(*aside);
         }
         // A process without a call under way has nobody inside one.
-        let mut inside = Inside::new();
-        inside.extend(
-            self.processes
-                .keys()
-                .map(|process| (*process, BTreeSet::new())),
-        );
+        let mut inside: Inside = self
+            .processes
+            .keys()
+            .map(|process| (*process, BTreeSet::new()))
+            .collect();
         for (process, thread, _) in self.calls.keys().chain(&self.answered) {
             inside.entry(*process).or_default().insert(*thread);
         }
-        let mut resting = BTreeSet::new();
-        for (number, inside) in inside.iter().filter(|(_, inside)| !inside.is_empty()) {
-            let Some(process) = self.processes.get_mut(number) else {
-                continue;
-            };
-            let rests = match &mut process.tasks {
-                Ok(tasks) => tasks.at_rest(inside, now),
-                Err(_) => true,
-            };
-            if self.returning.iter().any(|key| key.0 == *number) {
-                continue;
-            }
-            // A thread that sleeps may have sent a call that has not come yet; threads are looked at
-            // first, because they ring before they sleep.
-            if rests && process.nothing_comes(rung(*number), now) {
-                if let Ok(tasks) = &mut process.tasks {
-                    tasks.confirm_rest();
-                }
-                resting.insert(*number);
-            }
+        if !self.over && !self.all_rest(&inside, coming, now) {
+            return Turn::Nobody;
         }
-        let mut answered = self.answered.iter();
-        if let Some(first) = answered.find(|key| resting.contains(&key.0)) {
+        if !self.leaving.is_empty() && !self.over {
+            return Turn::Leave(self.in_order(self.leaving.iter().copied()));
+        }
+        if let Some(first) = self.in_order(self.answered.iter().copied()).first() {
             return Turn::Release(*first);
         }
         let ready = |wait: bool| -> Vec<Call> {
-            self.calls
-                .iter()
-                .filter(|((process, ..), call)| resting.contains(process) && waits(call) == wait)
-                .map(|(key, request)| (*key, request.clone()))
+            let calls = self.calls.iter().filter(|(_, call)| waits(call) == wait);
+            let keys = self.in_order(calls.map(|(key, _)| *key));
+            keys.into_iter()
+                .map(|key| (key, self.calls[&key].clone()))
                 .collect()
         };
         let (calls, waits) = (ready(false), ready(true));
-        self.inside = inside;
         if !calls.is_empty() {
+            self.note_inside(inside, true);
             return Turn::Calls(calls);
         }
         if waits.is_empty() {
             return Turn::Nobody;
         }
+        self.time_passes(inside);
+        Turn::Waits(waits)
+    }
+
+    /// Whether every process is at rest: each thread slept when all others did, and nothing is on its way.
+    fn all_rest<Rung: Fn(u32) -> u64, Nobody: Fn() -> bool>(
+        &mut self,
+        inside: &Inside,
+        coming: &OnTheWay<Rung, Nobody>,
+        now: Instant,
+    ) -> bool {
+        if !self.returning.is_empty() {
+            return false;
+        }
+        let callers = self
+            .processes
+            .values()
+            .filter(|one| one.has_called())
+            .count();
+        let in_vain = callers > 1 && !self.dependences.is_empty();
+        // Between processes anybody may have been woken by anybody.
+        let several = self.processes.len() > 1;
+        let nobody = BTreeSet::new();
+        let threads = |number: &u32| inside.get(number).unwrap_or(&nobody);
+        let looks: Vec<_> = self
+            .processes
+            .iter_mut()
+            .map(|(number, process)| process.look(threads(number), several))
+            .collect();
+        let mut rest = true;
+        for (process, look) in self.processes.values_mut().zip(looks) {
+            rest &= process.rests_since(look, now, in_vain);
+        }
+        if !rest {
+            return false;
+        }
+        // A thread that sleeps may have sent a call that has not come yet; threads are looked at first, because
+        // they ring before they sleep.
+        for (number, process) in &mut self.processes {
+            rest &= process.nothing_comes(threads(number), (coming.rung)(*number), now);
+        }
+        if !rest || !self.nobody_arrives((coming.nobody_arrives)(), now) {
+            return false;
+        }
+        if self.family.refresh() {
+            self.adopt();
+            return false;
+        }
+        self.processes
+            .retain(|_, process| process.has_called() || !process.is_gone());
+        for process in self.processes.values_mut() {
+            process.confirm_rest();
+        }
+        true
+    }
+
+    /// Whether nobody is being let in; one that does not say who it is has its time.
+    fn nobody_arrives(&mut self, nobody: bool, now: Instant) -> bool {
+        if nobody {
+            self.arriving = None;
+            return true;
+        }
+        let since = *self.arriving.get_or_insert(now);
+        now.saturating_duration_since(since) >= LOST
+    }
+
+    /// Keys in the order of processes, threads and connections.
+    fn in_order(&self, keys: impl Iterator<Item = Key>) -> Vec<Key> {
+        let mut keys: Vec<Key> = keys.collect();
+        let place = |key: &Key| self.processes.get(&key.0).map(|process| &process.place);
+        keys.sort_by(|one, other| place(one).cmp(&place(other)).then(one.cmp(other)));
+        keys
+    }
+
+    /// Keeps who is inside a call, of the processes that made one or of all.
+    fn note_inside(&mut self, mut inside: Inside, callers: bool) {
+        if callers {
+            inside.retain(|number, _| self.processes.get(number).is_none_or(Process::has_called));
+        }
+        self.inside = inside;
+    }
+
+    /// Simulated time is about to pass: notes how those sleep who are outside of calls.
+    fn time_passes(&mut self, inside: Inside) {
         self.period += 1;
-        for (number, inside) in &self.inside {
-            if let Some(Ok(tasks)) = self.processes.get_mut(number).map(|one| &mut one.tasks) {
-                tasks.time_passes(inside);
+        let run: Vec<u32> = self.processes.keys().copied().collect();
+        let mut for_process = false;
+        for (number, process) in &mut self.processes {
+            if process.has_called() {
+                for_process |= inside
+                    .get(number)
+                    .is_some_and(|inside| process.time_passes(inside, &run));
+            } else if self.slept_outside.is_none() {
+                self.slept_outside = process.waits_for_world(&run);
             }
         }
-        Turn::Waits(waits)
+        self.note_inside(inside, !for_process);
     }
 
     /// A call is answered.
@@ -259,6 +356,30 @@ impl HostOrder {
     pub fn leave(&mut self, key: Key) {
         self.asides.remove(&key);
         self.returning.remove(&key);
+        if let Some(process) = self.processes.get_mut(&key.0) {
+            process.left(key.2);
+        }
+    }
+
+    /// It was the last of its process, which leaves when its turn comes.
+    pub fn ends(&mut self, key: Key) {
+        self.leaving.insert(key);
+    }
+
+    /// Processes that have ended and have not left, in their order.
+    pub fn leaving(&self) -> Vec<Key> {
+        self.in_order(self.leaving.iter().copied())
+    }
+
+    /// A process has left; the signal that ended it, if one did. What runs under its number afterwards begins
+    /// anew.
+    pub fn left(&mut self, key: Key) -> Option<i32> {
+        self.leaving.remove(&key);
+        let process = self.processes.remove(&key.0)?;
+        self.former.insert(key.0, process.entered());
+        let signal = process.killed_by();
+        self.adopt();
+        signal
     }
 }
 
@@ -283,6 +404,15 @@ mod tests {
     /// A process that is not there: its threads cannot be watched.
     const PROCESS: u32 = u32::MAX;
 
+    /// Whose turn it is while so many calls were sent and nobody arrives.
+    fn turn(order: &mut HostOrder, rung: u64, now: Instant) -> Turn {
+        let coming = OnTheWay {
+            rung: |_| rung,
+            nobody_arrives: || true,
+        };
+        order.turn(&coming, now)
+    }
+
     fn hello() -> Hello {
         Hello {
             process: PROCESS,
@@ -305,28 +435,28 @@ mod tests {
         }
         let now = Instant::now();
         let first = vec![(keys[2], call.clone()), (keys[0], call)];
-        assert_eq!(order.turn(|_| 0, now), Turn::Calls(first));
+        assert_eq!(turn(&mut order, 0, now), Turn::Calls(first));
         order.take(keys[2]);
         order.take(keys[0]);
         // Those who were answered go on one by one.
         for key in [keys[2], keys[0]] {
-            assert_eq!(order.turn(|_| 0, now), Turn::Release(key));
+            assert_eq!(turn(&mut order, 0, now), Turn::Release(key));
             order.release(key);
-            assert_eq!(order.turn(|_| 0, now), Turn::Nobody);
+            assert_eq!(turn(&mut order, 0, now), Turn::Nobody);
             order.returned(key);
         }
         assert_eq!(order.period(), 0);
-        assert_eq!(order.turn(|_| 0, now), Turn::Waits(vec![(keys[1], wait)]));
+        assert_eq!(turn(&mut order, 0, now), Turn::Waits(vec![(keys[1], wait)]));
         assert_eq!(order.period(), 1);
         order.take(keys[1]);
         order.release(keys[1]);
         order.returned(keys[1]);
-        assert_eq!(order.turn(|_| 0, now), Turn::Nobody);
+        assert_eq!(turn(&mut order, 0, now), Turn::Nobody);
         // A call that is on its way is waited for, but not for ever.
         let late = Arc::new(Request::Profiler { start: false });
         order.enter(keys[0], &hello(), late);
-        assert_eq!(order.turn(|_| 5, now), Turn::Nobody);
-        assert_ne!(order.turn(|_| 5, now + LOST), Turn::Nobody);
+        assert_eq!(turn(&mut order, 5, now), Turn::Nobody);
+        assert_ne!(turn(&mut order, 5, now + LOST), Turn::Nobody);
         // Three threads of a process that cannot be watched.
         let said = order.dependences().join("\n");
         assert!(said.contains("cannot be watched"), "{said}");

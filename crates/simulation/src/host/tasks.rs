@@ -3,11 +3,12 @@
 //! Threads that never made a call are looked at once, when they are new: one of them may be about
 //! to make its first. Threads that made one are looked at whenever another thread's call is to be
 //! answered. A thread is asleep if the kernel says so twice and it was not scheduled in between:
-//! then nobody in the process can have woken anybody.
+//! then nobody in the process can have woken anybody. Where processes can wake each other, all are looked
+//! at ([`Tasks::look`]) before any is looked at again ([`Tasks::rests_since`]).
 //!
-//! Start reading at [`Tasks::at_rest`].
+//! Start reading at [`Tasks::look`].
 
-use super::sleep::{Sleep, parse};
+use super::sleep::{self, Sleep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -19,6 +20,11 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for a new thread that may never make a call.
 const PATIENCE_WITH_NEW: Duration = Duration::from_millis(100);
+/// The same for threads of a process that has not made a call: an interpreter may load for seconds before
+/// its first.
+const PATIENCE_WITH_START: Duration = Duration::from_secs(10);
+/// The same where the run depends on the host already, so that waiting for several processes has no use.
+const PATIENCE_IN_VAIN: Duration = Duration::from_millis(20);
 /// Threads without a call that are looked at again for having been woken: pools have many more.
 const MOST_BYSTANDERS: usize = 32;
 /// Threads whose files stay open; those of others are opened whenever they are looked at.
@@ -28,12 +34,18 @@ const BUSY_MACHINE: u32 = 20;
 
 /// The threads of a process.
 pub struct Tasks {
+    process: u32,
     path: PathBuf,
     directory: File,
     /// How many links the directory had when it was read: it changes with the number of threads.
     links: u64,
     tasks: BTreeMap<u32, Task>,
+    /// Whether some thread has made a call.
+    called: bool,
 }
+
+/// What a first look at the threads of a process saw: those that may make a call soon.
+pub struct Look(Vec<(u32, Option<Sample>)>);
 
 /// A thread.
 struct Task {
@@ -77,6 +89,13 @@ enum Standing {
     Unseen,
 }
 
+/// Which look at a thread it is, of the two that together say whether it slept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    First,
+    Second,
+}
+
 /// What the kernel says of a thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sample {
@@ -92,16 +111,19 @@ impl Tasks {
     pub fn of(process: u32) -> io::Result<Self> {
         let path = PathBuf::from(format!("/proc/{process}/task"));
         Ok(Self {
+            process,
             directory: File::open(&path)?,
             path,
             links: 0,
             tasks: BTreeMap::new(),
+            called: false,
         })
     }
 
     /// A thread makes a call. A sentence if simulated time has passed while the thread did what the
     /// simulation does not follow.
     pub fn calls(&mut self, thread: u32) -> Option<&'static str> {
+        self.called = true;
         let Some(task) = self.tasks.get_mut(&thread) else {
             // Another thread may have ended meanwhile, so that their number says nothing.
             self.links = 0;
@@ -119,42 +141,64 @@ impl Tasks {
             Some(Sleep::ForWorld) => {
                 Some("it was asleep for a time, or waited for the world outside the program")
             }
-            Some(Sleep::ForThread | Sleep::Unknown) | None => None,
+            Some(Sleep::ForThread | Sleep::ForProcess | Sleep::Unknown) | None => None,
         }
     }
 
-    /// Whether every thread that may make a call soon is in one (`inside`), asleep or gone.
-    pub fn at_rest(&mut self, inside: &BTreeSet<u32>, now: Instant) -> bool {
+    /// Looks at every thread that may make a call soon and is not in one (`inside`), and with `all` at those
+    /// that never made one; none if the process is gone.
+    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
         if self.refresh(inside).is_err() {
-            // The process is gone.
-            return true;
+            self.tasks.clear();
+            return None;
         }
         self.notice_woken();
         let watched: Vec<u32> = self
             .tasks
             .iter()
-            .filter(|(thread, task)| !inside.contains(thread) && task.is_watched())
+            .filter(|(thread, task)| !inside.contains(thread) && task.is_watched(all))
             .map(|(thread, _)| *thread)
             .collect();
-        if watched.is_empty() {
-            return true;
-        }
+        let samples = watched
+            .iter()
+            .map(|one| (*one, self.sample(*one, Pass::First)));
+        Some(Look(samples.collect()))
+    }
+
+    /// Whether all threads that were looked at slept since, or are gone. Those that computed for too long
+    /// are not waited for; `in_vain` says that nothing is won by waiting for long.
+    pub fn rests_since(&mut self, look: Look, now: Instant, in_vain: bool) -> bool {
         let mut rest = true;
-        let first: Vec<Option<Sample>> = watched.iter().map(|one| self.sample(*one)).collect();
-        for (thread, before) in watched.iter().zip(first) {
-            let after = self.sample(*thread);
+        for (thread, before) in look.0 {
+            let after = self.sample(thread, Pass::Second);
             let asleep = before == after && after.is_some_and(|sample| sample.asleep);
-            let Some(task) = self.tasks.get_mut(thread) else {
+            let called = self.called;
+            let Some(task) = self.tasks.get_mut(&thread) else {
                 continue;
+            };
+            let patience = match task.standing {
+                _ if in_vain => PATIENCE_IN_VAIN,
+                _ if !called => PATIENCE_WITH_START,
+                Standing::New => PATIENCE_WITH_NEW,
+                _ => PATIENCE,
             };
             match after {
                 None if task.standing == Standing::Unseen => {}
-                None => drop(self.tasks.remove(thread)),
+                None => drop(self.tasks.remove(&thread)),
                 Some(_) if asleep => task.waited_for = None,
-                Some(sample) => rest &= task.is_late(now, sample.worked),
+                Some(_) if matches!(task.standing, Standing::Bystander(_)) => {
+                    task.standing = Standing::New;
+                    rest = false;
+                }
+                Some(sample) => rest &= task.is_late(now, sample.worked, patience),
             }
         }
         rest
+    }
+
+    /// Whether no thread is left, once they were looked at.
+    pub fn are_gone(&self) -> bool {
+        self.tasks.is_empty()
     }
 
     /// All threads were at rest, and none had sent a call: those that are new are not waited for again
@@ -165,36 +209,48 @@ impl Tasks {
             .values_mut()
             .filter(|task| task.standing == Standing::New);
         for task in new {
-            if let Some(sample) = task.sample() {
+            if let Some(sample) = task.sample(Pass::First) {
                 task.standing = Standing::Bystander(sample.scheduled);
             }
         }
     }
 
-    /// Bystanders that were given a processor since may be about to make a call.
+    /// Bystanders that were woken since may be about to make a call, whether or not they were given a
+    /// processor yet.
     fn notice_woken(&mut self) {
         for task in self.tasks.values_mut().take(MOST_BYSTANDERS) {
-            if let Standing::Bystander(before) = task.standing
-                && task.sample().map(|sample| sample.scheduled) != Some(before)
-            {
+            let Standing::Bystander(before) = task.standing else {
+                continue;
+            };
+            let sleeps = |sample: Sample| sample.asleep && sample.scheduled == before;
+            if !task.sample(Pass::First).is_some_and(sleeps) {
                 task.standing = Standing::New;
                 task.waited_for = None;
             }
         }
     }
 
-    /// Simulated time is about to pass: notes how threads outside of calls sleep.
-    pub fn time_passes(&mut self, inside: &BTreeSet<u32>) {
+    /// Simulated time is about to pass: notes how threads that make calls sleep outside of them. True if
+    /// one of them waits for another process.
+    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32]) -> bool {
+        let mut for_process = false;
         for (thread, task) in &mut self.tasks {
             if inside.contains(thread) || task.standing != Standing::Caller {
                 continue;
             }
-            let call = std::fs::read_to_string(self.path.join(format!("{thread}/syscall")));
-            let sleep = call.map_or(Sleep::Unknown, |line| parse(&line));
+            let sleep = sleep::of(self.process, *thread, run).unwrap_or(Sleep::Unknown);
+            for_process |= sleep == Sleep::ForProcess;
             if task.slept != Some(Sleep::ForWorld) {
                 task.slept = Some(sleep);
             }
         }
+        for_process
+    }
+
+    /// Whether a thread sleeps for a time or for the world, in a process without calls.
+    pub fn waits_for_world(&self, run: &[u32]) -> bool {
+        let mut threads = self.tasks.keys().take(MOST_BYSTANDERS);
+        threads.any(|thread| matches!(sleep::of(self.process, *thread, run), Ok(Sleep::ForWorld)))
     }
 
     /// Finds threads that have come and gone, if there are more or fewer than before.
@@ -240,24 +296,24 @@ impl Tasks {
         self.tasks.insert(thread, task);
     }
 
-    fn sample(&mut self, thread: u32) -> Option<Sample> {
-        self.tasks.get_mut(&thread)?.sample()
+    fn sample(&mut self, thread: u32, pass: Pass) -> Option<Sample> {
+        self.tasks.get_mut(&thread)?.sample(pass)
     }
 }
 
 impl Task {
-    fn is_watched(&self) -> bool {
-        matches!(self.standing, Standing::New | Standing::Caller)
+    fn is_watched(&self, all: bool) -> bool {
+        match self.standing {
+            Standing::New | Standing::Caller => true,
+            Standing::Bystander(_) => all,
+            Standing::GivenUp | Standing::Unseen => false,
+        }
     }
 
     /// Whether calls of others have waited for it for too long; it is not waited for again until it
     /// makes a call.
-    fn is_late(&mut self, now: Instant, worked: Duration) -> bool {
+    fn is_late(&mut self, now: Instant, worked: Duration, patience: Duration) -> bool {
         let (since, before) = *self.waited_for.get_or_insert((now, worked));
-        let patience = match self.standing {
-            Standing::New => PATIENCE_WITH_NEW,
-            _ => PATIENCE,
-        };
         let late = worked.saturating_sub(before) >= patience
             || now.saturating_duration_since(since) >= patience * BUSY_MACHINE;
         if late {
@@ -266,7 +322,7 @@ impl Task {
         late
     }
 
-    fn sample(&mut self) -> Option<Sample> {
+    fn sample(&mut self, pass: Pass) -> Option<Sample> {
         let opened = match self.files {
             Some(_) => None,
             None => Files::open(&self.folder)
@@ -278,8 +334,17 @@ impl Task {
                 .ok(),
         };
         let files = self.files.as_ref().or(opened.as_ref())?;
+        // A thread that was given a processor between the two readings of one look must not pass for one that
+        // slept all the time: the count is the outermost of what two looks read.
+        let early = match pass {
+            Pass::First => Some(schedule(&files.schedule)?),
+            Pass::Second => None,
+        };
         let asleep = is_asleep(&files.stat)?;
-        let (worked, scheduled) = schedule(&files.schedule)?;
+        let (worked, scheduled) = match early {
+            Some(early) => early,
+            None => schedule(&files.schedule)?,
+        };
         Some(Sample {
             asleep,
             worked,
@@ -327,6 +392,11 @@ mod tests {
         rustix::thread::gettid().as_raw_nonzero().get() as u32
     }
 
+    fn at_rest(tasks: &mut Tasks, inside: &BTreeSet<u32>, now: Instant) -> bool {
+        let look = tasks.look(inside, false);
+        look.is_none_or(|look| tasks.rests_since(look, now, false))
+    }
+
     /// Other tests run in this process at the same time: only the thread of this one is looked at.
     fn only(tasks: &mut Tasks, thread: u32) {
         for (other, task) in &mut tasks.tasks {
@@ -361,12 +431,12 @@ mod tests {
             only(&mut tasks, thread);
             assert_eq!(tasks.calls(thread), None);
             let begin = Instant::now();
-            assert!(!tasks.at_rest(&inside, begin), "it computes");
+            assert!(!at_rest(&mut tasks, &inside, begin), "it computes");
             spins.store(false, Ordering::Relaxed);
-            while !tasks.at_rest(&inside, begin) {
+            while !at_rest(&mut tasks, &inside, begin) {
                 std::thread::yield_now();
             }
-            tasks.time_passes(&inside);
+            tasks.time_passes(&inside, &[]);
             // Where the kernel says nothing of system calls, nothing is known.
             assert!(tasks.calls(thread).is_none(), "it waited for this thread");
             let _ = wake.send(());
@@ -395,12 +465,19 @@ mod tests {
             only(&mut tasks, thread);
             tasks.calls(thread);
             let begin = Instant::now();
-            assert!(!tasks.at_rest(&inside, begin));
-            assert!(tasks.at_rest(&inside, begin + PATIENCE * BUSY_MACHINE));
-            assert!(tasks.at_rest(&inside, begin), "it is not waited for again");
+            assert!(!at_rest(&mut tasks, &inside, begin));
+            assert!(at_rest(
+                &mut tasks,
+                &inside,
+                begin + PATIENCE * BUSY_MACHINE
+            ));
+            assert!(
+                at_rest(&mut tasks, &inside, begin),
+                "it is not waited for again"
+            );
             let said = tasks.calls(thread).unwrap();
             assert!(said.contains("computing"), "{said}");
-            assert!(!tasks.at_rest(&inside, begin), "it is again");
+            assert!(!at_rest(&mut tasks, &inside, begin), "it is again");
             spins.store(false, Ordering::Relaxed);
         });
     }
@@ -430,6 +507,6 @@ mod tests {
         let mut tasks = Tasks::of(child.id()).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(tasks.at_rest(&BTreeSet::new(), Instant::now()));
+        assert!(at_rest(&mut tasks, &BTreeSet::new(), Instant::now()));
     }
 }

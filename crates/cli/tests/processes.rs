@@ -1,0 +1,162 @@
+//! Several processes of one run: what they share, in which order their calls count, and what is said of one
+//! that dies. Without nvcc or the interposition libraries these tests say so and pass.
+
+mod support;
+
+use support::{Folder, Said, build_cuda};
+
+const HALVES: &str = include_str!("sources/process_halves.cu");
+const RANK: &str = include_str!("sources/rank.cu");
+
+/// Runs a command with options before it.
+fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Said {
+    let mut all = vec!["run", "--quiet", "--force", "--out", "out"];
+    all.extend(options);
+    all.push("--");
+    all.extend(command);
+    folder.run(&all)
+}
+
+/// The digest of the last run, which must be reproducible.
+fn digest(folder: &Folder) -> String {
+    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        summary["reproducible"], true,
+        "{}",
+        summary["depends_on_host"]
+    );
+    summary["digest"].to_string()
+}
+
+/// Runs the halves so many times with each number of threads; all have one digest.
+fn halves(folder: &Folder, options: &[&str], gpus: &str, times: u32) {
+    let mut digests = Vec::new();
+    for threads in ["1", "2", "4"] {
+        for _ in 0..times {
+            let all = [options, &["--threads", threads]].concat();
+            let said = run(folder, &all, &["./program"]);
+            assert_eq!(said.code, Some(0), "{said:?}");
+            assert!(
+                said.out.starts_with(&format!("PASS: {gpus} GPUs")),
+                "{said:?}"
+            );
+            digests.push(digest(folder));
+        }
+    }
+    assert!(
+        digests.windows(2).all(|pair| pair[0] == pair[1]),
+        "{digests:?}"
+    );
+    assert_eq!(folder.sockets(), Vec::<String>::new());
+}
+
+#[test]
+fn two_processes_fill_the_halves_of_a_buffer_with_one_digest() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, HALVES, &["-arch=sm_90"]) {
+        return;
+    }
+    halves(&folder, &[], "1", 1);
+    // Each with a GPU of its own, over a link.
+    halves(&folder, &["--gpus", "2"], "2", 1);
+}
+
+#[test]
+fn what_two_processes_called_is_replayed_saved_and_loaded() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, HALVES, &["-arch=sm_90"]) {
+        return;
+    }
+    let said = folder.run(&["verify", "--quick", "--", "./program"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("all 3 ways gave the digest"), "{said:?}");
+}
+
+#[test]
+#[ignore = "minutes: 20 runs for each number of threads, to be started while the machine is busy"]
+fn sixty_runs_of_two_processes_have_one_digest() {
+    let folder = Folder::new();
+    if build_cuda(&folder, HALVES, &["-arch=sm_90"]) {
+        halves(&folder, &[], "1", 20);
+    }
+}
+
+#[test]
+fn ranks_decide_on_the_order_and_not_who_was_started_first() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RANK, &["-arch=sm_90"]) {
+        return;
+    }
+    let digests = ["0 1 2", "2 1 0", "1 2 0"].map(|order| {
+        let script =
+            format!("for rank in {order}; do LOCAL_RANK=$rank ./program $rank & done; wait");
+        let said = run(&folder, &[], &["sh", "-c", &script]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        digest(&folder)
+    });
+    assert!(
+        digests.windows(2).all(|pair| pair[0] == pair[1]),
+        "{digests:?}"
+    );
+}
+
+#[test]
+fn a_process_that_is_killed_is_named_and_the_others_go_on() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RANK, &["-arch=sm_90"]) {
+        return;
+    }
+    let script = "./program 1 9 & ./program 0; echo ended with $?; wait";
+    let said = run(&folder, &[], &["sh", "-c", script]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.out.contains("ended with 0\n"), "{said:?}");
+    assert!(
+        said.err.contains("(./program) was ended by signal 9"),
+        "{said:?}"
+    );
+    assert_eq!(folder.sockets(), Vec::<String>::new());
+}
+
+#[test]
+fn a_process_whose_work_is_lost_by_the_fault_of_another_hears_of_it() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, HALVES, &["-arch=sm_90"]) {
+        return;
+    }
+    let said = run(&folder, &[], &["./program", "fault"]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.out
+            .contains("rank 1: cudaDeviceSynchronize(): cudaErrorIllegalAddress"),
+        "{said:?}"
+    );
+    assert!(
+        said.out
+            .contains("rank 0: cudaDeviceSynchronize(): cudaErrorLaunchFailure"),
+        "{said:?}"
+    );
+    // With a GPU of its own nothing of the first one is lost; it finds out that the other is not done.
+    let said = run(&folder, &["--gpus", "2"], &["./program", "fault"]);
+    assert!(!said.out.contains("rank 0:"), "{said:?}");
+}
+
+#[test]
+fn a_process_that_comes_when_the_clock_says_so_makes_the_run_depend_on_it() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RANK, &["-arch=sm_90"]) {
+        return;
+    }
+    let script = "(while [ ! -e done ]; do sleep 0.1; done; exec ./program 1) & ./program 0; touch done; wait";
+    let said = run(&folder, &[], &["sh", "-c", script]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["reproducible"], false, "{text}");
+    assert!(
+        summary["depends_on_host"][0]
+            .to_string()
+            .contains("(sleep)"),
+        "{text}"
+    );
+}

@@ -1,0 +1,162 @@
+//! One process of the run, as the order of calls sees it.
+//!
+//! A process without a call is watched too: it may wake one that has made some, or be about to make its
+//! first.
+
+use super::family::Place;
+use super::order::Key;
+use super::status::Watched;
+use super::tasks::{Look, Tasks};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// A call that is on its way for so long does not come: its thread ended while it sent it. The same for
+/// connections that do not end although their process has.
+pub const LOST: Duration = Duration::from_secs(1);
+
+/// A process of the run.
+pub struct Process {
+    number: u32,
+    /// Where it stands among the others.
+    pub place: Place,
+    /// Its threads; an error if the kernel does not show them.
+    tasks: Result<Tasks, String>,
+    /// The connection that made the first call, and whether another one did.
+    first: Option<u64>,
+    several: bool,
+    /// Connections that made calls and are open.
+    connections: BTreeSet<u64>,
+    /// Calls that came.
+    entered: u64,
+    /// Since when something is on its way, if it is.
+    on_the_way: Option<Instant>,
+    /// For how it ends.
+    watched: Option<Watched>,
+}
+
+impl Process {
+    /// A process without a call; `entered` calls came from one that had its number before.
+    pub fn new(number: u32, place: Place, entered: u64) -> Self {
+        Self {
+            number,
+            place,
+            tasks: Tasks::of(number).map_err(|error| error.to_string()),
+            first: None,
+            several: false,
+            connections: BTreeSet::new(),
+            entered,
+            on_the_way: None,
+            watched: None,
+        }
+    }
+
+    /// Whether it has made a call.
+    pub fn has_called(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Calls that came.
+    pub fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// A thread makes a call. Says why the host decided when, if it did.
+    pub fn calls(&mut self, key: Key) -> Option<String> {
+        if self.first.is_none() {
+            self.place = self.place.clone().with_rank(self.number);
+            self.watched = Some(Watched::new(self.number));
+        }
+        let first = *self.first.get_or_insert(key.2);
+        self.several |= key.2 != first;
+        self.connections.insert(key.2);
+        self.nothing_more();
+        match &mut self.tasks {
+            Ok(tasks) => tasks.calls(key.1).map(str::to_owned),
+            Err(error) => self
+                .several
+                .then(|| format!("the threads of its process cannot be watched ({error})")),
+        }
+    }
+
+    /// What was rung for has come.
+    pub fn nothing_more(&mut self) {
+        self.entered += 1;
+        self.on_the_way = None;
+    }
+
+    /// A connection has ended.
+    pub fn left(&mut self, connection: u64) {
+        self.connections.remove(&connection);
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn killed_by(&self) -> Option<i32> {
+        self.watched.as_ref()?.killed_by()
+    }
+
+    /// Looks at its threads, with `all` also at those that never made a call; none if there is nothing to look
+    /// at.
+    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
+        self.tasks.as_mut().ok()?.look(inside, all)
+    }
+
+    /// Whether all that were looked at slept since.
+    pub fn rests_since(&mut self, look: Option<Look>, now: Instant, in_vain: bool) -> bool {
+        match (&mut self.tasks, look) {
+            (Ok(tasks), Some(look)) => tasks.rests_since(look, now, in_vain),
+            _ => true,
+        }
+    }
+
+    /// Whether it has ended: it has no threads any more.
+    pub fn is_gone(&self) -> bool {
+        self.tasks.as_ref().is_ok_and(Tasks::are_gone)
+    }
+
+    /// Whether no call is on its way, and no end of a connection of a process that has ended, unless its last call
+    /// is still to be answered.
+    pub fn nothing_comes(&mut self, inside: &BTreeSet<u32>, rung: u64, now: Instant) -> bool {
+        let leaves = !self.connections.is_empty() && inside.is_empty() && self.is_gone();
+        if rung <= self.entered && !leaves {
+            self.on_the_way = None;
+            return true;
+        }
+        let since = *self.on_the_way.get_or_insert(now);
+        let lost = now.saturating_duration_since(since) >= LOST;
+        if lost {
+            self.entered = self.entered.max(rung);
+            if leaves {
+                self.connections.clear();
+            }
+        }
+        lost
+    }
+
+    /// All threads were at rest, and none had sent a call.
+    pub fn confirm_rest(&mut self) {
+        if let Ok(tasks) = &mut self.tasks {
+            tasks.confirm_rest();
+        }
+    }
+
+    /// Simulated time is about to pass. True if a thread that makes calls waits for another process of the
+    /// run.
+    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32]) -> bool {
+        self.tasks
+            .as_mut()
+            .is_ok_and(|tasks| tasks.time_passes(inside, run))
+    }
+
+    /// What it is called, if one of its threads sleeps for a time or for the world.
+    pub fn waits_for_world(&self, run: &[u32]) -> Option<String> {
+        let waits = self
+            .tasks
+            .as_ref()
+            .is_ok_and(|tasks| tasks.waits_for_world(run));
+        waits.then(|| {
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", self.number));
+            let name = name.unwrap_or_default();
+            format!("process {} ({})", self.number, name.trim_end())
+        })
+    }
+}

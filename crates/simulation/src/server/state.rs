@@ -1,0 +1,251 @@
+//! What a server does when a turn comes: answers calls, lets processes leave, and keeps the record of both.
+
+use super::{ENDS_A_RUN, Ended, Process, State};
+use crate::connections::has_hung_up;
+use crate::host::{Call, Key, OnTheWay, Turn};
+use crate::host_writes;
+use crate::interrupts::signal_name;
+use lockstep_protocol::{Reply, Request, Response};
+use lockstep_runtime::timeline::Wait;
+use lockstep_runtime::{Client, Device, RecordError};
+use std::time::{Duration, Instant};
+
+/// Processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+impl<D: Device> State<D> {
+    /// Leaves what depended on the host with the runtime.
+    pub fn keep_dependences(&mut self) {
+        for sentence in self.order.dependences().to_vec() {
+            self.runtime.depends(sentence);
+        }
+    }
+
+    /// Whose turn it is.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "when a thread is given up is kept as a dependence on the host"
+    )]
+    pub(super) fn turn(&mut self) -> Turn {
+        if (self.program == 0 && !self.over) || self.one_hangs_up() {
+            return Turn::Nobody;
+        }
+        let (doorbells, arrivals) = (&self.doorbells, &self.arrivals);
+        let coming = OnTheWay {
+            rung: |process| doorbells.rung(process),
+            nobody_arrives: || arrivals.nobody(),
+        };
+        let turn = self.order.turn(&coming, Instant::now());
+        if matches!(turn, Turn::Calls(_) | Turn::Waits(_)) {
+            let inside = self.order.inside();
+            self.runtime.device_mut().host_is_inside(inside);
+        }
+        turn
+    }
+
+    /// Whether a process has hung up and nobody has noticed yet. A process that was waited for has hung up before
+    /// whoever waited goes on, so this puts its end before their calls.
+    fn one_hangs_up(&self) -> bool {
+        self.processes.len() > 1
+            && self
+                .clients
+                .keys()
+                // A call that came before its process ended is answered first.
+                .filter(|key| !self.order.is_inside(**key))
+                .any(|key| self.peers.get(key).is_some_and(|peer| has_hung_up(peer)))
+    }
+
+    /// Answers calls in their order.
+    pub(super) fn answer_all(&mut self, calls: &[Call]) {
+        for (key, request) in calls {
+            self.order.take(*key);
+            let response = self.handle(*key, request);
+            self.answers.insert(*key, response);
+        }
+        // Nobody has gone on since all were found at rest, so the first may.
+        if let Some((first, _)) = calls.first() {
+            self.order.release(*first);
+            self.turned.notify_all();
+        }
+    }
+
+    /// Of calls that wait, answers those whose wait is over first.
+    pub(super) fn answer_first(&mut self, calls: &[Call]) {
+        if calls.len() == 1 {
+            return self.answer_all(calls);
+        }
+        let mut waits = Vec::new();
+        for (key, request) in calls {
+            let client = self.client(*key);
+            let Some(wait) = self.runtime.wait_of(client, request) else {
+                return self.answer_all(&[(*key, request.clone())]);
+            };
+            waits.push(wait);
+        }
+        self.runtime.advance_to_first(&waits);
+        let over = |wait: &Wait| self.runtime.is_over(wait);
+        let mut first: Vec<Call> = calls
+            .iter()
+            .zip(&waits)
+            .filter(|(_, wait)| over(wait))
+            .map(|(call, _)| call.clone())
+            .collect();
+        if first.is_empty() {
+            // Something went wrong, which each of them is told.
+            first = calls.to_vec();
+        }
+        self.answer_all(&first);
+    }
+
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
+    fn handle(&mut self, key: Key, request: &Request) -> Response {
+        let client = self.client(key);
+        let (began, worked) = (Instant::now(), processor_time());
+        self.note(client, request);
+        tracing::trace!(connection = client.connection, ?request);
+        let response = self.runtime.handle(client, request);
+        if let Err(failure) = &response.result {
+            tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
+        }
+        self.answered(client, &response);
+        self.figures.simulating += began.elapsed();
+        let worked = processor_time().saturating_sub(worked);
+        *self.figures.processor.get_or_insert_default() += worked;
+        self.figures
+            .first_answer
+            .get_or_insert_with(|| self.started.elapsed());
+        response
+    }
+
+    /// Answers somebody who only looks.
+    pub(super) fn look(&self, device: u32) -> Response {
+        let mut looked = match self.runtime.device_state(device) {
+            Ok(looked) => looked,
+            Err(failure) => return Response::failure(failure.code, failure.message),
+        };
+        looked.processes.retain_mut(|row| {
+            let mut known = self.processes.iter();
+            let found = known.find(|(_, process)| process.number == row.process);
+            found.is_some_and(|(id, _)| {
+                row.process = *id;
+                true
+            })
+        });
+        Response::reply(Reply::DeviceState(looked))
+    }
+
+    /// Who makes a call, numbered at the first.
+    fn client(&mut self, key: Key) -> Client {
+        if let Some(client) = self.clients.get(&key) {
+            return *client;
+        }
+        let process = self.processes.entry(key.0).or_insert_with(|| {
+            self.figures.processes += 1;
+            Process {
+                number: self.figures.processes - 1,
+                connections: 0,
+            }
+        });
+        process.connections += 1;
+        self.connections += 1;
+        let client = Client {
+            connection: self.connections - 1,
+            process: process.number,
+        };
+        self.clients.insert(key, client);
+        client
+    }
+
+    fn note(&mut self, client: Client, request: &Request) {
+        let Some(record) = &mut self.record else {
+            return;
+        };
+        let mut written = Ok(());
+        if let Some(writes) = &mut self.writes {
+            writes.before(client.connection, &self.runtime, |address, bytes| {
+                if written.is_ok() {
+                    written = record.wrote(address, bytes);
+                }
+            });
+        }
+        let written = written
+            .and_then(|()| record.call(client, self.order.period(), self.runtime.now(), request));
+        if let Err(error) = written {
+            self.record_ends(&error);
+        }
+    }
+
+    /// Notes what a call was answered, for those who replay it.
+    fn answered(&mut self, client: Client, response: &Response) {
+        let Some(writes) = &mut self.writes else {
+            return;
+        };
+        let read = writes.after(client.connection, &self.runtime);
+        if let Some(record) = &mut self.record {
+            let digest = host_writes::digest(&self.runtime, &read);
+            if let Err(error) = record.answered(response, &read, digest) {
+                self.record_ends(&error);
+            }
+        }
+    }
+
+    /// The record could not be written: the run goes on, and ends with an error.
+    pub(super) fn record_ends(&mut self, error: &RecordError) {
+        if let RecordError::Io(error) = error {
+            self.record_is_full |= lockstep_telemetry::run_folder::is_full(error);
+        }
+        self.problems.push(format!(
+            "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
+        ));
+        self.record = None;
+    }
+
+    /// A connection of a process has ended; whether it was the last.
+    pub(super) fn was_last(&mut self, process: u32) -> bool {
+        let Some(process) = self.processes.get_mut(&process) else {
+            return false;
+        };
+        process.connections -= 1;
+        process.connections == 0
+    }
+
+    /// A process has ended: what it has at the simulator goes.
+    pub(super) fn left(&mut self, key: Key) {
+        let signal = self.order.left(key);
+        let Some(Ended { client, name }) = self.ended.remove(&key) else {
+            return;
+        };
+        // The end of a run ends what is left of it.
+        let by_us = |signal: &i32| self.over && ENDS_A_RUN.contains(signal);
+        if let Some(signal) = signal.filter(|signal| key.0 != self.program && !by_us(signal)) {
+            self.problems.push(format!(
+                "process {} ({name}) was ended by signal {signal} ({}) while it had a GPU: what it had there is \
+                 given up",
+                key.0,
+                signal_name(signal)
+            ));
+        }
+        // What the host wrote last still counts.
+        let mut written = Ok(());
+        if let Some(record) = &mut self.record {
+            if let Some(writes) = &mut self.writes {
+                writes.before(client.connection, &self.runtime, |address, bytes| {
+                    if written.is_ok() {
+                        written = record.wrote(address, bytes);
+                    }
+                });
+            }
+            if let Err(error) = written.and_then(|()| record.gone(client.process)) {
+                self.record_ends(&error);
+            }
+        }
+        self.processes.remove(&key.0);
+        self.runtime.detach(client.process);
+    }
+}
