@@ -50,7 +50,11 @@ pub fn read(words: &mut SplitAsciiWhitespace<'_>, lanes: Mask) -> Result<Address
                 addresses[lane] = at;
             }
         }
-        _ => return Err(format!("`{mode}`, where an address mode belongs: 0, 1 or 2")),
+        _ => {
+            return Err(format!(
+                "`{mode}`, where an address mode belongs: 0, 1 or 2"
+            ));
+        }
     }
     Ok(addresses)
 }
@@ -116,8 +120,14 @@ mod tests {
         };
         assert_eq!(read("0 0x10 0x30", 0b101), Ok(vec![0x10, 0, 0x30, 0]));
         assert_eq!(read("1 0x100 -8", 0b111), Ok(vec![0x100, 0xf8, 0xf0, 0]));
-        assert_eq!(read("2 0x100 16 -32", 0b1101), Ok(vec![0x100, 0, 0x110, 0xf0]));
-        assert_eq!(read("3 0x100", 1), Err("`3`, where an address mode belongs: 0, 1 or 2".into()));
+        assert_eq!(
+            read("2 0x100 16 -32", 0b1101),
+            Ok(vec![0x100, 0, 0x110, 0xf0])
+        );
+        assert_eq!(
+            read("3 0x100", 1),
+            Err("`3`, where an address mode belongs: 0, 1 or 2".into())
+        );
         assert_eq!(
             read("2 0x100", 0b11),
             Err("``, where the way to the next lane's address belongs".into())

@@ -109,10 +109,19 @@ impl KernelHeader {
     /// A sentence, if not.
     pub fn check(&self) -> Result<(), String> {
         let grid = self.grid.iter().zip(LARGEST_GRID);
-        if grid.into_iter().any(|(found, most)| *found == 0 || *found > most) {
-            return Err(format!("-grid dim = {:?}: no such grid can be launched", self.grid));
+        if grid
+            .into_iter()
+            .any(|(found, most)| *found == 0 || *found > most)
+        {
+            return Err(format!(
+                "-grid dim = {:?}: no such grid can be launched",
+                self.grid
+            ));
         }
-        let threads: u64 = self.block.iter().fold(1, |all, axis| all.saturating_mul(u64::from(*axis)));
+        let threads: u64 = self
+            .block
+            .iter()
+            .fold(1, |all, axis| all.saturating_mul(u64::from(*axis)));
         if threads == 0 || threads > MOST_THREADS {
             return Err(format!(
                 "-block dim = {:?}: a block has 1 to {MOST_THREADS} threads",
@@ -144,7 +153,10 @@ impl KernelHeader {
     #[must_use]
     pub fn block_number(&self, block: [u32; 3]) -> Option<u64> {
         let [x, y, _] = self.grid.map(u64::from);
-        let inside = block.iter().zip(self.grid).all(|(place, axis)| *place < axis);
+        let inside = block
+            .iter()
+            .zip(self.grid)
+            .all(|(place, axis)| *place < axis);
         let [bx, by, bz] = block.map(u64::from);
         inside.then(|| bx + x * (by + y * bz))
     }
@@ -211,7 +223,10 @@ mod tests {
             line_info: true,
         };
         assert_eq!(read(&header.to_string()), Ok(header.clone()));
-        assert_eq!((header.blocks(), header.threads(), header.warps()), (8, 128, 4));
+        assert_eq!(
+            (header.blocks(), header.threads(), header.warps()),
+            (8, 128, 4)
+        );
         assert_eq!(header.block_number([1, 1, 0]), Some(5));
         assert_eq!(header.block_number([1, 2, 0]), None);
     }
@@ -221,7 +236,10 @@ mod tests {
         for (text, expected) in [
             ("-grid dim = (1,1)", "three numbers such as (16,1,1)"),
             ("-accelsim tracer version = 6", "a version from 1 to 5"),
-            ("-grid dim = (1,1,1)\n-block dim = (1024,2,1)", "1 to 1024 threads"),
+            (
+                "-grid dim = (1,1,1)\n-block dim = (1024,2,1)",
+                "1 to 1024 threads",
+            ),
             ("-block dim = (32,1,1)", "no such grid"),
             ("-nregs = many", "a number was expected"),
         ] {

@@ -177,7 +177,8 @@ mod tests {
     fn lines_are_the_same_whatever_they_are_compressed_with() {
         let text = b"one\n\n  two \nthree";
         let gzip = {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(text).unwrap();
             encoder.finish().unwrap()
         };

@@ -10,16 +10,27 @@
 //! Start reading at [`KernelTrace`].
 
 pub mod address;
+pub mod bind;
 pub mod error;
 mod group;
 pub mod header;
 pub mod input;
 pub mod line;
 pub mod list;
+pub mod program;
 pub mod reader;
+pub mod scan;
+pub mod source;
+pub mod spelling;
+pub mod writer;
 
 pub use error::TraceError;
 pub use header::KernelHeader;
 pub use line::InstructionLine;
 pub use list::{Command, read_list};
+pub use program::{TracedProgram, module_of};
 pub use reader::{Event, KernelTrace};
+pub use scan::{Scan, scan};
+pub use source::PageMap;
+pub use spelling::read_spelling;
+pub use writer::TraceWriter;

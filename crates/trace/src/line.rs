@@ -61,8 +61,14 @@ impl InstructionLine {
         }
         self.pc = hexadecimal_word(words, "a program counter")?;
         let lanes = hexadecimal_word(words, "a mask of lanes")?;
-        self.lanes = Mask::try_from(lanes).map_err(|_| format!("a mask of {lanes:#x}: a warp has 32 lanes"))?;
-        registers(words, &mut self.destinations, MOST_DESTINATIONS, "destination")?;
+        self.lanes = Mask::try_from(lanes)
+            .map_err(|_| format!("a mask of {lanes:#x}: a warp has 32 lanes"))?;
+        registers(
+            words,
+            &mut self.destinations,
+            MOST_DESTINATIONS,
+            "destination",
+        )?;
         self.opcode.clear();
         let opcode = words.next().unwrap_or_default();
         if !opcode.starts_with(|letter: char| letter.is_ascii_uppercase()) {
@@ -132,11 +138,15 @@ fn registers(
     list.clear();
     let count: usize = number(words, "a number of registers")?;
     if count > most {
-        return Err(format!("{count} {what} registers; at most {most} are known of"));
+        return Err(format!(
+            "{count} {what} registers; at most {most} are known of"
+        ));
     }
     for _ in 0..count {
         let word = words.next().unwrap_or_default();
-        let register = word.strip_prefix('R').and_then(|digits| digits.parse().ok());
+        let register = word
+            .strip_prefix('R')
+            .and_then(|digits| digits.parse().ok());
         list.push(register.ok_or_else(|| format!("`{word}`, where a {what} register belongs"))?);
     }
     Ok(())
@@ -179,8 +189,14 @@ mod tests {
     fn every_version_says_the_same() {
         let load = "0120 0000000f 1 R4 LDG.E.64.SYS 1 R2 8 1 0x7f0000000100 8";
         let new = read(load, &header(3, false)).unwrap();
-        assert_eq!((new.pc, new.lanes, &*new.opcode), (0x120, 15, "LDG.E.64.SYS"));
-        assert_eq!((&*new.destinations, &*new.sources), (&[4u8][..], &[2u8][..]));
+        assert_eq!(
+            (new.pc, new.lanes, &*new.opcode),
+            (0x120, 15, "LDG.E.64.SYS")
+        );
+        assert_eq!(
+            (&*new.destinations, &*new.sources),
+            (&[4u8][..], &[2u8][..])
+        );
         assert_eq!(new.memory.unwrap().1[3], 0x7f00_0000_0118);
         for (text, header) in [
             (format!("3 0 0 1 {load}"), header(1, false)),

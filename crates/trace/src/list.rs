@@ -71,10 +71,7 @@ pub fn read_commands(
 }
 
 /// One line; none for what changes nothing on the device.
-fn command(
-    line: &str,
-    find: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Result<Option<Command>, String> {
+fn command(line: &str, find: &dyn Fn(&str) -> Option<PathBuf>) -> Result<Option<Command>, String> {
     if line.starts_with("kernel") {
         if line.contains('/') || line.contains("..") {
             return Err(format!("`{line}`: kernels lie beside their list"));
@@ -96,7 +93,9 @@ fn command(
         Some(Command::CopyToDevice { address, bytes })
     });
     copy.map(Some).ok_or_else(|| {
-        format!("`{line}`: a list has file names that begin with `kernel`, and MemcpyHtoD,ADDRESS,BYTES")
+        format!(
+            "`{line}`: a list has file names that begin with `kernel`, and MemcpyHtoD,ADDRESS,BYTES"
+        )
     })
 }
 
@@ -126,13 +125,26 @@ mod tests {
     #[test]
     fn a_line_that_is_no_command_is_named() {
         for (text, expected) in [
-            ("kernel-9.traceg", "kernelslist.g:1: `kernel-9.traceg` is not beside the list"),
-            ("\nkernel/../x", "kernelslist.g:2: `kernel/../x`: kernels lie beside their list"),
+            (
+                "kernel-9.traceg",
+                "kernelslist.g:1: `kernel-9.traceg` is not beside the list",
+            ),
+            (
+                "\nkernel/../x",
+                "kernelslist.g:2: `kernel/../x`: kernels lie beside their list",
+            ),
         ] {
             assert_eq!(read(text), Err(expected.into()));
         }
-        for text in ["MemcpyHtoD,0xg,4", "MemcpyHtoD,0xffffffffffffffff,2", "launch 3"] {
-            assert!(read(text).unwrap_err().contains("a list has file names"), "{text}");
+        for text in [
+            "MemcpyHtoD,0xg,4",
+            "MemcpyHtoD,0xffffffffffffffff,2",
+            "launch 3",
+        ] {
+            assert!(
+                read(text).unwrap_err().contains("a list has file names"),
+                "{text}"
+            );
         }
     }
 }

@@ -31,7 +31,10 @@ enum Place {
     Begun,
     Block,
     /// In a warp: whether it said how many instructions it has, and how many of them are to come.
-    Warp { warp: u32, left: Option<u64> },
+    Warp {
+        warp: u32,
+        left: Option<u64>,
+    },
 }
 
 /// The trace of one kernel.
@@ -181,12 +184,16 @@ fn read_line(
             return Err("a thread block with two numbers".into());
         }
         let block = axes(value).filter(|block| header.block_number(*block).is_some());
-        let block = block.ok_or_else(|| format!("`{}`: the grid has no such block", short(line)))?;
+        let block =
+            block.ok_or_else(|| format!("`{}`: the grid has no such block", short(line)))?;
         *place = Place::Block;
         return Ok(Some(Event::Block(block)));
     }
     if *place == Place::Begun {
-        return Err(format!("`{}`, where `thread block = X,Y,Z` belongs", short(line)));
+        return Err(format!(
+            "`{}`, where `thread block = X,Y,Z` belongs",
+            short(line)
+        ));
     }
     if let Some(value) = assigned(line, "warp") {
         check_complete(*place)?;
@@ -199,7 +206,9 @@ fn read_line(
         return Err(format!("`{}`, where `warp = N` belongs", short(line)));
     };
     if let Some(value) = assigned(line, "insts") {
-        let count = value.parse().map_err(|_| format!("`{}`: a number belongs there", short(line)))?;
+        let count = value
+            .parse()
+            .map_err(|_| format!("`{}`: a number belongs there", short(line)))?;
         *left = Some(count);
         return Ok(None);
     }
@@ -250,7 +259,12 @@ mod tests {
                 match event {
                     Event::Instruction => {
                         let line = trace.instruction();
-                        out += &format!("  {:x} {} {:?}\n", line.pc, line.opcode, line.memory.is_some());
+                        out += &format!(
+                            "  {:x} {} {:?}\n",
+                            line.pc,
+                            line.opcode,
+                            line.memory.is_some()
+                        );
                     }
                     other => out += &format!("{other:?}\n"),
                 }
@@ -284,7 +298,8 @@ mod tests {
     #[test]
     fn a_raw_trace_is_grouped() {
         let header = HEADER.replace("= 4", "= 5");
-        let body = "1 0 0 0 0000 1 0 NOP 0 0 0\n0 0 0 1 0000 1 0 NOP 0 0 0\n1 0 0 0 0010 1 0 EXIT 0 0 0\n";
+        let body =
+            "1 0 0 0 0000 1 0 NOP 0 0 0\n0 0 0 1 0000 1 0 NOP 0 0 0\n1 0 0 0 0010 1 0 EXIT 0 0 0\n";
         let expected = expect![[r#"
             Block([0, 0, 0])
             Warp(1)
@@ -297,27 +312,66 @@ mod tests {
             EndBlock
         "#]];
         expected.assert_eq(&listing("k.trace", &format!("{header}{body}")));
-        let torn = listing("k.trace", &format!("{header}{body}2 0 0 0 0000 1 0 NOP 0 0 0\n"));
-        assert_eq!(torn, "k.trace:10: `2 0 0 0 0000 1 0 NOP 0 0 0`: the kernel has no such warp\n");
+        let torn = listing(
+            "k.trace",
+            &format!("{header}{body}2 0 0 0 0000 1 0 NOP 0 0 0\n"),
+        );
+        assert_eq!(
+            torn,
+            "k.trace:10: `2 0 0 0 0000 1 0 NOP 0 0 0`: the kernel has no such warp\n"
+        );
     }
 
     #[test]
     fn what_is_in_the_wrong_place_is_named() {
         for (body, expected) in [
-            ("0000 1 0 NOP 0 0", "`0000 1 0 NOP 0 0` outside of every thread block"),
+            (
+                "0000 1 0 NOP 0 0",
+                "`0000 1 0 NOP 0 0` outside of every thread block",
+            ),
             ("#END_TB", "a thread block ends that has not begun"),
-            ("#BEGIN_TB\n#BEGIN_TB", "a thread block begins within another"),
-            ("#BEGIN_TB\nwarp = 0", "`warp = 0`, where `thread block = X,Y,Z` belongs"),
-            ("#BEGIN_TB\nthread block = 2,0,0", "`thread block = 2,0,0`: the grid has no such block"),
-            ("#BEGIN_TB\nthread block = 0,0,0\nwarp = 2", "`warp = 2`: the block has no such warp"),
-            ("#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = 2\n#END_TB", "2 instructions of warp 0 are missing"),
-            ("#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = 0\n0 1 0 NOP 0 0", "more instructions than the warp was said to have"),
-            ("#BEGIN_TB\nthread block = 0,0,0\n", "the trace ends within a thread block"),
+            (
+                "#BEGIN_TB\n#BEGIN_TB",
+                "a thread block begins within another",
+            ),
+            (
+                "#BEGIN_TB\nwarp = 0",
+                "`warp = 0`, where `thread block = X,Y,Z` belongs",
+            ),
+            (
+                "#BEGIN_TB\nthread block = 2,0,0",
+                "`thread block = 2,0,0`: the grid has no such block",
+            ),
+            (
+                "#BEGIN_TB\nthread block = 0,0,0\nwarp = 2",
+                "`warp = 2`: the block has no such warp",
+            ),
+            (
+                "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = 2\n#END_TB",
+                "2 instructions of warp 0 are missing",
+            ),
+            (
+                "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = 0\n0 1 0 NOP 0 0",
+                "more instructions than the warp was said to have",
+            ),
+            (
+                "#BEGIN_TB\nthread block = 0,0,0\n",
+                "the trace ends within a thread block",
+            ),
         ] {
             let found = listing("k.traceg", &format!("{HEADER}{body}"));
-            assert!(found.ends_with(&format!(": {expected}\n")), "{found} instead of {expected}");
+            assert!(
+                found.ends_with(&format!(": {expected}\n")),
+                "{found} instead of {expected}"
+            );
         }
-        assert_eq!(listing("k.traceg", "hello"), "k.traceg:1: `hello`, where a header belongs: lines that begin with - and one that begins with #\n");
-        assert_eq!(listing("k.traceg", "-kernel name = k\n"), "k.traceg:2: the trace ends within its header\n");
+        assert_eq!(
+            listing("k.traceg", "hello"),
+            "k.traceg:1: `hello`, where a header belongs: lines that begin with - and one that begins with #\n"
+        );
+        assert_eq!(
+            listing("k.traceg", "-kernel name = k\n"),
+            "k.traceg:2: the trace ends within its header\n"
+        );
     }
 }
