@@ -2,6 +2,7 @@
 
 use crate::assemble::Assembling;
 use crate::checks::Checks;
+use crate::kernel_traces::Tracing;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::server::Recording;
@@ -152,6 +153,10 @@ pub struct Description {
     pub recording: Recording,
     /// For those who watch.
     pub progress: Arc<Progress>,
+    /// Who writes down what warps execute.
+    pub tracing: Option<Arc<Tracing>>,
+    /// Whether kernels are replayed from traces.
+    pub replays: bool,
 }
 
 impl Description {
@@ -196,6 +201,8 @@ impl Description {
             existing: Existing::default(),
             recording: Recording::default(),
             progress: Arc::default(),
+            tracing: None,
+            replays: false,
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
 use crate::host::Inside;
 use crate::images;
+use crate::kernel_traces::Tracing;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::selection::Selection;
@@ -28,7 +29,7 @@ use lockstep_gpu::{
 use lockstep_isa::Module;
 use lockstep_node::Topology;
 use lockstep_protocol::{layout, window};
-use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
+use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Loader, Runtime};
 use lockstep_stats::Hasher;
 use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
@@ -129,6 +130,8 @@ pub struct Machine {
     warned_of_spin: bool,
     /// What is written down while the run goes on, if anything is.
     journal: Option<Box<Journal>>,
+    /// What writes down what warps execute, if that is asked for.
+    tracing: Option<Arc<Tracing>>,
 }
 
 /// A runtime over fresh GPUs whose memory is in the file.
@@ -136,26 +139,34 @@ pub struct Machine {
 /// # Errors
 /// The GPUs cannot be built.
 pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<Node>, MachineError> {
+    let assembling = description.assembling;
+    // Looked for when it is first needed.
+    let assembler = OnceLock::new();
+    let loader: Loader = Box::new(move |all, options| {
+        images::load(all, options, assembling, || {
+            assembler.get_or_init(Assembler::find)
+        })
+    });
+    runtime_with(description, memory, loader)
+}
+
+/// The same, for code that somebody else makes of images.
+///
+/// # Errors
+/// The GPUs cannot be built.
+pub fn runtime_with(
+    description: &Description,
+    memory: &OwnedFd,
+    loader: Loader,
+) -> Result<Runtime<Node>, MachineError> {
     let mut node = Node::new(description, memory)?;
     for gpu in 0..node.gpus() {
         node.set_heap(gpu, lockstep_runtime::DEFAULT_HEAP);
     }
     let options = load_options(description);
-    let assembling = description.assembling;
-    // Looked for when it is first needed.
-    let assembler = OnceLock::new();
     let links = description.links()?;
     let several = node.gpus() > 1;
-    let runtime = Runtime::new(
-        description.config.clone(),
-        options,
-        Box::new(move |all, options| {
-            images::load(all, options, assembling, || {
-                assembler.get_or_init(Assembler::find)
-            })
-        }),
-        node,
-    );
+    let runtime = Runtime::new(description.config.clone(), options, loader, node);
     Ok(match several {
         true => runtime.with_links(links),
         false => runtime,
@@ -240,7 +251,8 @@ fn options(description: &Description) -> Options {
         checks: description.checks.gpu,
         findings: Arc::default(),
         watchdog: Some(description.config.launch.watchdog),
-        patience: Some(PATIENCE),
+        // Registers of a warp that is replayed do not tell whether it goes round in circles.
+        patience: (!description.replays).then_some(PATIENCE),
         managed: Some(layout::Region::Managed.range()),
         ..Options::default()
     }
@@ -288,6 +300,8 @@ impl Machine {
             options.managed = None;
             options.peers = Some(peer_links(&description.links()?, ordinal));
         }
+        let tracing = description.tracing.clone();
+        options.tracer = tracing.clone().map(|tracing| tracing as _);
         options.profile = description
             .lines
             .then(|| Profile::new(description.config.device.sms));
@@ -323,6 +337,7 @@ impl Machine {
             host: Inside::new(),
             warned_of_spin: false,
             journal: None,
+            tracing,
         })
     }
 }

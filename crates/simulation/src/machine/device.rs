@@ -182,6 +182,9 @@ impl Device for Machine {
         if !layout::region_of(rows.address).is_some_and(layout::Region::is_device) {
             return;
         }
+        if let Some(tracing) = &self.tracing {
+            tracing.written(rows, extent);
+        }
         let slices = (0..extent.depth).rev();
         self.gpu.dma_written(slices.flat_map(|slice| {
             (0..extent.height).rev().map(move |row| {

@@ -30,6 +30,10 @@ impl Machine {
     }
 
     pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
+        if module.trace.is_some() {
+            // One for each launch of a trace: to keep them all would take as much memory as their code.
+            return u64::MAX;
+        }
         if let Some(index) = self
             .modules
             .iter()
@@ -46,6 +50,9 @@ impl Machine {
         self.progress.ended(by_host.count());
         let mut results = Vec::with_capacity(records.len());
         for record in records {
+            if let Some(tracing) = &self.tracing {
+                tracing.end(record.launch);
+            }
             if let Some(by) = record.launched_by {
                 if let Some((id, mode)) = self.launches.get(&by.root) {
                     let mut result = result(*id, &record, *mode == Mode::Timing);
@@ -76,9 +83,21 @@ impl Machine {
             self.map_launch_pool();
         }
         self.progress.began(&launch.kernel().name);
-        let handed = self.gpu.launch(launch);
-        self.launches
-            .insert(handed.map_err(refused)?, (number, mode));
+        let traced = match &self.tracing {
+            Some(tracing) => tracing.describe(number, &launch),
+            None => Ok(None),
+        };
+        let traced = traced.map_err(|message| Fault {
+            code: CuResult::NOT_SUPPORTED,
+            launch: Some(number),
+            message,
+            address: None,
+        })?;
+        let handed = self.gpu.launch(launch).map_err(refused)?;
+        if let (Some(tracing), Some(kernel)) = (&self.tracing, traced) {
+            tracing.begin(handed, kernel);
+        }
+        self.launches.insert(handed, (number, mode));
         Ok(())
     }
 
