@@ -112,6 +112,8 @@ pub struct Machine {
     held: VecDeque<(u64, Launch)>,
     /// Modules by the number that saved state knows them by.
     modules: Vec<Arc<Module>>,
+    /// Numbers of modules that are replayed from traces, by name of the kernel and length of its code.
+    traced: BTreeMap<(String, usize), u64>,
     output: Vec<u8>,
     /// What freed memory held.
     freed: Hasher,
@@ -323,6 +325,7 @@ impl Machine {
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),
+            traced: BTreeMap::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
             pace: Pace::default(),

@@ -15,8 +15,8 @@ use lockstep_isa::sass::decoded::{
     MemoryAddress, TRUE_PREDICATE, UNIFORM_ZERO_REGISTER, ZERO_REGISTER,
 };
 use lockstep_isa::sass::execute::{Frame, bind};
-use lockstep_isa::sass::table::{Entry, MemoryPiece, Piece, Place, TABLE};
-use lockstep_isa::sass::{Architecture, Modifier, ModifierValue, Value};
+use lockstep_isa::sass::table::{Entry, MemoryPiece, OperandField, Piece, Place, TABLE};
+use lockstep_isa::sass::{Architecture, Modifier, ModifierValue, Value, Word};
 use lockstep_isa::{Instruction, Operand, Operation};
 
 use crate::line::InstructionLine;
@@ -55,7 +55,7 @@ pub fn bind_line(
     let registers = line.destinations.len() + line.sources.len();
     let operations = TABLE.operations(architecture);
     let operations = operations.filter(|(_, opcode)| opcode.name() == name);
-    let mut best: Option<(usize, Spelled<'_>)> = None;
+    let mut candidates: Vec<(usize, Spelled<'_>)> = Vec::new();
     for (operation, _) in operations {
         for entry in TABLE.candidates(architecture, operation) {
             if entry.opcode.name() != name {
@@ -63,29 +63,30 @@ pub fn bind_line(
             }
             let (modifiers, unknown) = read_words(entry, &words);
             let apart = slots(entry).abs_diff(registers);
-            let misfit = unknown * 64 + apart;
-            if best.as_ref().is_none_or(|(least, _)| misfit < *least) {
-                let spelled = Spelled {
-                    entry,
-                    operation,
-                    modifiers,
-                };
-                best = Some((misfit, spelled));
-            }
+            let spelled = Spelled {
+                entry,
+                operation,
+                modifiers,
+            };
+            candidates.push((unknown * 64 + apart, spelled));
         }
     }
-    let (_, spelled) =
-        best.ok_or_else(|| format!("`{}` is no instruction of {architecture}", line.opcode))?;
+    // The row that fits best, and of equal ones the first; the next if that one needs what a trace lacks.
+    candidates.sort_by_key(|(misfit, _)| *misfit);
     let frame = Frame {
         uniform_registers: UNIFORM_REGISTERS,
         section: 0,
         length: code.max(1),
         architecture: architecture.sm(),
     };
-    let decoded = spelled.decode(line, u64::from(index) * 16);
-    let bound = bind(&decoded, &frame);
-    let instruction = bound.map_err(|error| format!("`{}` {error}", line.opcode))?;
-    Ok(for_replay(instruction, line, index, code))
+    let mut why = format!("is no instruction of {architecture}");
+    for (_, spelled) in candidates {
+        match bind(&spelled.decode(line, u64::from(index) * 16), &frame) {
+            Ok(instruction) => return Ok(for_replay(instruction, line, index, code)),
+            Err(error) => why = error.to_string(),
+        }
+    }
+    Err(format!("`{}` {why}", line.opcode))
 }
 
 /// A row of the tables with the modifiers that were found.
@@ -123,7 +124,10 @@ fn read_words(entry: &Entry, words: &[&str]) -> (Vec<ModifierValue>, usize) {
 
 /// Registers that the text of a row names.
 fn slots(entry: &Entry) -> usize {
-    let required = entry.operands.iter().filter(|operand| !operand.optional);
+    let required = entry
+        .operands
+        .iter()
+        .filter(|operand| !operand.optional && is_there(operand));
     required
         .map(|operand| match &operand.place {
             Place::Register(_) | Place::RegisterTarget { uniform: false, .. } => 1,
@@ -131,6 +135,12 @@ fn slots(entry: &Entry) -> usize {
             _ => 0,
         })
         .sum()
+}
+
+/// Whether an operand that depends on bits is there where none of them is set.
+fn is_there(operand: &OperandField) -> bool {
+    let mut conditions = operand.conditions.iter();
+    conditions.all(|condition| condition.holds(Word(0)))
 }
 
 fn has_base(pieces: &[MemoryPiece]) -> bool {
@@ -172,7 +182,7 @@ impl Spelled<'_> {
                 Place::Number(..) => barrier && !numbers.is_empty(),
                 _ => false,
             };
-            if field.optional && !named {
+            if field.optional && !named || !is_there(field) {
                 continue;
             }
             let value = value(&field.place, &mut registers, &mut numbers);

@@ -48,6 +48,10 @@ fn config() -> GpuConfig {
 fn gpu(mode: Mode, threads: usize, tracer: Option<Arc<Blocks>>) -> Gpu {
     let contents = Contents::anonymous(BASE, SIZE).unwrap();
     contents.map(BASE..BASE + (64 << 20)).unwrap();
+    gpu_with(contents, mode, threads, tracer)
+}
+
+fn gpu_with(contents: Contents, mode: Mode, threads: usize, tracer: Option<Arc<Blocks>>) -> Gpu {
     let options = Options {
         mode,
         engine: EngineOptions {
@@ -164,12 +168,13 @@ fn a_trace_has_what_was_executed_and_its_replay_counts_the_same() {
 /// A replay that is saved and loaded ends as one that is not.
 fn saved_in_the_middle(path: &Path, expected: &KernelRecord) {
     let mut first = gpu(Mode::Timing, 1, None);
-    let launch = replayed(program(path));
-    let module = launch.module.clone();
-    let id = first.launch(launch).unwrap();
+    let id = first.launch(replayed(program(path))).unwrap();
     first.advance_to(Time(expected.end.0 / 2)).unwrap();
     let saved = first.save();
-    let mut second = gpu(Mode::Timing, 1, None);
+    // Allocations come with the state, and the trace is opened anew.
+    let contents = Contents::anonymous(BASE, SIZE).unwrap();
+    let mut second = gpu_with(contents, Mode::Timing, 1, None);
+    let module = replayed(program(path)).module;
     second.load(&saved, &|_| Some(module.clone())).unwrap();
     assert!(second.save() == saved, "what is loaded is what was saved");
     let record = second.run_until_complete(id).unwrap();

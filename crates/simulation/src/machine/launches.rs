@@ -17,6 +17,9 @@ const HEAP_SPACE: u64 = 40 << 30;
 /// Address space of the arguments of launches by kernels.
 const LAUNCH_POOL: u64 = 8 << 30;
 
+/// Numbers of modules of traces begin here, behind all others.
+const TRACED_MODULES: u64 = 1 << 32;
+
 impl Machine {
     /// Whether it has kernels that run or wait.
     pub fn is_busy(&self) -> bool {
@@ -31,8 +34,7 @@ impl Machine {
 
     pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
         if module.trace.is_some() {
-            // One for each launch of a trace: to keep them all would take as much memory as their code.
-            return u64::MAX;
+            return self.traced_number(module);
         }
         if let Some(index) = self
             .modules
@@ -43,6 +45,15 @@ impl Machine {
         }
         self.modules.push(module.clone());
         self.modules.len() as u64 - 1
+    }
+
+    /// The number of a module of a trace. Each launch has one of its own, and to keep them all would take as much
+    /// memory as their code; instruction caches know equal ones by one number.
+    fn traced_number(&mut self, module: &Module) -> u64 {
+        let name = module.kernels.first().map_or("", |kernel| &kernel.name);
+        let code = (name.to_string(), module.code.len());
+        let next = TRACED_MODULES + self.traced.len() as u64;
+        *self.traced.entry(code).or_insert(next)
     }
 
     pub(super) fn results(&mut self, records: Vec<KernelRecord>) -> Vec<KernelResult> {
