@@ -24,10 +24,7 @@ pub(crate) fn group(
     let mut blocks: BTreeMap<u64, [u32; 3]> = BTreeMap::new();
     let mut line = InstructionLine::default();
     let mut bytes = 0;
-    loop {
-        let Some(text) = input.next_line()? else {
-            break;
-        };
+    while let Some(text) = input.next_line()? {
         if text.starts_with('#') {
             continue;
         }

@@ -1,6 +1,6 @@
 //! The trace of one kernel, read from its beginning to its end: no more than a line is kept.
 //!
-//! Start reading at [`KernelTrace::next`].
+//! Start reading at [`KernelTrace::next_event`].
 
 use std::path::Path;
 
@@ -112,7 +112,7 @@ impl KernelTrace {
     ///
     /// # Errors
     /// If the file cannot be read, or has something in the wrong place.
-    pub fn next(&mut self) -> Result<Option<Event>, TraceError> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, TraceError> {
         loop {
             let Some(line) = self.input.next_line()? else {
                 return match self.place {
@@ -255,7 +255,7 @@ mod tests {
         let mut out = String::new();
         let result = (|| {
             let mut trace = KernelTrace::of_bytes(name, text.into())?;
-            while let Some(event) = trace.next()? {
+            while let Some(event) = trace.next_event()? {
                 match event {
                     Event::Instruction => {
                         let line = trace.instruction();

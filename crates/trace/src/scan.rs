@@ -125,12 +125,11 @@ pub fn scan(path: &Path) -> Result<Scan, TraceError> {
 pub fn scan_trace(mut trace: KernelTrace) -> Result<Scan, TraceError> {
     let mut scan = Scan {
         header: trace.header().clone(),
-        local: u64::MAX..0,
         ..Scan::default()
     };
     let mut seen: BTreeSet<u64> = BTreeSet::new();
     let mut warp = WarpWatch::default();
-    while let Some(event) = trace.next()? {
+    while let Some(event) = trace.next_event()? {
         let added = match event {
             Event::Block(block) => {
                 scan.blocks += 1;
@@ -148,9 +147,6 @@ pub fn scan_trace(mut trace: KernelTrace) -> Result<Scan, TraceError> {
             Event::EndBlock => Ok(()),
         };
         added.map_err(|problem| trace.malformed(problem))?;
-    }
-    if scan.local.start > scan.local.end {
-        scan.local = 0..0;
     }
     if scan.blocks != scan.header.blocks() {
         return Err(trace.malformed(format!(
@@ -241,7 +237,10 @@ impl Scan {
                     self.pages.insert((end - 1) / PAGE);
                 }
                 TracedSpace::Local => {
-                    self.local = self.local.start.min(address)..self.local.end.max(end);
+                    self.local = match self.local.is_empty() {
+                        true => address..end,
+                        false => self.local.start.min(address)..self.local.end.max(end),
+                    };
                 }
                 TracedSpace::Shared => self.shared = self.shared.max(end),
                 TracedSpace::Generic | TracedSpace::Nowhere => {}

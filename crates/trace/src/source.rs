@@ -105,7 +105,7 @@ impl KernelSource {
         let mut traces = vec![WarpBuilder::default(); warps];
         let mut current = 0;
         loop {
-            match trace.next()? {
+            match trace.next_event()? {
                 None => return Err(trace.malformed("the trace has no such block")),
                 Some(Event::Block(axes)) => {
                     block = self.scan.header.block_number(axes).unwrap_or(0);

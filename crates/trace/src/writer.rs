@@ -344,7 +344,7 @@ mod tests {
         let mut trace = KernelTrace::open(path).unwrap();
         assert_eq!(trace.header(), &header);
         let mut found = Vec::new();
-        while let Some(event) = trace.next().unwrap() {
+        while let Some(event) = trace.next_event().unwrap() {
             match event {
                 Event::Block(block) => found.push(format!("{block:?}")),
                 Event::Instruction => {
