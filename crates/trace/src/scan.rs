@@ -350,4 +350,23 @@ mod tests {
         let missing = scan_trace(trace).unwrap_err().to_string();
         assert!(missing.contains("1 of the grid's 2 blocks"), "{missing}");
     }
+    proptest::proptest! {
+        #[test]
+        fn no_changed_bytes_make_it_panic(
+            changes in proptest::collection::vec((proptest::prelude::any::<proptest::sample::Index>(), "[ -~\n]"), 1..6),
+        ) {
+            let lines = "0000 ffffffff 1 R2 LDG.E 1 R4 4 1 0x7e0000000000 4 0\n0010 5 0 STS 2 R2 R4 4 2 0x20 8 0\n0020 1 0 LDGSTS.E.128 2 R2 R4 16 0 0x20 0\n0030 ffffffff 0 BAR.SYNC 0 0 0\n0040 ffffffff 0 EXIT 0 0 0\n";
+            let mut text = format!("-binary version = 90\n{HEADER}{lines}#END_TB\n").into_bytes();
+            for (place, byte) in changes {
+                let place = place.index(text.len());
+                text[place] = byte.as_bytes()[0];
+            }
+            for name in ["k.traceg", "k.trace"] {
+                let trace = KernelTrace::of_bytes(name, text.clone());
+                if let Ok(scan) = trace.and_then(scan_trace) {
+                    let _ = crate::module_of(Path::new(name), scan, Default::default());
+                }
+            }
+        }
+    }
 }
