@@ -46,6 +46,9 @@ pub struct Place {
 /// Kinds of faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 pub enum FaultKind {
+    /// A trace that cannot be replayed.
+    #[error("the trace of the kernel cannot be replayed: {0}")]
+    Trace(String),
     /// An address that no allocation holds.
     #[error("illegal {what} of {bytes} bytes at {address:#x}{}", near(.what, *.address, .nearest))]
     IllegalAddress {

@@ -49,4 +49,5 @@ pub use profile::{LineCounts, Lines, Profile, SmProfile};
 pub use sm::Printed;
 pub use sm::sub_core::scheduler::WARP_SCHEDULERS;
 pub use sm::sub_core::stall::REASON_NAMES;
+pub use sm::tracing::TraceSink;
 pub use statistics::{ComponentKind, DispatchStats, SliceStats, components};

@@ -23,6 +23,7 @@ pub mod sass;
 pub mod semantics;
 pub mod tensor;
 pub mod texture;
+pub mod trace;
 pub mod verify;
 pub mod warp_register;
 pub mod warpgroup;

@@ -1,8 +1,11 @@
 //! Programs as front ends deliver them.
 
+use std::sync::Arc;
+
 use crate::{
     instruction::{Instruction, Operation},
     lanes::{ConstantBanks, Identity},
+    trace::TraceSource,
 };
 
 /// Code addresses that programs can hold in registers: `CODE_BASE + 16 × index`. Lies where no
@@ -40,6 +43,8 @@ pub struct Module {
     pub listing: Vec<String>,
     /// How many instructions from each on do nothing but compute; see [`Self::find_straight_line_code`]. May be empty.
     pub straight_line_lengths: Vec<u8>,
+    /// What the blocks of its kernel did, if it is replayed from a trace instead of executed.
+    pub trace: Option<Arc<dyn TraceSource>>,
 }
 
 impl Module {

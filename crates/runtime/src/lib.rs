@@ -28,7 +28,7 @@ pub use device::Device;
 pub use faults::MetFault;
 pub use heap::Heap;
 pub use memory::SYSTEM_SPACE;
-pub use module::{FrontendChoice, LoadOptions, ModuleSource, lay_out};
+pub use module::{FrontendChoice, LoadOptions, Loader, ModuleSource, lay_out};
 pub use record::{Entry, Piece, RecordError, RecordReader, RecordWriter};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
 

@@ -2,6 +2,7 @@
 
 use crate::assemble::Assembling;
 use crate::checks::Checks;
+use crate::kernel_traces::Tracing;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::server::Recording;
@@ -155,6 +156,10 @@ pub struct Description {
     pub recording: Recording,
     /// For those who watch.
     pub progress: Arc<Progress>,
+    /// Who writes down what warps execute.
+    pub tracing: Option<Arc<Tracing>>,
+    /// Whether kernels are replayed from traces.
+    pub replays: bool,
 }
 
 impl Description {
@@ -200,6 +205,8 @@ impl Description {
             existing: Existing::default(),
             recording: Recording::default(),
             progress: Arc::default(),
+            tracing: None,
+            replays: false,
         }
     }
 }

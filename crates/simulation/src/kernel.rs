@@ -25,7 +25,7 @@ use std::time::Instant;
 const MAXIMUM_FILE: u64 = 1 << 30;
 /// Elements of a buffer that are written at a time.
 const PIECE: u64 = 1 << 16;
-const CLIENT: Client = Client {
+pub(crate) const CLIENT: Client = Client {
     connection: 0,
     process: 0,
 };
@@ -100,7 +100,7 @@ pub fn run_kernel(
 }
 
 /// Says that a run was ended, if it was.
-fn stopped(results: &mut Results, interrupts: &Interrupts) {
+pub(crate) fn stopped(results: &mut Results, interrupts: &Interrupts) {
     let summary = &mut results.summary;
     if let Some(code) = interrupts.exit_code() {
         summary.state = RunState::Stopped;
@@ -295,7 +295,10 @@ fn allow_shared_memory<D: Device>(
 }
 
 /// Asks the runtime; a failure is a sentence.
-fn ask<D: Device>(runtime: &mut Runtime<D>, request: &Request) -> Result<Reply, RunError> {
+pub(crate) fn ask<D: Device>(
+    runtime: &mut Runtime<D>,
+    request: &Request,
+) -> Result<Reply, RunError> {
     let response = runtime.handle(CLIENT, request);
     print_output(&response.output)?;
     response
@@ -303,7 +306,7 @@ fn ask<D: Device>(runtime: &mut Runtime<D>, request: &Request) -> Result<Reply, 
         .map_err(|failure| RunError::Request(format!("{}: {}", failure.code, failure.message)))
 }
 
-fn unexpected(reply: &Reply) -> RunError {
+pub(crate) fn unexpected(reply: &Reply) -> RunError {
     RunError::Request(format!("the runtime answered {reply:?}"))
 }
 

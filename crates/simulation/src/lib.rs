@@ -1,7 +1,7 @@
 //! One run, from description to results.
 //!
 //! A [`Description`] says what is simulated and how; [`run_program`] runs an unmodified CUDA
-//! program against it, [`run_kernel`] a single kernel, [`replay()`] a record of calls, and
+//! program against it, [`run_kernel`] a single kernel, [`replay()`] a record of calls, [`replay_traces`] traces, and
 //! [`verify()`] one program in many ways that must agree. Every entry point calls one of these.
 //!
 //! Start reading at [`run_program`].
@@ -23,6 +23,7 @@ mod host_writes;
 mod images;
 mod interrupts;
 mod kernel;
+mod kernel_traces;
 mod machine;
 mod memory_limits;
 mod node;
@@ -36,6 +37,7 @@ mod server;
 mod session;
 mod supervise;
 mod surroundings;
+mod trace_replay;
 mod verify;
 
 pub use arguments::{Argument, ElementType};
@@ -45,6 +47,7 @@ pub use checks::Checks;
 pub use description::{Description, Execution, Interval, Mode, Schedule};
 pub use disassemble::disassemble;
 pub use kernel::{KernelDescription, Printed, run_kernel};
+pub use kernel_traces::{Traced, Tracing, trace_program};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_runtime::FrontendChoice;
 pub use lockstep_telemetry::run_folder::Existing;
@@ -59,6 +62,7 @@ pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;
 pub use session::{Exercised, Session};
 pub use supervise::{Ended, StartError};
+pub use trace_replay::replay_traces;
 pub use verify::{
     Outcome, Variant, live_variants, quick_variants, repetitions, variants, verify, verify_record,
 };

@@ -18,6 +18,7 @@ use crate::assemble::Assembler;
 use crate::description::{Description, Mode, Schedule};
 use crate::host::Inside;
 use crate::images;
+use crate::kernel_traces::Tracing;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::selection::Selection;
@@ -29,7 +30,7 @@ use lockstep_gpu::{
 use lockstep_isa::Module;
 use lockstep_node::Topology;
 use lockstep_protocol::{layout, window};
-use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Runtime};
+use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Loader, Runtime};
 use lockstep_stats::Hasher;
 use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
@@ -114,6 +115,8 @@ pub struct Machine {
     held: VecDeque<(u64, Launch)>,
     /// Modules by the number that saved state knows them by.
     modules: Vec<Arc<Module>>,
+    /// Numbers of modules that are replayed from traces, by name of the kernel and length of its code.
+    traced: BTreeMap<(String, usize), u64>,
     output: Vec<u8>,
     /// What freed memory held.
     freed: Hasher,
@@ -134,6 +137,8 @@ pub struct Machine {
     journal: Option<Box<Journal>>,
     /// What readers of shared memory are told, if anything is.
     publication: Option<Box<Publication>>,
+    /// What writes down what warps execute, if that is asked for.
+    tracing: Option<Arc<Tracing>>,
 }
 
 /// A runtime over fresh GPUs whose memory is in the file.
@@ -141,26 +146,34 @@ pub struct Machine {
 /// # Errors
 /// The GPUs cannot be built.
 pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<Node>, MachineError> {
+    let assembling = description.assembling;
+    // Looked for when it is first needed.
+    let assembler = OnceLock::new();
+    let loader: Loader = Box::new(move |all, options| {
+        images::load(all, options, assembling, || {
+            assembler.get_or_init(Assembler::find)
+        })
+    });
+    runtime_with(description, memory, loader)
+}
+
+/// The same, for code that somebody else makes of images.
+///
+/// # Errors
+/// The GPUs cannot be built.
+pub fn runtime_with(
+    description: &Description,
+    memory: &OwnedFd,
+    loader: Loader,
+) -> Result<Runtime<Node>, MachineError> {
     let mut node = Node::new(description, memory)?;
     for gpu in 0..node.gpus() {
         node.set_heap(gpu, lockstep_runtime::DEFAULT_HEAP);
     }
     let options = load_options(description);
-    let assembling = description.assembling;
-    // Looked for when it is first needed.
-    let assembler = OnceLock::new();
     let links = description.links()?;
     let several = node.gpus() > 1;
-    let runtime = Runtime::new(
-        description.config.clone(),
-        options,
-        Box::new(move |all, options| {
-            images::load(all, options, assembling, || {
-                assembler.get_or_init(Assembler::find)
-            })
-        }),
-        node,
-    );
+    let runtime = Runtime::new(description.config.clone(), options, loader, node);
     Ok(match several {
         true => runtime.with_links(links),
         false => runtime,
@@ -245,7 +258,8 @@ fn options(description: &Description) -> Options {
         checks: description.checks.gpu,
         findings: Arc::default(),
         watchdog: Some(description.config.launch.watchdog),
-        patience: Some(PATIENCE),
+        // Registers of a warp that is replayed do not tell whether it goes round in circles.
+        patience: (!description.replays).then_some(PATIENCE),
         managed: Some(layout::Region::Managed.range()),
         ..Options::default()
     }
@@ -293,6 +307,8 @@ impl Machine {
             options.managed = None;
             options.peers = Some(peer_links(&description.links()?, ordinal));
         }
+        let tracing = description.tracing.clone();
+        options.tracer = tracing.clone().map(|tracing| tracing as _);
         options.profile = description
             .lines
             .then(|| Profile::new(description.config.device.sms));
@@ -314,6 +330,7 @@ impl Machine {
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),
+            traced: BTreeMap::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
             pace: Pace::default(),
@@ -329,6 +346,7 @@ impl Machine {
             warned_of_spin: false,
             journal: None,
             publication: None,
+            tracing,
         })
     }
 }

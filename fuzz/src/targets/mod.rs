@@ -5,6 +5,7 @@ mod image;
 mod record;
 mod schedule;
 mod state;
+mod trace;
 mod wire;
 
 pub use image::try_image;
@@ -73,6 +74,12 @@ pub const TARGETS: &[Target] = &[
         sentence: "the saved state of a GPU is loaded",
         make: state::make,
         run: state::run,
+    },
+    Target {
+        name: "trace",
+        sentence: "a trace of a kernel is read, and its code is bound",
+        make: trace::make,
+        run: trace::run,
     },
     Target {
         name: "schedule",

@@ -11,12 +11,14 @@ mod gpus;
 mod kernel;
 mod output;
 mod pages;
+mod replay;
 mod report;
 mod run;
 mod sample;
 mod sampled;
 mod sweep;
 mod topology;
+mod trace;
 mod verify;
 mod view;
 
@@ -29,6 +31,10 @@ pub enum Command {
     Run(run::Run),
     /// Run one kernel of a PTX or cubin file, without a host program
     Kernel(kernel::Kernel),
+    /// Write what a CUDA program's kernels execute as traces for Accel-Sim, without a GPU
+    Trace(trace::Trace),
+    /// Simulate the kernels of Accel-Sim traces, cycle by cycle
+    Replay(replay::Replay),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
     /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments
@@ -72,6 +78,8 @@ impl Command {
         match self {
             Self::Run(command) => command.run(),
             Self::Kernel(command) => command.run(),
+            Self::Trace(command) => command.run(),
+            Self::Replay(command) => command.run(),
             Self::Verify(command) => command.run(),
             Self::Sweep(command) => command.run(),
             Self::Calls(command) => command.run(),

@@ -143,6 +143,7 @@ impl Plan<'_> {
                 gate.clone(),
                 translation.clone(),
                 self.probe(&[Topic::Sm, Topic::Request], number),
+                self.options.tracer.clone(),
                 self.options.findings.clone(),
             );
             let profile = self.options.profile.as_ref();

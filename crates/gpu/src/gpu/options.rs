@@ -12,6 +12,7 @@ use crate::l2::PeerLinks;
 use crate::launch::KernelRecord;
 use crate::probe::Recorder;
 use crate::profile::Profile;
+use crate::sm::tracing::TraceSink;
 
 /// Whether instructions take their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Options {
     pub recorder: Option<Recorder>,
     /// Counts of single instructions, likewise.
     pub profile: Option<Profile>,
+    /// Who takes what warps execute, likewise.
+    pub tracer: Option<Arc<dyn TraceSink>>,
 }
 
 /// How an advance ended.

@@ -140,6 +140,9 @@ impl SmState {
                 }
             }
             warp.convergence.resume(number as u32);
+            if let Some(replay) = &warp.replay {
+                replay.place(&mut warp.convergence);
+            }
             self.refresh(model, *slot, release);
         }
         if let Some(block) = self.blocks.blocks[usize::from(block_slot)].as_mut() {

@@ -149,6 +149,9 @@ pub fn count_again(warp: &mut Warp, block: &mut Block) {
     counters.inst_executed += u64::from(again.instructions);
     counters.inst_issued += u64::from(again.instructions);
     counters.thread_inst_executed += u64::from(again.lanes);
+    if let Some(trace) = &mut block.trace {
+        trace.issued_again(warp.identity.warp_in_block, again.instructions);
+    }
 }
 
 /// Puts the address of the next instruction where the call wants it.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::barrier::{BARRIERS, Barrier};
 use super::cluster::ClusterMember;
 use super::mbarrier_table::MbarrierTable;
+use super::tracing::BlockTrace;
 use super::warpgroup::Warpgroups;
 use crate::check::race::RaceChecker;
 use crate::l2::NO_LAUNCH;
@@ -56,6 +57,8 @@ pub struct Block {
     pub warpgroups: Option<Box<Warpgroups>>,
     /// Who touched its shared memory, if races are looked for.
     pub race: Option<Box<RaceChecker>>,
+    /// What its warps have executed, if somebody wants to know.
+    pub trace: Option<Box<BlockTrace>>,
 }
 
 /// A launch with blocks on this SM.

@@ -18,11 +18,13 @@ use super::lsu::access;
 use super::ordering::{FenceWait, Waiter};
 use super::problem::Problem;
 use super::recurrence;
+use super::replay;
 use super::report;
 use super::site::Site;
 use super::state::SmState;
 use super::sub_core::early_reads::check;
 use super::texture;
+use super::tracing;
 use super::warp::Warp;
 use crate::check::race;
 use crate::fault::FaultKind;
@@ -52,17 +54,21 @@ pub enum Effect {
 }
 
 /// What the warp alone could do.
-enum Step {
+pub(super) enum Step {
+    /// It is done.
     Done(Effect),
     /// Lanes ended.
     Ended,
     /// It takes the whole SM.
     Special,
+    /// Strong accesses under way come first.
     OrderFirst {
+        /// And the end of the epoch.
         boundary: bool,
     },
     /// It waits at an `mbarrier` and tests again.
     Suspended,
+    /// It cannot be executed.
     Wrong(Problem),
 }
 
@@ -103,22 +109,35 @@ impl SmState {
             outbox,
             timed: M::TIMED,
         };
-        let execute = active & guard(site.warp, instruction);
-        if site.port.is_watched() {
+        let mut execute = active & guard(site.warp, instruction);
+        let watched = site.port.is_watched();
+        if watched {
+            if let Some(replay) = &site.warp.replay {
+                execute = replay.lanes();
+            }
             note_instruction(&site, pc, execute);
             recurrence::note(&mut site, instruction, execute);
             if site.port.checks.race {
                 race::hooks::instruction(&mut site, instruction, execute);
             }
+            tracing::prepare(&mut site, instruction, execute);
         }
+        let replayed = watched && site.warp.replay.is_some();
         if M::TIMED
+            && !replayed
             && let Some(bank) = instruction.scheduling.indexed_constant
         {
             let addresses = &mut site.port.constants;
             addresses.note(site.warp, context, instruction, execute, bank);
         }
-        let step = step(&mut site, instruction, execute);
+        let step = match replayed {
+            true => replay::step(&mut site, instruction, execute),
+            false => step(&mut site, instruction, execute),
+        };
         if !free && matches!(step, Step::Done(_) | Step::Ended | Step::Special) {
+            if watched {
+                tracing::commit(&mut site, pc, active, execute);
+            }
             let counters = &mut site.block.counters;
             counters.inst_executed += 1;
             counters.inst_issued += 1;
@@ -163,6 +182,7 @@ impl SmState {
                 self.lanes_ended(model, slot, now, outbox);
                 Effect::Flowed
             }
+            Step::Special if replayed => self.replay_special(model, slot, pc, now, outbox),
             Step::Special => self.special(model, slot, pc, now, outbox),
             Step::OrderFirst { boundary } => self.order_first(slot, boundary),
             Step::Suspended => {
@@ -175,7 +195,7 @@ impl SmState {
     }
 
     /// Meets others, fences, asks the system.
-    fn special<M: IssueModel>(
+    pub(super) fn special<M: IssueModel>(
         &mut self,
         model: &mut M,
         slot: u8,
@@ -389,7 +409,7 @@ fn note_instruction(site: &Site<'_, '_>, pc: u32, execute: Mask) {
 
 /// What the warp can do by itself, with its block and the memory side of the SM.
 #[inline(always)]
-fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> Step {
+pub(super) fn step(site: &mut Site<'_, '_>, instruction: &Instruction, execute: Mask) -> Step {
     match &instruction.operation {
         Operation::Compute(compute) => {
             if execute != 0 {

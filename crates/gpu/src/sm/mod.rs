@@ -16,6 +16,7 @@
 //! | `warp.rs`, `warp_slots.rs`, `cta.rs`, `barrier.rs`, `local_memory.rs` | architectural state |
 //! | `execute.rs`, `control_flow.rs`, `system.rs` | what one instruction of one warp does |
 //! | `warpgroup.rs` | matrix products of warp groups, and the pool of registers |
+//! | `tracing.rs`, `replay.rs` | traces of what warps execute, written and replayed |
 //! | `ordering.rs` | fences, releases and sleeps: who waits for what |
 //!
 //! Start reading at [`Sm::run`], then [`timing::Timing::run`] and `execute.rs`.
@@ -45,6 +46,7 @@ mod print;
 mod printer;
 mod problem;
 pub(crate) mod recurrence;
+mod replay;
 mod report;
 mod residency;
 pub(crate) mod site;
@@ -54,6 +56,7 @@ pub mod sub_core;
 mod system;
 pub mod texture;
 pub mod timing;
+pub mod tracing;
 pub mod translation;
 mod warp;
 mod warp_slots;
@@ -86,6 +89,7 @@ use recurrence::Recurrence;
 pub(crate) use report::{place_at, place_of};
 use state::SmState;
 use timing::Timing;
+use tracing::TraceSink;
 use translation::Translation;
 pub use translation::TranslationWiring;
 use translation::device::DeviceTranslation;
@@ -118,6 +122,7 @@ impl Sm {
         gate: CreditGate,
         translation: Option<TranslationWiring>,
         probe: Option<Box<Probe>>,
+        tracer: Option<Arc<dyn TraceSink>>,
         findings: Arc<Findings>,
     ) -> Self {
         let mode = if parameters.timed {
@@ -143,7 +148,7 @@ impl Sm {
             device_translation,
             arrays,
             wait,
-            probe,
+            (probe, tracer),
             checks,
         );
         Self {

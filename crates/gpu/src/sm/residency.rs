@@ -10,8 +10,10 @@ use super::issue_model::IssueModel;
 use super::mbarrier_table::MbarrierTable;
 use super::now::Now;
 use super::ordering::{FenceWait, Waiter};
+use super::report;
 use super::state::SmState;
 use crate::check::race::RaceChecker;
+use crate::fault::FaultKind;
 use crate::message::{BlockDone, Message, StartCluster};
 use crate::probe::Topic;
 
@@ -64,11 +66,19 @@ impl SmState {
             stored: 0,
             warpgroups: None,
             race,
+            trace: self.begin_trace(launch, warps.len()),
             warps: warps.clone(),
         }));
         let alone = self.blocks.is_alone();
         model.start_block(&context, &self.warps, &warps, alone, now.cycle);
+        let replayed = context.launch.module.trace.clone();
         self.blocks.contexts[slot] = Some(context);
+        if let Some(source) = replayed
+            && let Err(problem) = self.begin_replay(&*source, index, &warps)
+        {
+            let kind = FaultKind::Trace(problem);
+            return report::fail_block(self, slot as u8, kind, now);
+        }
         for warp in warps {
             self.refresh(model, warp, now.cycle);
         }
@@ -164,7 +174,8 @@ impl SmState {
 
     /// A block has ended, and everything that it sent has arrived.
     pub(super) fn end_block(&mut self, slot: u8, now: Now, outbox: &mut Outbox<'_, Message>) {
-        let (block, rooms) = self.blocks.remove(slot, now.cycle);
+        let (mut block, rooms) = self.blocks.remove(slot, now.cycle);
+        self.end_trace(&mut block);
         self.stats.add(&block.counters);
         if let Some(probe) = &self.port.probe {
             probe.note(Topic::Sm, now.time, || {

@@ -339,6 +339,7 @@ impl SmState {
         for slot in 0..self.warps.len() {
             if self.slots.resident >> slot & 1 != 0 {
                 self.warps[slot] = reader.read()?;
+                self.port.replays |= self.warps[slot].replay.is_some();
             }
         }
         self.blocks.load(reader, &self.launches)?;

@@ -5,6 +5,7 @@ use lockstep_isa::{Convergence, Instruction, Mask, WarpRegister};
 use serde::{Deserialize, Serialize};
 
 use super::local_memory::LocalMemory;
+use super::replay::WarpReplay;
 use crate::launch::LaunchContext;
 use crate::sm::sub_core::control_bit_checker::ControlBitChecker;
 
@@ -31,6 +32,8 @@ pub struct Warp {
     pub suspended_until: u64,
     /// When its values are ready by the compiler's account, in the checking mode.
     pub control_bit_checker: Option<Box<ControlBitChecker>>,
+    /// What it does next, if it is replayed from a trace.
+    pub replay: Option<Box<WarpReplay>>,
 }
 
 impl Default for Warp {
@@ -46,6 +49,7 @@ impl Default for Warp {
             released: false,
             suspended_until: 0,
             control_bit_checker: None,
+            replay: None,
         }
     }
 }
@@ -71,6 +75,7 @@ impl Warp {
         self.pending = 0;
         self.released = false;
         self.suspended_until = 0;
+        self.replay = None;
         if let Some(control_bit_checker) = &mut self.control_bit_checker {
             control_bit_checker.reset(
                 usize::from(kernel.warp_registers),

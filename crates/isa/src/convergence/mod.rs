@@ -180,6 +180,12 @@ impl Convergence {
         self.pc += instructions;
     }
 
+    /// Puts the running path where a trace says that it goes on. Only for a warp that is replayed: no path
+    /// of it waits for another.
+    pub fn place(&mut self, pc: u32, lanes: Mask) {
+        (self.pc, self.active) = (pc, lanes & self.live);
+    }
+
     /// The given active lanes end; the rest goes on to the next instruction.
     pub fn exit(&mut self, lanes: Mask) {
         let lanes = lanes & self.active;

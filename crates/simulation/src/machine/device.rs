@@ -190,6 +190,9 @@ impl Device for Machine {
         } else {
             DmaSource::Device
         };
+        if let Some(tracing) = &self.tracing {
+            tracing.written(rows, extent);
+        }
         let slices = (0..extent.depth).rev();
         let rows = slices.flat_map(|slice| {
             (0..extent.height).rev().map(move |row| {

@@ -109,6 +109,7 @@ fn code_of(kind: &FaultKind) -> CuResult {
         FaultKind::IllegalJump { .. } => CuResult::INVALID_PC,
         FaultKind::Assert(_) => CuResult::ASSERT,
         FaultKind::Mbarrier(_)
+        | FaultKind::Trace(_)
         | FaultKind::Cluster(_)
         | FaultKind::EarlyRead(_)
         | FaultKind::Trap

@@ -17,6 +17,9 @@ const HEAP_SPACE: u64 = 40 << 30;
 /// Address space of the arguments of launches by kernels.
 const LAUNCH_POOL: u64 = 8 << 30;
 
+/// Numbers of modules of traces begin here, behind all others.
+const TRACED_MODULES: u64 = 1 << 32;
+
 impl Machine {
     /// Whether it has kernels that run or wait.
     pub fn is_busy(&self) -> bool {
@@ -30,6 +33,9 @@ impl Machine {
     }
 
     pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
+        if module.trace.is_some() {
+            return self.traced_number(module);
+        }
         if let Some(index) = self
             .modules
             .iter()
@@ -41,11 +47,23 @@ impl Machine {
         self.modules.len() as u64 - 1
     }
 
+    /// The number of a module of a trace. Each launch has one of its own, and to keep them all would take as much
+    /// memory as their code; instruction caches know equal ones by one number.
+    fn traced_number(&mut self, module: &Module) -> u64 {
+        let name = module.kernels.first().map_or("", |kernel| &kernel.name);
+        let code = (name.to_string(), module.code.len());
+        let next = TRACED_MODULES + self.traced.len() as u64;
+        *self.traced.entry(code).or_insert(next)
+    }
+
     pub(super) fn results(&mut self, records: Vec<KernelRecord>) -> Vec<KernelResult> {
         let by_host = records.iter().filter(|record| record.launched_by.is_none());
         self.progress.ended(by_host.count());
         let mut results = Vec::with_capacity(records.len());
         for record in records {
+            if let Some(tracing) = &self.tracing {
+                tracing.end(record.launch);
+            }
             if let Some(by) = record.launched_by {
                 if let Some(&(id, mode)) = self.launches.get(&by.root) {
                     self.publish_ended(&record, id, mode);
@@ -79,9 +97,21 @@ impl Machine {
             self.map_launch_pool();
         }
         self.progress.began(&launch.kernel().name);
-        let handed = self.gpu.launch(launch);
-        self.launches
-            .insert(handed.map_err(refused)?, (number, mode));
+        let traced = match &self.tracing {
+            Some(tracing) => tracing.describe(number, &launch),
+            None => Ok(None),
+        };
+        let traced = traced.map_err(|message| Fault {
+            code: CuResult::NOT_SUPPORTED,
+            launch: Some(number),
+            message,
+            address: None,
+        })?;
+        let handed = self.gpu.launch(launch).map_err(refused)?;
+        if let (Some(tracing), Some(kernel)) = (&self.tracing, traced) {
+            tracing.begin(handed, kernel);
+        }
+        self.launches.insert(handed, (number, mode));
         Ok(())
     }
 

@@ -26,6 +26,7 @@ use crate::sm::front_end::constant_addresses::ConstantAddresses;
 use crate::sm::mbarrier_waits::MbarrierPort;
 use crate::sm::now::Now;
 use crate::sm::recurrence::Recurrence;
+use crate::sm::tracing::TraceSink;
 use crate::sm::translation::deferred::Deferred;
 use crate::sm::translation::device::DeviceTranslation;
 use crate::sm::translation::{Moment, Translation, few};
@@ -119,6 +120,10 @@ pub struct Port {
     spare: Vec<Box<StrongRequest>>,
     /// Somebody who watches.
     pub probe: Option<Box<Probe>>,
+    /// Who takes what warps execute.
+    pub tracer: Option<Arc<dyn TraceSink>>,
+    /// Whether warps are here that are replayed from a trace.
+    pub replays: bool,
     /// Counts of single instructions, for those who asked for them.
     pub profile: Option<SmProfile>,
     /// Whether warps go round in circles, while that is asked.
@@ -139,7 +144,7 @@ impl Port {
         device_translation: DeviceTranslation,
         arrays: DataArrays,
         wait: u64,
-        probe: Option<Box<Probe>>,
+        (probe, tracer): (Option<Box<Probe>>, Option<Arc<dyn TraceSink>>),
         (checks, findings): (Checks, Arc<Findings>),
     ) -> Self {
         Self {
@@ -168,6 +173,8 @@ impl Port {
             texels: Vec::new(),
             spare: Vec::new(),
             probe,
+            tracer,
+            replays: false,
             profile: None,
             recurrence: None,
             checks,
@@ -178,7 +185,11 @@ impl Port {
     /// Whether somebody wants to know of every instruction.
     #[inline(always)]
     pub fn is_watched(&self) -> bool {
-        self.probe.is_some() || self.recurrence.is_some() || self.checks.race
+        self.probe.is_some()
+            || self.recurrence.is_some()
+            || self.checks.race
+            || self.replays
+            || self.tracer.is_some()
     }
 
     /// The first lane whose bytes are not all in one allocation.
