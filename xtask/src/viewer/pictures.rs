@@ -12,8 +12,15 @@ use std::time::Duration;
 /// Programs with their arguments: a small one, and one of many kernels.
 const PROGRAMS: [(&str, &[&str]); 2] =
     [("histogram", &["262144"]), ("hydrodynamics", &["22", "2"])];
+/// One dark picture is enough for a book.
+const UNUSED: [&str; 1] = ["histogram-dark.webp"];
 /// How long one step may take.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Where the book has them.
+fn place() -> std::path::PathBuf {
+    project::root().join("docs/book/pictures")
+}
 
 /// Takes all pictures.
 pub fn take() -> Result<()> {
@@ -25,7 +32,11 @@ pub fn take() -> Result<()> {
         .iter()
         .try_for_each(|(name, arguments)| of_program(&toolkit, &folder, name, arguments));
     std::fs::remove_dir_all(&folder)?;
-    taken
+    taken?;
+    for name in UNUSED {
+        std::fs::remove_file(place().join(name))?;
+    }
+    Ok(())
 }
 
 /// Runs a program with series and counts by instruction, and uses the viewer over what it left.
@@ -64,7 +75,7 @@ fn of_program(
         .arg("-B")
         .arg(root.join("crates/cli/tests/viewer/check.py"))
         .arg(address)
-        .arg(root.join("docs/book/pictures").join(name));
+        .arg(place().join(name));
     let said = process::capture(&mut check, PATIENCE)?;
     print!("{}", said.out);
     if !said.success() || !said.out.contains("all is well") {
