@@ -65,7 +65,12 @@ impl Test {
         };
         packages::need(&[packages::CXX, packages::VENV])?;
         // Before the first stage that compiles the viewer, so that it is compiled once.
-        viewer::prepare();
+        if [Stage::Lints, Stage::Build, Stage::Tests]
+            .into_iter()
+            .any(wants)
+        {
+            viewer::prepare();
+        }
         let fetching = wants(Stage::Workloads).then(|| std::thread::spawn(cuda::toolkit));
         let packages = wants(Stage::Package).then(|| std::thread::spawn(package::environment));
 
