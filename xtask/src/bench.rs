@@ -5,11 +5,10 @@ pub mod record;
 mod scaling;
 mod statistics;
 
-use crate::cuda::Missing;
 use crate::simulator::Summary;
 use crate::workloads::Runtime;
 use crate::{cuda, frontends, process, simulator, workloads};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -181,10 +180,7 @@ impl Bench {
 
 /// The programs whose name contains a word, built.
 fn cases(only: &str) -> Result<Vec<Case>> {
-    let toolkit = cuda::toolkit().map_err(|missing| match missing {
-        Missing::Index(error) => anyhow!("PyPI could not be reached: {error}"),
-        Missing::Machine(error) => error,
-    })?;
+    let toolkit = cuda::required()?;
     let chosen = PROGRAMS.iter().filter(|(name, _)| name.contains(only));
     let cases: Vec<Case> = chosen
         .map(|(name, arguments)| {

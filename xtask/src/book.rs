@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Folders of pages, the book first.
 const FOLDERS: [&str; 3] = ["book", "reference", "decisions"];
+/// Pictures of the book, taken by `cargo xtask viewer --pictures`.
+const PICTURES: &str = "book/pictures";
 /// How long mdBook may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -87,21 +89,28 @@ fn assemble(place: &Path) -> Result<()> {
     let mut chapters = String::new();
     for folder in FOLDERS {
         let (from, to) = (docs.join(folder), source.join(folder));
-        fs::create_dir_all(&to)?;
-        for entry in fs::read_dir(&from)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                fs::copy(entry.path(), to.join(entry.file_name()))?;
-            }
-        }
+        copy_files(&from, &to)?;
         chapters += &match folder {
             "book" => prefixed(&fs::read_to_string(from.join("SUMMARY.md"))?),
             _ => listed(folder, &from)?,
         };
     }
+    copy_files(&docs.join(PICTURES), &source.join(PICTURES))?;
     fs::write(source.join("SUMMARY.md"), chapters)?;
     let about = "[book]\ntitle = \"Lockstep\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\n";
     fs::write(place.join("book.toml"), about)?;
+    Ok(())
+}
+
+/// The files of a folder, without those of folders in it.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| project::shown(from))? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 pub use crate::virtual_environment::Missing;
 use crate::virtual_environment::VirtualEnvironment;
 use crate::{packages, process, project};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,6 +56,14 @@ pub fn toolkit() -> Result<Toolkit, Missing> {
     );
     environment.install(REQUIREMENTS)?;
     find(environment.folder()).map_err(Missing::Machine)
+}
+
+/// The same for a task that cannot go on without it.
+pub fn required() -> Result<Toolkit> {
+    toolkit().map_err(|missing| match missing {
+        Missing::Index(reason) => anyhow!("no CUDA compiler: {reason}"),
+        Missing::Machine(error) => error,
+    })
 }
 
 /// The toolkit inside an environment, whichever Python made it.

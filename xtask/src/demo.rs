@@ -14,7 +14,7 @@ const THREADS: u32 = 256;
 /// Build everything, compile a CUDA program with plain nvcc and run it on a simulated H200.
 #[derive(Args)]
 pub struct Demo {
-    /// Do not ask PyPI for the CUDA compiler; run the committed PTX
+    /// Fetch neither the CUDA compiler nor the charts of the viewer; run the committed PTX
     #[arg(long)]
     offline: bool,
 }
@@ -24,7 +24,11 @@ impl Demo {
     pub fn run(self) -> Result<()> {
         packages::need(&[packages::CXX])?;
         process::step("Building lockstep (release)");
-        simulator::build()?;
+        if self.offline {
+            process::run(&mut simulator::build_command())?;
+        } else {
+            simulator::build()?;
+        }
 
         process::step("The CUDA compiler");
         if self.offline {

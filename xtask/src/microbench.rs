@@ -6,8 +6,7 @@
 //! shows; inside it is 0. All of it takes an hour of one processor, nearly all for bandwidths; the
 //! column `form` says where a row is simulated in another form than hardware's.
 
-use crate::cuda::{self, Missing};
-use crate::{process, project, simulator};
+use crate::{cuda, process, project, simulator};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -229,10 +228,7 @@ fn build() -> Result<std::path::PathBuf> {
     {
         return Ok(program);
     }
-    let toolkit = cuda::toolkit().map_err(|missing| match missing {
-        Missing::Index(reason) => anyhow::anyhow!("no CUDA compiler: {reason}"),
-        Missing::Machine(error) => error,
-    })?;
+    let toolkit = cuda::required()?;
     std::fs::create_dir_all(&folder)?;
     process::run(
         process::command(toolkit.nvcc())

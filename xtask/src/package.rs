@@ -14,7 +14,7 @@
 #[cfg(test)]
 mod recipe;
 
-use crate::{process, project};
+use crate::{process, project, viewer};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::os::unix::fs::symlink;
@@ -110,6 +110,7 @@ fn name() -> String {
 
 /// Builds what the tree holds, and the tree in a folder; where it is.
 pub fn build_tree(out: &Path) -> Result<PathBuf> {
+    viewer::prepare();
     process::run(process::command(project::cargo()).args(BUILD))?;
     let tree = out.join(name());
     if tree.exists() {

@@ -1,15 +1,16 @@
 //! Calling the `lockstep` command that was built here.
 
 use crate::process::{self, Output};
-use crate::project;
+use crate::{project, viewer};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Builds the command and the libraries that it loads into programs, in release.
+/// Builds the command and the libraries that it loads into programs, in release, with the charts of the viewer.
 pub fn build() -> Result<()> {
+    viewer::prepare();
     process::run(&mut build_command())
 }
 

@@ -11,7 +11,7 @@ mod programs;
 mod python;
 
 use crate::cuda::{Missing, Toolkit};
-use crate::{book, cuda, docs, map, packages, process, simulator, validate};
+use crate::{book, cuda, docs, map, packages, process, simulator, validate, viewer};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
@@ -64,6 +64,13 @@ impl Test {
             (self.only.is_empty() || self.only.contains(&stage)) && !self.skip.contains(&stage)
         };
         packages::need(&[packages::CXX, packages::VENV])?;
+        // Before the first stage that compiles the viewer, so that it is compiled once.
+        if [Stage::Lints, Stage::Build, Stage::Tests]
+            .into_iter()
+            .any(wants)
+        {
+            viewer::prepare();
+        }
         let fetching = wants(Stage::Workloads).then(|| std::thread::spawn(cuda::toolkit));
         let packages = wants(Stage::Package).then(|| std::thread::spawn(package::environment));
 
@@ -221,6 +228,9 @@ fn run_tests() -> Result<()> {
     let started = [&["build"], &release[..], examples.as_flattened()].concat();
     let all = [&["test"], &release[..], &["--lib", "--bins", "--tests"]].concat();
     let documentation = [&["test"], &release[..], &["--doc"]].concat();
+    if let Some(lacks) = viewer::browser_test_lacks() {
+        println!("The viewer is not tested in a browser: {lacks}.");
+    }
     for arguments in [
         &started[..],
         &all,

@@ -1,5 +1,7 @@
 //! The viewer in a browser, with real clicks, over two runs side by side and alone.
 
+#[path = "viewer/long_run.rs"]
+mod long_run;
 mod support;
 
 use std::io::{BufRead, BufReader};
@@ -26,11 +28,13 @@ impl Viewer {
     }
 
     /// What the script says of the page.
-    fn check(&self) -> String {
+    fn check(&self, options: &[&str]) -> String {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/viewer/check.py");
         let output = Command::new("python3")
+            .arg("-B")
             .arg(script)
             .arg(&self.1)
+            .args(options)
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -71,7 +75,7 @@ fn three_clicks_say_which_kernel_why_and_when() {
         *line = line.replacen("scale", HARMFUL, 1);
     }
     std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let said = Viewer::start(&folder, &["one"]).check();
+    let said = Viewer::start(&folder, &["one"]).check(&[]);
     assert!(
         said.contains("all is well") || said.contains("skipped"),
         "{said}"
@@ -83,7 +87,35 @@ fn two_runs_stand_side_by_side() {
     let folder = Folder::new();
     run(&folder, "one", "100");
     run(&folder, "two", "300");
-    let said = Viewer::start(&folder, &["one", "two"]).check();
+    let said = Viewer::start(&folder, &["one", "two"]).check(&[]);
+    assert!(
+        said.contains("all is well") || said.contains("skipped"),
+        "{said}"
+    );
+}
+
+/// 1,400 launches with ten million samples. Figures of the host, so a quiet machine is needed.
+#[test]
+#[ignore = "takes minutes, and a quiet machine: cargo test --release -p lockstep-cli --test viewer -- --ignored --nocapture"]
+fn a_long_run_opens_within_two_seconds_and_pans_smoothly() {
+    let folder = Folder::new();
+    run(&folder, "one", "300");
+    let rows = long_run::write(&folder.0.join("one"), &folder.0.join("long"));
+    assert!(rows >= 10_000_000, "{rows}");
+    let words = [
+        "report",
+        "long",
+        "--format",
+        "html",
+        "--output",
+        "long.html",
+    ];
+    let said = folder.run(&words);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let page = std::fs::metadata(folder.0.join("long.html")).unwrap().len();
+    eprintln!("{rows} samples; the report has {page} bytes");
+    assert!(page < 5_000_000, "{page}");
+    let said = Viewer::start(&folder, &["long"]).check(&["--speed", "2000", "30"]);
     assert!(
         said.contains("all is well") || said.contains("skipped"),
         "{said}"

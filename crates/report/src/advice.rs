@@ -16,6 +16,8 @@ use serde::Serialize;
 const LIMIT: f64 = 0.6;
 /// Launching is one from this part.
 const LAUNCH_LIMIT: f64 = 0.3;
+/// No launch is all cost: even an empty kernel runs its first instructions.
+const LAUNCH_AT_MOST: f64 = 0.95;
 /// A reason to wait is one from this part of the cycles of warps.
 const STALL_LIMIT: f64 = 0.3;
 /// SMs without work are a limit below this activity.
@@ -41,6 +43,8 @@ pub struct Advice {
     pub speed_up: Option<f64>,
     /// How it is computed.
     pub computed: String,
+    /// Settings that take the limit away, to see what comes of it (`lockstep run --set`).
+    pub settings: Vec<&'static str>,
 }
 
 /// What the rules say of a kernel, the largest gain first.
@@ -121,12 +125,13 @@ impl Facts<'_> {
                 group(next as u64),
                 group(self.cycles as u64)
             ),
+            settings: bounds::settings(top.resource).to_vec(),
         })
     }
 
     /// Launches that take about as long as their kernels.
     fn launching(&self) -> Option<Advice> {
-        let bound = self.bound(LAUNCH);
+        let bound = self.launch_cycles();
         let share = quotient(bound, self.cycles)?;
         if share < LAUNCH_LIMIT {
             return None;
@@ -144,7 +149,18 @@ impl Facts<'_> {
             speed_up: self.gain((self.cycles - bound).max(self.floor_without(LAUNCH))),
             computed: "all cycles of launch.start-latency and launch.finish-latency are taken away"
                 .to_string(),
+            settings: bounds::settings(LAUNCH).to_vec(),
         })
+    }
+
+    /// What launching took at most. Counters do not say whether a launch began while another ran, which hides a part of
+    /// it; one that is too short for the whole did.
+    fn launch_cycles(&self) -> f64 {
+        let alone = self.limits.launch_alone_cycles * self.kernel.launches as f64;
+        match alone <= self.cycles * LAUNCH_AT_MOST {
+            true => alone,
+            false => self.bound(LAUNCH),
+        }
     }
 
     /// SMs without work, because there are too few blocks.
@@ -170,6 +186,7 @@ impl Facts<'_> {
             ),
             speed_up: self.gain((busy + launching).max(self.floor())),
             computed: "the cycles in which SMs were active are spread evenly over all SMs; the cost of launching stays".to_string(),
+            settings: Vec::new(),
         })
     }
 
@@ -200,6 +217,7 @@ impl Facts<'_> {
             computed: format!(
                 "{more:.1} times as many warps hide the same latency; no resource becomes faster"
             ),
+            settings: Vec::new(),
         })
     }
 
@@ -221,6 +239,7 @@ impl Facts<'_> {
             ),
             speed_up: self.gain((self.cycles * (1.0 - top.share)).max(self.floor())),
             computed: "the part of warp cycles spent there is taken from the kernel's cycles, down to the largest bound of a resource".to_string(),
+            settings: Vec::new(),
         })
     }
 
@@ -241,6 +260,7 @@ impl Facts<'_> {
                 (self.cycles - issue * (1.0 - active)).max(self.floor_without("issue slots")),
             ),
             computed: "full warps need so many fewer issue slots; all else stays".to_string(),
+            settings: Vec::new(),
         })
     }
 
@@ -254,6 +274,7 @@ impl Facts<'_> {
             ),
             speed_up: None,
             computed: "l1_sectors over accesses to global and local memory; what it would give depends on how much is used of each sector".to_string(),
+            settings: Vec::new(),
         })
     }
 
@@ -269,6 +290,7 @@ impl Facts<'_> {
             ),
             speed_up: None,
             computed: "strong_accesses over l2_sectors_of_sms; what it would give depends on how many meet at one address".to_string(),
+            settings: Vec::new(),
         })
     }
 

@@ -18,6 +18,8 @@ pub struct Resource {
     pub name: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
+    /// Settings of the configuration that take the limit away, as `--set` takes them; none where no setting does.
+    pub settings: &'static [&'static str],
     /// Cycles it takes, for the sums of the counters; `None` where they are not known.
     cycles: fn(Counts<'_>, &GpuLimits) -> Option<f64>,
 }
@@ -30,6 +32,7 @@ pub const RESOURCES: &[Resource] = &[
     Resource {
         name: "DRAM bandwidth",
         remedy: "move fewer bytes: keep data in L2 or shared memory between uses, use smaller types, read each line once",
+        settings: &["dram.bytes-per-cycle=1024 B/cycle"],
         cycles: |get, limits| {
             let read = get("dram_bytes_read")? / limits.dram_bytes;
             Some(read + get("dram_bytes_written")? / limits.dram_write_bytes)
@@ -39,6 +42,11 @@ pub const RESOURCES: &[Resource] = &[
         // What SMs ask for, and what has to be written into a slice when it comes from DRAM.
         name: "L2 slices",
         remedy: "ask L2 for less: reuse data in L1, shared memory or registers, and let each warp touch whole lines",
+        settings: &[
+            "l2.bytes-per-cycle=1024 B/cycle",
+            "l2.sector-read-time=0 ps",
+            "l2.sector-write-time=0 ps",
+        ],
         cycles: |get, limits| {
             let sectors = get("l2_sectors_of_sms").or_else(|| get("l2_sectors"))?;
             let filled = get("dram_bytes_read").unwrap_or(0.0) / limits.l2_fill_bytes;
@@ -48,36 +56,47 @@ pub const RESOURCES: &[Resource] = &[
     Resource {
         name: "L1TEX wavefronts",
         remedy: "need fewer wavefronts: let neighbouring lanes access neighbouring addresses, avoid bank conflicts, use wider accesses",
+        settings: &[],
         cycles: |get, limits| Some(get("l1_wavefronts")? / limits.l1_wavefronts),
     },
     Resource {
         name: "issue slots",
         remedy: "execute fewer instructions: hoist common work, use wider loads and fused operations, avoid divergence",
+        settings: &[],
         cycles: |get, limits| Some(get("inst_executed")? / limits.issue),
     },
     Resource {
         name: "FP32 units",
         remedy: "use tensor cores where the arithmetic is a matrix product, or fewer operations",
+        settings: &[],
         cycles: |get, limits| Some(get("inst_fp32")? / limits.fp32),
     },
     Resource {
         name: "FP64 units",
         remedy: "use single precision where the result allows it",
+        settings: &["sm.interval.double=1 cycle"],
         cycles: |get, limits| Some(get("inst_fp64")? / limits.fp64),
     },
     Resource {
         name: "integer units",
         remedy: "simplify index arithmetic: 32-bit indices, strength reduction, unrolled loops",
+        settings: &[],
         cycles: |get, limits| Some(get("inst_integer")? / limits.integer),
     },
     Resource {
         name: "block dispatch",
         remedy: "launch fewer blocks that each do more: a loop over several elements a thread",
+        settings: &["dispatch.block-interval=0 ps"],
         cycles: |get, limits| Some(get("blocks_completed")? * limits.block_cycles),
     },
     Resource {
         name: LAUNCH,
         remedy: "launch less often: fuse kernels, give each more work",
+        settings: &[
+            "launch.start-latency=0 cycles",
+            "launch.start-overlap=0 cycles",
+            "launch.finish-latency=0 cycles",
+        ],
         cycles: |get, limits| Some(get("launches")? * limits.launch_cycles),
     },
 ];
@@ -118,6 +137,41 @@ pub fn bounds(get: Counts<'_>, limits: &GpuLimits) -> Vec<Bound> {
 
 /// What to do about a resource.
 pub fn remedy(name: &str) -> &'static str {
-    let found = RESOURCES.iter().find(|resource| resource.name == name);
-    found.map_or("", |resource| resource.remedy)
+    named(name).map_or("", |resource| resource.remedy)
+}
+
+/// Settings that take a resource's limit away.
+pub fn settings(name: &str) -> &'static [&'static str] {
+    named(name).map_or(&[], |resource| resource.settings)
+}
+
+fn named(name: &str) -> Option<&'static Resource> {
+    RESOURCES.iter().find(|resource| resource.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_take_a_limit_away_leave_little_of_its_bound() {
+        let counts = |name: &str| match name {
+            "cycles" => Some(1e6),
+            "launches" => Some(100.0),
+            _ => Some(1e9),
+        };
+        let limits = |settings: &[&str]| {
+            let config = lockstep_config::load(Some("h200"), settings);
+            GpuLimits::of(&config.unwrap_or_else(|error| panic!("{settings:?}: {error}")))
+        };
+        let plain = limits(&[]);
+        for resource in RESOURCES {
+            let before = (resource.cycles)(&counts, &plain).unwrap();
+            let after = (resource.cycles)(&counts, &limits(resource.settings)).unwrap();
+            match resource.settings {
+                [] => assert_eq!(after, before, "{}", resource.name),
+                _ => assert!(after <= before / 2.0, "{}: {after}", resource.name),
+            }
+        }
+    }
 }

@@ -38,8 +38,10 @@ pub struct GpuLimits {
     pub dram_peak_bytes: f64,
     /// Cycles between two blocks that the work distributor sends out.
     pub block_cycles: f64,
-    /// Cycles that a launch takes before its first block and after its last one.
+    /// Cycles that a launch takes before its first block and after its last one, behind another in its queue.
     pub launch_cycles: f64,
+    /// The same for a launch that nothing runs before.
+    pub launch_alone_cycles: f64,
 }
 
 impl GpuLimits {
@@ -92,6 +94,10 @@ impl GpuLimits {
             dram_peak_bytes: peak,
             block_cycles: config.dispatch.block_interval.0 as f64 / FEMTOSECONDS * clock,
             launch_cycles: start.saturating_add(launch.finish_latency.0) as f64,
+            launch_alone_cycles: launch
+                .start_latency
+                .0
+                .saturating_add(launch.finish_latency.0) as f64,
         }
     }
 }

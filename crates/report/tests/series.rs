@@ -50,9 +50,9 @@ fn written(name: &str, pause: bool) -> Folder {
 fn instructions(folder: &Folder, part: Part) -> Vec<(f64, u32, Option<u64>, u64)> {
     let series = Series::open(&folder.0).unwrap();
     let mut rows = Vec::new();
-    let read = series.each(part, &["inst_executed"], |block| {
+    let read = series.each_with_keys(part, &["inst_executed"], |block| {
         for (row, time) in block.time_ns.iter().enumerate() {
-            let (number, launch) = (block.number[row], block.launch[row]);
+            let (number, launch) = (block.number[row], block.keys.launch[row]);
             rows.push((*time, number, launch, block.counters[0][row]));
         }
         Ok(())

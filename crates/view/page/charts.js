@@ -3,7 +3,8 @@
 
 import { colour, count, element, hue, percent, time } from "./format.js";
 
-const LEFT = 64;
+/** Room for the names left of every chart, so that times stand below each other. */
+const LEFT = 84;
 
 /** A chart in a box that a keyboard reaches; `view` has the stretch of time. */
 class Chart {
@@ -86,7 +87,7 @@ export class TimeLine extends Chart {
       look: this.rows.join(),
       scales: { y: { dir: -1, range: () => [0, rows] } },
       series: [{}, { show: true, paths: () => null, points: { show: false } }],
-      axis: { splits: () => this.rows.map((name, place) => place + 0.5), values: () => this.rows, grid: { show: false }, size: 84 },
+      axis: { splits: () => this.rows.map((name, place) => place + 0.5), values: () => this.rows, grid: { show: false } },
       hooks: { draw: [(u) => this.paint(u)], setCursor: [(u) => this.point(u)] },
     }, [[this.view.from, this.view.to], [0, 0]]);
   }
@@ -172,7 +173,7 @@ export class Counters extends Chart {
     const scales = {}, values = [x];
     names.forEach((name, place) => {
       scales[name] = { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
-      series.push({ label: `${name} per cycle`, scale: name, stroke: hue(place * 3), width: 1.5, value: (u, value) => count(value), points: { show: false } });
+      series.push({ label: `${name} per cycle`, scale: name, stroke: hue(place), width: 1.5, value: (u, value) => count(value), points: { show: false } });
       values.push(data.values[name].map((counted) => counted / cycles));
     });
     this.plot({ look: names.join(), legend: true, scales, series, axis: { scale: names[0], values: (u, ticks) => ticks.map(count) } }, values);

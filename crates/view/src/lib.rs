@@ -11,6 +11,7 @@
 
 mod answers;
 mod assets;
+mod counter;
 mod error;
 mod resample;
 mod server;

@@ -30,9 +30,11 @@ impl Columns {
         }
     }
 
-    /// Adds what was counted between two times to the sums of the columns.
-    pub fn add(&self, sums: &mut [f64], begin: f64, end: f64, counted: f64) {
-        if counted == 0.0 || end <= self.from || begin >= self.to {
+    /// The columns that a stretch of time lies in, each with its share of the stretch. Together they are 1 where the
+    /// picture shows all of it, and 0 where it shows nothing.
+    pub fn shares(&self, begin: f64, end: f64, shares: &mut Vec<(usize, f64)>) {
+        shares.clear();
+        if end <= self.from || begin >= self.to {
             return;
         }
         let scale = self.count as f64 / (self.to - self.from);
@@ -40,15 +42,14 @@ impl Columns {
         let (first, last) = (place(begin), place(end));
         let width = last - first;
         if width <= 0.0 {
-            let column = (first.max(0.0) as usize).min(self.count - 1);
-            sums[column] += counted;
+            shares.push(((first.max(0.0) as usize).min(self.count - 1), 1.0));
             return;
         }
         let (low, high) = (first.max(0.0), last.min(self.count as f64));
         let mut column = low as usize;
         while column < self.count && (column as f64) < high {
             let part = high.min(column as f64 + 1.0) - low.max(column as f64);
-            sums[column] += counted * part / width;
+            shares.push((column, part / width));
             column += 1;
         }
     }
@@ -59,9 +60,12 @@ mod tests {
     use super::*;
 
     fn sums(columns: Columns, rows: &[(f64, f64, f64)]) -> Vec<f64> {
-        let mut sums = vec![0.0; columns.count];
+        let (mut sums, mut shares) = (vec![0.0; columns.count], Vec::new());
         for (begin, end, counted) in rows {
-            columns.add(&mut sums, *begin, *end, *counted);
+            columns.shares(*begin, *end, &mut shares);
+            for (column, share) in &shares {
+                sums[*column] += counted * share;
+            }
         }
         sums
     }

@@ -1,9 +1,8 @@
 //! What is known of the folders, read again when they change.
 
-use crate::resample::Columns;
+use crate::counter::Counter;
 use lockstep_report::series::{Part, STORED, Series};
 use lockstep_report::{ReportError, Run};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -23,52 +22,16 @@ pub struct Folder {
 #[derive(Default)]
 struct State {
     run: Option<(Stamp, Arc<Run>)>,
-    /// Counters that were asked for, by part and name.
     series: Option<Stamp>,
-    counters: BTreeMap<(Part, String), Arc<Counter>>,
+    /// Counters that were asked for, the latest last.
+    counters: Vec<((Part, String), Slot)>,
 }
 
-/// One counter of all parts of a kind.
-pub struct Counter {
-    /// Beginning and end of each interval, number of the part, what was counted.
-    rows: Vec<(f64, f64, u32, f64)>,
-    /// The highest number of a part.
-    pub parts: u32,
-}
+/// A counter, once somebody has read it; whoever asks for the same one meanwhile waits, and nobody else.
+type Slot = Arc<Mutex<Option<Arc<Counter>>>>;
 
-impl Counter {
-    /// Sums over all parts.
-    pub fn sums(&self, columns: Columns) -> Vec<f64> {
-        let mut sums = vec![0.0; columns.count];
-        for (begin, end, _, counted) in &self.rows {
-            columns.add(&mut sums, *begin, *end, *counted);
-        }
-        sums
-    }
-
-    /// Sums for each part, one part after the other.
-    pub fn by_part(&self, columns: Columns) -> Vec<f64> {
-        let mut sums = vec![0.0; columns.count * self.parts as usize];
-        for (begin, end, number, counted) in &self.rows {
-            let from = *number as usize * columns.count;
-            columns.add(
-                &mut sums[from..from + columns.count],
-                *begin,
-                *end,
-                *counted,
-            );
-        }
-        sums
-    }
-
-    /// The end of the last interval.
-    pub fn end(&self) -> f64 {
-        self.rows.iter().map(|row| row.1).fold(0.0, f64::max)
-    }
-}
-
-/// More parts than any GPU has.
-const MOST_PARTS: u32 = 4096;
+/// Rows that are kept in all, ten bytes each: further counters take the place of those asked for longest ago.
+const MOST_ROWS: usize = 64_000_000;
 
 impl Folder {
     /// Reads a folder for the first time.
@@ -126,6 +89,23 @@ impl Folder {
         let Some(series) = Series::open(&self.path) else {
             return Ok(None);
         };
+        let slot = self.slot(part, name);
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*slot {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let mut counter = Counter::default();
+        series.each(part, &[name], |block| {
+            counter.add(&block);
+            Ok(())
+        })?;
+        let counter = Arc::new(counter);
+        *slot = Some(Arc::clone(&counter));
+        Ok(Some(counter))
+    }
+
+    /// The place of a counter, where it may be already. What belongs to files of before is forgotten.
+    fn slot(&self, part: Part, name: &str) -> Slot {
         let files: Vec<&str> = series_files().collect();
         let stamp = self.stamp(&files);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,25 +114,17 @@ impl Folder {
             state.counters.clear();
         }
         let key = (part, name.to_string());
-        if let Some(known) = state.counters.get(&key) {
-            return Ok(Some(Arc::clone(known)));
+        let known = state.counters.iter().position(|(one, _)| *one == key);
+        let asked = match known {
+            Some(place) => state.counters.remove(place),
+            None => (key, Slot::default()),
+        };
+        let slot = Arc::clone(&asked.1);
+        state.counters.push(asked);
+        while state.counters.len() > 1 && rows(&state.counters) > MOST_ROWS {
+            state.counters.remove(0);
         }
-        let (mut rows, mut parts) = (Vec::new(), 0);
-        series.each(part, &[name], |block| {
-            rows.reserve(block.time_ns.len());
-            for (row, end) in block.time_ns.iter().enumerate() {
-                let (number, counted) = (block.number[row], block.counters[0][row]);
-                if number < MOST_PARTS && counted > 0 {
-                    parts = parts.max(number + 1);
-                    let begin = end - block.interval_ns[row];
-                    rows.push((begin, *end, number, counted as f64));
-                }
-            }
-            Ok(())
-        })?;
-        let counter = Arc::new(Counter { rows, parts });
-        state.counters.insert(key, Arc::clone(&counter));
-        Ok(Some(counter))
+        slot
     }
 
     fn stamp(&self, names: &[&str]) -> Stamp {
@@ -167,4 +139,14 @@ impl Folder {
 
 fn series_files() -> impl Iterator<Item = &'static str> {
     Part::ALL.into_iter().map(Part::pieces).chain([STORED])
+}
+
+/// Rows of the counters that have been read.
+fn rows(counters: &[((Part, String), Slot)]) -> usize {
+    let of = |slot: &Slot| {
+        // One that is being read counts when it is there.
+        let counter = slot.try_lock().ok()?;
+        counter.as_ref().map(|counter| counter.rows())
+    };
+    counters.iter().filter_map(|(_, slot)| of(slot)).sum()
 }

@@ -4,8 +4,7 @@
 //! names two, or another than the newest of `validation/history.csv`.
 
 use super::programs;
-use crate::cuda::{self, Missing};
-use crate::{process, project, simulator};
+use crate::{cuda, process, project, simulator};
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -95,10 +94,7 @@ pub fn run(gpu: &str, commit: &str) -> Result<()> {
 
 /// Compiles a program of a study, as hardware ran it.
 fn compiled(source: &str) -> Result<std::path::PathBuf> {
-    let toolkit = cuda::toolkit().map_err(|missing| match missing {
-        Missing::Index(reason) => anyhow::anyhow!("no CUDA compiler: {reason}"),
-        Missing::Machine(error) => error,
-    })?;
+    let toolkit = cuda::required()?;
     let name = Path::new(source).file_stem().context("a source")?;
     let program = programs().join(name);
     process::run(

@@ -5,8 +5,7 @@
 
 pub mod all;
 
-use crate::cuda::{self, Missing};
-use crate::{clients, frontends, microbench, process, project, simulator, workloads};
+use crate::{clients, cuda, frontends, microbench, process, project, simulator, workloads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -144,10 +143,7 @@ pub fn build_programs_for(architecture: &str) -> Result<()> {
     if stale.is_empty() {
         return Ok(());
     }
-    let toolkit = cuda::toolkit().map_err(|missing| match missing {
-        Missing::Index(reason) => anyhow::anyhow!("no CUDA compiler: {reason}"),
-        Missing::Machine(error) => error,
-    })?;
+    let toolkit = cuda::required()?;
     println!("Compiling {} programs for {architecture}", stale.len());
     process::run(
         process::command("python3")

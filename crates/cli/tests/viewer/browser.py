@@ -141,9 +141,8 @@ class Browser:
         self.ask("Input.dispatchKeyEvent", type="keyDown", **described)
         self.ask("Input.dispatchKeyEvent", type="keyUp", **described)
 
-    def picture(self, path, quality=70):
-        """Keeps a picture of the window."""
-        form = {"format": "png"} if path.endswith(".png") else {"format": "jpeg", "quality": quality}
-        data = self.ask("Page.captureScreenshot", **form)["data"]
+    def picture(self, path, quality=80):
+        """Keeps a picture of the window, as WebP."""
+        data = self.ask("Page.captureScreenshot", format="webp", quality=quality)["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))

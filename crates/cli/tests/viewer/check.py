@@ -1,7 +1,11 @@
 """Uses the viewer as people do: three clicks for the kernel that takes most time, why it stalls and when; a keyboard
 alone; dark and light; narrow and wide; names that carry markup.
 
-    check.py ADDRESS [FOLDER_FOR_PICTURES]
+    check.py ADDRESS [PICTURES]
+    check.py ADDRESS --speed MILLISECONDS FRAMES
+
+With PICTURES, pictures are kept as PICTURES-which.webp and the like. With --speed, nothing but the time to open and the
+frames a second while panning is looked at, and both are bounded.
 """
 
 import json
@@ -14,22 +18,25 @@ import browser  # noqa: E402
 ROW = ".run .kernels tbody tr"
 
 
-def three_clicks(page):
-    """Which kernel takes most time, why it stalls, and when it ran."""
+def three_clicks(page, keep):
+    """Which kernel takes most time, why it stalls, and when it ran; `keep` takes a picture after each click."""
     rows = page.evaluate(f"[...document.querySelectorAll('{ROW}')].map((row) => row.cells[0].textContent)")
     assert rows, "no kernel is listed"
     page.click(".run .kernels thead th:nth-child(3) button")
     shares = page.evaluate(f"[...document.querySelectorAll('{ROW}')].map((row) => parseFloat(row.cells[2].textContent) || 0)")
     assert shares == sorted(shares, reverse=True), shares
+    keep("which")
     page.click(f"{ROW}:first-child")
     page.wait("document.querySelector('.run .bars span') !== null")
     why = page.evaluate("document.querySelector('.run .bars span').textContent")
     assert why, "no reason is given"
+    keep("why")
     before = page.evaluate("document.querySelector('.run').dataset.ready")
     page.click(".run .when")
     page.wait("document.getElementById('status').textContent.startsWith('launch ')")
     page.wait(f"document.querySelector('.run').dataset.ready !== {json.dumps(before)}")
     when = page.evaluate("document.getElementById('status').textContent")
+    keep("when")
     print(f"three clicks: {rows[0]}; {why}; {when}")
 
 
@@ -67,7 +74,7 @@ def keyboard(page):
     assert seen == {"row", "chart"}, seen
 
 
-def sizes(page, address, pictures):
+def sizes(page, address, keep):
     """Nothing sticks out at either width, in either scheme, and charts are drawn."""
     for width, dark in [(1280, False), (1280, True), (2560, False)]:
         page.open(address, width, 800 if width == 1280 else 1300, dark)
@@ -79,15 +86,14 @@ def sizes(page, address, pictures):
             for (let at = 0; at < pixels.length; at += 4 * 997) colours.add(pixels.slice(at, at + 4).join());
             return colours.size; })""")
         assert drawn and min(drawn) > 1, f"an empty chart at {width}: {drawn}"
-        if pictures:
+        if dark:
             page.click(f"{ROW}:first-child")
             page.wait("document.querySelector('.run .bars span') !== null")
-            page.evaluate("scrollTo(0, 0)")
-            page.picture(os.path.join(pictures, f"viewer-{width}-{'dark' if dark else 'light'}.jpg"))
+            keep("dark")
 
 
-def speed(page, address):
-    """How long it takes to open, and how smoothly it pans."""
+def speed(page, address, most=None, least=None):
+    """How long it takes to open, and how smoothly it pans; bounded if somebody says how."""
     page.open(address)
     opened = page.evaluate("performance.now()")
     page.evaluate("document.querySelector('.run .chart').focus()")
@@ -107,6 +113,9 @@ def speed(page, address):
         requestAnimationFrame(step);
     })""")
     print(f"opened within {opened:.0f} ms; {1000 / frames:.0f} frames a second while panning (median)")
+    assert most is None or opened <= most, f"it took {opened:.0f} ms to open"
+    # The clock of the browser is coarser than a frame.
+    assert least is None or round(1000 / frames) >= least, f"{1000 / frames:.1f} frames a second"
 
 
 def main():
@@ -114,19 +123,31 @@ def main():
     if not path:
         print("skipped: no Chromium is installed")
         return
-    address, pictures = sys.argv[1], (sys.argv[2:] or [None])[0]
+    address, *rest = sys.argv[1:]
+    bounds = [float(word) for word in rest[1:3]] if rest[:1] == ["--speed"] else None
+    pictures = rest[0] if rest and not bounds else None
     page = browser.Browser(path)
+
+    def keep(what):
+        if pictures:
+            page.evaluate("scrollTo(0, 0)")
+            page.picture(f"{pictures}-{what}.webp")
+
     try:
+        if bounds:
+            speed(page, address, *bounds)
+            print("all is well")
+            return
         page.open(address)
         title = page.evaluate("document.title")
         if page.evaluate("typeof window.uPlot") == "undefined":
             assert page.evaluate("!document.getElementById('no-charts').hidden"), "charts are missing and nothing says so"
             print("skipped: this build has no charting library (cargo xtask viewer)")
             return
-        three_clicks(page)
+        three_clicks(page, keep)
         brushing(page)
         keyboard(page)
-        sizes(page, address, pictures)
+        sizes(page, address, keep)
         speed(page, address)
         assert page.evaluate("document.title") == title, "a name has run as a script"
         assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0, "a name has become markup"

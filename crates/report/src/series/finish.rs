@@ -71,13 +71,13 @@ fn split(blocks: Vec<Block>, mut rows: usize) -> (Vec<Block>, Vec<Block>) {
                 time_ns: block.time_ns.split_off(rows),
                 interval_ns: block.interval_ns.split_off(rows),
                 number: block.number.split_off(rows),
-                launch: block.launch.split_off(rows),
                 counters: Vec::new(),
                 keys: Default::default(),
             };
             let counters = block.counters.iter_mut();
             after.counters = counters.map(|values| values.split_off(rows)).collect();
             after.keys.gpu = block.keys.gpu.split_off(rows);
+            after.keys.launch = block.keys.launch.split_off(rows);
             after.keys.stream = block.keys.stream.split_off(rows);
             after.keys.kernel = block.keys.kernel.split_off(rows);
             rows = 0;
@@ -118,7 +118,7 @@ fn columns(part: Part, blocks: &[Block]) -> Vec<Column> {
             ),
         },
         whole(STREAM, |block| block.keys.stream.clone()),
-        whole(LAUNCH, |block| block.launch.clone()),
+        whole(LAUNCH, |block| block.keys.launch.clone()),
         Column {
             name: KERNEL.into(),
             values: Values::Text(

@@ -23,9 +23,9 @@ pub(super) fn each(
         return Ok(());
     };
     let head = all.schema();
-    let mut names = vec![TIME, INTERVAL, NUMBER, LAUNCH];
+    let mut names = vec![TIME, INTERVAL, NUMBER];
     if wanted.keys {
-        names.extend([GPU, STREAM, KERNEL]);
+        names.extend([GPU, LAUNCH, STREAM, KERNEL]);
     }
     names.extend(wanted.counters);
     let mut places = Vec::new();
@@ -78,6 +78,7 @@ fn block(path: &Path, batch: &RecordBatch, wanted: Wanted<'_>) -> Result<Block, 
         let names = names.ok_or_else(|| wrong(KERNEL))?;
         keys = Keys {
             gpu: numbers(GPU)?,
+            launch: options(LAUNCH)?,
             stream: options(STREAM)?,
             kernel: names.iter().map(|name| name.map(str::to_owned)).collect(),
         };
@@ -87,7 +88,6 @@ fn block(path: &Path, batch: &RecordBatch, wanted: Wanted<'_>) -> Result<Block, 
         time_ns: decimals(TIME)?,
         interval_ns: decimals(INTERVAL)?,
         number: numbers(NUMBER)?,
-        launch: options(LAUNCH)?,
         counters: counters.collect::<Result<_, _>>()?,
         keys,
     })

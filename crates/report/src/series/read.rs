@@ -13,8 +13,6 @@ pub struct Block {
     pub interval_ns: Vec<f64>,
     /// Numbers of the parts.
     pub number: Vec<u32>,
-    /// The launch, where only one ran.
-    pub launch: Vec<Option<u64>>,
     /// The counters that were asked for, in that order.
     pub counters: Vec<Vec<u64>>,
     /// What else says whose a row is, if it was asked for.
@@ -26,6 +24,8 @@ pub struct Block {
 pub struct Keys {
     /// The device.
     pub gpu: Vec<u32>,
+    /// The launch, where only one ran.
+    pub launch: Vec<Option<u64>>,
     /// The stream, where only one kernel ran.
     pub stream: Vec<Option<u64>>,
     /// The kernel.
@@ -89,7 +89,10 @@ impl Series {
     }
 
     /// The same with all that says whose a row is.
-    pub(super) fn each_with_keys(
+    ///
+    /// # Errors
+    /// As [`Series::each`].
+    pub fn each_with_keys(
         &self,
         part: Part,
         counters: &[&str],

@@ -39,8 +39,13 @@ struct Group<'reader> {
 }
 
 impl Group<'_> {
-    /// Whether its rows are of a kind of part: all are of the same.
+    /// Whether its rows are of a kind of part: all are of the same. The head of the file says so, in files of ours.
     fn is_of(&self, part: Part) -> Result<bool, ParquetError> {
+        let place = self.place::<ByteArrayType>(PART)?;
+        let about = self.group.metadata().column(place).statistics();
+        if let Some(least) = about.and_then(|about| about.min_bytes_opt()) {
+            return Ok(least == part.name().as_bytes());
+        }
         let first = self.some::<ByteArrayType>(PART, 1)?;
         let first = first.into_iter().next().flatten();
         Ok(first.is_some_and(|name| name.data() == part.name().as_bytes()))
@@ -52,30 +57,27 @@ impl Group<'_> {
             let kernel = self.all::<ByteArrayType>(KERNEL)?.into_iter();
             keys = Keys {
                 gpu: self.numbers(GPU)?,
+                launch: self.options(LAUNCH)?,
                 stream: self.options(STREAM)?,
                 kernel: kernel
                     .map(|name| name.map(|name| String::from_utf8_lossy(name.data()).into_owned()))
                     .collect(),
             };
         }
+        // The format keeps numbers without a sign in the bits of those with one.
         let counters = wanted.counters.iter().map(|name| {
-            let values = self.options(name)?.into_iter();
-            Ok(values.map(Option::unwrap_or_default).collect())
+            let values = self.dense::<Int64Type>(name)?.into_iter();
+            Ok(values.map(|value| value as u64).collect())
         });
         let block = Block {
-            time_ns: self.decimals(TIME)?,
-            interval_ns: self.decimals(INTERVAL)?,
+            time_ns: self.dense::<DoubleType>(TIME)?,
+            interval_ns: self.dense::<DoubleType>(INTERVAL)?,
             number: self.numbers(NUMBER)?,
-            launch: self.options(LAUNCH)?,
             counters: counters.collect::<Result<_, ParquetError>>()?,
             keys,
         };
         let rows = block.time_ns.len();
-        let lengths = [
-            block.interval_ns.len(),
-            block.number.len(),
-            block.launch.len(),
-        ];
+        let lengths = [block.interval_ns.len(), block.number.len()];
         let equal = lengths.into_iter().all(|length| length == rows)
             && block.counters.iter().all(|counter| counter.len() == rows);
         match equal {
@@ -84,14 +86,9 @@ impl Group<'_> {
         }
     }
 
-    fn decimals(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
-        let values = self.all::<DoubleType>(name)?.into_iter();
-        Ok(values.map(Option::unwrap_or_default).collect())
-    }
-
     fn numbers(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
-        let values = self.all::<Int64Type>(name)?.into_iter();
-        let number = |value: Option<i64>| u32::try_from(value.unwrap_or(0)).unwrap_or(u32::MAX);
+        let values = self.dense::<Int64Type>(name)?.into_iter();
+        let number = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
         Ok(values.map(number).collect())
     }
 
@@ -103,13 +100,26 @@ impl Group<'_> {
             .collect())
     }
 
-    fn all<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
-        let rows = usize::try_from(self.group.metadata().num_rows()).unwrap_or(usize::MAX);
-        if rows > LARGEST {
-            let because = format!("a row group of {rows} rows");
-            return Err(ParquetError::General(because));
+    /// All values of a column; what is absent is 0.
+    fn dense<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ParquetError> {
+        let (levels, values) = self.read::<T>(name, self.rows()?)?;
+        if values.len() == levels.len() {
+            return Ok(values);
         }
-        self.some::<T>(name, rows)
+        let known = spread(&levels, values);
+        Ok(known.map(Option::unwrap_or_default).collect())
+    }
+
+    fn all<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
+        self.some::<T>(name, self.rows()?)
+    }
+
+    fn rows(&self) -> Result<usize, ParquetError> {
+        let rows = usize::try_from(self.group.metadata().num_rows()).unwrap_or(usize::MAX);
+        match rows <= LARGEST {
+            true => Ok(rows),
+            false => Err(ParquetError::General(format!("a row group of {rows} rows"))),
+        }
     }
 
     /// The first values of a column.
@@ -118,6 +128,25 @@ impl Group<'_> {
         name: &str,
         rows: usize,
     ) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let (levels, values) = self.read::<T>(name, rows)?;
+        Ok(spread(&levels, values).collect())
+    }
+
+    /// Which of the first values of a column are there, and those that are.
+    fn read<T: DataType>(
+        &self,
+        name: &str,
+        rows: usize,
+    ) -> Result<(Vec<i16>, Vec<T::T>), ParquetError> {
+        let reader: ColumnReader = self.group.get_column_reader(self.place::<T>(name)?)?;
+        let mut reader = get_typed_column_reader::<T>(reader);
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+        Ok((levels, values))
+    }
+
+    /// Where a column of this type is.
+    fn place<T: DataType>(&self, name: &str) -> Result<usize, ParquetError> {
         let columns = self.group.metadata().columns();
         let place = columns
             .iter()
@@ -127,15 +156,15 @@ impl Group<'_> {
             let because = format!("column `{name}` has another type");
             return Err(ParquetError::General(because));
         }
-        let reader: ColumnReader = self.group.get_column_reader(place)?;
-        let mut reader = get_typed_column_reader::<T>(reader);
-        let (mut levels, mut values) = (Vec::new(), Vec::new());
-        reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-        let mut values = values.into_iter();
-        let known = levels.into_iter().map(|level| match level {
-            0 => None,
-            _ => values.next(),
-        });
-        Ok(known.collect())
+        Ok(place)
     }
+}
+
+/// Values at the places where there are some.
+fn spread<V>(levels: &[i16], values: Vec<V>) -> impl Iterator<Item = Option<V>> {
+    let mut values = values.into_iter();
+    levels.iter().map(move |level| match level {
+        0 => None,
+        _ => values.next(),
+    })
 }
