@@ -1,6 +1,6 @@
 //! What CUDA calls mean, without a C ABI.
 //!
-//! A [`Runtime`] takes one request at a time, in the order of arrival, and answers it. It keeps
+//! A [`Runtime`] takes one request at a time, in the order in which they are handed over, and answers it. It keeps
 //! contexts, modules, streams, events and allocations, and a simulated host clock: every call
 //! costs a configured time, a call that waits lets the device advance until its work is complete,
 //! and nothing else ever lets it advance. The answers therefore depend on the calls and on the

@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 /// Who sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
-    /// The connection, that is, the host thread; numbered in the order of arrival.
+    /// The connection, that is, the host thread; numbered when its first call is answered.
     pub connection: u64,
-    /// The process; numbered in the order of arrival.
+    /// The process; numbered when its first call is answered.
     pub process: u32,
 }
 

@@ -301,7 +301,7 @@ impl Replay {
                 depth: 1,
             };
             let device = self.runtime.device_mut();
-            device.dma_written(Rows::linear(place, part), extent);
+            device.dma_written(Rows::linear(place, part), extent, true);
             at = match at.checked_add(part) {
                 Some(next) => next,
                 None => break,

@@ -106,6 +106,7 @@ impl Machine {
             launch: Some(number),
             message,
             address: None,
+            of_simulator: true,
         })?;
         let handed = self.gpu.launch(launch).map_err(refused)?;
         if let (Some(tracing), Some(kernel)) = (&self.tracing, traced) {
