@@ -25,6 +25,9 @@ use crate::memory::LINE;
 /// The shift that makes all memory one region.
 const WHOLE: u32 = 63;
 
+/// Pages that are known without a search.
+const RECENT: usize = 8;
+
 /// Before the first request.
 const NOWHERE: (u64, u64) = (u64::MAX, 0);
 
@@ -56,8 +59,12 @@ pub struct DeviceTranslation {
     page_shift: u32,
     /// Clock of the SM.
     pub clock: Hertz,
-    /// Pages whose translation is on its way, and when it will be there.
+    /// Regions whose translation is on its way, and when it will be there.
     on_their_way: Vec<(u64, u64)>,
+    /// When the last of all translations so far was there.
+    settled: u64,
+    /// Pages that were asked for lately, each at the place that its low bits name.
+    recent: [u64; RECENT],
 }
 
 impl DeviceTranslation {
@@ -94,6 +101,8 @@ impl DeviceTranslation {
             page_shift: (reach / page.max(1)).max(1).ilog2(),
             clock,
             on_their_way: Vec::new(),
+            settled: 0,
+            recent: [u64::MAX; RECENT],
         }
     }
 
@@ -123,22 +132,37 @@ impl DeviceTranslation {
         if pages.contains(&self.last.0) {
             self.last = NOWHERE;
         }
+        for page in &mut self.recent {
+            if pages.contains(page) {
+                *page = u64::MAX;
+            }
+        }
     }
 
     fn look_up(&mut self, page: u64, at: u64) -> u64 {
+        let region = page >> self.page_shift;
+        let recent = page as usize % RECENT;
+        // The region of the last request is in the uTLB, as the one that was used last.
+        if at >= self.settled
+            && region == self.last.0 >> self.page_shift
+            && self.recent[recent] == page
+        {
+            self.last = (page, at);
+            return at;
+        }
         let at = at.max(self.blocked);
         self.on_their_way.retain(|(_, there)| *there > at);
+        let touched = self.touch(page, at);
         let mut under_way = self.on_their_way.iter();
-        let there = if let Some((_, there)) = under_way.find(|(other, _)| *other == page) {
-            *there
-        } else {
-            let there = self.touch(page, at);
-            let there = self.find(page >> self.page_shift, there);
-            if there > at {
-                self.on_their_way.push((page, there));
-            }
-            there
+        let there = match under_way.rfind(|(other, _)| *other == region) {
+            Some((_, there)) => touched.max(*there),
+            None => self.find(region, touched),
         };
+        if there > at {
+            self.on_their_way.push((region, there));
+            self.settled = self.settled.max(there);
+        }
+        self.recent[recent] = page;
         self.last = (page, there);
         there
     }
