@@ -189,7 +189,6 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
         "sm.front-end.constant-replay",
         "no lanes here read different constants",
     ),
-    ("dispatch.cluster-interval", "no program here has clusters"),
     (
         "translation.page",
         "allocations here lie far from each other",

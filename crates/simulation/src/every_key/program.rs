@@ -127,7 +127,7 @@ impl Program {
             });
             self.record(late);
             self.shared_memory(shared, device);
-            self.launch(cluster, 4, 64, &[device]);
+            self.launch(cluster, 12, 64, &[device]);
             self.launch(group, 1, 128, &[device]);
             self.launch(launches, 1, 2, &[device]);
             self.copies(device);
