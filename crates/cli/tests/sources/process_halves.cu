@@ -19,6 +19,7 @@ static int rank = 0;
         if (error != cudaSuccess) {                                                            \
             printf("rank %d: %s: %s\n", rank, #call, cudaGetErrorName(error));                 \
             fflush(stdout);                                                                    \
+            if (rank == 0) wait(nullptr);                                                      \
             _exit(3);                                                                          \
         }                                                                                      \
     } while (0)
