@@ -2,7 +2,7 @@
 //!
 //! A trace is a folder: `kernelslist.g` names kernels and copies in their order ([`list`]), and each
 //! kernel has a file of text with a header ([`header`]) and, block by block and warp by warp, a line for
-//! each instruction ([`line`], [`address`]). Versions 1 to 5 of the format are read, plain or compressed
+//! each instruction ([`mod@line`], [`address`]). Versions 1 to 5 of the format are read, plain or compressed
 //! ([`input`]); the last is written.
 //!
 //! Read and written here is the public format; nothing of any tracer or simulator is in this crate.

@@ -6,7 +6,7 @@
 //! Modelled: the lines of the blocks that are on the GPU by then. Left out: how long a real GPU goes on, which was not
 //! measured.
 //!
-//! Start reading at [`SmState::assert_failed`].
+//! Start reading at `SmState::assert_failed`.
 
 use lockstep_units::Cycle;
 use serde::{Deserialize, Serialize};
