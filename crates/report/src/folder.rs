@@ -89,7 +89,7 @@ impl Run {
             Some(file) => parse_summary(&path.join("summary.json"), file)?,
             None => {
                 notes.push(
-                    "summary.json is missing: the GPU and how the run ended are not known"
+                    "summary.json is missing or empty: the GPU and how the run ended are not known"
                         .to_string(),
                 );
                 Value::Null
@@ -113,7 +113,10 @@ impl Run {
                 notes.extend(more);
             }
             None if info.source == "simulated" && summary != Value::Null => {
-                notes.push("stats.csv is missing: nothing is known of links and banks".to_string());
+                notes.push(
+                    "stats.csv is missing or empty: nothing is known of links and banks"
+                        .to_string(),
+                );
             }
             None => {}
         }
@@ -159,7 +162,8 @@ impl Run {
     }
 }
 
-/// A file, if it is there.
+/// A file, if it is there and something stands in it: a run can be killed after it has made a file
+/// and before it has written its head.
 fn open(path: &Path, largest: u64) -> Result<Option<File>, ReportError> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -177,7 +181,7 @@ fn open(path: &Path, largest: u64) -> Result<Option<File>, ReportError> {
         let because = format!("{length} bytes are more than the {largest} that can be read");
         return Err(ReportError::malformed(path, because));
     }
-    Ok(Some(file))
+    Ok((about.len() > 0).then_some(file))
 }
 
 fn parse_summary(path: &Path, file: File) -> Result<Value, ReportError> {
@@ -232,7 +236,7 @@ fn info(path: &Path, summary: &Value) -> RunInfo {
 
 /// How far a run had come that left no table of launches.
 fn without_launches(totals: &Value) -> String {
-    let missing = "kernels.csv is missing: the run ended before it was written";
+    let missing = "kernels.csv is missing or empty: the run ended before it was written";
     let last = totals["kernel"].as_str().filter(|name| !name.is_empty());
     match (totals["kernels"].as_u64(), last) {
         (Some(begun), Some(last)) if begun > 0 => {

@@ -125,10 +125,13 @@ fn a_killed_run_leaves_a_folder_that_can_be_read() {
         r#"{"lockstep": "0.1.0", "state": "failed", "command": ["./p"], "gpu": "h200", "mode": "timing",
             "ending": {"problems": ["the simulator was killed"]}, "totals": {"kernels": 3, "kernel": "_Z4workPf"}}"#,
     );
-    let runs = [folder.read().unwrap()];
-    let text = report_page(&report(&runs), &runs).text();
-    // Lines are broken where a terminal ends.
-    let text = text.replace("\n  ", " ");
+    let said = || {
+        let runs = [folder.read().unwrap()];
+        let text = report_page(&report(&runs), &runs).text();
+        // Lines are broken where a terminal ends.
+        text.replace("\n  ", " ")
+    };
+    let text = said();
     for words in [
         "The run failed.",
         "the simulator was killed",
@@ -137,6 +140,11 @@ fn a_killed_run_leaves_a_folder_that_can_be_read() {
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    for table in ["kernels.csv", "stats.csv", "copies.csv", "lines.csv"] {
+        folder.write(table, "");
+    }
+    assert_eq!(said(), text, "tables that have not even a head are missing");
+    let runs = [folder.read().unwrap()];
     let refused = runs[0].require_launches("export").unwrap_err();
     assert!(
         refused.to_string().contains("no launches to export"),
