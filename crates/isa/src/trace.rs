@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::warp_register::{LANES, Mask, lanes_of};
 
+/// Registers that take addresses when a trace is replayed, the last ones of a warp: one for the place in shared memory of
+/// a copy, and a pair.
+pub const ADDRESS_REGISTERS: u16 = 3;
+
 /// One instruction that a warp executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedInstruction {

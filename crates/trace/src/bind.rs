@@ -17,6 +17,7 @@ use lockstep_isa::sass::decoded::{
 use lockstep_isa::sass::execute::{Frame, bind};
 use lockstep_isa::sass::table::{Entry, MemoryPiece, OperandField, Piece, Place, TABLE};
 use lockstep_isa::sass::{Architecture, Modifier, ModifierValue, Value, Word};
+use lockstep_isa::trace::ADDRESS_REGISTERS;
 use lockstep_isa::{Instruction, Operand, Operation};
 
 use crate::line::InstructionLine;
@@ -25,8 +26,6 @@ use crate::line::InstructionLine;
 pub const UNIFORM_REGISTERS: u16 = 67;
 /// Registers that a line can name.
 pub const REGISTERS: u16 = 255;
-/// Registers for addresses: the place in shared memory of a copy, and a pair. They are a warp's last ones.
-pub const ADDRESS_REGISTERS: u16 = 3;
 /// All registers of a warp.
 pub const WARP_REGISTERS: u16 = UNIFORM_REGISTERS + REGISTERS + ADDRESS_REGISTERS;
 /// `SR_TID.X`, for instructions that read a special register which the trace does not name.

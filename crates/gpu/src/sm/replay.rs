@@ -12,7 +12,7 @@
 
 use lockstep_engine::Outbox;
 use lockstep_isa::memory::{Action, MemoryOperation};
-use lockstep_isa::trace::{TraceCursor, TraceSource, WarpTrace};
+use lockstep_isa::trace::{ADDRESS_REGISTERS, TraceCursor, TraceSource, WarpTrace};
 use lockstep_isa::{Convergence, Instruction, Mask, Operation};
 use serde::{Deserialize, Serialize};
 
@@ -23,9 +23,6 @@ use super::now::Now;
 use super::site::Site;
 use super::state::SmState;
 use crate::message::Message;
-
-/// Registers at the end of a warp's that take addresses: a pair, and one for a place in shared memory.
-const ADDRESS_REGISTERS: usize = 3;
 
 /// What a warp does next.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -172,7 +169,7 @@ fn access(
     }
     let last = replay.cursor.addresses(&replay.trace, places - 1);
     let first = replay.cursor.addresses(&replay.trace, 0);
-    let at = warp.registers.len() - ADDRESS_REGISTERS;
+    let at = warp.registers.len() - usize::from(ADDRESS_REGISTERS);
     for lane in 0..last.len() {
         warp.registers[at].0[lane] = first[lane] as u32;
         warp.registers[at + 1].0[lane] = last[lane] as u32;
