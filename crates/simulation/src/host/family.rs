@@ -7,19 +7,13 @@
 //! Start reading at [`Family::refresh`].
 
 use super::status::Status;
+use lockstep_telemetry::segment::RANK_VARIABLES;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Where launchers say which of their processes this is, in the order of who is believed.
-const RANKS: [&str; 6] = [
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "SLURM_PROCID",
-    "RANK",
-    "LOCAL_RANK",
-];
+/// The number of a process on its node, for launchers that say no other.
+const LOCAL_RANK: &str = "LOCAL_RANK";
 
 /// Most processes that are looked at.
 const MOST: usize = 512;
@@ -52,7 +46,8 @@ fn rank_in(environment: &[u8]) -> Option<u64> {
             std::str::from_utf8(value).ok()?.parse().ok()
         })
     };
-    RANKS.into_iter().find_map(value)
+    let mut names = RANK_VARIABLES.iter().copied().chain([LOCAL_RANK]);
+    names.find_map(value)
 }
 
 /// The processes of a run.

@@ -10,7 +10,7 @@ const JOB: &[&str] = &[
 ];
 
 /// Variables that number the process, the closest launcher first.
-const RANK: &[&str] = &[
+pub const RANK_VARIABLES: &[&str] = &[
     "OMPI_COMM_WORLD_RANK",
     "PMIX_RANK",
     "PMI_RANK",
@@ -29,7 +29,7 @@ pub(super) fn job() -> Option<String> {
 
 /// The rank of this process.
 pub(super) fn rank() -> Option<String> {
-    first(RANK, |name| std::env::var(name).ok())
+    first(RANK_VARIABLES, |name| std::env::var(name).ok())
 }
 
 fn first(names: &[&str], variable: impl Fn(&str) -> Option<String>) -> Option<String> {
@@ -51,7 +51,7 @@ mod tests {
             "PMI_RANK" => Some(String::new()),
             _ => None,
         };
-        assert_eq!(first(RANK, variables), Some("3".to_owned()));
+        assert_eq!(first(RANK_VARIABLES, variables), Some("3".to_owned()));
         assert_eq!(first(JOB, variables), None);
     }
 }
