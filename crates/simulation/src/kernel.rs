@@ -10,13 +10,12 @@ use crate::machine::{self, SharedSegment};
 use crate::program::{RunError, check_memory, system};
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
-use crate::server::Figures;
 use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleImage, Reply, Request, StreamName,
     window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
-use lockstep_telemetry::run_folder::{Ending, RunFolder, RunState};
+use lockstep_telemetry::run_folder::{RunFolder, RunState};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -162,29 +161,16 @@ fn simulate(
     }
     let synchronized = runtime.handle(CLIENT, &Request::ContextSynchronize { context });
     print_output(&synchronized.output)?;
-    // There is no program that could have handled them.
-    let faults = runtime.faults().iter();
-    problems.extend(faults.map(|met| met.fault.message.clone()));
     if let Err(failure) = synchronized.result
-        && problems.is_empty()
+        && runtime.faults().is_empty()
     {
         problems.push(format!("{}: {}", failure.code, failure.message));
     }
     let printed = print(&runtime, kernel, &buffers)?;
     let wall = began.elapsed();
-    let figures = Figures {
-        simulating: wall,
-        ..Figures::default()
-    };
-    let ending = Ending {
-        exit_code: 0,
-        signal: None,
-        problems,
-        complete: true,
-    };
     let command = [kernel.file.display().to_string(), function.name.clone()];
     let runtime = &mut runtime;
-    let results = Results::collect(description, &command, runtime, figures, wall, ending);
+    let results = Results::without_program(description, &command, runtime, wall, problems);
     Ok((results, printed))
 }
 
@@ -194,10 +180,7 @@ fn load_function<D: Device>(
     kernel: &KernelDescription,
     image: ModuleImage,
 ) -> Result<(ContextHandle, FunctionInfo), RunError> {
-    let context = match ask(runtime, &Request::PrimaryContextRetain { device: 0 })? {
-        Reply::Context(context) => context,
-        other => return Err(unexpected(&other)),
-    };
+    let context = primary_context(runtime)?;
     let module = match ask(
         runtime,
         &Request::ModuleLoad {
@@ -295,6 +278,16 @@ fn allow_shared_memory<D: Device>(
 }
 
 /// Asks the runtime; a failure is a sentence.
+/// The context of the first GPU.
+pub(crate) fn primary_context<D: Device>(
+    runtime: &mut Runtime<D>,
+) -> Result<ContextHandle, RunError> {
+    match ask(runtime, &Request::PrimaryContextRetain { device: 0 })? {
+        Reply::Context(context) => Ok(context),
+        other => Err(unexpected(&other)),
+    }
+}
+
 pub(crate) fn ask<D: Device>(
     runtime: &mut Runtime<D>,
     request: &Request,

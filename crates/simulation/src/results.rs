@@ -47,6 +47,29 @@ pub struct Results {
 }
 
 impl Results {
+    /// Collects everything from a runtime that no program called: nobody could have handled a fault.
+    pub(crate) fn without_program(
+        description: &Description,
+        command: &[String],
+        runtime: &mut Runtime<Node>,
+        wall: Duration,
+        mut problems: Vec<String>,
+    ) -> Self {
+        let faults = runtime.faults().iter();
+        problems.extend(faults.map(|met| met.fault.message.clone()));
+        let figures = Figures {
+            simulating: wall,
+            ..Figures::default()
+        };
+        let ending = Ending {
+            exit_code: 0,
+            signal: None,
+            problems,
+            complete: true,
+        };
+        Self::collect(description, command, runtime, figures, wall, ending)
+    }
+
     /// Collects everything from a runtime that has stopped.
     pub fn collect(
         description: &Description,

@@ -6,13 +6,12 @@
 use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::interrupts::Interrupts;
-use crate::kernel::{CLIENT, ask, stopped, unexpected};
+use crate::kernel::{CLIENT, ask, primary_context, stopped, unexpected};
 use crate::machine;
 use crate::node::Node;
 use crate::program::{RunError, check_memory, system};
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
-use crate::server::Figures;
 use lockstep_isa::Module;
 use lockstep_isa::module::Global;
 use lockstep_protocol::{
@@ -20,7 +19,7 @@ use lockstep_protocol::{
     LaunchConfig, ModuleHandle, ModuleImage, Reply, Request, Rows, StreamName, layout, window,
 };
 use lockstep_runtime::{CallResult, Device, ModuleSource, Runtime};
-use lockstep_telemetry::run_folder::{Ending, RunFolder};
+use lockstep_telemetry::run_folder::RunFolder;
 use lockstep_trace::scan::PAGE;
 use lockstep_trace::{
     Command, KernelHeader, PageMap, Scan, TraceError, module_of, read_list, scan,
@@ -130,7 +129,7 @@ fn simulate(
     let began = Instant::now();
     let mut replay = Replay {
         handover,
-        context: retain(&mut runtime)?,
+        context: primary_context(&mut runtime)?,
         runtime,
         streams: BTreeMap::new(),
         pages: PageMap::new(),
@@ -152,27 +151,10 @@ fn simulate(
         problems.push(problem);
     }
     let wall = began.elapsed();
-    let figures = Figures {
-        simulating: wall,
-        ..Figures::default()
-    };
-    let ending = Ending {
-        exit_code: 0,
-        signal: None,
-        problems,
-        complete: true,
-    };
     let runtime = &mut replay.runtime;
-    let mut results = Results::collect(&description, command, runtime, figures, wall, ending);
+    let mut results = Results::without_program(&description, command, runtime, wall, problems);
     results.notices.append(&mut replay.notices);
     Ok(results)
-}
-
-fn retain(runtime: &mut Runtime<Node>) -> Result<ContextHandle, RunError> {
-    match ask(runtime, &Request::PrimaryContextRetain { device: 0 })? {
-        Reply::Context(context) => Ok(context),
-        other => Err(unexpected(&other)),
-    }
 }
 
 /// A trace on its way through the hardware.

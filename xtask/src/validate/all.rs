@@ -6,6 +6,7 @@
 use super::programs;
 use crate::{cuda, process, project, simulator};
 use anyhow::{Context, Result, bail, ensure};
+use lockstep_correlation::history;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -108,9 +109,9 @@ fn compiled(source: &str) -> Result<std::path::PathBuf> {
 /// Refuses tables that several builds made.
 pub fn check() -> Result<()> {
     let text = std::fs::read_to_string(project::root().join(MANIFEST)).context(MANIFEST)?;
-    let history = std::fs::read_to_string(project::root().join("validation/history.csv"))?;
-    let newest = history.lines().last().and_then(|row| row.split(',').next());
-    one_build(&text, newest.context("an empty history")?)
+    let rows = history::load(&project::root().join("validation/history.csv"))?;
+    let newest = rows.last().context("an empty history")?;
+    one_build(&text, &newest.commit)
 }
 
 fn one_build(manifest: &str, newest: &str) -> Result<()> {
