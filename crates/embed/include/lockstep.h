@@ -10,7 +10,7 @@
 #define LOCKSTEP_ABI_MAJOR 0
 
 // Changes when functions come to it.
-#define LOCKSTEP_ABI_MINOR 1
+#define LOCKSTEP_ABI_MINOR 2
 
 // How a call ended.
 typedef enum LockstepStatus {
@@ -29,6 +29,16 @@ typedef enum LockstepStatus {
   // The simulator itself failed; the GPU can only be destroyed.
   LOCKSTEP_STATUS_INTERNAL = 6,
 } LockstepStatus;
+
+// What a request does.
+typedef enum LockstepAccess {
+  // It reads sectors.
+  LOCKSTEP_ACCESS_READ = 0,
+  // It writes some or all bytes of sectors.
+  LOCKSTEP_ACCESS_WRITE = 1,
+  // It reads a sector, changes it and writes it, and nobody comes between.
+  LOCKSTEP_ACCESS_ATOMIC = 2,
+} LockstepAccess;
 
 // One simulated GPU.
 typedef struct LockstepGpu LockstepGpu;
@@ -51,9 +61,6 @@ typedef struct LockstepLaunch {
   size_t arguments_count;
 } LockstepLaunch;
 
-// Is told of every launch that ended, in their order, before the call that let time pass returns.
-typedef void (*LockstepKernelEnd)(void *context, uint32_t launch);
-
 // What is simulated.
 typedef struct LockstepOptions {
   // GPU of the catalogue, or the path of a .toml file; null for `h200`.
@@ -67,6 +74,33 @@ typedef struct LockstepOptions {
   // Not 0 for values only, without time.
   uint32_t functional;
 } LockstepOptions;
+
+// Is told of every launch that ended, in their order, before the call that let time pass returns.
+typedef void (*LockstepKernelEnd)(void *context, uint32_t launch);
+
+// Is told of every block that ended: its launch, the SM, and when the CTA scheduler heard of it, in femtoseconds.
+typedef void (*LockstepBlockEnd)(void *context, uint32_t launch, uint32_t sm, uint64_t time);
+
+// A request that has left the GPU.
+typedef struct LockstepMemoryRequest {
+  // What `lockstep_complete` takes.
+  uint64_t number;
+  // Address of a line of 128 bytes.
+  uint64_t address;
+  // When it left, in femtoseconds since the beginning.
+  uint64_t time;
+  // Which of the line's four sectors of 32 bytes, a bit each.
+  uint32_t sectors;
+  // What it does.
+  enum LockstepAccess access;
+  // The SM that asks.
+  uint32_t sm;
+  // The slice of L2 that would have it.
+  uint32_t slice;
+} LockstepMemoryRequest;
+
+// Is told of every request that leaves the L1 caches, in the order of time. The request lives until it returns.
+typedef void (*LockstepMemoryListener)(void *context, const struct LockstepMemoryRequest *request);
 
 // Is given every statistic: the component, the statistic, its unit and its value. The texts live until it returns.
 typedef void (*LockstepVisitor)(void *context,
@@ -134,27 +168,6 @@ enum LockstepStatus lockstep_launch(struct LockstepGpu *gpu,
                                     const struct LockstepLaunch *launch,
                                     uint32_t *number);
 
-// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning.
-//
-// # Safety
-// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
-enum LockstepStatus lockstep_advance(struct LockstepGpu *gpu,
-                                     uint64_t until);
-
-// Lets time pass until every launch has ended.
-//
-// # Safety
-// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
-enum LockstepStatus lockstep_finish(struct LockstepGpu *gpu);
-
-// Sets who is told of launches that ended; null for nobody. It may call everything but `lockstep_destroy`.
-//
-// # Safety
-// The pointers are good for as long as the GPU lives.
-enum LockstepStatus lockstep_on_kernel_end(struct LockstepGpu *gpu,
-                                           LockstepKernelEnd kernel_end,
-                                           void *context);
-
 // Makes an idle GPU at time zero. On failure `message`, if it is not null, gets the reason, cut to `message_bytes`.
 //
 // # Safety
@@ -195,6 +208,56 @@ void lockstep_destroy(struct LockstepGpu *gpu);
 // # Safety
 // The pointer is null or a GPU of this library.
 const char *lockstep_message(const struct LockstepGpu *gpu);
+
+// Sets who is told of launches that ended; null for nobody. It may call everything but `lockstep_destroy`.
+//
+// # Safety
+// The pointers are good for as long as the GPU lives.
+enum LockstepStatus lockstep_on_kernel_end(struct LockstepGpu *gpu,
+                                           LockstepKernelEnd kernel_end,
+                                           void *context);
+
+// Sets who is told of blocks that ended; null for nobody. It may call everything but `lockstep_destroy`.
+//
+// # Safety
+// The pointers are good for as long as the GPU lives.
+enum LockstepStatus lockstep_on_block_end(struct LockstepGpu *gpu,
+                                          LockstepBlockEnd block_end,
+                                          void *context);
+
+// Sets who models the memory behind the L1 caches, while no kernel runs; null for the GPU's own L2 and DRAM. Every
+// request that leaves an L1 is told then, and is answered when `lockstep_complete` says so; values stay those of the
+// GPU, and code is fetched inside it. It may call everything but `lockstep_destroy`, and may complete the request at
+// once for a later time. A GPU that was loaded has the requests it was saved with.
+//
+// # Safety
+// The pointers are good for as long as the GPU lives.
+enum LockstepStatus lockstep_on_memory_request(struct LockstepGpu *gpu,
+                                               LockstepMemoryListener listener,
+                                               void *context);
+
+// A request is complete at a time, in femtoseconds, or now if that has passed. Then the answer begins its way to the
+// SM, and a kernel whose writes are all complete can end.
+//
+// # Safety
+// The pointer is good.
+enum LockstepStatus lockstep_complete(struct LockstepGpu *gpu,
+                                      uint64_t request,
+                                      uint64_t time);
+
+// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning.
+//
+// # Safety
+// The pointer is good, and so is who is told of what happens.
+enum LockstepStatus lockstep_advance(struct LockstepGpu *gpu,
+                                     uint64_t until);
+
+// Lets time pass until every launch has ended. With memory outside, it must be who is told of requests that
+// completes them.
+//
+// # Safety
+// The pointer is good, and so is who is told of what happens.
+enum LockstepStatus lockstep_finish(struct LockstepGpu *gpu);
 
 // The time at which the GPU stands, in femtoseconds since the beginning.
 //

@@ -1,9 +1,8 @@
-//! What a simulation does: code, memory, launches, time.
+//! What a simulation is given: code, memory, launches.
 
 use crate::guard::{self, Failure};
-use crate::{LockstepGpu, LockstepKernelEnd, LockstepLaunch, LockstepStatus};
+use crate::{LockstepGpu, LockstepLaunch, LockstepStatus};
 use lockstep_simulation::{EmbeddedGpu, EmbeddedLaunch};
-use lockstep_units::Time;
 use std::ffi::{c_char, c_void};
 
 /// Loads PTX text, a cubin or a fat binary.
@@ -155,67 +154,4 @@ unsafe fn arguments(gpu: &EmbeddedGpu, launch: &LockstepLaunch) -> Result<Vec<Ve
         all.push(held.to_vec());
     }
     Ok(all)
-}
-
-/// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning.
-///
-/// # Safety
-/// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lockstep_advance(gpu: *mut LockstepGpu, until: u64) -> LockstepStatus {
-    // SAFETY: as the caller says.
-    unsafe { passed(gpu, |gpu| Ok(gpu.advance(Time(until))?)) }
-}
-
-/// Lets time pass until every launch has ended.
-///
-/// # Safety
-/// The pointer is good, and so is what `lockstep_on_kernel_end` was given.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lockstep_finish(gpu: *mut LockstepGpu) -> LockstepStatus {
-    // SAFETY: as the caller says.
-    unsafe { passed(gpu, |gpu| Ok(gpu.finish()?)) }
-}
-
-/// Lets time pass and tells of what ended, when nothing of the GPU is borrowed: who is told may call us.
-///
-/// # Safety
-/// The pointer is good, and so is what is to be called.
-unsafe fn passed(
-    gpu: *mut LockstepGpu,
-    pass: impl FnOnce(&mut EmbeddedGpu) -> Result<Vec<u32>, Failure>,
-) -> LockstepStatus {
-    // SAFETY: as the caller says.
-    let ended = match unsafe { guard::on(gpu, pass) } {
-        Ok(ended) => ended,
-        Err(status) => return status,
-    };
-    // SAFETY: the call above found the pointer good.
-    let (tell, context) = unsafe { ((*gpu).kernel_end, (*gpu).context) };
-    if let Some(tell) = tell {
-        for launch in ended {
-            // SAFETY: as the caller says.
-            unsafe { tell(context, launch) };
-        }
-    }
-    LockstepStatus::Ok
-}
-
-/// Sets who is told of launches that ended; null for nobody. It may call everything but `lockstep_destroy`.
-///
-/// # Safety
-/// The pointers are good for as long as the GPU lives.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn lockstep_on_kernel_end(
-    gpu: *mut LockstepGpu,
-    kernel_end: LockstepKernelEnd,
-    context: *mut c_void,
-) -> LockstepStatus {
-    // SAFETY: as the caller says.
-    let Some(handle) = (unsafe { gpu.as_mut() }) else {
-        return LockstepStatus::InvalidArgument;
-    };
-    handle.kernel_end = kernel_end;
-    handle.context = context;
-    LockstepStatus::Ok
 }

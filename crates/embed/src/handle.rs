@@ -1,6 +1,7 @@
 //! A GPU as C has it: making, saving, loading and giving it back.
 
 use crate::guard::{self, Failure};
+use crate::listeners::Listeners;
 use lockstep_protocol::LaunchConfig;
 use lockstep_simulation::{Description, EmbeddedGpu, Mode};
 use std::ffi::{CString, c_char, c_void};
@@ -71,9 +72,6 @@ impl LockstepLaunch {
     }
 }
 
-/// Is told of every launch that ended, in their order, before the call that let time pass returns.
-pub type LockstepKernelEnd = Option<unsafe extern "C" fn(context: *mut c_void, launch: u32)>;
-
 /// One simulated GPU.
 pub struct LockstepGpu {
     pub(crate) gpu: EmbeddedGpu,
@@ -81,8 +79,7 @@ pub struct LockstepGpu {
     message: CString,
     /// Whether the simulator failed inside.
     pub(crate) broken: bool,
-    pub(crate) kernel_end: LockstepKernelEnd,
-    pub(crate) context: *mut c_void,
+    pub(crate) listeners: Listeners,
     /// What was saved last.
     saved: Vec<u8>,
 }
@@ -93,8 +90,7 @@ impl LockstepGpu {
             gpu,
             message: CString::default(),
             broken: false,
-            kernel_end: None,
-            context: std::ptr::null_mut(),
+            listeners: Listeners::default(),
             saved: Vec::new(),
         }
     }

@@ -7,22 +7,25 @@
 //! Bytes and numbers from outside are checked; pointers must be good. A panic inside does not leave: the call answers
 //! [`LockstepStatus::Internal`], and so does every later one on that GPU.
 //!
-//! Start reading at [`lockstep_create`]. `calls` has what a simulation does, `results` what is read of it.
+//! Start reading at [`lockstep_create`]. `calls` has what a simulation is given, `listeners` how
+//! time passes and who is told, `results` what is read of it.
 
 mod calls;
 mod guard;
 mod handle;
+mod listeners;
 mod results;
 
 pub use calls::*;
 pub use handle::*;
+pub use listeners::*;
 pub use results::*;
 
 /// Changes when programs that were compiled before no longer work.
 pub const LOCKSTEP_ABI_MAJOR: u32 = 0;
 
 /// Changes when functions come to it.
-pub const LOCKSTEP_ABI_MINOR: u32 = 1;
+pub const LOCKSTEP_ABI_MINOR: u32 = 2;
 
 /// The version of the library that was loaded: major in the upper 16 bits, minor in the lower.
 #[unsafe(no_mangle)]

@@ -108,3 +108,21 @@ fn simulations_in_one_process_have_the_digests_of_processes_of_their_own() {
     assert_eq!(together, apart);
     assert_ne!(together[0], together[1]);
 }
+
+#[test]
+fn memory_of_a_c_program_answers_a_gpu() {
+    let program = Program::new("outside_memory");
+    let (well, lines, err) = program.run(&["100", "1100"]);
+    assert!(well, "{err}");
+    let numbers = |line: &str| -> Vec<u64> {
+        let words = line.split([' ', ',']);
+        words.filter_map(|word| word.parse().ok()).collect()
+    };
+    let (near, far) = (numbers(&lines[0]), numbers(&lines[1]));
+    let sectors = 8192 / 8;
+    assert_eq!((near[0], near[1]), (0, 64), "{lines:?}");
+    assert_eq!((near[3], near[4]), (sectors, sectors), "{lines:?}");
+    assert!(near[5] > 0 && near[3..] == far[3..], "{lines:?}");
+    // A load and, after it, a write or an atomic: 1000 ns more each, at 1.98 cycles a nanosecond.
+    assert!((3500..4500).contains(&(far[2] - near[2])), "{lines:?}");
+}

@@ -32,6 +32,9 @@ pub enum GpuError {
     /// A change that only a GPU without kernels can make.
     #[error("a kernel still waits or runs on the GPU; wait for it first")]
     Busy,
+    /// What only memory outside a GPU can do, or a request that it does not have.
+    #[error("memory outside the GPU: {0}")]
+    Outside(String),
     /// A kernel failed.
     #[error(transparent)]
     Fault(#[from] Box<Fault>),

@@ -13,6 +13,7 @@ use lockstep_uvm::{PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::crossbar::Packet;
+use crate::l2::Reply;
 use crate::memory::{LINE, SECTOR, SectorBytes};
 
 /// Everything that travels over links.
@@ -102,6 +103,8 @@ pub enum Message {
         /// Launch.
         launch: u32,
     },
+    /// Outside to slice: a request that left the GPU is complete; its answer, if somebody waits for one.
+    OutsideDone(Option<Box<Reply>>),
     /// Work distributor to slice: invalidate what is cached.
     InvalidateAll,
     /// SM to GMMU: translate a managed page.
@@ -499,6 +502,21 @@ pub struct StrongRequest {
     pub of_line: u8,
     /// The launch that it belongs to, as slices know it.
     pub tag: u8,
+}
+
+impl StrongRequest {
+    /// Bytes of its answer beside the header.
+    #[must_use]
+    pub fn answer_bytes(&self) -> u32 {
+        match self.action {
+            StrongAction::Load => SECTOR as u32,
+            StrongAction::Atomic(_, kind) => {
+                let elements = self.lanes.len() / LaneAccess::needed(kind);
+                kind.bytes() * elements as u32
+            }
+            StrongAction::Store | StrongAction::Reduce(..) => 0,
+        }
+    }
 }
 
 /// What a slice does with a sector.

@@ -22,6 +22,7 @@ use super::policy::DispatchPolicy;
 use super::running::RunningKernel;
 use super::slots::{BlockNeeds, FreestFirst, SmSlots};
 use crate::fault::{Fault, FaultKind};
+use crate::gpu::EndedBlock;
 use crate::l2::NO_LAUNCH;
 use crate::launch::{KernelRecord, LaunchContext, LaunchTable};
 use crate::memory::Contents;
@@ -42,6 +43,8 @@ pub struct WorkDistributor {
     /// Running kernels whose blocks fit nowhere, until one ends.
     pub(super) nowhere: Vec<u32>,
     fault: Option<(Time, Box<Fault>)>,
+    /// Blocks that have ended since they were last taken, for who wants them.
+    ended_blocks: Option<Vec<EndedBlock>>,
     /// Somebody who watches.
     pub(super) probe: Option<Box<Probe>>,
 }
@@ -92,6 +95,7 @@ impl WorkDistributor {
             launches,
             state,
             fault: None,
+            ended_blocks: None,
             probe,
         }
     }
@@ -112,6 +116,27 @@ impl WorkDistributor {
     /// Takes the kernels that have ended.
     pub fn take_records(&mut self) -> Vec<KernelRecord> {
         std::mem::take(&mut self.state.records)
+    }
+
+    /// Has blocks that end be listed, or not.
+    pub fn list_ended_blocks(&mut self, list: bool) {
+        self.ended_blocks = list.then(Vec::new);
+    }
+
+    /// Whether blocks have ended since they were last taken.
+    #[must_use]
+    pub fn has_ended_blocks(&self) -> bool {
+        self.ended_blocks
+            .as_ref()
+            .is_some_and(|all| !all.is_empty())
+    }
+
+    /// Takes the blocks that have ended.
+    pub fn take_ended_blocks(&mut self) -> Vec<EndedBlock> {
+        self.ended_blocks
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Whether no kernel waits or runs.
@@ -179,6 +204,7 @@ impl WorkDistributor {
         self.state.stats = other.state.stats.clone();
         self.state.heap = other.state.heap.emptied();
         self.state.device_launches = other.state.device_launches.emptied();
+        self.list_ended_blocks(other.ended_blocks.is_some());
     }
 
     /// Takes the place of one that has nothing to do.
@@ -186,6 +212,7 @@ impl WorkDistributor {
         self.state.stats = other.state.stats.clone();
         self.state.heap = other.state.heap.clone();
         self.state.device_launches = other.state.device_launches.clone();
+        self.list_ended_blocks(other.ended_blocks.is_some());
         self.state.next_send = other.state.next_send;
         self.policy = other.policy.clone();
     }
@@ -309,6 +336,13 @@ impl WorkDistributor {
         outbox: &mut Outbox<'_, Message>,
     ) {
         let sm = (sender.0 - self.parameters.first_sm) as usize;
+        if let Some(ended) = &mut self.ended_blocks {
+            ended.push(EndedBlock {
+                launch: done.launch,
+                sm: sm as u32,
+                at: now,
+            });
+        }
         let running = self
             .state
             .running

@@ -188,7 +188,8 @@ impl Plan<'_> {
         for number in 0..self.config.l2.slices {
             let probes = [&[Topic::Slice, Topic::Reply][..], &[Topic::Dram]];
             let probes = probes.map(|topics| self.probe(topics, number));
-            let slice = L2Slice::new(number, parameters.clone(), self.contents.clone(), probes);
+            let mut slice = L2Slice::new(number, parameters.clone(), self.contents.clone(), probes);
+            slice.set_outside(self.options.outside_memory && self.timed());
             partitions.push(GpuPartition::Slice(Box::new(slice)));
         }
         Ok(())

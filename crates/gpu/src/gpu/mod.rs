@@ -18,6 +18,7 @@ mod managed;
 mod mode;
 mod observation;
 mod options;
+mod outside;
 mod save;
 mod statistics;
 
@@ -49,6 +50,7 @@ use build::build;
 use layout::Places;
 pub use observation::{Observed, SampledPart, Sampler};
 pub use options::{Advance, Mode, Options};
+pub use outside::EndedBlock;
 
 /// One simulated GPU.
 pub struct Gpu {
@@ -187,7 +189,14 @@ impl Gpu {
         }
         let distributor = self.places.distributor;
         let mmu = self.places.mmu;
+        let (outside, places) = (self.options.outside_memory, self.places);
         let outcome = self.engine.run(limit, |partitions| {
+            let mut slices = places.slices().map(|id| partitions.get(id));
+            if outside
+                && slices.any(|one| matches!(one, GpuPartition::Slice(one) if one.asks_outside()))
+            {
+                return true;
+            }
             let ended = matches!(partitions.get(distributor),
                 GpuPartition::WorkDistributor(distributor)
                     if !distributor.records().is_empty() || distributor.has_device_launches());
@@ -215,12 +224,20 @@ impl Gpu {
                 let fault = self.hang("it runs for longer than the watchdog allows".into());
                 self.fault(Some(fault))
             }
-            Outcome::Quiescent if !self.distributor().is_idle() && !self.has_device_launches() => {
+            Outcome::Quiescent
+                if !self.distributor().is_idle()
+                    && !self.has_device_launches()
+                    && self.waits_for_outside() == 0 =>
+            {
                 let fault = self.hang("all warps wait for something that cannot happen".into());
                 self.fault(Some(fault))
             }
             Outcome::Condition | Outcome::Quiescent | Outcome::Limit => {
-                let mut records = self.distributor_mut().take_records();
+                // Looking first keeps a work distributor asleep that has nothing to tell.
+                let mut records = match self.distributor().records() {
+                    [] => Vec::new(),
+                    _ => self.distributor_mut().take_records(),
+                };
                 self.book(&mut records);
                 for record in &records {
                     self.launches.remove(record.launch.0);

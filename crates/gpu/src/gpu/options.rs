@@ -48,6 +48,8 @@ pub struct Options {
     pub managed: Option<Range<u64>>,
     /// The links to other GPUs; none without them.
     pub peers: Option<PeerLinks>,
+    /// Somebody else models what is behind the L1 caches.
+    pub outside_memory: bool,
     /// What parts are watched, for people; nothing here changes the simulation.
     pub recorder: Option<Recorder>,
     /// Counts of single instructions, likewise.

@@ -107,6 +107,7 @@ impl Gpu {
             self.contents.write(address, page);
         }
         self.engine.load(&mut reader)?;
+        self.take_on_outside();
         Ok(())
     }
 }

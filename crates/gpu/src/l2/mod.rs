@@ -14,6 +14,7 @@ mod attribution;
 mod end_of_kernel_flush;
 mod fabric;
 mod mshr;
+mod outside;
 mod parameters;
 mod partial_sector_tracker;
 mod peer_port;
@@ -24,7 +25,9 @@ mod strong_accesses;
 mod strong_loads;
 
 pub use attribution::{NO_LAUNCH, Traffic};
+pub use outside::{OutsideAccess, OutsideRequest, slice_of};
 pub use parameters::{SliceParameters, SliceWiring};
 pub use peer_port::{PeerLinks, PeerStats};
+pub use replies::Reply;
 pub use sector_store::{DmaSource, WrittenLine};
 pub use slice::L2Slice;

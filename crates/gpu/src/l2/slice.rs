@@ -16,6 +16,7 @@ use lockstep_engine::{Inbox, LoadError, Outbox, PartitionId, Reader, Wake, Windo
 use lockstep_units::{Bytes, Duration, Time};
 
 use super::attribution::{Attribution, NO_LAUNCH, Traffic};
+use super::outside::OutsidePort;
 use super::parameters::SliceParameters;
 use super::peer_port::{PeerPort, PeerStats};
 use super::replies::{Replies, Reply};
@@ -37,7 +38,7 @@ pub struct L2Slice {
     pub(super) parameters: Arc<SliceParameters>,
     pub(super) contents: Arc<Contents>,
     pub(super) log: Log,
-    number: u32,
+    pub(super) number: u32,
     /// The L2 partition that it is in.
     partition: u32,
     /// Hop latency to each GPC on top of the shortest.
@@ -54,6 +55,8 @@ pub struct L2Slice {
     credits: CreditReturn,
     replies: Replies,
     sequence: u64,
+    /// Whoever models memory behind the L1 caches, if that is somebody else.
+    pub(super) outside: Option<Box<OutsidePort>>,
     /// Somebody who watches.
     pub(super) probe: Option<Box<Probe>>,
 }
@@ -87,6 +90,7 @@ impl L2Slice {
             credits: CreditReturn::default(),
             replies: Replies::default(),
             sequence: 0,
+            outside: None,
             probe,
         }
     }
@@ -174,6 +178,13 @@ impl L2Slice {
         outbox: &mut Outbox<'_, Message>,
     ) {
         self.sectors.arrived = due;
+        let message = match self.outside {
+            None => message,
+            Some(_) => match self.pass_outside(message, sender, due, outbox) {
+                Some(message) => message,
+                None => return,
+            },
+        };
         match message {
             Message::Strong(request) => {
                 self.serve(request.tag);
@@ -213,10 +224,7 @@ impl L2Slice {
                 let peers = self.sectors.peers.as_ref();
                 let arrived = peers.map_or(due, PeerPort::arrived);
                 let at = due.max(self.sectors.write_port_free).max(arrived);
-                self.serve(tag);
-                let flushes = u64::from(self.attribution.flush.take());
-                self.sectors.stats.end_of_kernel_flushes.add(flushes);
-                self.reply(sender, at, 0, Message::Drained { launch });
+                self.drained(sender, launch, tag, at);
             }
             Message::InvalidateAll => {
                 self.sectors.invalidate_all();
@@ -224,6 +232,14 @@ impl L2Slice {
             }
             other => panic!("a slice was sent {other:?}"),
         }
+    }
+
+    /// All writes of a launch are in at a time.
+    pub(super) fn drained(&mut self, distributor: PartitionId, launch: u32, tag: u8, at: Time) {
+        self.serve(tag);
+        let flushes = u64::from(self.attribution.flush.take());
+        self.sectors.stats.end_of_kernel_flushes.add(flushes);
+        self.reply(distributor, at, 0, Message::Drained { launch });
     }
 
     /// A request of an SM is taken up at a time: there is room for another one.
@@ -247,7 +263,7 @@ impl L2Slice {
 
     /// What comes next belongs to a launch.
     #[inline]
-    fn serve(&mut self, tag: u8) {
+    pub(super) fn serve(&mut self, tag: u8) {
         self.attribution.serve(tag, &self.sectors.stats);
     }
 
@@ -473,6 +489,7 @@ impl L2Slice {
         writer.write(&(&self.sectors.stats, &self.sectors.accesses));
         self.save_cache(writer);
         writer.write(&self.replies.sorted());
+        writer.write(&self.outside);
     }
 
     /// Writes what the cache and the channel behind it hold.
@@ -496,6 +513,7 @@ impl L2Slice {
         self.load_cache(reader)?;
         let replies: Vec<Reply> = reader.read()?;
         self.replies = replies.into_iter().collect();
+        self.outside = reader.read()?;
         self.log.clear();
         Ok(())
     }

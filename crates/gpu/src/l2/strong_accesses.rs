@@ -10,8 +10,7 @@ use super::fabric::Direction;
 use super::sector_store::AccessKind;
 use super::slice::L2Slice;
 use crate::gpc::tpc_of_sm;
-use crate::memory::SECTOR;
-use crate::message::{LaneAccess, Message, StrongAction, StrongRequest};
+use crate::message::{Message, StrongAction, StrongRequest};
 
 /// When a strong access does what.
 struct StrongTiming {
@@ -42,20 +41,13 @@ impl L2Slice {
         }
         let StrongTiming { at, taken, follows } = self.strong_time(&request, sender, due);
         self.return_credit(sender, taken, outbox);
-        let payload = match request.action {
+        let payload = request.answer_bytes();
+        let message = Message::Performed(request);
+        match follows {
             // The sectors of a line that are one request come in one packet.
-            StrongAction::Load if follows => {
-                self.packet(sender, at, SECTOR as u32, Message::Performed(request));
-                return;
-            }
-            StrongAction::Load => SECTOR as u32,
-            StrongAction::Atomic(_, kind) => {
-                let elements = request.lanes.len() / LaneAccess::needed(kind);
-                kind.bytes() * elements as u32
-            }
-            StrongAction::Store | StrongAction::Reduce(..) => 0,
-        };
-        self.reply(sender, at, payload, Message::Performed(request));
+            true => self.packet(sender, at, payload, message),
+            false => self.reply(sender, at, payload, message),
+        }
     }
 
     /// When a strong access is taken up, and when its answer leaves.

@@ -1,6 +1,6 @@
 //! One GPU without a CUDA program: code, memory, launches and time are those of whoever embeds it.
 //!
-//! Time moves in [`EmbeddedGpu::advance`] and [`EmbeddedGpu::finish`] alone; between them the GPU stands still at a
+//! Time moves in [`EmbeddedGpu::pass`] alone; between its calls the GPU stands still at a
 //! boundary of epochs, can be saved, and its memory can be read and written. What is written lies in L2 as after a
 //! copy of the host, but takes no time. There is no state outside of a value, so many can live in one process.
 //!
@@ -16,7 +16,9 @@ use crate::assemble::{Assembler, Assembling};
 use crate::description::{Description, Mode};
 use crate::images;
 use lockstep_counters::LaunchCounters;
-use lockstep_gpu::{Advance, DmaSource, Gpu, GpuError, KernelRecord, Launch, LaunchId};
+use lockstep_gpu::{
+    Advance, DmaSource, EndedBlock, Gpu, GpuError, KernelRecord, Launch, LaunchId, OutsideRequest,
+};
 use lockstep_isa::Module;
 use lockstep_isa::module::{GlobalKind, Kernel, Parameter};
 use lockstep_protocol::{LaunchConfig, layout, window};
@@ -61,6 +63,19 @@ pub struct EmbeddedLaunch {
     pub arguments: Vec<Vec<u8>>,
     /// Launches of one queue run one after the other, those of different ones side by side.
     pub queue: u64,
+}
+
+/// What happened while time passed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Launches that ended, in their order.
+    pub launches: Vec<u32>,
+    /// Blocks that ended, if they are listed.
+    pub blocks: Vec<EndedBlock>,
+    /// Requests that left the GPU, if its memory is outside.
+    pub requests: Vec<OutsideRequest>,
+    /// Whether time has passed as far as it should; else somebody may want to answer the requests first.
+    pub is_over: bool,
 }
 
 /// One GPU.
@@ -345,34 +360,80 @@ impl EmbeddedGpu {
         self.gpu.is_idle()
     }
 
-    /// Lets time pass until a boundary not before `until`; launches that ended meanwhile, in their order.
+    /// Has somebody outside say when what is behind the L1 caches answers: requests come with [`Passed`], and
+    /// [`complete`](Self::complete) answers them. Values stay here.
     ///
     /// # Errors
-    /// A kernel failed.
-    pub fn advance(&mut self, until: Time) -> Result<Vec<u32>, EmbeddedError> {
-        self.gpu.outside_acts();
-        let records = self.gpu.advance_to(until)?;
-        Ok(records.iter().map(|record| record.launch.0).collect())
+    /// Kernels run, or the GPU has no time.
+    pub fn set_outside_memory(&mut self, outside: bool) -> Result<(), EmbeddedError> {
+        let set = self.gpu.set_outside_memory(outside);
+        set.map_err(|error| EmbeddedError::Request(error.to_string()))
     }
 
-    /// Lets time pass until every launch has ended; those that ended meanwhile.
+    /// Whether somebody outside does.
+    #[must_use]
+    pub fn has_outside_memory(&self) -> bool {
+        self.gpu.has_outside_memory()
+    }
+
+    /// A request is complete at a time, or now if that has passed.
     ///
     /// # Errors
-    /// A kernel failed, or can never end.
-    pub fn finish(&mut self) -> Result<Vec<u32>, EmbeddedError> {
+    /// There is no such request, or it is complete.
+    pub fn complete(&mut self, request: u64, at: Time) -> Result<(), EmbeddedError> {
+        let complete = self.gpu.complete_outside(request, at);
+        complete.map_err(|error| EmbeddedError::Request(error.to_string()))
+    }
+
+    /// Has blocks that end be listed in [`Passed`], or not.
+    pub fn list_ended_blocks(&mut self, list: bool) {
+        self.gpu.list_ended_blocks(list);
+    }
+
+    /// Lets time pass until a boundary not before `until`, or without one until every launch has ended; and not
+    /// beyond a boundary at which requests left for memory outside.
+    ///
+    /// # Errors
+    /// A kernel failed or can never end, or waits for requests and no other time was given.
+    pub fn pass(&mut self, until: Option<Time>) -> Result<Passed, EmbeddedError> {
         self.gpu.outside_acts();
-        let mut ended = Vec::new();
-        while !self.gpu.is_idle() {
-            match self.gpu.advance(Time::NEVER) {
-                Advance::Reached(records) => ended.extend(records.iter().map(|one| one.launch.0)),
+        let mut passed = Passed::default();
+        loop {
+            passed.is_over = match until {
+                Some(until) => self.gpu.now() >= until,
+                None => self.gpu.is_idle(),
+            };
+            if passed.is_over || !passed.requests.is_empty() {
+                break;
+            }
+            let before = self.gpu.now();
+            match self.gpu.advance(until.unwrap_or(Time::NEVER)) {
+                Advance::Reached(records) => {
+                    let ended = records.iter().map(|one| one.launch.0);
+                    passed.launches.extend(ended);
+                }
+                Advance::Stuck(_) if until.is_some() => {}
                 Advance::Faulted(fault) => return Err(GpuError::from(fault).into()),
                 Advance::Stuck(fault) => {
                     self.gpu.fail(fault.clone());
                     return Err(GpuError::from(fault).into());
                 }
             }
+            passed.requests = self.gpu.take_outside_requests();
+            let waits = self.gpu.waits_for_outside();
+            if until.is_none()
+                && waits > 0
+                && passed.requests.is_empty()
+                && passed.launches.is_empty()
+                && self.gpu.now() == before
+            {
+                return Err(EmbeddedError::Request(format!(
+                    "{waits} requests wait for memory outside the GPU, and nothing else can happen before they are complete"
+                )));
+            }
         }
-        Ok(ended)
+        passed.blocks = self.gpu.take_ended_blocks();
+        Ok(passed)
     }
 
     /// What a launch counted, once it has ended.
