@@ -190,6 +190,10 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
         "no lanes here read different constants",
     ),
     (
+        "l1.cross-warp-combining-window",
+        "no two warps here store to one line",
+    ),
+    (
         "translation.page",
         "allocations here lie far from each other",
     ),
