@@ -82,7 +82,8 @@ impl Timing {
                 let launch = state.blocks.launch_of(issued.block as u8);
                 let launch = launch.map_or(0, |launch| launch.id.0);
                 let constants = &mut self.front_end.constants;
-                let there = constants.read(launch, &state.port.constants, entry.taken);
+                let (words, share) = (&state.port.constants, state.port.share);
+                let there = constants.read(launch, words, entry.taken, share);
                 there.max(last) + self.parameters.sub_core.constant_latency
             }
             Traffic::Shared { atomic, .. } => {
