@@ -61,13 +61,13 @@ fn new_gpu(config: &GpuConfig, contents: Arc<Contents>, threads: usize) -> Gpu {
     Gpu::new(config, contents, options).unwrap()
 }
 
-fn fresh(config: &GpuConfig, threads: usize) -> Gpu {
+pub fn fresh(config: &GpuConfig, threads: usize) -> Gpu {
     let contents = Contents::anonymous(BASE, SIZE).unwrap();
     new_gpu(config, Arc::new(contents), threads)
 }
 
 /// A GPU on which two kernels of many blocks begin.
-fn started(config: &GpuConfig, module: &Arc<Module>, threads: usize) -> Gpu {
+pub fn started(config: &GpuConfig, module: &Arc<Module>, threads: usize) -> Gpu {
     let mut gpu = new_gpu(config, memory(), threads);
     for queue in 0..2 {
         let mut one = launch(module, 24, 256, &[]);
@@ -77,7 +77,7 @@ fn started(config: &GpuConfig, module: &Arc<Module>, threads: usize) -> Gpu {
     gpu
 }
 
-fn finish(gpu: &mut Gpu) -> Digest {
+pub fn finish(gpu: &mut Gpu) -> Digest {
     while !gpu.is_idle() {
         if let Advance::Faulted(fault) = gpu.advance(Time::NEVER) {
             panic!("{fault}");
@@ -87,7 +87,7 @@ fn finish(gpu: &mut Gpu) -> Digest {
 }
 
 /// The sum of a statistic over all components.
-fn sum(gpu: &Gpu, component: &str, name: &str) -> u64 {
+pub fn sum(gpu: &Gpu, component: &str, name: &str) -> u64 {
     let mut table = Table::default();
     gpu.statistics("gpu", &mut table);
     let rows = table.rows();

@@ -5,6 +5,7 @@
 mod back_pressure;
 mod bulk_copies;
 mod clusters;
+mod combined_stores;
 mod common;
 mod computes_correctly;
 mod concurrent_traffic;

@@ -39,6 +39,10 @@ pub struct L1Config {
     pub mshrs: u32,
     /// The write-combining window: how long a store is combined with one before it to the same lines.
     pub write_combining_window: Cycles,
+    /// The same for a store of another warp than the first to the line; not longer than
+    /// `write-combining-window`.
+    #[serde(default)]
+    pub cross_warp_combining_window: Cycles,
     /// Lines of the write-combining buffer.
     #[serde(default = "many_lines")]
     pub write_combining_lines: u32,

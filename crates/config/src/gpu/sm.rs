@@ -113,6 +113,10 @@ pub struct FrontEndConfig {
     /// Between two of their misses.
     #[serde(default)]
     pub constant_miss_interval: Cycles,
+    /// Between two lines of constants that the cache behind those of the SMs passes on, in hundredths of a
+    /// cycle: the SMs of a GPC share it.
+    #[serde(default)]
+    pub gpc_constant_interval: u32,
     /// Bytes of constants that come from L2 together; 0 for a line of the constant cache.
     #[serde(default)]
     pub constant_fetch: Bytes,
@@ -228,6 +232,11 @@ impl SmConfig {
             )
             .from(1)
             .power_of_two(),
+            Limit::new(
+                "sm.front-end.gpc-constant-interval",
+                front_end.gpc_constant_interval,
+            )
+            .to(100_000),
             Limit::new("sm.front-end.constant-fetch", front_end.constant_fetch.0).to(1 << 16),
             Limit::new(
                 "sm.front-end.constant-cache-ways",

@@ -314,10 +314,14 @@ impl L2Slice {
         } else {
             self.sectors.stats.read_sectors.add(u64::from(count));
             let far = self.is_far(sender);
+            let crossed = self.sectors.stats.fabric_sectors.get();
             let (at, hits) = self
                 .sectors
                 .look_up(AccessKind::Load, line, sectors, far, begin);
             self.sectors.stats.read_hits.add(u64::from(hits));
+            // What the other partition asks for is looked up once more, at its home.
+            let crossed = self.sectors.stats.fabric_sectors.get() - crossed;
+            self.free = self.free + self.busy(crossed as u32);
             at
         };
         let at = found + self.hop_latency_to(sender);
@@ -346,6 +350,10 @@ impl L2Slice {
             busy += p.partial_write;
         }
         self.free = begin + p.request_time;
+        if sectors & partial != 0 {
+            // What is written in part is read, merged and written: nothing else is read meanwhile.
+            self.free = self.free + p.partial_write;
+        }
         let taken = begin.max(self.sectors.write_port_free);
         self.sectors.write_port_free = taken + busy;
         self.sectors.stats.written_sectors.add(count);

@@ -116,6 +116,10 @@ const WITH: &[(&str, &[&str])] = &[
         "uvm.walk.walks-per-cycle",
         &["uvm.walk.walkers=0", "uvm.tlb.mshrs=64"],
     ),
+    (
+        "sm.front-end.gpc-constant-interval",
+        &["sm.front-end.constant-miss-interval=0 cycles"],
+    ),
     ("sm.scheduler-group", &["sm.scheduler=two-level"]),
     ("host.machine.", &["host.machine.kind=machine"]),
     ("uvm.walk.latency", &["uvm.walk.mode=fixed"]),
@@ -188,6 +192,10 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     (
         "sm.front-end.constant-replay",
         "no lanes here read different constants",
+    ),
+    (
+        "l1.cross-warp-combining-window",
+        "no two warps here store to one line",
     ),
     (
         "translation.page",

@@ -5,6 +5,9 @@
 //! lanes of a load by index are served one address after the other, each when those before it are
 //! there; loads of other warps go on meanwhile.
 //!
+//! The larger cache is that of a GPC (GCC in ncu's names): it passes on a line at a time, to its SMs in
+//! turn. Each SM has the share of it that it has when all SMs with blocks of the launch ask.
+//!
 //! Start reading at [`ConstantCache::line`] for operands and at [`ConstantCache::read`] for loads by
 //! index.
 
@@ -41,6 +44,8 @@ pub struct ConstantCache {
     replay: u64,
     interval: u64,
     miss_interval: u64,
+    /// Cycles between two lines from the larger cache while all SMs of a GPC ask it.
+    gpc_interval: u64,
     /// Lines that come from L2 together.
     together: u32,
     /// When another load by index can begin.
@@ -67,6 +72,7 @@ impl ConstantCache {
             replay: front_end.constant_replay,
             interval: front_end.constant_interval,
             miss_interval: front_end.constant_miss_interval,
+            gpc_interval: front_end.gpc_constant_interval,
             together: front_end.constant_fetch_lines,
             free: 0,
             miss_free: 0,
@@ -86,11 +92,14 @@ impl ConstantCache {
         self.behind.clear();
     }
 
-    /// When the words are there that a load by index asks for, which the pipe takes in a cycle.
-    pub fn read(&mut self, launch: u32, words: &ConstantAddresses, taken: u64) -> u64 {
+    /// When the words are there that a load by index asks for, which the pipe takes in a cycle. `share`
+    /// is how many of the SMs have blocks, in parts of 256.
+    pub fn read(&mut self, launch: u32, words: &ConstantAddresses, taken: u64, share: u32) -> u64 {
         if self.ways == 0 {
             return taken;
         }
+        let in_turn = self.gpc_interval * u64::from(share) / 256;
+        let interval = self.miss_interval.max(in_turn);
         let begin = taken.max(self.free);
         let mut there = begin;
         for (replays, number) in words.lines(self.line_bytes).enumerate() {
@@ -102,7 +111,7 @@ impl ConstantCache {
             let (misses, turn) = (self.stats.misses.get(), begin.max(self.miss_free));
             let from = self.line(launch, number, there.max(turn));
             if self.stats.misses.get() > misses {
-                self.miss_free = turn + self.miss_interval;
+                self.miss_free = turn + interval;
             }
             there = there.max(from);
         }
@@ -150,6 +159,9 @@ impl ConstantCache {
 mod tests {
     use super::*;
 
+    /// One SM of an H200 has blocks.
+    const ALONE: u32 = 1;
+
     fn cache() -> ConstantCache {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
         ConstantCache::new(&SmParameters::new(&config, true).unwrap())
@@ -183,10 +195,13 @@ mod tests {
     fn lanes_with_addresses_of_their_own_take_turns() {
         let mut cache = cache();
         let four = words((0..4).map(|lane| lane * 4));
-        cache.read(1, &four, 100);
-        let there = cache.read(1, &four, 5000);
+        cache.read(1, &four, 100, ALONE);
+        let there = cache.read(1, &four, 5000, ALONE);
         assert_eq!(there, 5000 + 3 * cache.replay, "one line, four words");
-        assert_eq!(cache.read(1, &words([0; 32].into_iter()), 6000), 6000);
+        assert_eq!(
+            cache.read(1, &words([0; 32].into_iter()), 6000, ALONE),
+            6000
+        );
     }
 
     #[test]
@@ -200,7 +215,7 @@ mod tests {
                     cache.stats = LineCacheStats::default();
                 }
                 for line in 0..lines {
-                    cache.read(1, &words([line * stride].into_iter()), 100_000);
+                    cache.read(1, &words([line * stride].into_iter()), 100_000, ALONE);
                 }
             }
             cache.stats.misses.get()
@@ -212,15 +227,38 @@ mod tests {
     #[test]
     fn misses_of_one_load_follow_each_other_and_others_go_on() {
         let mut cache = cache();
-        let first = cache.read(1, &words([0].into_iter()), 100);
+        let first = cache.read(1, &words([0].into_iter()), 100, ALONE);
         assert_eq!(first, 100 + cache.first_latency);
-        let beside = cache.read(1, &words([4096].into_iter()), 100);
+        let beside = cache.read(1, &words([4096].into_iter()), 100, ALONE);
         assert!(beside < first + cache.miss_latency, "{beside}");
         let behind = cache.together * cache.line_bytes;
         let two = words([behind, 4 * behind].into_iter());
-        let both = cache.read(1, &two, 5000);
+        let both = cache.read(1, &two, 5000, ALONE);
         assert_eq!(both, 5000 + 2 * cache.first_latency + cache.replay);
-        let near = cache.read(1, &words([behind + 64].into_iter()), 9000);
+        let near = cache.read(1, &words([behind + 64].into_iter()), 9000, ALONE);
         assert_eq!(near, 9000 + cache.miss_latency, "it came along");
+    }
+
+    #[test]
+    fn sms_of_a_gpc_take_turns_at_the_cache_behind_theirs() {
+        let last = |share| {
+            let mut cache = cache();
+            let lines = |cache: &mut ConstantCache, at| {
+                let read = |line: u32| cache.read(1, &words([line * 64].into_iter()), at, share);
+                (0..64_u32).map(read).max().unwrap()
+            };
+            lines(&mut cache, 0);
+            lines(&mut cache, 100_000) - 100_000
+        };
+        let (alone, all) = (last(ALONE), last(256));
+        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+        let (sms, gpcs) = (u64::from(config.device.sms), u64::from(config.device.gpcs));
+        let passed_on = u64::from(config.sm.front_end.gpc_constant_interval);
+        assert_eq!(alone, 63 * cache().miss_interval + cache().miss_latency);
+        assert_eq!(
+            all,
+            63 * (passed_on * sms / gpcs / 100) + cache().miss_latency
+        );
+        assert!(all > 2 * alone, "{alone} and {all}");
     }
 }

@@ -39,6 +39,9 @@ pub struct FrontEndParameters {
     pub constant_interval: u64,
     /// Cycles between two misses of loads by index.
     pub constant_miss_interval: u64,
+    /// Cycles between two lines of constants that the cache of a GPC passes on to one of its SMs, if all
+    /// of them ask for some.
+    pub gpc_constant_interval: u64,
     /// Lines of constants that come from L2 together.
     pub constant_fetch_lines: u32,
     /// Cycles that a load of a constant takes longer the first time.
@@ -72,6 +75,9 @@ impl FrontEndParameters {
             constant_replay: front_end.constant_replay.0,
             constant_interval: front_end.constant_interval.0,
             constant_miss_interval: front_end.constant_miss_interval.0,
+            gpc_constant_interval: u64::from(front_end.gpc_constant_interval)
+                * u64::from(config.device.sms)
+                / (100 * u64::from(config.device.gpcs.max(1))),
             constant_fetch_lines: (front_end.constant_fetch.0 / front_end.constant_cache_line.0)
                 .max(1) as u32,
             constant_miss: front_end.constant_miss_latency.0,

@@ -18,7 +18,7 @@ use super::line_set::{LineSet, SECTORS};
 use super::mshr::{MshrTable, NO_MSHR, Owner};
 use super::port::Port;
 use super::transactions::{NOBODY, Transaction};
-use super::write_combining::WriteCombiningBuffer;
+use super::write_combining::{CombiningWindow, Store, WriteCombiningBuffer};
 use crate::cache::{self, SectorCache};
 use crate::l2::NO_LAUNCH;
 use crate::memory::SECTOR;
@@ -141,7 +141,7 @@ pub struct L1Tex {
     accesses: [AccessStats; L1_KINDS.len()],
     write_combining: WriteCombiningBuffer,
     /// Cycles in which a store joins one before it to the same line.
-    combining_window: u64,
+    combining_window: CombiningWindow,
     /// When everything that has come from L2 is written, in parts of cycles.
     ingress: u64,
     /// When the next load can ask L2 for a line, in parts of cycles.
@@ -295,12 +295,12 @@ impl L1Tex {
     /// whose sectors are written in part takes one more (`passes.cu`). `whole` if none is, `bytes`
     /// that stores pass on in a cycle.
     #[must_use]
-    pub fn store_wavefronts(&self, set: &LineSet, whole: bool, at: u64, bytes: u64) -> u64 {
+    pub fn store_wavefronts(&self, set: &LineSet, whole: bool, store: Store, bytes: u64) -> u64 {
         let buffer = &self.write_combining;
         let (mut lines, mut sectors) = (0, 0);
         for (line, stored) in set.iter() {
             let new = match buffer.holds(set.len()) {
-                true => buffer.new_sectors(line, stored, at, self.combining_window),
+                true => buffer.new_sectors(line, stored, store, self.combining_window),
                 false => stored,
             };
             sectors += u64::from(new.count_ones());
@@ -441,7 +441,9 @@ impl L1Tex {
                 // L1 writes through, and keeps nothing of it.
                 self.accesses[Manner::Store as usize].look_up(sectors, sectors, false);
                 let window = self.combining_window;
-                self.write_combining.send(line, sectors, at, window)
+                let warp = access.slot;
+                self.write_combining
+                    .send(line, sectors, Store { warp, at }, window)
             } else {
                 sectors
             };

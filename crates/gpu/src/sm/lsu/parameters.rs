@@ -2,6 +2,7 @@
 
 use lockstep_config::{ConfigError, GpuConfig};
 
+use super::write_combining::CombiningWindow;
 use crate::crossbar::Kind;
 
 /// What the load/store unit of an SM needs of a GPU file.
@@ -34,7 +35,7 @@ pub struct LsuParameters {
     /// Bytes that stores pass on in a cycle.
     pub store_bytes: u64,
     /// Cycles in which a store is combined with one before it to the same line.
-    pub store_window: u64,
+    pub store_window: CombiningWindow,
     /// Lines that stores can have on their way out.
     pub store_lines: usize,
     /// Cycles until a store is known to have arrived.
@@ -90,7 +91,11 @@ impl LsuParameters {
             fence_gpu: latency.fence_gpu.0,
             fence_system: latency.fence_system.0,
             store_bytes: config.l1.store_bytes_per_cycle.get().max(1),
-            store_window: config.l1.write_combining_window.0,
+            store_window: CombiningWindow {
+                own: config.l1.write_combining_window.0,
+                other: (config.l1.cross_warp_combining_window.0)
+                    .min(config.l1.write_combining_window.0),
+            },
             store_lines: config.l1.write_combining_lines.max(1) as usize,
             store_latency: config.interconnect.request_latency.0
                 + config.l2.hit_latency.0

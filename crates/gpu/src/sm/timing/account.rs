@@ -66,7 +66,7 @@ impl Timing {
         let cost = match issued.effect {
             Effect::Memory => self.memory_cost(state, issued, &info, now, outbox),
             _ => {
-                let words = &state.port.constants;
+                let words = (&state.port.constants, state.port.share);
                 self.compute_cost(issued.sub_core, &info, launch_id, words, now.cycle)
             }
         };
@@ -173,7 +173,7 @@ impl Timing {
         sub_core: usize,
         info: &IssueInfo,
         launch: u32,
-        words: &ConstantAddresses,
+        (words, share): (&ConstantAddresses, u32),
         now: u64,
     ) -> Cost {
         let mut begin = now;
@@ -191,14 +191,14 @@ impl Timing {
             if info.constant != NO_CONSTANT {
                 begin = begin.max(constants.line(launch, info.constant, entry.taken));
             } else if info.indexed_constant {
-                begin = begin.max(constants.read(launch, words, entry.taken));
+                begin = begin.max(constants.read(launch, words, entry.taken, share));
             }
             let ports = &mut self.sub_cores[sub_core].ports;
             ports.set_free(Pipe::LoadStore, entry.room);
             begin = begin.max(entry.taken);
         } else if info.indexed_constant {
             // Its latency is fixed: its warp waits.
-            begin = self.front_end.constants.read(launch, words, now);
+            begin = self.front_end.constants.read(launch, words, now, share);
         }
         let latency = if info.free {
             0

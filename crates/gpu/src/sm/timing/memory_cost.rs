@@ -15,6 +15,7 @@ use crate::sm::lsu::l1tex::{Access, Manner, Requester};
 use crate::sm::lsu::line_set::LineSet;
 use crate::sm::lsu::outcome::{Done, SharedAtomic, Traffic};
 use crate::sm::lsu::transactions::NOBODY;
+use crate::sm::lsu::write_combining::Store;
 use crate::sm::now::{Now, PENDING};
 use crate::sm::state::SmState;
 use crate::sm::sub_core::scoreboard::NO_GROUP;
@@ -49,7 +50,9 @@ impl Timing {
         if let (Traffic::Global { write: true }, Some(set)) = (done.traffic, &lines) {
             let (whole, bytes) = (state.port.partial == 0, self.parameters.lsu.store_bytes);
             let l1tex = &self.lsu.l1tex;
-            wavefronts = wavefronts.max(l1tex.store_wavefronts(set, whole, now.cycle, bytes));
+            let (warp, at) = (issued.slot, now.cycle);
+            let store = Store { warp, at };
+            wavefronts = wavefronts.max(l1tex.store_wavefronts(set, whole, store, bytes));
         }
         if let Some(block) = state.blocks.blocks[issued.block].as_mut()
             && !matches!(done.traffic, Traffic::Constant | Traffic::None)
@@ -79,7 +82,8 @@ impl Timing {
                 let launch = state.blocks.launch_of(issued.block as u8);
                 let launch = launch.map_or(0, |launch| launch.id.0);
                 let constants = &mut self.front_end.constants;
-                let there = constants.read(launch, &state.port.constants, entry.taken);
+                let (words, share) = (&state.port.constants, state.port.share);
+                let there = constants.read(launch, words, entry.taken, share);
                 there.max(last) + self.parameters.sub_core.constant_latency
             }
             Traffic::Shared { atomic, .. } => {
