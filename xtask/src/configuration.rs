@@ -26,6 +26,7 @@ pub fn page(notice: &str) -> Result<String> {
         "dram",
         "launch",
         "host",
+        "copy",
     ] {
         let path = format!("crates/config/src/gpu/{file}.rs");
         sections.extend(self::sections(&read(&path)?));

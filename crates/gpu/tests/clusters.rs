@@ -368,6 +368,34 @@ fn a_dependent_grid_begins_early_and_waits_for_what_was_stored() {
 }
 
 #[test]
+fn kernels_of_a_graph_follow_each_other_sooner() {
+    let module = module(&kernel("test", "@%p1 red.global.add.u32 [%rd1], 1;"));
+    let launch = |of_graph| Launch {
+        of_graph,
+        ..launch_of(&module, "test", 4, 64, 0)
+    };
+    let launches = |of_graph| vec![launch(of_graph); 3];
+    check(&module, &launches(true), &[12]);
+    let [in_graph, in_stream] = [true, false].map(|of_graph| {
+        let mut gpu = machine(Mode::Timing, 1);
+        for launch in launches(of_graph) {
+            gpu.launch(launch).unwrap();
+        }
+        finish(&mut gpu);
+        gpu.now()
+    });
+    // More of the start of two kernels, and some of the end of three.
+    let launch = two_gpcs().launch;
+    let sooner = 2 * (launch.graph_start_overlap.unwrap().0 - launch.start_overlap.0)
+        + 3 * (launch.finish_latency.0 - launch.graph_finish_latency.unwrap().0);
+    let expected = two_gpcs().device.clock.duration(Cycles(sooner));
+    let found = in_stream - in_graph;
+    // Blocks end at other cycles of their epochs.
+    let near = expected.0 * 9 / 10..expected.0 * 11 / 10;
+    assert!(near.contains(&found.0), "{found} instead of {expected}");
+}
+
+#[test]
 fn a_block_that_has_ended_cannot_be_reached() {
     let body = ".shared .align 8 .b32 word[2];\n\
          mov.u32 %r3, %cluster_ctarank;\nsetp.eq.u32 %p2, %r3, 1;\n\

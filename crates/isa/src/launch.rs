@@ -42,6 +42,8 @@ pub struct Launch {
     /// May begin before the launch before it in its queue has ended, as soon as that one lets it
     /// (programmatic dependent launch).
     pub programmatic: bool,
+    /// A graph has it: the front end knows of it before the kernel before it ends.
+    pub of_graph: bool,
     /// Work space for grid-wide barriers, if the launch is cooperative.
     pub cooperative: Option<u64>,
     /// Bytes of constant banks that differ from the module's: bank, offset, bytes.
@@ -76,6 +78,7 @@ impl Launch {
             priority: 0,
             cluster: None,
             programmatic: false,
+            of_graph: false,
             cooperative: None,
             constants: Vec::new(),
             textures: Arc::default(),

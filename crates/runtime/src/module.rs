@@ -82,6 +82,8 @@ pub struct Function {
     pub attributes: FunctionAttributes,
     /// `CUfunc_cache`: 0 none, 1 shared memory, 2 L1, 3 both alike.
     pub cache_preference: u32,
+    /// Whether it was launched before.
+    pub launched: bool,
 }
 
 /// Where variables go within one allocation a kind: offsets in the order of `globals`, and the

@@ -426,9 +426,8 @@ impl<D: Device> Runtime<D> {
     }
 
     /// Lets the host launch something: that takes longer when it has not done so for a while.
-    pub(crate) fn spend_launch(&mut self) {
+    pub(crate) fn spend_launch(&mut self, mut cost: Duration) {
         let host = &self.config.host;
-        let mut cost = host.launch;
         if self.now.since(self.launched) >= host.launch_cold_after {
             cost += host.launch_cold;
         }

@@ -46,6 +46,22 @@ fn a_launch_after_a_pause_takes_longer() {
 }
 
 #[test]
+fn the_first_launch_of_a_kernel_takes_longer() {
+    let script = "launch default spin 1000
+         launch default spin 1000
+         sync default";
+    let played = support::play_with(&["host.launch-first=5 us"], script);
+    expect![[r#"
+        6000 ns  launch default spin 1000: done
+        7000 ns  launch default spin 1000: done
+        8000 ns  sync default: done
+        spin 6000 to 7000 ns
+        spin 7000 to 8000 ns
+    "#]]
+    .assert_eq(&played);
+}
+
+#[test]
 fn streams_overlap_and_the_default_stream_orders_them() {
     check(
         "stream

@@ -1,4 +1,4 @@
-//! The sections `[host]` and `[copy]`: what calls and copies cost.
+//! The section `[host]`: what calls cost.
 
 use crate::limits::Limit;
 use lockstep_units::{Bandwidth, Bytes, BytesPerCycle, Duration, Hertz};
@@ -18,6 +18,16 @@ pub struct HostConfig {
     /// How long no kernel was issued for that.
     #[serde(default)]
     pub launch_cold_after: Duration,
+    /// Issuing a kernel for the first time, besides: its code goes to the device then.
+    #[serde(default)]
+    pub launch_first: Duration,
+    /// Issuing a graph; as a kernel if it is not there.
+    #[serde(default)]
+    pub graph_launch: Option<Duration>,
+    /// Calling a function of the program from a stream: from the end of the work before it to the call, and
+    /// from its return to the work behind it.
+    #[serde(default)]
+    pub callback: Duration,
     /// Issuing a copy or a memset.
     pub copy: Duration,
     /// Allocating or freeing memory.
@@ -75,22 +85,6 @@ pub struct HostMachineConfig {
     pub data_latency: Duration,
     /// From one end of the link for commands to the other.
     pub command_latency: Duration,
-}
-
-/// The engines and the bus that move data between host and device.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CopyConfig {
-    /// Copies in flight at a time.
-    pub engines: u32,
-    /// From issue to the first byte.
-    pub latency: Duration,
-    /// From and to pinned memory.
-    pub pinned: Bandwidth,
-    /// From and to pageable memory.
-    pub pageable: Bandwidth,
-    /// Within device memory, each byte counted once, and for memset.
-    pub device_to_device: Bandwidth,
 }
 
 impl HostMachineConfig {
@@ -154,11 +148,5 @@ impl HostConfig {
                 .from(256)
                 .to(1 << 30),
         ]
-    }
-}
-
-impl CopyConfig {
-    pub(super) fn limits(&self) -> Vec<Limit> {
-        vec![Limit::new("copy.engines", self.engines).from(1).to(1024)]
     }
 }

@@ -48,6 +48,12 @@ pub struct LaunchConfig {
     pub start_overlap: Cycles,
     /// From the end of the last block to the kernel being complete, in SM cycles.
     pub finish_latency: Cycles,
+    /// `start-overlap` of kernels of a graph: the front end knows them beforehand.
+    #[serde(default)]
+    pub graph_start_overlap: Option<Cycles>,
+    /// `finish-latency` of kernels of a graph.
+    #[serde(default)]
+    pub graph_finish_latency: Option<Cycles>,
     /// How much of it passes at least while the slices say that all writes are in, in SM cycles.
     #[serde(default = "drain_latency")]
     pub drain_latency: Cycles,

@@ -8,6 +8,7 @@
 //! Start reading at [`GpuConfig`]; [`GpuConfig::check`] refuses what cannot be built.
 
 mod check;
+mod copy;
 mod device;
 mod dram;
 mod host;
@@ -19,9 +20,10 @@ mod pipes;
 mod sm;
 mod translation;
 
+pub use copy::CopyConfig;
 pub use device::DeviceConfig;
 pub use dram::{CommandTimingConfig, DramConfig};
-pub use host::{CopyConfig, HostConfig, HostMachineConfig};
+pub use host::{HostConfig, HostMachineConfig};
 pub use interconnect::{InterconnectConfig, NetworkConfig};
 pub use l1::L1Config;
 pub use l2::L2Config;

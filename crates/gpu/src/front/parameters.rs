@@ -24,6 +24,17 @@ pub struct DistributorWiring {
     pub control: LinkId,
 }
 
+/// How kernels of one queue follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Succession {
+    /// How much of the start of a kernel passes before the one before it ends, if it is there in time.
+    pub overlap: Duration,
+    /// From the end of the last block to the end of the kernel.
+    pub finish: Duration,
+    /// From the last write to the end of the kernel.
+    pub drain_tail: Duration,
+}
+
 /// What a work distributor is made with.
 #[derive(Clone, Debug)]
 pub struct DistributorParameters {
@@ -43,16 +54,14 @@ pub struct DistributorParameters {
     pub cluster_interval: Duration,
     /// From the head of the queue to the first block.
     pub launch: Duration,
-    /// How much of that passes before the kernel before it ends, if it is there in time.
-    pub overlap: Duration,
-    /// From the end of the last block to the end of the kernel.
-    pub finish: Duration,
+    /// How kernels of a stream follow each other.
+    pub in_stream: Succession,
+    /// How kernels of a graph do.
+    pub in_graph: Succession,
     /// How much later it is for each SM on which blocks used memory.
     pub finish_sm: Duration,
     /// Work distributor to slice, if the end of a kernel waits for its writes.
     pub drain: Option<LinkId>,
-    /// From the last write to the end of the kernel.
-    pub drain_tail: Duration,
     /// Kernels at a time.
     pub concurrent: u32,
     /// Which SM receives the next block.
@@ -93,6 +102,14 @@ pub struct DeviceLaunchParameters {
 }
 
 impl DistributorParameters {
+    /// How a kernel follows others, and others it, if a graph has it or not.
+    pub fn succession(&self, of_graph: bool) -> &Succession {
+        match of_graph {
+            true => &self.in_graph,
+            false => &self.in_stream,
+        }
+    }
+
     /// From a GPU file; `cold` if kernels are to find empty caches.
     ///
     /// # Errors
@@ -113,8 +130,24 @@ impl DistributorParameters {
         let cycles = |cycles: Cycles| if_timed(clock.duration(cycles));
         let first = &config.dispatch.first_sms;
         let ranks = ranks(first, config.device.sms);
-        let finish = cycles(config.launch.finish_latency);
-        let drain = clock.duration(config.launch.drain_latency);
+        let launch = &config.launch;
+        let drain = clock.duration(launch.drain_latency);
+        let succession = |overlap: Cycles, finish: Cycles| {
+            let finish = cycles(finish);
+            Succession {
+                overlap: match cold {
+                    true => Duration::ZERO,
+                    false => cycles(overlap),
+                },
+                finish,
+                drain_tail: finish.max(drain) - drain,
+            }
+        };
+        let in_stream = succession(launch.start_overlap, launch.finish_latency);
+        let in_graph = succession(
+            launch.graph_start_overlap.unwrap_or(launch.start_overlap),
+            launch.graph_finish_latency.unwrap_or(launch.finish_latency),
+        );
         Ok(Self {
             clock,
             sms: config.device.sms,
@@ -124,14 +157,10 @@ impl DistributorParameters {
             interval: config.dispatch.block_interval,
             cluster_interval: config.dispatch.cluster_interval,
             launch: cycles(config.launch.start_latency),
-            overlap: match cold {
-                true => Duration::ZERO,
-                false => cycles(config.launch.start_overlap),
-            },
-            finish,
+            in_stream,
+            in_graph,
             finish_sm: if_timed(config.launch.finish_per_sm),
             drain: timed.then_some(wiring.control),
-            drain_tail: finish.max(drain) - drain,
             concurrent: config.dispatch.concurrent_kernels,
             policy,
             units: Units::new(first, &config.dispatch.first_sms_turns, &ranks, gpcs),

@@ -16,6 +16,8 @@ pub struct RunningKernel {
     pub queue: u64,
     /// How urgent it is; the lower, the more so.
     pub priority: i32,
+    /// Whether a graph has it.
+    pub of_graph: bool,
     /// By which slices know its traffic.
     pub tag: u8,
     /// What one of its blocks takes.

@@ -358,7 +358,8 @@ impl WorkDistributor {
         }
         if running.done == running.blocks {
             let users = running.memory_users();
-            let finish = self.parameters.finish + self.parameters.finish_sm * u64::from(users);
+            let finish = self.parameters.succession(running.of_graph).finish;
+            let finish = finish + self.parameters.finish_sm * u64::from(users);
             running.end = Some(now + finish);
             if let Some(link) = self.parameters.drain.filter(|_| users > 0) {
                 running.draining = self.parameters.slices;
@@ -396,9 +397,8 @@ impl WorkDistributor {
         let mut running = self.state.running.iter_mut();
         if let Some(running) = running.find(|running| running.launch == launch) {
             running.draining = running.draining.saturating_sub(1);
-            running.end = running
-                .end
-                .map(|end| end.max(now + self.parameters.drain_tail));
+            let last = now + self.parameters.succession(running.of_graph).drain_tail;
+            running.end = running.end.map(|end| end.max(last));
         }
     }
 
@@ -469,7 +469,8 @@ impl WorkDistributor {
         // A kernel that follows another one at once was prepared while that one ended.
         let ended = self.state.ended.get(&queue).copied();
         let since = ended.map_or(u64::MAX, |end| now.0.saturating_sub(end.0));
-        let prepared = self.parameters.overlap.0.saturating_sub(since);
+        let succession = *self.parameters.succession(context.launch.of_graph);
+        let prepared = succession.overlap.0.saturating_sub(since);
         let first = match context.launched_by {
             // What the launch of a grid by a kernel takes has passed before it came here.
             Some(_) => now,
@@ -488,6 +489,7 @@ impl WorkDistributor {
             launch,
             queue,
             priority: context.launch.priority,
+            of_graph: context.launch.of_graph,
             tag: self.free_tag(),
             needs,
             blocks,
@@ -499,7 +501,7 @@ impl WorkDistributor {
             plan,
             start: now,
             first,
-            end: (blocks == 0).then_some(first + self.parameters.finish),
+            end: (blocks == 0).then_some(first + succession.finish),
             draining: 0,
             users: Vec::new(),
             counters: Counters::default(),

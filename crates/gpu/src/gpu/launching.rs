@@ -47,6 +47,7 @@ impl Gpu {
                 queue: DEVICE_QUEUES | ready.grid,
                 cluster: None,
                 programmatic: false,
+                of_graph: false,
                 cooperative: None,
                 at: ready.at,
                 module: parent.module.clone(),

@@ -135,7 +135,7 @@ fn save_launch(context: &LaunchContext, writer: &mut Writer<'_>) {
         launch.stack,
         launch.cooperative,
     ));
-    writer.write(&(launch.cluster, launch.programmatic));
+    writer.write(&(launch.cluster, launch.programmatic, launch.of_graph));
     writer.write(&(context.launched_by, launch.device_runtime.as_deref()));
     writer.write(&*launch.textures);
     writer.write(&(&launch.arguments, &launch.constants, launch.at));
@@ -148,7 +148,7 @@ fn load_launch(
 ) -> Result<LaunchContext, GpuError> {
     let (id, module_id, kernel, queue, priority): (LaunchId, u64, u64, u64, i32) = reader.read()?;
     let (config, carveout, stack, cooperative) = reader.read()?;
-    let (cluster, programmatic) = reader.read()?;
+    let (cluster, programmatic, of_graph) = reader.read()?;
     let (launched_by, device_runtime): (Option<LaunchedBy>, Option<DeviceRuntime>) =
         reader.read()?;
     let textures = Arc::new(reader.read()?);
@@ -176,6 +176,7 @@ fn load_launch(
             priority,
             cluster,
             programmatic,
+            of_graph,
             cooperative,
             constants,
             textures,

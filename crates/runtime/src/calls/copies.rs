@@ -98,8 +98,7 @@ impl<D: Device> Runtime<D> {
         if bytes == 0 {
             return Ok(None);
         }
-        let takes =
-            self.config.copy.latency + self.config.copy.device_to_device.time_for(Bytes(bytes));
+        let takes = self.config.copy.fill_time(bytes);
         let pattern = fill.pattern.to_le_bytes()[..unit as usize].to_vec();
         let effect = Effect::Fill {
             destination: fill.destination,
@@ -171,11 +170,12 @@ impl<D: Device> Runtime<D> {
             return Takes::Host(bytes, direction);
         }
         let pinned = copy.pinned.time_for(Bytes(bytes));
-        let host = match destination.is_none() || source.is_none() {
-            true => copy.pageable.time_for(Bytes(bytes)),
+        let pageable = destination.is_none() || source.is_none();
+        let (destination, source) = (on_device(destination), on_device(source));
+        let host = match pageable {
+            true => copy.pageable_time(source, bytes),
             false => Duration::ZERO,
         };
-        let (destination, source) = (on_device(destination), on_device(source));
         let way = match (source, destination) {
             (true, true) => "device to device",
             (false, true) => "host to device",
@@ -185,15 +185,15 @@ impl<D: Device> Runtime<D> {
         let moves = Moves { way, bytes };
         let direction = match (destination, source) {
             (true, true) => {
-                let within = copy.device_to_device.time_for(Bytes(bytes));
-                return Takes::Fixed(copy.latency + within, moves);
+                let within = copy.within_time(bytes, self.config.l2.capacity);
+                return Takes::Fixed(within, moves);
             }
             (true, false) => Direction::ToDevice,
             (false, true) => Direction::ToHost,
             (false, false) => return Takes::Fixed(copy.latency + pinned.max(host), moves),
         };
         let time = BusTime {
-            latency: copy.latency,
+            latency: copy.latency_between(source, pageable),
             busy: pinned,
             host,
         };

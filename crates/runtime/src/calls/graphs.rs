@@ -76,7 +76,8 @@ impl<D: Device> Runtime<D> {
         handle: GraphHandle,
     ) -> CallResult<Reply> {
         let key = self.stream_key(client, context, stream)?;
-        self.spend_launch();
+        let host = &self.config.host;
+        self.spend_launch(host.graph_launch.unwrap_or(host.launch));
         let Some(graph) = self.graphs.get(&handle) else {
             return fail(CuResult::INVALID_HANDLE, format!("there is no {handle}"));
         };
@@ -230,7 +231,10 @@ impl<D: Device> Runtime<D> {
             GraphWork::Kernel(launch) => {
                 let mut launch = launch.clone();
                 launch.context = placing.context;
-                let work = self.prepare(&launch, chain, placing.priority)?;
+                let mut work = self.prepare(&launch, chain, placing.priority)?;
+                work.launch.of_graph = true;
+                // Its code was brought when the graph was made.
+                self.is_first_launch(launch.function);
                 let space = work.launch.cooperative;
                 let free = space.map(|address| Work::Instant(Effect::Free { address }));
                 [Some(Work::Kernel(Box::new(work))), free]

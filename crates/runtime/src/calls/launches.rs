@@ -10,8 +10,8 @@ use lockstep_config::occupancy::{SmLimits, largest_cluster};
 use lockstep_isa::Kernel;
 use lockstep_isa::device_runtime::DeviceRuntime;
 use lockstep_protocol::{
-    ContextHandle, CuResult, FunctionAttributes, Launch, LaunchConfig, PointerKind, Reply,
-    clamp_priority,
+    ContextHandle, CuResult, FunctionAttributes, FunctionHandle, Launch, LaunchConfig, PointerKind,
+    Reply, clamp_priority,
 };
 use lockstep_units::Time;
 use std::sync::Arc;
@@ -31,14 +31,23 @@ const LARGEST_CLUSTER: u32 = 16;
 impl<D: Device> Runtime<D> {
     pub(super) fn launch(&mut self, client: Client, launch: &Launch) -> CallResult<Reply> {
         let key = self.stream_key(client, launch.context, launch.stream)?;
-        self.spend_launch();
+        self.spend_launch(self.config.host.launch);
         let work = self.prepare(launch, key, self.priority_of(launch.stream))?;
+        if self.is_first_launch(launch.function) {
+            self.spend(self.config.host.launch_first);
+        }
         let cooperative = work.launch.cooperative;
         self.enqueue(launch.context, key, Work::Kernel(Box::new(work)));
         if let Some(address) = cooperative {
             self.enqueue(launch.context, key, Work::Instant(Effect::Free { address }));
         }
         Ok(Reply::Done)
+    }
+
+    /// Whether a kernel is launched for the first time; the next time it is not.
+    pub(super) fn is_first_launch(&mut self, function: FunctionHandle) -> bool {
+        let function = self.functions.get_mut(&function);
+        function.is_some_and(|function| !std::mem::replace(&mut function.launched, true))
     }
 
     /// Checks a launch and makes it work for a stream, whose `priority` it has unless it sets its own.
@@ -129,6 +138,7 @@ impl<D: Device> Runtime<D> {
                 device_runtime,
                 cluster,
                 programmatic: launch.programmatic_stream_serialization,
+                of_graph: false,
                 cooperative,
                 carveout,
                 queue: key,

@@ -155,6 +155,7 @@ impl<D: Device> Runtime<D> {
                     kernel,
                     attributes: attributes.clone(),
                     cache_preference: 0,
+                    launched: false,
                 };
                 self.functions.insert(function, entry);
                 (function, attributes)

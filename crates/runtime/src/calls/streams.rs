@@ -104,6 +104,7 @@ impl<D: Device> Runtime<D> {
     ) -> CallResult<Reply> {
         let (key, position) = self.meet(client, context, name)?;
         self.wait(key, position)?;
+        self.spend(self.config.host.callback);
         Ok(Reply::Done)
     }
 

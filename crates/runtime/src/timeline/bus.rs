@@ -38,6 +38,7 @@ impl Bus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const US: fn(u64) -> Duration = Duration::microseconds;
 
@@ -75,5 +76,31 @@ mod tests {
             at(43)
         );
         assert_eq!(bus.send(at(0), Direction::ToDevice, copy(3, 10, 0)), at(23));
+    }
+
+    proptest! {
+        /// Whatever begins when, by how many engines and after which latency: between any two times a direction
+        /// carries no more than it can.
+        #[test]
+        fn no_direction_carries_more_than_its_bandwidth(
+            copies in prop::collection::vec((0u64..100, any::<bool>(), 0u64..20, 1u64..50, 0u64..90), 1..40),
+        ) {
+            let mut copies = copies;
+            copies.sort_by_key(|copy| copy.0);
+            let mut bus = Bus::default();
+            let mut sent: [Vec<(Time, Time)>; 2] = Default::default();
+            for (start, to_host, latency, busy, host) in copies {
+                let direction = [Direction::ToDevice, Direction::ToHost][usize::from(to_host)];
+                let end = bus.send(at(start), direction, copy(latency, busy, host));
+                let first = end - US(busy.max(host));
+                prop_assert!(first >= at(start + latency), "a byte before its copy began");
+                sent[direction as usize].push((first, first + US(busy)));
+            }
+            for mut times in sent {
+                times.sort();
+                let apart = times.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+                prop_assert!(apart, "two copies have the link at once: {times:?}");
+            }
+        }
     }
 }

@@ -276,10 +276,22 @@ fn runtime_with(settings: &[&str]) -> Runtime<Fake> {
         "host.synchronize=0 ns",
         "host.allocate=0 ns",
         "host.load=0 ns",
+        "host.launch-first=0 ns",
+        "host.graph-launch=1 us",
+        "host.callback=0 ns",
         "copy.latency=1 us",
+        "copy.latency-to-host=1 us",
+        "copy.latency-within=1 us",
         "copy.pageable=1 GB/s",
+        "copy.pageable-latency=1 us",
+        "copy.pageable-latency-to-host=1 us",
+        "copy.pageable-inline-limit=0 B",
         "copy.pinned=10 GB/s",
         "copy.device-to-device=100 GB/s",
+        "copy.device-to-device-l2=100 GB/s",
+        "copy.fill=100 GB/s",
+        "copy.fill-latency=1 us",
+        "copy.fill-inline-limit=0 B",
     ];
     all.extend(settings);
     let config = lockstep_config::load(Some("h200"), &all).unwrap();

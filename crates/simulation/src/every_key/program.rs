@@ -6,8 +6,9 @@ use crate::machine;
 use crate::node::Node;
 use lockstep_config::GpuConfig;
 use lockstep_protocol::{
-    ContextHandle, Copy, EventHandle, Extent, Fill, FunctionHandle, ImageKind, ImageRole, Launch,
-    MemoryLocation, ModuleImage, Place, Reply, Request, Rows, StreamName, window,
+    ContextHandle, Copy, EventHandle, Extent, Fill, FunctionHandle, GraphNode, GraphWork,
+    ImageKind, ImageRole, Launch, MemoryLocation, ModuleImage, Place, Reply, Request, Rows,
+    StreamName, window,
 };
 use lockstep_runtime::{Client, Runtime};
 use lockstep_units::LaunchConfig;
@@ -131,6 +132,7 @@ impl Program {
             self.launch(group, 1, 128, &[device]);
             self.launch(launches, 1, 2, &[device]);
             self.copies(device);
+            self.graph(instructions, device);
             self.elapsed(event, late);
         }
         self.managed(pages);
@@ -168,7 +170,18 @@ impl Program {
         dynamic_shared: u32,
         words: &[u64],
     ) {
-        let launch = Launch {
+        let launch = self.launch_of(stream, function, [blocks, threads, dynamic_shared], words);
+        self.ask(&Request::Launch(Box::new(launch)));
+    }
+
+    fn launch_of(
+        &self,
+        stream: StreamName,
+        function: FunctionHandle,
+        [blocks, threads, dynamic_shared]: [u32; 3],
+        words: &[u64],
+    ) -> Launch {
+        Launch {
             context: self.context,
             stream,
             function,
@@ -183,8 +196,26 @@ impl Program {
             priority: None,
             carveout: None,
             programmatic_stream_serialization: false,
+        }
+    }
+
+    /// Two kernels of a graph, one behind the other, and a function of the program.
+    fn graph(&mut self, function: FunctionHandle, device: u64) {
+        let (context, stream) = (self.context, StreamName::Legacy);
+        let kernel = self.launch_of(stream, function, [1, 32, 0], &[device]);
+        let node = |after: Vec<u32>| GraphNode {
+            work: GraphWork::Kernel(Box::new(kernel.clone())),
+            after,
         };
-        self.ask(&Request::Launch(Box::new(launch)));
+        let nodes = vec![node(Vec::new()), node(vec![0])];
+        if let Some(Reply::Graph(graph)) = self.ask(&Request::GraphCreate { context, nodes }) {
+            self.ask(&Request::GraphLaunch {
+                context,
+                stream,
+                graph,
+            });
+        }
+        self.ask(&Request::HostFunction { context, stream });
     }
 
     /// Occupancy, and kernels with much shared memory.
@@ -276,15 +307,18 @@ impl Program {
                 blocking: true,
             }));
         }
-        self.ask(&Request::Fill(Fill {
-            context,
-            stream: StreamName::Legacy,
-            destination: Rows::linear(device, bytes),
-            extent: Extent::linear(bytes),
-            pattern: 7,
-            pattern_bytes: 4,
-            blocking: false,
-        }));
+        for bytes in [bytes, 4096] {
+            self.ask(&Request::Fill(Fill {
+                context,
+                stream: StreamName::Legacy,
+                destination: Rows::linear(device, bytes),
+                extent: Extent::linear(bytes),
+                pattern: 7,
+                pattern_bytes: 4,
+                // Copies of other streams would hide how long it takes.
+                blocking: true,
+            }));
+        }
         for _ in 0..4 {
             let create = Request::StreamCreate {
                 context,

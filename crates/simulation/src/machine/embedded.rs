@@ -339,6 +339,7 @@ impl EmbeddedGpu {
             priority: 0,
             cluster: None,
             programmatic: false,
+            of_graph: false,
             cooperative: None,
             constants,
             textures: Arc::default(),
