@@ -13,7 +13,7 @@ fn sample(step: u32) -> Sample {
         time_ns: f64::from(step) * 10.0,
         interval_ns: 10.0,
         gpu: 0,
-        launch: (step % 3 != 0).then(|| SampledLaunch {
+        launch: (!step.is_multiple_of(3)).then(|| SampledLaunch {
             launch: u64::from(step / 100),
             stream: 7,
             kernel: "_Z3addPf".into(),
