@@ -4,6 +4,7 @@
 //! put it there first. Without a network the build goes on, and both the task and the page say that charts are
 //! missing.
 
+mod measure;
 mod pictures;
 
 use crate::virtual_environment::{Missing, VirtualEnvironment};
@@ -48,6 +49,9 @@ pub struct Viewer {
     /// Take the pictures of the book anew, while the page is tested in a browser
     #[arg(long)]
     pictures: bool,
+    /// Measure how fast a run of 1,400 launches with ten million samples opens and pans; needs a quiet machine
+    #[arg(long, conflicts_with = "pictures")]
+    measure: bool,
 }
 
 impl Viewer {
@@ -55,6 +59,9 @@ impl Viewer {
     pub fn run(self) -> Result<()> {
         if self.pictures {
             return pictures::take();
+        }
+        if self.measure {
+            return measure::measure();
         }
         fetch()?;
         process::step(

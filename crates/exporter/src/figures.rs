@@ -1,5 +1,6 @@
 //! What is served: cumulative counts and last readings, by GPU, job and rank.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,19 @@ pub struct SeriesKey {
     pub kernel: Option<String>,
 }
 
+/// A kernel of one context of one process, for readers that can take so many.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub struct DetailKey {
+    /// UUID of the GPU.
+    pub gpu: String,
+    /// The process.
+    pub process: u32,
+    /// Its context.
+    pub context: u32,
+    /// The kernel.
+    pub kernel: String,
+}
+
 /// Counts of one series.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Counts {
@@ -28,6 +42,17 @@ pub struct Counts {
     pub counters: BTreeMap<String, u64>,
     /// Last growth, nanoseconds since 1970.
     pub grew: u64,
+}
+
+impl Counts {
+    fn grow<'a>(&mut self, launches: u64, growth: impl Iterator<Item = (&'a str, u64)>, now: u64) {
+        self.launches = self.launches.saturating_add(launches);
+        self.grew = now;
+        for (name, more) in growth {
+            let sum = self.counters.entry(name.to_owned()).or_default();
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 /// One GPU.
@@ -69,6 +94,9 @@ pub struct Figures {
     /// Counts.
     #[serde(with = "pairs")]
     pub series: BTreeMap<SeriesKey, Counts>,
+    /// The same counts by process, context and kernel, of those that grew last; empty unless they were asked for.
+    #[serde(default, with = "pairs")]
+    pub details: BTreeMap<DetailKey, Counts>,
     /// GPUs by UUID.
     pub gpus: BTreeMap<String, Gpu>,
     /// Processes that publish now.
@@ -94,11 +122,35 @@ impl Figures {
     ) {
         self.gpus.entry(key.gpu.clone()).or_default();
         let counts = self.series.entry(key).or_default();
-        counts.launches = counts.launches.saturating_add(launches);
-        counts.grew = now;
-        for (name, more) in growth {
-            let sum = counts.counters.entry(name.to_owned()).or_default();
-            *sum = sum.saturating_add(more);
+        counts.grow(launches, growth, now);
+    }
+
+    /// Adds what a kernel of a context did more, at `now`.
+    pub fn grow_detail<'a>(
+        &mut self,
+        key: DetailKey,
+        launches: u64,
+        growth: impl Iterator<Item = (&'a str, u64)>,
+        now: u64,
+    ) {
+        let counts = self.details.entry(key).or_default();
+        counts.grow(launches, growth, now);
+    }
+
+    /// Keeps so many details of each GPU: those that grew last.
+    pub fn keep_details(&mut self, most: usize) {
+        let mut ages: BTreeMap<&str, Vec<(Reverse<u64>, &DetailKey)>> = BTreeMap::new();
+        for (key, counts) in &self.details {
+            let ages = ages.entry(&key.gpu).or_default();
+            ages.push((Reverse(counts.grew), key));
+        }
+        let mut old = Vec::new();
+        for mut ages in ages.into_values() {
+            ages.sort_unstable();
+            old.extend(ages.into_iter().skip(most).map(|(_, key)| key.clone()));
+        }
+        for key in old {
+            self.details.remove(&key);
         }
     }
 
@@ -134,19 +186,48 @@ mod pairs {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use super::{Counts, SeriesKey};
+    use super::Counts;
 
-    pub fn serialize<S: Serializer>(
-        map: &BTreeMap<SeriesKey, Counts>,
+    pub fn serialize<K: Serialize, S: Serializer>(
+        map: &BTreeMap<K, Counts>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         map.iter().collect::<Vec<_>>().serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(
+    pub fn deserialize<'de, K: Deserialize<'de> + Ord, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<BTreeMap<SeriesKey, Counts>, D::Error> {
-        let list = Vec::<(SeriesKey, Counts)>::deserialize(deserializer)?;
+    ) -> Result<BTreeMap<K, Counts>, D::Error> {
+        let list = Vec::<(K, Counts)>::deserialize(deserializer)?;
         Ok(list.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_grew_last_are_kept_for_each_gpu() {
+        let mut figures = Figures::default();
+        let key = |gpu: &str, process| DetailKey {
+            gpu: gpu.into(),
+            process,
+            ..DetailKey::default()
+        };
+        for (process, grew) in [(1, 10), (2, 30), (3, 20), (4, 20)] {
+            figures.grow_detail(
+                key("one", process),
+                1,
+                [("inst_executed", 5)].into_iter(),
+                grew,
+            );
+        }
+        figures.grow_detail(key("two", 9), 1, std::iter::empty(), 1);
+        figures.keep_details(2);
+        let kept: Vec<u32> = figures.details.keys().map(|key| key.process).collect();
+        assert_eq!(kept, [2, 3, 9]);
+        figures.keep_details(0);
+        assert!(figures.details.is_empty());
     }
 }

@@ -34,7 +34,7 @@ mod tls;
 #[cfg(feature = "transport")]
 pub use access::Access;
 pub use error::ExporterError;
-pub use figures::{Counts, Figures, Gpu, Losses, SeriesKey};
+pub use figures::{Counts, DetailKey, Figures, Gpu, Losses, SeriesKey};
 pub use kernels::{KernelLabels, OTHER};
 pub use live::Live;
 pub use names::{Family, Point, Source, Value, families};

@@ -12,7 +12,7 @@ use lockstep_telemetry::schema::Metadata;
 use lockstep_telemetry::segment::{SegmentDirectory, node_name};
 
 use crate::error::ExporterError;
-use crate::figures::{Figures, SeriesKey};
+use crate::figures::{DetailKey, Figures, SeriesKey};
 use crate::kernels::KernelLabels;
 use crate::names::Source;
 use crate::state::{State, StateFile};
@@ -30,6 +30,8 @@ pub struct Live {
     counted: Counted,
     /// Sentences that nobody has taken yet.
     news: Vec<String>,
+    /// Kernels of contexts that are kept apart, of each GPU.
+    details: usize,
 }
 
 /// Sums that a collector keeps from its own start.
@@ -131,7 +133,13 @@ impl Live {
             file,
             counted: Counted::default(),
             news: Vec::new(),
+            details: 0,
         })
+    }
+
+    /// Also keeps counts by process, context and kernel: so many of each GPU.
+    pub fn keep_details(&mut self, most: usize) {
+        self.details = most;
     }
 
     /// Reads what is new at `now` (nanoseconds since 1970), and keeps it for the next exporter.
@@ -192,8 +200,18 @@ impl Live {
             };
             let counts = names.iter().zip(counts);
             let counts = counts.filter_map(|(name, count)| Some((*name, (*count)?)));
+            if self.details > 0 {
+                let detail = DetailKey {
+                    gpu: key.gpu.to_string(),
+                    process: key.process,
+                    context: key.context,
+                    kernel: key.kernel.to_string(),
+                };
+                figures.grow_detail(detail, *launches, counts.clone(), now);
+            }
             figures.grow(series, *launches, counts, now);
         }
+        figures.keep_details(self.details);
         for (gpu, row) in std::mem::take(&mut self.sink.gauges) {
             let read = DEVICE_GAUGES.iter().zip(&row.gauges);
             let gauges = read.filter_map(|(gauge, value)| Some((gauge.name, (*value)?)));

@@ -18,13 +18,23 @@ type Attributes = BTreeMap<CString, CString>;
 struct Base {
     instance: String,
     metrics: Vec<String>,
+    /// Members of its records, and how many of them it has room for.
+    members: Vec<String>,
+    room: usize,
 }
+
+/// Members of a record with their values; texts are their lengths.
+type Record = BTreeMap<String, f64>;
+
+/// What one record takes in a set.
+const RECORD_BYTES: usize = 1000;
 
 #[derive(Default)]
 struct World {
     /// Values by instance and metric; texts are their lengths.
     values: BTreeMap<(String, String), f64>,
     samples: BTreeMap<String, u64>,
+    records: BTreeMap<String, Vec<Record>>,
     log: Vec<String>,
     context: usize,
 }
@@ -32,6 +42,7 @@ struct World {
 static WORLD: Mutex<World> = Mutex::new(World {
     values: BTreeMap::new(),
     samples: BTreeMap::new(),
+    records: BTreeMap::new(),
     log: Vec::new(),
     context: 0,
 });
@@ -130,6 +141,7 @@ pub unsafe extern "C" fn base_config(
     let base = Base {
         instance: unsafe { text(value(c"instance")) },
         metrics: vec!["component_id".into(), "job_id".into(), "app_id".into()],
+        ..Base::default()
     };
     Box::into_raw(Box::new(base)).cast()
 }
@@ -204,6 +216,119 @@ pub unsafe extern "C" fn ldms_metric_set_u64(set: *mut c_void, place: c_int, val
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ldms_metric_set_double(set: *mut c_void, place: c_int, value: f64) {
     unsafe { set_value(set, place, value) };
+}
+
+/// A kind of record: the names of its members.
+#[unsafe(no_mangle)]
+pub extern "C" fn ldms_record_create(_: *const c_char) -> *mut c_void {
+    Box::into_raw(Box::<Vec<String>>::default()).cast()
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_record_metric_add(
+    kind: *mut c_void,
+    name: *const c_char,
+    _: *const c_char,
+    _: c_int,
+    _: usize,
+) -> c_int {
+    let members = unsafe { &mut *kind.cast::<Vec<String>>() };
+    members.push(unsafe { text(name) });
+    members.len() as c_int - 1
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ldms_record_heap_size_get(_: *mut c_void) -> usize {
+    RECORD_BYTES
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_schema_record_add(schema: *mut c_void, kind: *mut c_void) -> c_int {
+    let base = unsafe { &mut *schema.cast::<Base>() };
+    base.members = *unsafe { Box::from_raw(kind.cast::<Vec<String>>()) };
+    base.metrics.push("record".into());
+    base.metrics.len() as c_int - 1
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_schema_metric_list_add(
+    schema: *mut c_void,
+    name: *const c_char,
+    unit: *const c_char,
+    bytes: u32,
+) -> c_int {
+    unsafe { &mut *schema.cast::<Base>() }.room = bytes as usize / RECORD_BYTES;
+    unsafe { ldms_schema_metric_add_with_unit(schema, name, unit, 0) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ldms_metric_get(set: *mut c_void, _: c_int) -> *mut c_void {
+    set
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_list_purge(set: *mut c_void, _: *mut c_void) -> c_int {
+    let instance = unsafe { &*set.cast::<Base>() }.instance.clone();
+    world(|world| world.records.insert(instance, Vec::new()));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_record_alloc(set: *mut c_void, _: c_int) -> *mut c_void {
+    let base = unsafe { &*set.cast::<Base>() };
+    let held = world(|world| world.records[&base.instance].len());
+    if held >= base.room {
+        return std::ptr::null_mut();
+    }
+    let record = (base.members.clone(), Record::new());
+    Box::into_raw(Box::new(record)).cast()
+}
+
+unsafe fn set_member(record: *mut c_void, place: c_int, value: f64) {
+    let (members, values) = unsafe { &mut *record.cast::<(Vec<String>, Record)>() };
+    values.insert(members[place as usize].clone(), value);
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_record_set_u64(record: *mut c_void, place: c_int, value: u64) {
+    unsafe { set_member(record, place, value as f64) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_record_array_set_str(
+    record: *mut c_void,
+    place: c_int,
+    value: *const c_char,
+) {
+    let length = unsafe { text(value) }.len();
+    unsafe { set_member(record, place, length as f64) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ldms_list_append_record(
+    set: *mut c_void,
+    _: *mut c_void,
+    record: *mut c_void,
+) -> c_int {
+    let instance = unsafe { &*set.cast::<Base>() }.instance.clone();
+    let record = unsafe { Box::from_raw(record.cast::<(Vec<String>, Record)>()) };
+    world(|world| world.records.entry(instance).or_default().push(record.1));
+    0
+}
+
+/// For tests: a member of a record, or -1 if there is no such one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_record(
+    instance: *const c_char,
+    row: usize,
+    member: *const c_char,
+) -> f64 {
+    let (instance, member) = unsafe { (text(instance), text(member)) };
+    let find = |world: &mut World| {
+        let record = world.records.get(&instance)?.get(row)?;
+        record.get(&member).copied()
+    };
+    world(find).unwrap_or(-1.0)
 }
 
 /// For tests: the value of a metric, or -1 if there is no such set.

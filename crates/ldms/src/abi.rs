@@ -77,14 +77,14 @@ pub mod level {
 }
 
 macro_rules! functions {
-    ($($(#[$help:meta])* $name:ident: $kind:ty;)+) => {
-        /// Functions of ldmsd and its libraries.
+    ($(#[$about:meta])* $table:ident: $($(#[$help:meta])* $name:ident: $kind:ty;)+) => {
+        $(#[$about])*
         #[derive(Clone, Copy)]
-        pub struct Functions {
+        pub struct $table {
             $($(#[$help])* pub $name: $kind,)+
         }
 
-        impl Functions {
+        impl $table {
             /// Finds them; a sentence names the first that is not there.
             pub fn find() -> Result<Self, String> {
                 Ok(Self {
@@ -100,6 +100,8 @@ macro_rules! functions {
 }
 
 functions! {
+    /// Functions of ldmsd and its libraries.
+    Functions:
     /// Keeps a pointer for a plugin.
     ldmsd_plug_ctxt_set: unsafe extern "C" fn(Opaque, Opaque);
     /// The pointer that was kept.
@@ -142,6 +144,33 @@ functions! {
     ldms_metric_set_u64: unsafe extern "C" fn(Opaque, c_int, u64);
     /// Sets a number.
     ldms_metric_set_double: unsafe extern "C" fn(Opaque, c_int, f64);
+}
+
+functions! {
+    /// Functions for lists of records, which only those need who ask for records.
+    RecordFunctions:
+    /// A kind of record.
+    ldms_record_create: unsafe extern "C" fn(*const c_char) -> Opaque;
+    /// Adds a member; its index, or less than 0.
+    ldms_record_metric_add: unsafe extern "C" fn(Opaque, *const c_char, *const c_char, c_int, usize) -> c_int;
+    /// Bytes that one record takes in a set.
+    ldms_record_heap_size_get: unsafe extern "C" fn(Opaque) -> usize;
+    /// Makes a kind of record known to a schema; its index, or less than 0.
+    ldms_schema_record_add: unsafe extern "C" fn(Opaque, Opaque) -> c_int;
+    /// Adds a list with so many bytes; its index, or less than 0.
+    ldms_schema_metric_list_add: unsafe extern "C" fn(Opaque, *const c_char, *const c_char, u32) -> c_int;
+    /// A metric of a set.
+    ldms_metric_get: unsafe extern "C" fn(Opaque, c_int) -> Opaque;
+    /// Empties a list.
+    ldms_list_purge: unsafe extern "C" fn(Opaque, Opaque) -> c_int;
+    /// A new record of a kind; null when the set is full.
+    ldms_record_alloc: unsafe extern "C" fn(Opaque, c_int) -> Opaque;
+    /// Sets a whole number of a record.
+    ldms_record_set_u64: unsafe extern "C" fn(Opaque, c_int, u64);
+    /// Sets a text of a record.
+    ldms_record_array_set_str: unsafe extern "C" fn(Opaque, c_int, *const c_char);
+    /// Puts a record at the end of a list.
+    ldms_list_append_record: unsafe extern "C" fn(Opaque, Opaque, Opaque) -> c_int;
 }
 
 /// The library of what samplers share, which ldmsd itself does not load.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! load name=lockstep_sampler
-//! config name=lockstep_sampler producer=n1 instance=n1/gpu component_id=1 [segments=DIR] [metadata=FILE]
+//! config name=lockstep_sampler producer=n1 instance=n1/gpu component_id=1 [segments=DIR] [metadata=FILE] [records=N]
 //! start name=lockstep_sampler interval=1000000
 //! ```
 //!
@@ -12,12 +12,14 @@
 //! monitoring of a node down. The interface is that of LDMS 4.5, whose plugins are a structure
 //! `ldmsd_plugin_interface`; nothing of LDMS is needed to build this.
 //!
-//! Left out: records by process, context and kernel, which most stores drop.
+//! With `records=N` a set also has a list with a row for each process, context and kernel, for stores that take
+//! lists.
 //!
 //! Start reading at [`ldmsd_plugin_interface`].
 
 mod abi;
 mod plugin;
+mod records;
 mod schema;
 
 pub use abi::Sampler;

@@ -12,12 +12,13 @@ use lockstep_telemetry::schema::Metadata;
 use lockstep_telemetry::segment::SegmentDirectory;
 
 use crate::abi::{Functions, Opaque, Sampler, level, load_base, text, value};
+use crate::records::{RecordList, Records};
 use crate::schema::{Column, Value, columns};
 
 /// What ldmsd calls.
 pub(crate) const INTERFACE: Sampler = Sampler::new(config, usage, constructor, destructor, sample);
 
-const USAGE: &std::ffi::CStr = c"config name=lockstep_sampler producer=<name> instance=<name> [component_id=<int>] [schema=<name>]\n       [job_set=<name>] [uid=<user-id>] [gid=<group-id>] [perm=<mode>]\n       [segments=<folder>] [metadata=<file>]\n    instance   Sets are called <instance>/<UUID of the GPU>\n    segments   Where sampled programs publish; the folder of ldmsd's user by default\n    metadata   The file that they were given (TOML); the default counters without it\n";
+const USAGE: &std::ffi::CStr = c"config name=lockstep_sampler producer=<name> instance=<name> [component_id=<int>] [schema=<name>]\n       [job_set=<name>] [uid=<user-id>] [gid=<group-id>] [perm=<mode>]\n       [segments=<folder>] [metadata=<file>] [records=<int>]\n    instance   Sets are called <instance>/<UUID of the GPU>\n    segments   Where sampled programs publish; the folder of ldmsd's user by default\n    metadata   The file that they were given (TOML); the default counters without it\n    records    At most so many rows in the list `kernels` of each set, one for each process, context and kernel;\n               no list by default, and the schema is lockstep_records with it\n";
 
 /// Attributes that are handed on to what samplers share.
 const HANDED_ON: &[&str] = &[
@@ -52,6 +53,7 @@ struct Running {
     instance: String,
     attributes: Vec<(CString, CString)>,
     sets: BTreeMap<String, Set>,
+    records: Option<Records>,
 }
 
 /// The metric set of a GPU.
@@ -59,6 +61,7 @@ struct Set {
     base: Opaque,
     set: Opaque,
     places: Vec<c_int>,
+    kernels: Option<RecordList>,
 }
 
 impl Plugin {
@@ -103,8 +106,12 @@ impl Plugin {
         let name = unsafe { text((self.functions.ldmsd_plug_cfg_name_get)(handle)) };
         let name = name.unwrap_or_default();
         let folder = place.join(folder_of(&name));
-        let live =
+        let records = self.attribute(attributes, "records");
+        let records = records.map(|text| Records::parse(&text, metadata.resolved_counters()));
+        let records = records.transpose()?;
+        let mut live =
             Live::open(&segments, &folder, &metadata, 0).map_err(|error| error.to_string())?;
+        live.keep_details(records.as_ref().map_or(0, |records| records.most));
         let handed_on = HANDED_ON.iter().filter_map(|name| {
             let text = self.attribute(attributes, name)?;
             Some((CString::new(*name).ok()?, CString::new(text).ok()?))
@@ -118,6 +125,7 @@ impl Plugin {
             instance,
             attributes,
             sets: BTreeMap::new(),
+            records,
         });
         Ok(())
     }
@@ -154,6 +162,9 @@ impl Plugin {
                             (functions.ldms_metric_set_double)(set.set, *place, level);
                         }
                     }
+                }
+                if let (Some(records), Some(kernels)) = (&running.records, &set.kernels) {
+                    records.fill(set.set, kernels, uuid, &figures);
                 }
                 (functions.base_sample_end)(set.base);
             }
@@ -198,12 +209,12 @@ impl Running {
                 (functions.av_add)(list, name.as_ptr(), text.as_ptr());
             }
             (functions.av_add)(list, c"instance".as_ptr(), instance.as_ptr());
-            let base = (functions.base_config)(
-                list,
-                self.name.as_ptr(),
-                c"lockstep_sampler".as_ptr(),
-                log,
-            );
+            // Sets with and without a list are of two schemas.
+            let schema = match self.records {
+                Some(_) => c"lockstep_records",
+                None => c"lockstep_sampler",
+            };
+            let base = (functions.base_config)(list, self.name.as_ptr(), schema.as_ptr(), log);
             (functions.av_free)(list);
             if base.is_null() {
                 return Err(failed("base"));
@@ -256,12 +267,21 @@ impl Running {
             if uuid_place < 0 || places.iter().any(|place| *place < 0) {
                 return Err("schema");
             }
+            let mut kernels = None;
+            if let Some(records) = &self.records {
+                kernels = Some(records.add_to(schema).ok_or("records")?);
+            }
             let set = (functions.base_set_new)(base);
             if set.is_null() {
                 return Err("set");
             }
             (functions.ldms_metric_array_set_str)(set, uuid_place, uuid.as_ptr());
-            Ok(Set { base, set, places })
+            Ok(Set {
+                base,
+                set,
+                places,
+                kernels,
+            })
         }
     }
 }

@@ -134,7 +134,24 @@ fn wait_for(
     }
 }
 
-/// Two instances of the plugin beside a sampler of LDMS's own.
+/// What `ldms_ls` says of the sets with records, once it has a word.
+fn wait_for_listing(ldms: &Ldms, plugin: &Path, port: u16, word: &str) -> String {
+    let begun = instant();
+    loop {
+        let mut command = ldms.command("ldms_ls", plugin);
+        let port = port.to_string();
+        command.args(["-x", "sock", "-h", "127.0.0.1", "-p", &port, "-v", "-l"]);
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        if said.contains(word) {
+            return said;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "{said}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Three instances of the plugin, one of them with records, beside a sampler of LDMS's own.
 fn sampler(folder: &Path, metadata: &Path) -> String {
     format!(
         "load name=meminfo\n\
@@ -145,10 +162,15 @@ fn sampler(folder: &Path, metadata: &Path) -> String {
          start name=lockstep_sampler interval=200000 offset=0\n\
          load name=second plugin=lockstep_sampler\n\
          config name=second producer=n17 instance=n17/second component_id=17 schema=second segments={} metadata={}\n\
-         start name=second interval=200000 offset=0\n",
+         start name=second interval=200000 offset=0\n\
+         load name=third plugin=lockstep_sampler\n\
+         config name=third producer=n17 instance=n17/third component_id=17 records=8 segments={} metadata={}\n\
+         start name=third interval=200000 offset=0\n",
         folder.join("programs").display(),
         metadata.display(),
         folder.join("second").display(),
+        metadata.display(),
+        folder.join("third").display(),
         metadata.display()
     )
 }
@@ -206,7 +228,7 @@ fn ldmsd_samples_and_an_aggregator_stores() {
     let publish = |segments: &Path, instructions, warps| {
         let mut program = Program::start(segments, &[]);
         program.time = lockstep_telemetry::sampling::now();
-        program.launch("k", warps as u32);
+        program.launch("_Z6kernelv", warps as u32);
         program.sample(instructions, warps);
         program.gauges(123_456, 61, 3 << 30);
     };
@@ -243,6 +265,11 @@ fn ldmsd_samples_and_an_aggregator_stores() {
         &[&sampling],
     );
     assert_eq!(other["launches"], "1");
+
+    // A third one has records: a row for each kernel.
+    publish(&folder.0.join("third"), 9, 1);
+    let listed = wait_for_listing(&ldms, &plugin, port, "_Z6kernelv");
+    assert!(listed.contains("lockstep_records"), "{listed}");
 
     // One that is killed is followed by one that goes on.
     drop(sampling);

@@ -98,6 +98,14 @@ impl Ldmsd {
         unsafe { ask(instance.as_ptr(), metric.as_ptr()) }
     }
 
+    fn record(&self, row: usize, member: &str) -> f64 {
+        let ask: unsafe extern "C" fn(*const c_char, usize, *const c_char) -> f64 =
+            function(self.fake, c"fake_record");
+        let instance = CString::new(format!("n17/gpu/{GPU}")).unwrap();
+        let member = CString::new(member).unwrap();
+        unsafe { ask(instance.as_ptr(), row, member.as_ptr()) }
+    }
+
     fn said(&self, part: &str) -> usize {
         let ask: unsafe extern "C" fn(*const c_char) -> usize = function(self.fake, c"fake_log");
         let part = CString::new(part).unwrap();
@@ -165,9 +173,15 @@ fn a_gpu_is_a_set_and_nothing_that_is_wrong_fails() {
         411.0,
         "sums go on over programs"
     );
+    assert_eq!(
+        ldmsd.record(0, "launches"),
+        -1.0,
+        "nobody asked for records"
+    );
     unsafe { (ldmsd.plugin.destructor)(std::ptr::null_mut()) };
     assert_eq!(ldmsd.value("inst_executed"), -1.0, "its sets are gone");
     ldmsd.sample();
+    records(&ldmsd, &attributes, &folder);
 
     // Another instance, without what LDMS asks of every sampler.
     assert_eq!(
@@ -178,5 +192,40 @@ fn a_gpu_is_a_set_and_nothing_that_is_wrong_fails() {
     ldmsd.config(&attributes);
     ldmsd.sample();
     assert_eq!(ldmsd.said("LDMS cannot make its base"), 1);
+    unsafe { (ldmsd.plugin.destructor)(std::ptr::null_mut()) };
+}
+
+/// An instance with records: a row for each kernel of a context.
+fn records(ldmsd: &Ldmsd, attributes: &[(&str, &str)], folder: &Folder) {
+    // A folder of its own: this process has published in the other one, and what was read there is not read again.
+    let base = folder.0.join("records");
+    lockstep_telemetry::segment::SegmentDirectory::open(&base, "").unwrap();
+    let segments = base.join("programs");
+    let begin = || unsafe { (ldmsd.plugin.constructor)(std::ptr::null_mut()) };
+    assert_eq!(begin(), 0);
+    let mut attributes = attributes.to_vec();
+    attributes.retain(|(name, _)| *name != "segments");
+    attributes.push(("segments", segments.to_str().unwrap()));
+    attributes.push(("records", "many"));
+    ldmsd.config(&attributes);
+    assert_eq!(ldmsd.said("records=many: a number from 1 to"), 1);
+    attributes.pop();
+    attributes.push(("records", "2"));
+    ldmsd.config(&attributes);
+    let mut program = Program::start(&segments, &[]);
+    program.time = lockstep_telemetry::sampling::now();
+    program.launch("kernel", 2);
+    program.sample(50, 2);
+    drop(program);
+    ldmsd.sample();
+    let row = |member: &str| ldmsd.record(0, member);
+    assert_eq!(row("process"), f64::from(std::process::id()));
+    assert_eq!(row("context"), 1.0);
+    assert_eq!(row("kernel"), 6.0, "the length of its name");
+    assert_eq!(row("launches"), 1.0);
+    assert_eq!(row("inst_executed"), 50.0);
+    assert_eq!(row("warps_launched"), 2.0);
+    assert_eq!(ldmsd.record(1, "kernel"), -1.0, "there is no other");
+    assert_eq!(ldmsd.value("inst_executed"), 50.0, "sums stand beside it");
     unsafe { (ldmsd.plugin.destructor)(std::ptr::null_mut()) };
 }

@@ -13,14 +13,16 @@ use std::sync::Arc;
 /// Values of one column, row by row; what is not known is absent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Words.
-    Text(Vec<Option<String>>),
+    /// Words; equal ones may share their memory.
+    Text(Vec<Option<Arc<str>>>),
     /// Whole numbers without a sign.
     Whole(Vec<Option<u64>>),
     /// Whole numbers with one.
     Signed(Vec<Option<i64>>),
     /// Other numbers.
     Decimal(Vec<Option<f64>>),
+    /// Whole numbers without a sign, all of them known.
+    Counted(Vec<u64>),
 }
 
 impl Values {
@@ -31,6 +33,7 @@ impl Values {
             Self::Whole(values) => values.len(),
             Self::Signed(values) => values.len(),
             Self::Decimal(values) => values.len(),
+            Self::Counted(values) => values.len(),
         }
     }
 
@@ -93,7 +96,32 @@ impl<W: Write + Send> ParquetFile<W> {
     /// # Errors
     /// The file cannot be written.
     pub fn group(&mut self, columns: &[Column]) -> Result<(), ReportError> {
-        group(&mut self.0, columns).map_err(failed)
+        let mut group = self.0.next_row_group().map_err(failed)?;
+        let mut scratch = Scratch::default();
+        for column in columns {
+            write_values(&mut group, &column.values, &mut scratch).map_err(failed)?;
+        }
+        group.close().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Adds rows whose columns are made one after the other, each in the memory of the one before.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn group_of(
+        &mut self,
+        columns: usize,
+        mut fill: impl FnMut(usize, &mut Values),
+    ) -> Result<(), ReportError> {
+        let mut group = self.0.next_row_group().map_err(failed)?;
+        let (mut values, mut scratch) = (Values::Counted(Vec::new()), Scratch::default());
+        for place in 0..columns {
+            fill(place, &mut values);
+            write_values(&mut group, &values, &mut scratch).map_err(failed)?;
+        }
+        group.close().map_err(failed)?;
+        Ok(())
     }
 
     /// Ends the file.
@@ -127,34 +155,68 @@ fn begin<W: Write + Send>(
     SerializedFileWriter::new(sink, Arc::new(schema), Arc::new(properties.build()))
 }
 
-fn group<W: Write + Send>(
-    writer: &mut SerializedFileWriter<W>,
-    columns: &[Column],
+/// Rows that are handed to the writer of a column at once.
+const ROWS: usize = 8192;
+
+/// Memory that serves for one column after the other.
+#[derive(Default)]
+struct Scratch {
+    levels: Vec<i16>,
+    values: Vec<i64>,
+}
+
+fn write_values<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &Values,
+    scratch: &mut Scratch,
 ) -> Result<(), ParquetError> {
-    let mut group = writer.next_row_group()?;
-    for column in columns {
-        match &column.values {
-            Values::Text(values) => write::<ByteArrayType, _, _>(&mut group, values, |text| {
-                ByteArray::from(text.as_str())
-            })?,
-            // The format keeps numbers without a sign in the bits of those with one.
-            Values::Whole(values) => {
-                write::<Int64Type, _, _>(&mut group, values, |value| *value as i64)?;
+    match values {
+        Values::Text(values) => {
+            let mut last: Option<(Arc<str>, ByteArray)> = None;
+            write::<ByteArrayType, _, _>(group, values, |text| match &last {
+                // Names stand below each other for many rows.
+                Some((known, bytes)) if known == text => bytes.clone(),
+                _ => {
+                    let bytes = ByteArray::from(&**text);
+                    last = Some((Arc::clone(text), bytes.clone()));
+                    bytes
+                }
+            })
+        }
+        // The format keeps numbers without a sign in the bits of those with one.
+        Values::Whole(values) => write::<Int64Type, _, _>(group, values, |value| *value as i64),
+        Values::Signed(values) => write::<Int64Type, _, _>(group, values, |value| *value),
+        Values::Decimal(values) => write::<DoubleType, _, _>(group, values, |value| *value),
+        Values::Counted(values) => {
+            let Some(mut writer) = group.next_column()? else {
+                return Err(missing());
+            };
+            for rows in values.chunks(ROWS) {
+                scratch.levels.resize(rows.len(), 1);
+                scratch.values.clear();
+                let bits = rows.iter().map(|value| *value as i64);
+                scratch.values.extend(bits);
+                writer.typed::<Int64Type>().write_batch(
+                    &scratch.values,
+                    Some(&scratch.levels),
+                    None,
+                )?;
             }
-            Values::Signed(values) => write::<Int64Type, _, _>(&mut group, values, |value| *value)?,
-            Values::Decimal(values) => {
-                write::<DoubleType, _, _>(&mut group, values, |value| *value)?
-            }
+            writer.close()
         }
     }
-    group.close()?;
-    Ok(())
+}
+
+fn missing() -> ParquetError {
+    ParquetError::General("a column is missing".into())
 }
 
 fn field(column: &Column) -> Result<TypePtr, ParquetError> {
     let (physical, logical) = match column.values {
         Values::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
-        Values::Whole(_) => (PhysicalType::INT64, Some(LogicalType::integer(64, false))),
+        Values::Whole(_) | Values::Counted(_) => {
+            (PhysicalType::INT64, Some(LogicalType::integer(64, false)))
+        }
         Values::Signed(_) => (PhysicalType::INT64, None),
         Values::Decimal(_) => (PhysicalType::DOUBLE, None),
     };
@@ -167,16 +229,17 @@ fn field(column: &Column) -> Result<TypePtr, ParquetError> {
 fn write<T: DataType, V, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[Option<V>],
-    stored: impl Fn(&V) -> T::T,
+    stored: impl FnMut(&V) -> T::T,
 ) -> Result<(), ParquetError> {
-    let Some(mut writer) = group.next_column()? else {
-        return Err(ParquetError::General("a column is missing".into()));
-    };
     let levels: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
-    let values: Vec<T::T> = values.iter().flatten().map(stored).collect();
+    let mut known = Vec::with_capacity(values.len());
+    known.extend(values.iter().flatten().map(stored));
+    let Some(mut writer) = group.next_column()? else {
+        return Err(missing());
+    };
     writer
         .typed::<T>()
-        .write_batch(&values, Some(&levels), None)?;
+        .write_batch(&known, Some(&levels), None)?;
     writer.close()
 }
 

@@ -40,6 +40,8 @@ pub struct Run {
     pub statistics: Option<Statistics>,
     /// The simulated GPU, if there was one and its description can be read.
     pub config: Option<GpuConfig>,
+    /// Ranks, if it is the folder of a job.
+    pub ranks: usize,
     /// What a reader should know about the folder.
     pub notes: Vec<String>,
 }
@@ -143,6 +145,7 @@ impl Run {
             lines,
             statistics,
             config,
+            ranks: summary["ranks"].as_array().map_or(0, Vec::len),
             notes,
         })
     }

@@ -41,6 +41,8 @@ pub struct Launch {
     pub shared_bytes: Option<u64>,
     /// The launch whose kernel launched it.
     pub parent: Option<u64>,
+    /// The rank of a job that launched it.
+    pub rank: Option<u64>,
     /// When it began, in whole nanoseconds: those of a real GPU count from 1970, which the other
     /// number does not hold exactly.
     pub(crate) start: Option<u64>,
@@ -98,6 +100,7 @@ struct Columns {
     registers: Option<usize>,
     shared_bytes: Option<usize>,
     parent: Option<usize>,
+    rank: Option<usize>,
     counters: Vec<Option<usize>>,
     gauges: Vec<Option<usize>>,
 }
@@ -119,6 +122,7 @@ impl Columns {
             registers: find("registers"),
             shared_bytes: find("shared_bytes"),
             parent: find("parent"),
+            rank: find("rank"),
             counters: COUNTERS.iter().map(|one| find(one.name)).collect(),
             gauges: LAUNCH_GAUGES.iter().map(|one| find(one.name)).collect(),
         })
@@ -156,6 +160,7 @@ impl Columns {
             registers: cell(self.registers).parse().ok(),
             shared_bytes: count(self.shared_bytes),
             parent: count(self.parent),
+            rank: count(self.rank),
             counters: self.counters.iter().map(|place| count(*place)).collect(),
             gauges: self.gauges.iter().map(|place| decimal(*place)).collect(),
         })

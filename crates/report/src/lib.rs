@@ -21,6 +21,7 @@ mod error;
 pub mod export;
 mod folder;
 mod html;
+pub mod job;
 mod kernel;
 mod launch;
 mod limits;

@@ -10,12 +10,14 @@
 //! Start reading at [`Recorder`] for writing, and at [`Series::open`] for reading.
 
 mod finish;
+mod held;
 mod pieces;
 mod read;
 mod recorder;
 mod stored;
 
 pub use finish::{finish, write};
+pub use held::Rows;
 pub use read::{Block, Series};
 pub use recorder::{Recorder, Sample, SampledLaunch};
 

@@ -7,41 +7,37 @@ use lockstep_counters::COUNTERS;
 use lockstep_report::series::{Part, Recorder, STORED, Sample, SampledLaunch, Series, finish};
 use std::fs::File;
 
-/// Samples of three parts.
-fn samples() -> Vec<Sample> {
-    (1..=500u32)
-        .map(|step| {
-            let mut counters = [0; COUNTERS.len()];
-            counters[2] = u64::from(step);
-            Sample {
-                time_ns: f64::from(step) * 10.0,
-                interval_ns: 10.0,
-                gpu: 0,
-                launch: (step % 3 != 0).then(|| SampledLaunch {
-                    launch: u64::from(step / 100),
-                    stream: 7,
-                    kernel: "_Z3addPf".into(),
-                }),
-                rows: vec![
-                    (Part::Sm, step % 4, counters),
-                    (Part::Slice, 9, counters),
-                    (Part::Gpu, 0, counters),
-                ],
-            }
-        })
-        .collect()
+/// One of the intervals.
+fn sample(step: u32) -> Sample {
+    Sample {
+        time_ns: f64::from(step) * 10.0,
+        interval_ns: 10.0,
+        gpu: 0,
+        launch: (!step.is_multiple_of(3)).then(|| SampledLaunch {
+            launch: u64::from(step / 100),
+            stream: 7,
+            kernel: "_Z3addPf".into(),
+        }),
+    }
 }
 
 fn written(name: &str, pause: bool) -> Folder {
     let folder = Folder::new(name);
     std::fs::create_dir_all(&folder.0).unwrap();
     let mut recorder = Recorder::begin(|name| File::create(folder.0.join(name))).unwrap();
-    for (number, sample) in samples().into_iter().enumerate() {
-        if pause && number == 200 {
+    for step in 1..=500 {
+        if pause && step == 200 {
             // Long enough for a piece to be written before its time.
             std::thread::sleep(std::time::Duration::from_millis(1200));
         }
-        assert!(recorder.add(sample));
+        let mut counters = [0; COUNTERS.len()];
+        counters[2] = u64::from(step);
+        let added = recorder.add(&sample(step), |rows| {
+            rows.add(Part::Sm, step % 4, &counters);
+            rows.add(Part::Slice, 9, &counters);
+            rows.add(Part::Gpu, 0, &counters);
+        });
+        assert!(added);
     }
     recorder.finish().unwrap();
     folder

@@ -25,7 +25,7 @@ fn values<'table>(cells: impl Iterator<Item = &'table Cell> + Clone) -> Values {
     if known().next().is_some() && known().all(|cell| matches!(cell, Cell::Integer(_))) {
         Values::Signed(cells.map(integer).collect())
     } else if known().any(|cell| matches!(cell, Cell::Text(_))) || known().next().is_none() {
-        let text = |cell: &Cell| (*cell != Cell::Absent).then(|| cell.to_string());
+        let text = |cell: &Cell| (*cell != Cell::Absent).then(|| cell.to_string().into());
         Values::Text(cells.map(text).collect())
     } else {
         let number = |cell: &Cell| match cell {

@@ -7,6 +7,7 @@
 //!
 //! Start reading at [`Collector::poll`].
 
+mod clock;
 mod collector;
 mod folder;
 mod launcher;
@@ -14,6 +15,7 @@ mod rows;
 mod session;
 mod view;
 
+pub use clock::ClockOffset;
 pub use collector::{Collector, Gaps, Membership, Position, SampledUntil, Totals};
 pub use folder::{FolderError, SampleFolder, Summary};
 pub use launcher::{LaunchError, Launcher, SamplerProcess, find_injector};

@@ -28,7 +28,7 @@ pub use directory::{KEPT, SegmentDirectory, process_start_ticks};
 pub use error::SegmentError;
 pub use groups::is_member;
 pub use introduction::node_name;
-pub use membership::RANK_VARIABLES;
+pub use membership::{RANK_VARIABLES, rank};
 pub use publisher::{Publisher, RowKey};
 pub use reader::{Batch, Liveness, Row, SegmentReader};
 pub use record::{Identity, IdentityKind, NO_IDENTITY, Record, RecordKind};

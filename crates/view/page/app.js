@@ -18,6 +18,7 @@ class RunView {
   constructor(number, about) {
     this.number = number;
     this.cycles = about.cycles_per_ns ?? 1;
+    this.rate = about.cycles_per_ns ? "per cycle" : "per ns";
     this.all(false, about);
     this.head = element("h2");
     this.badge = element("span", { class: "badge" });
@@ -36,11 +37,11 @@ class RunView {
     if (charted) right.append(this.zoom(), this.line.node);
     if (charted && about.series != null) {
       const question = (what, parameters) => this.ask(what, { ...parameters, from: this.from, to: this.to });
-      this.charts = [
-        new Counters(this, question, about.counters.gpu),
-        new HeatMap("SM by time", "sm", "inst_executed", this, question, about.counters.sm),
-        new HeatMap("L2 slice by time", "slice", "l2_sectors", this, question, about.counters.slice),
-      ];
+      const counters = new Counters(this, question, about.counters.gpu, about.first.gpu);
+      const heat = (title, part, label = part) => new HeatMap(title, part, about.first[part][0], this, question, about.counters[part], label);
+      this.charts = about.ranks
+        ? [counters, heat("Rank by time", "gpu", "rank")]
+        : [counters, heat("SM by time", "sm"), heat("L2 slice by time", "slice")];
       right.append(...this.charts.map((chart) => chart.node));
     } else if (charted) {
       right.append(element("section", {}, element("p", { class: "note" }, "Counters were not sampled; run with --series 1000 to see them over time.")));

@@ -66,12 +66,13 @@ export class TimeLine extends Chart {
 
   show(launches, places) {
     this.launches = launches;
-    const streams = [...new Set(launches.stream)].sort((a, b) => a - b);
+    const lane = (at) => launches.rank[at] == null ? `stream ${launches.stream[at]}` : `rank ${launches.rank[at]}, stream ${launches.stream[at]}`;
+    const streams = [...new Set(launches.stream.map((_, at) => lane(at)))].sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
     const engines = [...new Set(launches.copies.map((one) => one.engine))].sort((a, b) => a - b);
-    this.rows = [...streams.map((one) => `stream ${one}`), ...engines.map((one) => `copies ${one}`)];
+    this.rows = [...streams, ...engines.map((one) => `copies ${one}`)];
     const row = new Map(this.rows.map((name, place) => [name, place]));
     this.bars = launches.start.map((start, at) => ({
-      start, end: start + launches.duration[at], row: row.get(`stream ${launches.stream[at]}`),
+      start, end: start + launches.duration[at], row: row.get(lane(at)),
       symbol: launches.kernels[launches.kernel[at]], number: launches.number[at],
     }));
     this.copies = launches.copies.map((one) => ({ start: one.start_ns, end: one.start_ns + one.duration_ns, row: row.get(`copies ${one.engine}`), copy: one }));
@@ -138,15 +139,12 @@ export class TimeLine extends Chart {
   }
 }
 
-/** Counters that most people ask for first. */
-const FIRST = ["inst_executed", "dram_bytes_read", "l2_sectors"];
-
 /** Counters of the whole GPU over time, one scale each. */
 export class Counters extends Chart {
-  constructor(view, ask, counters) {
+  constructor(view, ask, counters, first) {
     super("Counters over time", 240, view);
     this.ask = ask;
-    this.chosen = FIRST.filter((name) => counters.some((one) => one.name === name));
+    this.chosen = first.filter((name) => counters.some((one) => one.name === name));
     this.counters = counters;
     this.chosen.forEach((name, place) => this.tools.append(this.choice(name, place)));
   }
@@ -173,7 +171,7 @@ export class Counters extends Chart {
     const scales = {}, values = [x];
     names.forEach((name, place) => {
       scales[name] = { range: (u, low, high) => [0, high > 0 ? high * 1.08 : 1] };
-      series.push({ label: `${name} per cycle`, scale: name, stroke: hue(place), width: 1.5, value: (u, value) => count(value), points: { show: false } });
+      series.push({ label: `${name} ${this.view.rate}`, scale: name, stroke: hue(place), width: 1.5, value: (u, value) => count(value), points: { show: false } });
       values.push(data.values[name].map((counted) => counted / cycles));
     });
     this.plot({ look: names.join(), legend: true, scales, series, axis: { scale: names[0], values: (u, ticks) => ticks.map(count) } }, values);
@@ -182,8 +180,9 @@ export class Counters extends Chart {
 
 /** One counter of every part of a kind, as colours. */
 export class HeatMap extends Chart {
-  constructor(title, part, first, view, ask, counters) {
+  constructor(title, part, first, view, ask, counters, label = part) {
     super(title, 220, view);
+    this.label = label;
     this.ask = ask;
     this.part = part;
     this.counter = first;
@@ -206,7 +205,7 @@ export class HeatMap extends Chart {
       look: data.parts,
       scales: { y: { dir: -1, range: () => [0, data.parts] } },
       series: [{}, { paths: () => null, points: { show: false } }],
-      axis: { values: (u, ticks) => ticks.map((tick) => Number.isInteger(tick) ? `${this.part} ${tick}` : ""), grid: { show: false } },
+      axis: { values: (u, ticks) => ticks.map((tick) => Number.isInteger(tick) ? `${this.label} ${tick}` : ""), grid: { show: false } },
       hooks: { draw: [(u) => this.paint(u)], setCursor: [(u) => this.point(u)] },
     }, [[this.view.from, this.view.to], [0, 0]]);
   }
@@ -231,7 +230,7 @@ export class HeatMap extends Chart {
     const counted = data.cells[part * data.columns + column];
     if (counted == null) { this.tip.textContent = ""; return; }
     const cycles = this.view.cycles * (data.to - data.from) / data.columns;
-    this.tip.textContent = `${this.part} ${part} at ${time(at)}: ${count(counted / cycles)} per cycle, ${percent(this.picture.most ? counted / this.picture.most : 0)} of the most here`;
+    this.tip.textContent = `${this.label} ${part} at ${time(at)}: ${count(counted / cycles)} ${this.view.rate}, ${percent(this.picture.most ? counted / this.picture.most : 0)} of the most here`;
   }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::assets::has_charts;
 use crate::resample::Columns;
-use crate::store::Folder;
+use crate::store::{FIRST, Folder};
 use lockstep_report::series::Part;
 use lockstep_report::{ReportError, Run, report};
 use lockstep_units::Time;
@@ -123,6 +123,7 @@ fn about(folder: &Folder) -> Result<Value, ReportError> {
             (part.name(), all.collect())
         })
         .collect();
+    let first: BTreeMap<&str, &[&str]> = FIRST.map(|(part, names)| (part.name(), names)).into();
     Ok(json!({
         "version": folder.version(),
         "report": said.runs.pop(),
@@ -133,6 +134,8 @@ fn about(folder: &Folder) -> Result<Value, ReportError> {
         }),
         "series": folder.series(),
         "counters": counters,
+        "first": first,
+        "ranks": run.ranks,
     }))
 }
 
@@ -149,7 +152,7 @@ fn launches(run: &Run) -> Value {
     let mut kernels: Vec<&str> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut number, mut kernel, mut stream) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut start, mut duration) = (Vec::new(), Vec::new());
+    let (mut start, mut duration, mut rank) = (Vec::new(), Vec::new(), Vec::new());
     for launch in &run.launches {
         let (Some(begin), Some(long)) = (launch.start_ns, launch.duration_ns) else {
             continue;
@@ -161,12 +164,13 @@ fn launches(run: &Run) -> Value {
         number.push(launch.number);
         kernel.push(place);
         stream.push(launch.stream);
+        rank.push(launch.rank);
         start.push(begin);
         duration.push(long);
     }
     json!({
         "kernels": kernels,
-        "number": number, "kernel": kernel, "stream": stream,
+        "number": number, "kernel": kernel, "stream": stream, "rank": rank,
         "start": start, "duration": duration,
         "copies": run.copies,
     })

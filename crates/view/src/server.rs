@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use lockstep_report::series::Part;
 use lockstep_serve::{Answer, fresh_token, same_token};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -79,6 +80,7 @@ impl Viewer {
     /// The system gives no threads or sockets.
     pub fn run(self) -> Result<(), ViewError> {
         let site = Arc::new(self.site);
+        read_ahead(&site);
         let served = lockstep_serve::connections(self.listener, MOST_CONNECTIONS, |stream, _| {
             let site = Arc::clone(&site);
             async move {
@@ -89,6 +91,18 @@ impl Viewer {
             address: self.address.to_string(),
             error,
         })
+    }
+}
+
+/// Begins to read long series while a browser starts, each kind of part on a thread of its own. What gets no thread is
+/// read when it is asked for.
+fn read_ahead(site: &Arc<Site>) {
+    for part in Part::ALL {
+        let site = Arc::clone(site);
+        let read = move || site.folders.iter().for_each(|one| one.read_ahead(part));
+        let _ = std::thread::Builder::new()
+            .name(format!("read {}", part.name()))
+            .spawn(read);
     }
 }
 

@@ -33,6 +33,16 @@ type Slot = Arc<Mutex<Option<Arc<Counter>>>>;
 /// Rows that are kept in all, ten bytes each: further counters take the place of those asked for longest ago.
 const MOST_ROWS: usize = 64_000_000;
 
+/// Counters that the page shows before anybody chooses others.
+pub const FIRST: [(Part, &[&str]); 3] = [
+    (
+        Part::Gpu,
+        &["inst_executed", "dram_bytes_read", "l2_sectors"],
+    ),
+    (Part::Sm, &["inst_executed"]),
+    (Part::Slice, &["l2_sectors"]),
+];
+
 impl Folder {
     /// Reads a folder for the first time.
     ///
@@ -96,12 +106,22 @@ impl Folder {
         }
         let mut counter = Counter::default();
         series.each(part, &[name], |block| {
-            counter.add(&block);
+            counter.add(block);
             Ok(())
         })?;
         let counter = Arc::new(counter);
         *slot = Some(Arc::clone(&counter));
         Ok(Some(counter))
+    }
+
+    /// Reads what the page will ask for first of a kind of part. Whoever asks meanwhile waits for this one, so nothing
+    /// is read twice.
+    pub fn read_ahead(&self, part: Part) {
+        let first = FIRST.iter().filter(|(one, _)| *one == part);
+        for name in first.flat_map(|(_, names)| *names) {
+            // Whoever asks for it is told what is wrong.
+            let _ = self.counter(part, name);
+        }
     }
 
     /// The place of a counter, where it may be already. What belongs to files of before is forgotten.

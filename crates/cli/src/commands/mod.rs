@@ -8,6 +8,7 @@ mod doctor;
 mod export;
 mod figures;
 mod gpus;
+mod job_rank;
 mod kernel;
 mod output;
 mod pages;

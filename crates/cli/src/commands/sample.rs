@@ -1,5 +1,6 @@
 //! `lockstep sample`: counters of a real GPU as time series, without touching the program.
 
+use super::job_rank::JobRank;
 use crate::say::say;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,10 @@ pub struct SampleArguments {
     /// Run folder; default lockstep-out/PROGRAM-N
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Sample one rank of a parallel program into a folder that all of its ranks share: `mpirun -n 4 lockstep sample
+    /// --job DIR -- PROGRAM`. The last rank that ends leaves the whole job there
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "all", "attach", "environment"])]
+    job: Option<PathBuf>,
     /// Write what was learned (launches, marks, samples), to divide it again without a GPU
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
@@ -86,6 +91,7 @@ impl SampleArguments {
             .collect();
         let rates = self.rates.as_deref();
         let rates = rates.map(|run| Rates::read(run, &counters)).transpose()?;
+        let rank = self.job.as_deref().map(JobRank::begin).transpose()?;
         let base = SegmentDirectory::of_user();
         let mut session = if self.all {
             let segments = base.join("programs");
@@ -106,7 +112,10 @@ impl SampleArguments {
                 .and_then(|this| {
                     launcher.start_sampler(Command::new(this).args(["sampled", "--run"]))
                 });
-            let folder = self.folder(&name);
+            let folder = match &rank {
+                Some(rank) => rank.folder.clone(),
+                None => self.folder(&name),
+            };
             Session::of_program(launcher, sampler, &self.program, &metadata, &folder)?
         } else {
             bail!("nothing to sample: give a program after --, or --all, or --attach DIR");
@@ -126,6 +135,9 @@ impl SampleArguments {
             true
         })?;
         report(&outcome, metadata.timeline != Timeline::None);
+        if let Some(rank) = rank {
+            rank.end()?;
+        }
         Ok(outcome.code)
     }
 

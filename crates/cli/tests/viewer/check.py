@@ -2,10 +2,10 @@
 alone; dark and light; narrow and wide; names that carry markup.
 
     check.py ADDRESS [PICTURES]
-    check.py ADDRESS --speed MILLISECONDS FRAMES
+    check.py ADDRESS --speed
 
 With PICTURES, pictures are kept as PICTURES-which.webp and the like. With --speed, nothing but the time to open and the
-frames a second while panning is looked at, and both are bounded.
+frames a second while panning is looked at.
 """
 
 import json
@@ -92,8 +92,8 @@ def sizes(page, address, keep):
             keep("dark")
 
 
-def speed(page, address, most=None, least=None):
-    """How long it takes to open, and how smoothly it pans; bounded if somebody says how."""
+def speed(page, address):
+    """How long it takes to open, and how smoothly it pans."""
     page.open(address)
     opened = page.evaluate("performance.now()")
     page.evaluate("document.querySelector('.run .chart').focus()")
@@ -113,9 +113,6 @@ def speed(page, address, most=None, least=None):
         requestAnimationFrame(step);
     })""")
     print(f"opened within {opened:.0f} ms; {1000 / frames:.0f} frames a second while panning (median)")
-    assert most is None or opened <= most, f"it took {opened:.0f} ms to open"
-    # The clock of the browser is coarser than a frame.
-    assert least is None or round(1000 / frames) >= least, f"{1000 / frames:.1f} frames a second"
 
 
 def main():
@@ -124,8 +121,8 @@ def main():
         print("skipped: no Chromium is installed")
         return
     address, *rest = sys.argv[1:]
-    bounds = [float(word) for word in rest[1:3]] if rest[:1] == ["--speed"] else None
-    pictures = rest[0] if rest and not bounds else None
+    only_speed = rest[:1] == ["--speed"]
+    pictures = rest[0] if rest and not only_speed else None
     page = browser.Browser(path)
 
     def keep(what):
@@ -134,8 +131,8 @@ def main():
             page.picture(f"{pictures}-{what}.webp")
 
     try:
-        if bounds:
-            speed(page, address, *bounds)
+        if only_speed:
+            speed(page, address)
             print("all is well")
             return
         page.open(address)

@@ -62,6 +62,12 @@ fn begin(launch: u32) -> f64 {
     f64::from(launch) * INTERVAL * f64::from(SAMPLES + 4)
 }
 
+/// All parts, with their numbers.
+fn parts() -> impl Iterator<Item = (Part, u32)> {
+    let numbered = |(part, count)| (0..count).map(move |number| (part, number));
+    PARTS.into_iter().flat_map(numbered)
+}
+
 /// Writes the samples as a simulation would; how many rows they are.
 fn series(long: &Path) -> u64 {
     let counted = COUNTED.map(|name| {
@@ -77,15 +83,14 @@ fn series(long: &Path) -> u64 {
             kernel: "scale".into(),
         };
         for step in 1..=SAMPLES {
-            let mut sample = Sample {
+            let sample = Sample {
                 time_ns: begin(launch) + INTERVAL * f64::from(step),
                 interval_ns: INTERVAL,
                 gpu: 0,
                 launch: Some(kernel.clone()),
-                rows: Vec::new(),
             };
-            for (part, count) in PARTS {
-                for number in 0..count {
+            let added = recorder.add(&sample, |all| {
+                for (part, number) in parts() {
                     let mut values = [0; COUNTERS.len()];
                     for place in counted {
                         state = state
@@ -93,11 +98,11 @@ fn series(long: &Path) -> u64 {
                             .wrapping_add(1);
                         values[place] = (state >> 52) + 1;
                     }
-                    sample.rows.push((part, number, values));
+                    all.add(part, number, &values);
+                    rows += 1;
                 }
-            }
-            rows += sample.rows.len() as u64;
-            assert!(recorder.add(sample));
+            });
+            assert!(added);
         }
     }
     recorder.finish().unwrap();

@@ -32,7 +32,7 @@ pub fn columns(run: &Run, names: Names) -> Vec<Column> {
     let launches = &run.launches;
     let text = |name: &str, value: fn(&Launch) -> String| Column {
         name: name.into(),
-        values: Values::Text(launches.iter().map(|one| Some(value(one))).collect()),
+        values: Values::Text(launches.iter().map(|one| Some(value(one).into())).collect()),
     };
     let whole = |name: &str, value: fn(&Launch) -> Option<u64>| Column {
         name: name.into(),

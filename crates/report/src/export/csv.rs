@@ -30,10 +30,11 @@ pub(super) fn rows(text: &mut Vec<u8>, columns: &[Column]) -> Result<(), ReportE
     let length = columns.first().map_or(0, |column| column.values.len());
     for row in 0..length {
         let cells = columns.iter().map(|column| match &column.values {
-            Values::Text(values) => values[row].clone().unwrap_or_default(),
+            Values::Text(values) => values[row].as_deref().unwrap_or_default().to_string(),
             Values::Whole(values) => shown(values[row]),
             Values::Signed(values) => shown(values[row]),
             Values::Decimal(values) => shown(values[row]),
+            Values::Counted(values) => values[row].to_string(),
         });
         let written = writer.write_record(cells);
         written.map_err(|error| failed(error.to_string()))?;

@@ -5,7 +5,6 @@ use super::read::{Block, Series};
 use super::{GPU, INTERVAL, KERNEL, LAUNCH, NUMBER, PART, Part, STREAM, TIME};
 use crate::columns::{Column, Compression, ParquetFile, Values};
 use crate::error::ReportError;
-use lockstep_counters::COUNTERS;
 use std::io::Write;
 use std::path::Path;
 
@@ -20,8 +19,12 @@ pub fn finish<W: Write + Send>(folder: &Path, sink: W) -> Result<bool, ReportErr
     let Some(series) = Series::open(folder) else {
         return Ok(false);
     };
-    let mut file = ParquetFile::begin("series", sink, &columns(Part::Gpu, &[]), Compression::Zstd)?;
-    write(&series, |columns| file.group(columns))?;
+    let head = Group::new(Part::Gpu, &[]).columns();
+    let mut file = ParquetFile::begin("series", sink, &head, Compression::Zstd)?;
+    // Columns are made one after the other: a group of all of them would be far larger than a cache.
+    each_group(&series, |group| {
+        file.group_of(head.len(), |place, values| group.fill(place, values))
+    })?;
     file.finish()?;
     Ok(true)
 }
@@ -32,7 +35,14 @@ pub fn finish<W: Write + Send>(folder: &Path, sink: W) -> Result<bool, ReportErr
 /// It cannot be read, or the receiver fails.
 pub fn write(
     series: &Series,
-    mut group: impl FnMut(&[Column]) -> Result<(), ReportError>,
+    mut found: impl FnMut(&[Column]) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
+    each_group(series, |group| found(&group.columns()))
+}
+
+fn each_group(
+    series: &Series,
+    mut found: impl FnMut(&Group<'_>) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     for part in Part::ALL {
         let names: Vec<&str> = part.counters().map(|(_, one)| one.name).collect();
@@ -40,17 +50,17 @@ pub fn write(
         let mut rows = 0;
         series.each_with_keys(part, &names, |block| {
             rows += block.time_ns.len();
-            held.push(block);
+            held.push(std::mem::take(block));
             while rows >= GROUP {
                 let (first, rest) = split(std::mem::take(&mut held), GROUP);
-                group(&columns(part, &first))?;
+                found(&Group::new(part, &first))?;
                 rows -= GROUP;
                 held = rest;
             }
             Ok(())
         })?;
         if rows > 0 {
-            group(&columns(part, &held))?;
+            found(&Group::new(part, &held))?;
         }
     }
     Ok(())
@@ -88,77 +98,89 @@ fn split(blocks: Vec<Block>, mut rows: usize) -> (Vec<Block>, Vec<Block>) {
     (first, rest)
 }
 
-/// The table of some blocks of a kind of part; what it does not count is absent.
-fn columns(part: Part, blocks: &[Block]) -> Vec<Column> {
-    let rows: usize = blocks.iter().map(|block| block.time_ns.len()).sum();
-    let decimal = |name: &str, values: fn(&Block) -> &[f64]| Column {
-        name: name.into(),
-        values: Values::Decimal(
-            blocks
-                .iter()
-                .flat_map(|block| values(block).iter().copied().map(Some))
-                .collect(),
-        ),
-    };
-    let whole = |name: &str, values: fn(&Block) -> Vec<Option<u64>>| Column {
-        name: name.into(),
-        values: Values::Whole(blocks.iter().flat_map(values).collect()),
-    };
-    let numbers = |values: &[u32]| values.iter().map(|one| Some(u64::from(*one))).collect();
-    let mut all = vec![
-        decimal(TIME, |block| &block.time_ns),
-        decimal(INTERVAL, |block| &block.interval_ns),
-        Column {
-            name: GPU.into(),
-            values: Values::Whole(
-                blocks
-                    .iter()
-                    .flat_map(|block| -> Vec<Option<u64>> { numbers(&block.keys.gpu) })
-                    .collect(),
-            ),
-        },
-        whole(STREAM, |block| block.keys.stream.clone()),
-        whole(LAUNCH, |block| block.keys.launch.clone()),
-        Column {
-            name: KERNEL.into(),
-            values: Values::Text(
-                blocks
-                    .iter()
-                    .flat_map(|block| block.keys.kernel.iter().cloned())
-                    .collect(),
-            ),
-        },
-        Column {
-            name: PART.into(),
-            values: Values::Text(vec![Some(part.name().into()); rows]),
-        },
-        Column {
-            name: NUMBER.into(),
-            values: Values::Whole(
-                blocks
-                    .iter()
-                    .flat_map(|block| -> Vec<Option<u64>> { numbers(&block.number) })
-                    .collect(),
-            ),
-        },
-    ];
-    let own: Vec<usize> = part.counters().map(|(place, _)| place).collect();
-    let shown = Part::Gpu.counters();
-    for (place, metric) in shown {
-        let values = match own.iter().position(|known| *known == place) {
-            Some(index) => {
-                let values = blocks
-                    .iter()
-                    .flat_map(|block| block.counters[index].iter().copied().map(Some));
-                values.collect()
-            }
-            None => vec![None; rows],
-        };
-        all.push(Column {
-            name: metric.name.into(),
-            values: Values::Whole(values),
+/// Columns before the counters, in the order of the table.
+const KEYS: [&str; 8] = [TIME, INTERVAL, GPU, STREAM, LAUNCH, KERNEL, PART, NUMBER];
+
+/// A row group: some blocks of a kind of part.
+struct Group<'blocks> {
+    part: Part,
+    blocks: &'blocks [Block],
+    rows: usize,
+    /// For every counter of the table its place among those of the part; what it does not count is absent.
+    counters: Vec<(&'static str, Option<usize>)>,
+}
+
+impl<'blocks> Group<'blocks> {
+    fn new(part: Part, blocks: &'blocks [Block]) -> Self {
+        let own: Vec<usize> = part.counters().map(|(place, _)| place).collect();
+        let counters = Part::Gpu.counters().map(|(place, metric)| {
+            let index = own.iter().position(|known| *known == place);
+            (metric.name, index)
         });
+        Self {
+            part,
+            blocks,
+            rows: blocks.iter().map(|block| block.time_ns.len()).sum(),
+            counters: counters.collect(),
+        }
     }
-    debug_assert!(all.len() <= COUNTERS.len() + 8);
-    all
+
+    /// All columns.
+    fn columns(&self) -> Vec<Column> {
+        let counters = self.counters.iter().map(|(name, _)| *name);
+        let names = KEYS.into_iter().chain(counters).enumerate();
+        let column = |(place, name): (usize, &str)| Column {
+            name: name.into(),
+            values: self.values(place),
+        };
+        names.map(column).collect()
+    }
+
+    /// The values of the column at a place.
+    fn values(&self, place: usize) -> Values {
+        let mut values = Values::Counted(Vec::new());
+        self.fill(place, &mut values);
+        values
+    }
+
+    /// The same in the place of other values, whose memory serves again.
+    fn fill(&self, place: usize, values: &mut Values) {
+        *values = match KEYS.get(place).copied() {
+            Some(TIME) => Values::Decimal(self.all(|block| known(&block.time_ns))),
+            Some(INTERVAL) => Values::Decimal(self.all(|block| known(&block.interval_ns))),
+            Some(GPU) => Values::Counted(self.all(|block| whole(&block.keys.gpu))),
+            Some(STREAM) => Values::Whole(self.all(|block| block.keys.stream.iter().copied())),
+            Some(LAUNCH) => Values::Whole(self.all(|block| block.keys.launch.iter().copied())),
+            Some(KERNEL) => Values::Text(self.all(|block| block.keys.kernel.iter().cloned())),
+            Some(PART) => Values::Text(vec![Some(self.part.name().into()); self.rows]),
+            Some(_) => Values::Counted(self.all(|block| whole(&block.number))),
+            None => match (self.counters.get(place - KEYS.len()), &mut *values) {
+                (Some((_, Some(index))), Values::Counted(all)) => {
+                    all.clear();
+                    let blocks = self.blocks.iter();
+                    blocks.for_each(|block| all.extend_from_slice(&block.counters[*index]));
+                    return;
+                }
+                (Some((_, Some(index))), _) => {
+                    Values::Counted(self.all(|block| block.counters[*index].iter().copied()))
+                }
+                _ => Values::Whole(vec![None; self.rows]),
+            },
+        };
+    }
+
+    /// What all blocks have, in memory of that length.
+    fn all<V, I: Iterator<Item = V>>(&self, of: impl FnMut(&'blocks Block) -> I) -> Vec<V> {
+        let mut all = Vec::with_capacity(self.rows);
+        self.blocks.iter().map(of).for_each(|some| all.extend(some));
+        all
+    }
+}
+
+fn known(values: &[f64]) -> impl Iterator<Item = Option<f64>> {
+    values.iter().copied().map(Some)
+}
+
+fn whole(values: &[u32]) -> impl Iterator<Item = u64> {
+    values.iter().copied().map(u64::from)
 }

@@ -1,12 +1,13 @@
 //! Reads pieces: an Arrow IPC stream that may end in the middle of one.
 
-use super::read::{Block, Keys, Wanted};
+use super::read::{Block, Keys, Wanted, shared};
 use super::{GPU, INTERVAL, KERNEL, LAUNCH, NUMBER, STREAM, TIME};
 use crate::error::ReportError;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_ipc::reader::StreamReader;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::path::Path;
 pub(super) fn each(
     path: &Path,
     wanted: Wanted<'_>,
-    mut found: impl FnMut(Block) -> Result<(), ReportError>,
+    mut found: impl FnMut(&mut Block) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let file = File::open(path).map_err(|error| ReportError::system(path, error))?;
     // A run that was killed at once has not even written the head.
@@ -44,7 +45,7 @@ pub(super) fn each(
         let Ok(batch) = batch else {
             return Ok(());
         };
-        found(block(path, &batch, wanted)?)?;
+        found(&mut block(path, &batch, wanted)?)?;
     }
     Ok(())
 }
@@ -80,7 +81,7 @@ fn block(path: &Path, batch: &RecordBatch, wanted: Wanted<'_>) -> Result<Block, 
             gpu: numbers(GPU)?,
             launch: options(LAUNCH)?,
             stream: options(STREAM)?,
-            kernel: names.iter().map(|name| name.map(str::to_owned)).collect(),
+            kernel: shared(names.iter().map(|name| name.map(Cow::Borrowed))),
         };
     }
     let counters = wanted.counters.iter().map(|name| counts(name));

@@ -2,7 +2,9 @@
 
 use super::{Part, STORED, pieces, stored};
 use crate::error::ReportError;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rows of one kind of part, in the order of time. All columns are equally long.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,8 +30,23 @@ pub struct Keys {
     pub launch: Vec<Option<u64>>,
     /// The stream, where only one kernel ran.
     pub stream: Vec<Option<u64>>,
-    /// The kernel.
-    pub kernel: Vec<Option<String>>,
+    /// The kernel; rows below each other share its name.
+    pub kernel: Vec<Option<Arc<str>>>,
+}
+
+/// Names of rows, of which those below each other are mostly the same.
+pub(super) fn shared<'names>(
+    names: impl Iterator<Item = Option<Cow<'names, str>>>,
+) -> Vec<Option<Arc<str>>> {
+    let mut last: Option<Arc<str>> = None;
+    let share = |name: Option<Cow<'names, str>>| {
+        let name = name?;
+        if last.as_deref() != Some(&*name) {
+            last = Some(name.into());
+        }
+        last.clone()
+    };
+    names.map(share).collect()
 }
 
 /// Which columns are read.
@@ -74,7 +91,7 @@ impl Series {
         self.form == Form::Stored
     }
 
-    /// Hands out the rows of a kind of part, block by block, with these counters.
+    /// Hands out the rows of a kind of part, block by block, with these counters. Whoever keeps a block takes it.
     ///
     /// # Errors
     /// A file is not what its name says, or lacks a counter.
@@ -82,7 +99,7 @@ impl Series {
         &self,
         part: Part,
         counters: &[&str],
-        found: impl FnMut(Block) -> Result<(), ReportError>,
+        found: impl FnMut(&mut Block) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let keys = false;
         self.read(part, Wanted { counters, keys }, found)
@@ -96,7 +113,7 @@ impl Series {
         &self,
         part: Part,
         counters: &[&str],
-        found: impl FnMut(Block) -> Result<(), ReportError>,
+        found: impl FnMut(&mut Block) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         let keys = true;
         self.read(part, Wanted { counters, keys }, found)
@@ -106,7 +123,7 @@ impl Series {
         &self,
         part: Part,
         wanted: Wanted<'_>,
-        found: impl FnMut(Block) -> Result<(), ReportError>,
+        found: impl FnMut(&mut Block) -> Result<(), ReportError>,
     ) -> Result<(), ReportError> {
         match self.form {
             Form::Stored => stored::each(&self.folder.join(STORED), part, wanted, found),

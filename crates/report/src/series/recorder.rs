@@ -1,25 +1,15 @@
 //! Writes pieces while a run goes on, on a thread of its own.
 
+use super::held::{Held, Rows, Shared};
 use super::{GPU, INTERVAL, KERNEL, LAUNCH, NUMBER, Part, STREAM, TIME};
-use arrow_array::builder::{Float64Builder, StringBuilder, UInt32Builder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use lockstep_counters::COUNTERS;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// Rows of a piece at most.
-const LARGEST: usize = 16_384;
-/// A piece is written at the latest after this, so that those who watch see it.
-const LATEST: Duration = Duration::from_millis(500);
-/// Samples on their way to the thread; whoever takes samples faster waits.
-const AHEAD: usize = 64;
 
 /// The launch that a sample belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +22,7 @@ pub struct SampledLaunch {
     pub kernel: Arc<str>,
 }
 
-/// What all parts counted within an interval.
+/// An interval, whose rows say what parts counted within it.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The end of the interval, in nanoseconds of simulated time.
@@ -43,14 +33,12 @@ pub struct Sample {
     pub gpu: u32,
     /// The launch, if only one ran.
     pub launch: Option<SampledLaunch>,
-    /// Parts with their numbers, and their counters in the order of the table.
-    pub rows: Vec<(Part, u32, [u64; COUNTERS.len()])>,
 }
 
 /// Takes samples.
 #[derive(Debug)]
 pub struct Recorder {
-    samples: Option<SyncSender<Sample>>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -64,20 +52,23 @@ impl Recorder {
         for part in Part::ALL {
             parts.push(Pieces::begin(part, open(part.pieces())?)?);
         }
-        let (samples, taken) = sync_channel(AHEAD);
+        let shared = Arc::new(Shared::new());
+        let taken = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("series".into())
-            .spawn(move || write(parts, &taken))?;
+            .spawn(move || {
+                let _gone = taken.gone_at_the_end();
+                write(parts, &taken)
+            })?;
         Ok(Self {
-            samples: Some(samples),
+            shared,
             thread: Some(thread),
         })
     }
 
-    /// Hands over a sample; false if nothing can be written any more.
-    pub fn add(&mut self, sample: Sample) -> bool {
-        let sent = self.samples.as_ref().map(|samples| samples.send(sample));
-        matches!(sent, Some(Ok(())))
+    /// Takes a sample, whose rows `fill` adds; false if nothing can be written any more.
+    pub fn add(&mut self, sample: &Sample, fill: impl FnOnce(&mut Rows<'_>)) -> bool {
+        self.shared.add(sample, fill)
     }
 
     /// Writes what is left and ends the files.
@@ -85,7 +76,7 @@ impl Recorder {
     /// # Errors
     /// A file could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        drop(self.samples.take());
+        self.shared.end();
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Ok(result)) => result,
@@ -94,63 +85,33 @@ impl Recorder {
     }
 }
 
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
 /// The life of the thread.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "when pieces are written changes no sample"
-)]
-fn write(mut parts: Vec<Pieces>, samples: &Receiver<Sample>) -> io::Result<()> {
-    let mut written = Instant::now();
+fn write(mut parts: Vec<Pieces>, shared: &Shared) -> io::Result<()> {
+    let mut taken = Vec::new();
     loop {
-        let taken = match written.elapsed() < LATEST {
-            true => samples.recv_timeout(LATEST),
-            false => Err(RecvTimeoutError::Timeout),
-        };
-        match taken {
-            Ok(sample) => {
-                for (part, number, counters) in &sample.rows {
-                    if let Some(pieces) = parts.iter_mut().find(|one| one.part == *part) {
-                        pieces.add(&sample, *number, counters);
-                    }
-                }
-                for pieces in &mut parts {
-                    if pieces.rows >= LARGEST {
-                        pieces.write()?;
-                    }
-                }
+        let ended = shared.take(&mut taken);
+        for (pieces, held) in parts.iter_mut().zip(&taken) {
+            pieces.write(held)?;
+        }
+        if ended {
+            for pieces in &mut parts {
+                pieces.writer.finish().map_err(broken)?;
             }
-            Err(RecvTimeoutError::Timeout) => {
-                for pieces in &mut parts {
-                    pieces.write()?;
-                }
-                written = Instant::now();
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                for pieces in &mut parts {
-                    pieces.write()?;
-                    pieces.writer.finish().map_err(broken)?;
-                }
-                return Ok(());
-            }
+            return Ok(());
         }
     }
 }
 
 /// The pieces of one kind of part.
 struct Pieces {
-    part: Part,
     schema: Arc<Schema>,
     writer: StreamWriter<File>,
-    rows: usize,
-    time: Float64Builder,
-    interval: Float64Builder,
-    gpu: UInt32Builder,
-    stream: UInt64Builder,
-    launch: UInt64Builder,
-    kernel: StringBuilder,
-    number: UInt32Builder,
-    /// Places in the table of counters, and values.
-    counters: Vec<(usize, UInt64Builder)>,
 }
 
 impl Pieces {
@@ -161,55 +122,29 @@ impl Pieces {
             .try_with_compression(Some(CompressionType::ZSTD))
             .and_then(|options| StreamWriter::try_new_with_options(file, &schema, options));
         Ok(Self {
-            part,
             writer: writer.map_err(broken)?,
             schema,
-            rows: 0,
-            time: Float64Builder::new(),
-            interval: Float64Builder::new(),
-            gpu: UInt32Builder::new(),
-            stream: UInt64Builder::new(),
-            launch: UInt64Builder::new(),
-            kernel: StringBuilder::new(),
-            number: UInt32Builder::new(),
-            counters: part
-                .counters()
-                .map(|(place, _)| (place, UInt64Builder::new()))
-                .collect(),
         })
     }
 
-    fn add(&mut self, sample: &Sample, number: u32, counters: &[u64; COUNTERS.len()]) {
-        let launch = sample.launch.as_ref();
-        self.rows += 1;
-        self.time.append_value(sample.time_ns);
-        self.interval.append_value(sample.interval_ns);
-        self.gpu.append_value(sample.gpu);
-        self.stream.append_option(launch.map(|one| one.stream));
-        self.launch.append_option(launch.map(|one| one.launch));
-        self.kernel.append_option(launch.map(|one| &*one.kernel));
-        self.number.append_value(number);
-        for (place, values) in &mut self.counters {
-            values.append_value(counters[*place]);
-        }
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        if self.rows == 0 {
+    fn write(&mut self, held: &Held) -> io::Result<()> {
+        if held.rows() == 0 {
             return Ok(());
         }
-        self.rows = 0;
+        let launch = |sample: &Sample| sample.launch.as_ref().map(|one| one.launch);
+        let stream = |sample: &Sample| sample.launch.as_ref().map(|one| one.stream);
+        let kernels = held.repeated(|sample| sample.launch.as_ref().map(|one| &*one.kernel));
         let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(self.time.finish()),
-            Arc::new(self.interval.finish()),
-            Arc::new(self.gpu.finish()),
-            Arc::new(self.stream.finish()),
-            Arc::new(self.launch.finish()),
-            Arc::new(self.kernel.finish()),
-            Arc::new(self.number.finish()),
+            Arc::new(Float64Array::from(held.repeated(|one| one.time_ns))),
+            Arc::new(Float64Array::from(held.repeated(|one| one.interval_ns))),
+            Arc::new(UInt32Array::from(held.repeated(|one| one.gpu))),
+            Arc::new(UInt64Array::from(held.repeated(stream))),
+            Arc::new(UInt64Array::from(held.repeated(launch))),
+            Arc::new(StringArray::from(kernels)),
+            Arc::new(UInt32Array::from(held.numbers.clone())),
         ];
-        for (_, values) in &mut self.counters {
-            columns.push(Arc::new(values.finish()));
+        for values in held.counters() {
+            columns.push(Arc::new(UInt64Array::from(values)));
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(broken)?;
         self.writer.write(&batch).map_err(broken)?;

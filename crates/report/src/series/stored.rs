@@ -1,6 +1,6 @@
 //! Reads `series.parquet`, whose row groups are of one kind of part each.
 
-use super::read::{Block, Keys, Wanted};
+use super::read::{Block, Keys, Wanted, shared};
 use super::{GPU, INTERVAL, KERNEL, LAUNCH, NUMBER, PART, Part, STREAM, TIME};
 use crate::error::ReportError;
 use ::parquet::column::reader::{ColumnReader, get_typed_column_reader};
@@ -18,19 +18,32 @@ pub(super) fn each(
     path: &Path,
     part: Part,
     wanted: Wanted<'_>,
-    mut found: impl FnMut(Block) -> Result<(), ReportError>,
+    mut found: impl FnMut(&mut Block) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let malformed = |error: ParquetError| ReportError::malformed(path, error.to_string());
     let file = File::open(path).map_err(|error| ReportError::system(path, error))?;
     let reader = SerializedFileReader::new(file).map_err(malformed)?;
+    // Memory of one row group serves for the next: fresh pages cost more than reading does.
+    let (mut block, mut scratch) = (Block::default(), Scratch::default());
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(malformed)?;
         let group = Group { group: &*group };
         if group.is_of(part).map_err(malformed)? {
-            found(group.block(wanted).map_err(malformed)?)?;
+            let filled = group.fill(wanted, &mut block, &mut scratch);
+            filled.map_err(malformed)?;
+            found(&mut block)?;
         }
     }
     Ok(())
+}
+
+/// What is between the file and a block.
+#[derive(Default)]
+struct Scratch {
+    /// Which values are there.
+    levels: Vec<i16>,
+    /// Numbers as the format keeps them.
+    whole: Vec<i64>,
 }
 
 /// One row group.
@@ -51,45 +64,59 @@ impl Group<'_> {
         Ok(first.is_some_and(|name| name.data() == part.name().as_bytes()))
     }
 
-    fn block(&self, wanted: Wanted<'_>) -> Result<Block, ParquetError> {
-        let mut keys = Keys::default();
+    /// Reads the columns that are wanted in the place of what a block had before.
+    fn fill(
+        &self,
+        wanted: Wanted<'_>,
+        block: &mut Block,
+        scratch: &mut Scratch,
+    ) -> Result<(), ParquetError> {
+        block.keys = Keys::default();
         if wanted.keys {
-            let kernel = self.all::<ByteArrayType>(KERNEL)?.into_iter();
-            keys = Keys {
-                gpu: self.numbers(GPU)?,
+            let kernel = self.all::<ByteArrayType>(KERNEL)?;
+            let kernel = kernel.iter().map(Option::as_ref);
+            let mut gpu = Vec::new();
+            self.numbers(GPU, scratch, &mut gpu)?;
+            block.keys = Keys {
+                gpu,
                 launch: self.options(LAUNCH)?,
                 stream: self.options(STREAM)?,
-                kernel: kernel
-                    .map(|name| name.map(|name| String::from_utf8_lossy(name.data()).into_owned()))
-                    .collect(),
+                kernel: shared(
+                    kernel.map(|name| name.map(|name| String::from_utf8_lossy(name.data()))),
+                ),
             };
         }
-        // The format keeps numbers without a sign in the bits of those with one.
-        let counters = wanted.counters.iter().map(|name| {
-            let values = self.dense::<Int64Type>(name)?.into_iter();
-            Ok(values.map(|value| value as u64).collect())
-        });
-        let block = Block {
-            time_ns: self.dense::<DoubleType>(TIME)?,
-            interval_ns: self.dense::<DoubleType>(INTERVAL)?,
-            number: self.numbers(NUMBER)?,
-            counters: counters.collect::<Result<_, ParquetError>>()?,
-            keys,
-        };
+        self.dense::<DoubleType>(TIME, &mut scratch.levels, &mut block.time_ns)?;
+        self.dense::<DoubleType>(INTERVAL, &mut scratch.levels, &mut block.interval_ns)?;
+        self.numbers(NUMBER, scratch, &mut block.number)?;
+        block.counters.resize(wanted.counters.len(), Vec::new());
+        for (name, counter) in wanted.counters.iter().zip(&mut block.counters) {
+            self.dense::<Int64Type>(name, &mut scratch.levels, &mut scratch.whole)?;
+            counter.clear();
+            // The format keeps numbers without a sign in the bits of those with one.
+            counter.extend(scratch.whole.iter().map(|value| *value as u64));
+        }
         let rows = block.time_ns.len();
         let lengths = [block.interval_ns.len(), block.number.len()];
         let equal = lengths.into_iter().all(|length| length == rows)
             && block.counters.iter().all(|counter| counter.len() == rows);
         match equal {
-            true => Ok(block),
+            true => Ok(()),
             false => Err(ParquetError::General("columns of different lengths".into())),
         }
     }
 
-    fn numbers(&self, name: &str) -> Result<Vec<u32>, ParquetError> {
-        let values = self.dense::<Int64Type>(name)?.into_iter();
-        let number = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
-        Ok(values.map(number).collect())
+    fn numbers(
+        &self,
+        name: &str,
+        scratch: &mut Scratch,
+        numbers: &mut Vec<u32>,
+    ) -> Result<(), ParquetError> {
+        self.dense::<Int64Type>(name, &mut scratch.levels, &mut scratch.whole)?;
+        let number = |value: &i64| u32::try_from(*value).unwrap_or(u32::MAX);
+        numbers.clear();
+        numbers.extend(scratch.whole.iter().map(number));
+        Ok(())
     }
 
     fn options(&self, name: &str) -> Result<Vec<Option<u64>>, ParquetError> {
@@ -101,13 +128,18 @@ impl Group<'_> {
     }
 
     /// All values of a column; what is absent is 0.
-    fn dense<T: DataType>(&self, name: &str) -> Result<Vec<T::T>, ParquetError> {
-        let (levels, values) = self.read::<T>(name, self.rows()?)?;
-        if values.len() == levels.len() {
-            return Ok(values);
+    fn dense<T: DataType>(
+        &self,
+        name: &str,
+        levels: &mut Vec<i16>,
+        values: &mut Vec<T::T>,
+    ) -> Result<(), ParquetError> {
+        self.read::<T>(name, self.rows()?, levels, values)?;
+        if values.len() != levels.len() {
+            let known = spread(levels, std::mem::take(values));
+            *values = known.map(Option::unwrap_or_default).collect();
         }
-        let known = spread(&levels, values);
-        Ok(known.map(Option::unwrap_or_default).collect())
+        Ok(())
     }
 
     fn all<T: DataType>(&self, name: &str) -> Result<Vec<Option<T::T>>, ParquetError> {
@@ -128,7 +160,8 @@ impl Group<'_> {
         name: &str,
         rows: usize,
     ) -> Result<Vec<Option<T::T>>, ParquetError> {
-        let (levels, values) = self.read::<T>(name, rows)?;
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        self.read::<T>(name, rows, &mut levels, &mut values)?;
         Ok(spread(&levels, values).collect())
     }
 
@@ -137,12 +170,15 @@ impl Group<'_> {
         &self,
         name: &str,
         rows: usize,
-    ) -> Result<(Vec<i16>, Vec<T::T>), ParquetError> {
+        levels: &mut Vec<i16>,
+        values: &mut Vec<T::T>,
+    ) -> Result<(), ParquetError> {
         let reader: ColumnReader = self.group.get_column_reader(self.place::<T>(name)?)?;
         let mut reader = get_typed_column_reader::<T>(reader);
-        let (mut levels, mut values) = (Vec::new(), Vec::new());
-        reader.read_records(rows, Some(&mut levels), None, &mut values)?;
-        Ok((levels, values))
+        levels.clear();
+        values.clear();
+        reader.read_records(rows, Some(levels), None, values)?;
+        Ok(())
     }
 
     /// Where a column of this type is.

@@ -47,9 +47,9 @@ impl SharedSegment {
             table.position(|counter| counter.name == *name)
         });
         let settings = &metadata.segment;
-        let base = SegmentDirectory::of_user();
-        SegmentDirectory::open(&base, &settings.group)?;
-        let directory = SegmentDirectory::open(&base.join("programs"), &settings.group)?;
+        SegmentDirectory::open(&SegmentDirectory::of_user(), &settings.group)?;
+        let programs = SegmentDirectory::of_programs();
+        let directory = SegmentDirectory::open(&programs, &settings.group)?;
         // What cannot be removed now is left for the next one that looks.
         let _ = directory.reap(now(), KEPT);
         let mut publisher = Publisher::create(&directory, names.len(), settings.maximum.0)?;

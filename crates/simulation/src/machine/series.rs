@@ -69,25 +69,24 @@ impl SeriesRecording {
     fn take(&mut self, gpu: &Gpu, launch: Option<SampledLaunch>) {
         let now = gpu.now();
         let nanoseconds = |femtoseconds: u64| femtoseconds as f64 / 1e6;
-        let mut sample = Sample {
+        let sample = Sample {
             time_ns: nanoseconds(now.0),
             interval_ns: nanoseconds(now.since(self.last).0),
             gpu: 0,
             launch,
-            rows: Vec::new(),
         };
-        gpu.sample(&mut self.sampler, |part, counters| {
-            let (part, number) = match part {
-                SampledPart::Gpu => (Part::Gpu, 0),
-                SampledPart::Sm(number) => (Part::Sm, number),
-                SampledPart::Slice(number) => (Part::Slice, number),
-            };
-            sample.rows.push((part, number, counters.values()));
+        let sampler = &mut self.sampler;
+        self.broken |= !self.recorder.add(&sample, |rows| {
+            gpu.sample(sampler, |part, counters| {
+                let (part, number) = match part {
+                    SampledPart::Gpu => (Part::Gpu, 0),
+                    SampledPart::Sm(number) => (Part::Sm, number),
+                    SampledPart::Slice(number) => (Part::Slice, number),
+                };
+                rows.add(part, number, &counters.values());
+            });
         });
         self.restart(now);
-        if !sample.rows.is_empty() && !self.broken {
-            self.broken = !self.recorder.add(sample);
-        }
     }
 
     /// Writes what is left.

@@ -33,6 +33,15 @@ impl SegmentDirectory {
         Path::new("/dev/shm").join(format!("lockstep-{user}"))
     }
 
+    /// Where programs of this user publish that nobody gave another folder: `lockstep sample` gives its own to what
+    /// runs under it.
+    pub fn of_programs() -> PathBuf {
+        match std::env::var_os("LOCKSTEP_SAMPLE_SEGMENTS") {
+            Some(given) => given.into(),
+            None => Self::of_user().join("programs"),
+        }
+    }
+
     /// Opens the folder, making it if it is missing. `group` may read it, if it is not empty.
     pub fn open(path: &Path, group: &str) -> Result<Self, SegmentError> {
         let group = if group.is_empty() {

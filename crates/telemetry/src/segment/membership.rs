@@ -27,8 +27,8 @@ pub(super) fn job() -> Option<String> {
     first(JOB, |name| std::env::var(name).ok())
 }
 
-/// The rank of this process.
-pub(super) fn rank() -> Option<String> {
+/// The rank of this process, if a launcher numbered it.
+pub fn rank() -> Option<String> {
     first(RANK_VARIABLES, |name| std::env::var(name).ok())
 }
 
