@@ -321,7 +321,8 @@ impl L2Slice {
             self.sectors.stats.read_hits.add(u64::from(hits));
             // What the other partition asks for is looked up once more, at its home.
             let crossed = self.sectors.stats.fabric_sectors.get() - crossed;
-            self.free = self.free + self.busy(crossed as u32);
+            let busy = self.busy(crossed as u32);
+            self.free += busy;
             at
         };
         let at = found + self.hop_latency_to(sender);
@@ -352,7 +353,7 @@ impl L2Slice {
         self.free = begin + p.request_time;
         if sectors & partial != 0 {
             // What is written in part is read, merged and written: nothing else is read meanwhile.
-            self.free = self.free + p.partial_write;
+            self.free += p.partial_write;
         }
         let taken = begin.max(self.sectors.write_port_free);
         self.sectors.write_port_free = taken + busy;
