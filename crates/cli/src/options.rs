@@ -9,6 +9,7 @@ use lockstep_simulation::{
 };
 use lockstep_telemetry::schema::Metadata;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Which GPU is simulated, and how.
 #[derive(Args)]
@@ -217,13 +218,36 @@ pub fn configuration(gpu: &str, settings: &[String]) -> anyhow::Result<lockstep_
 const MOST_THREADS: u32 = 4096;
 
 /// A number of threads; zero stands for as many as the machine has.
-fn thread_count(text: &str) -> Result<u32, String> {
+pub fn thread_count(text: &str) -> Result<u32, String> {
     if text == "auto" {
         return Ok(0);
     }
     match text.parse() {
         Ok(count) if count <= MOST_THREADS => Ok(count),
         _ => Err(format!("a number up to {MOST_THREADS}, or `auto`")),
+    }
+}
+
+/// Units of the host's time, with their length in milliseconds.
+const HOST_UNITS: [(&str, f64); 4] = [("ms", 1.0), ("min", 6e4), ("s", 1e3), ("h", 3.6e6)];
+
+/// A length of the host's time.
+pub fn host_time(text: &str) -> Result<Duration, String> {
+    let read = HOST_UNITS.iter().find_map(|(unit, milliseconds)| {
+        let number: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        Duration::try_from_secs_f64(number * milliseconds / 1e3).ok()
+    });
+    read.filter(|time| !time.is_zero())
+        .ok_or_else(|| "a number with its unit (ms, s, min, h), such as `60s`".into())
+}
+
+impl From<ScheduleName> for Schedule {
+    fn from(name: ScheduleName) -> Self {
+        match name {
+            ScheduleName::Auto => Self::Auto,
+            ScheduleName::Static => Self::Static,
+            ScheduleName::Dynamic => Self::Dynamic,
+        }
     }
 }
 
@@ -250,11 +274,7 @@ impl SimulationOptions {
             "--kernels and --launches choose what runs in timing mode; leave --mode functional out"
         );
         description.execution.threads = self.threads;
-        description.execution.schedule = match self.schedule {
-            ScheduleName::Auto => Schedule::Auto,
-            ScheduleName::Static => Schedule::Static,
-            ScheduleName::Dynamic => Schedule::Dynamic,
-        };
+        description.execution.schedule = self.schedule.into();
         description.execution.no_jumping = self.no_jumps;
         description.cold_caches = self.cold_caches;
         description.assembling = match self.assemble {
@@ -279,6 +299,17 @@ impl SimulationOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_of_the_host_has_a_unit() {
+        assert_eq!(host_time("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(host_time("1.5 min"), Ok(Duration::from_secs(90)));
+        assert_eq!(host_time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(host_time("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in ["", "60", "s", "0s", "-1s", "nan s", "inf h", "1 us"] {
+            assert!(host_time(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn threads_are_a_number_or_auto() {

@@ -1,9 +1,10 @@
 //! Counters of one launch, as far as its mode knows them.
 
 use crate::{COUNTERS, Counters, Metric};
+use serde::{Deserialize, Serialize};
 
 /// What was counted for a launch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCounters {
     /// The counts.
     pub values: Counters,

@@ -9,10 +9,11 @@ use lockstep_counters::LaunchCounters;
 use lockstep_isa::Launch;
 use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
 use lockstep_units::Time;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelResult {
     /// The number of the launch.
     pub id: u64,
@@ -32,7 +33,7 @@ pub struct KernelResult {
 }
 
 /// A launch by a kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelLaunch {
     /// The device's own number of it.
     pub number: u32,
@@ -68,7 +69,7 @@ pub struct Transfer {
 }
 
 /// Why the hardware stopped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// CUDA's code for it.
     pub code: CuResult,
@@ -84,7 +85,7 @@ pub struct Fault {
 }
 
 /// How an advance ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Advance {
     /// The limit was reached, or kernels ended before it, or both.
     Reached(Vec<KernelResult>),

@@ -101,7 +101,7 @@ fn answer(response: &Response) -> String {
 }
 
 /// As much of a value's text as is worth reading; no more of it is made.
-fn brief(value: &impl Debug) -> String {
+pub(crate) fn brief(value: &impl Debug) -> String {
     let mut text = Limited(String::new());
     match write!(text, "{value:?}") {
         Ok(()) => text.0,

@@ -1,6 +1,7 @@
 //! What is to be run, and how.
 
 use crate::assemble::Assembling;
+use crate::checkpoint::CheckpointOptions;
 use crate::checks::Checks;
 use crate::kernel_traces::Tracing;
 use crate::progress::Progress;
@@ -154,6 +155,8 @@ pub struct Description {
     pub existing: Existing,
     /// How much of the calls is recorded.
     pub recording: Recording,
+    /// Where the run is to be saved now and then, if it is.
+    pub checkpoints: Option<CheckpointOptions>,
     /// For those who watch.
     pub progress: Arc<Progress>,
     /// Who writes down what warps execute.
@@ -204,6 +207,7 @@ impl Description {
             out: None,
             existing: Existing::default(),
             recording: Recording::default(),
+            checkpoints: None,
             progress: Arc::default(),
             tracing: None,
             replays: false,

@@ -9,6 +9,7 @@
 mod arguments;
 mod assemble;
 mod calls;
+mod checkpoint;
 mod checks;
 mod connections;
 mod descendants;
@@ -43,6 +44,7 @@ mod verify;
 pub use arguments::{Argument, ElementType};
 pub use assemble::Assembling;
 pub use calls::list_calls;
+pub use checkpoint::{CheckpointError, CheckpointOptions, Started, started};
 pub use checks::Checks;
 pub use description::{Description, Execution, Interval, Mode, Schedule};
 pub use disassemble::disassemble;

@@ -1,6 +1,7 @@
 //! The simulated GPU as the runtime sees it, and what only a whole run needs of it: stopping,
 //! progress, fresh memory after a free, saving and loading, the digest.
 
+pub mod checkpoint;
 mod device;
 pub mod embedded;
 mod failure;
@@ -15,6 +16,7 @@ mod reports;
 mod series;
 
 use crate::assemble::Assembler;
+use crate::checkpoint::SharedCheckpoints;
 use crate::description::{Description, Mode, Schedule};
 use crate::host::Inside;
 use crate::images;
@@ -31,7 +33,7 @@ use lockstep_isa::Module;
 use lockstep_node::Topology;
 use lockstep_protocol::{layout, window};
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Loader, Runtime};
-use lockstep_stats::Hasher;
+use lockstep_stats::{Digest, Hasher};
 use lockstep_units::{Cycles, Duration, Time};
 use pace::Pace;
 use publication::Publication;
@@ -115,11 +117,15 @@ pub struct Machine {
     held: VecDeque<(u64, Launch)>,
     /// Modules by the number that saved state knows them by.
     modules: Vec<Arc<Module>>,
+    /// The runtime's number of the first launch of each.
+    introduced: Vec<u64>,
     /// Numbers of modules that are replayed from traces, by name of the kernel and length of its code.
     traced: BTreeMap<(String, usize), u64>,
     output: Vec<u8>,
     /// What freed memory held.
     freed: Hasher,
+    /// What the memory held that was freed last, for those who save it.
+    freed_last: Vec<(u64, Digest)>,
     reload: Option<Reload>,
     pace: Pace,
     reloads: u64,
@@ -137,6 +143,8 @@ pub struct Machine {
     journal: Option<Box<Journal>>,
     /// What readers of shared memory are told, if anything is.
     publication: Option<Box<Publication>>,
+    /// Where it is saved now and then, if that is asked for.
+    checkpoints: Option<SharedCheckpoints>,
     /// What writes down what warps execute, if that is asked for.
     tracing: Option<Arc<Tracing>>,
 }
@@ -330,9 +338,11 @@ impl Machine {
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),
+            introduced: Vec::new(),
             traced: BTreeMap::new(),
             output: Vec::new(),
             freed: Hasher::new("freed memory"),
+            freed_last: Vec::new(),
             pace: Pace::default(),
             reload: description.execution.reload_seed.map(|seed| Reload {
                 random: seed,
@@ -346,6 +356,7 @@ impl Machine {
             warned_of_spin: false,
             journal: None,
             publication: None,
+            checkpoints: None,
             tracing,
         })
     }

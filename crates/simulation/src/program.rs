@@ -1,5 +1,6 @@
 //! Runs an unmodified CUDA program against a simulated GPU.
 
+use crate::checkpoint::{self, CheckpointError, Checkpoints};
 use crate::description::Description;
 use crate::guardian::Guardian;
 use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
@@ -7,7 +8,7 @@ use crate::machine::{self, MachineError, SharedSegment};
 use crate::node::Node;
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
-use crate::server::{Recording, Server, State};
+use crate::server::{Recording, Server, State, lock};
 use crate::supervise::{self, Ended, Program, StartError};
 use crate::{memory_limits, surroundings};
 use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError};
@@ -25,6 +26,9 @@ pub enum RunError {
     /// The program.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// Where it was saved.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The libraries for it.
     #[error(transparent)]
     Libraries(#[from] LibraryError),
@@ -101,6 +105,7 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let path = supervise::find_program(name)?;
     let libraries = Libraries::find()?;
     Node::check(description)?;
+    checkpoint::check(description)?;
     check_memory()?;
     // Before there is a folder: a signal leaves none that says nothing.
     let interrupts = Interrupts::listen(description.progress.stop_flag());
@@ -128,6 +133,7 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         Ok(mut results) => {
             reporter.finish();
             results.write(&run.folder)?;
+            run.tidy(&results);
             Ok(results)
         }
         Err(error) => {
@@ -171,6 +177,10 @@ impl Run<'_> {
         if let Some(segment) = SharedSegment::open(description, &command.join(" "))? {
             runtime.device_mut().publish(&segment, description);
         }
+        let checkpoints = Checkpoints::start(description, &self.folder, &memory, &self.interrupts)?;
+        if let Some(checkpoints) = &checkpoints {
+            runtime.device_mut().keep_checkpoints(checkpoints);
+        }
         let record = match description.recording {
             Recording::None => None,
             _ => Some(self.folder.record()?),
@@ -182,6 +192,7 @@ impl Run<'_> {
             runtime,
             record,
             description.recording,
+            checkpoints.clone(),
         )
         .map_err(system("serving the program"))?;
         reporter.phase(Phase::Running);
@@ -190,10 +201,33 @@ impl Run<'_> {
             // Nobody waits for what is still running.
             description.progress.stop();
         }
-        let (state, problems) = server.finish();
+        let (mut state, mut problems) = server.finish();
         drop(listener);
         reporter.phase(Phase::Collecting);
-        Ok(self.collect(command, &ended?, state, problems, began.elapsed()))
+        let mut wall = began.elapsed();
+        let checkpoints = checkpoints.as_deref().map(lock);
+        let resumed = checkpoints.as_ref().and_then(|known| known.resumed());
+        if let Some((_, spent)) = resumed {
+            // Speed is that of the whole run.
+            wall += spent;
+            state.figures.simulating += spent;
+            state.figures.processor = None;
+        }
+        let ended = ended?;
+        if let Some(problem) = checkpoints.as_ref().and_then(|known| known.problem())
+            && matches!(ended, Ended::Code(_) | Ended::Signal(_))
+        {
+            problems.push(problem);
+        }
+        let mut results = self.collect(command, &ended, state, problems, wall);
+        if let Some((at, _)) = resumed {
+            let remark = format!("the run was resumed from a checkpoint at {at} of simulated time");
+            results.summary.remarks.push(remark);
+        }
+        if let Some(notice) = checkpoints.as_ref().and_then(|known| known.notice()) {
+            results.summary.warnings.push(notice.to_owned());
+        }
+        Ok(results)
     }
 
     fn run_to_end(&self, socket: &Path, server: &Server<Node>) -> Result<Ended, RunError> {
@@ -204,9 +238,25 @@ impl Run<'_> {
         if tracing::enabled!(tracing::Level::DEBUG) {
             variables.push((CALLS_VARIABLE, "1".into()));
         }
-        let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
+        let fixed = self.description.checkpoints.is_some();
+        let mut program = Program::start(
+            &self.path,
+            self.arguments,
+            &variables,
+            &self.interrupts,
+            fixed,
+        )?;
         server.program(program.process());
         program.wait().map_err(system("waiting for the program"))
+    }
+
+    /// Removes the checkpoint of a run that has ended well: nobody needs it any more.
+    fn tidy(&self, results: &Results) {
+        let over = results.summary.state == RunState::Finished && !results.summary.partial;
+        if over && self.description.checkpoints.is_some() {
+            // What stays is removed with the folder.
+            let _ = self.folder.remove_checkpoint();
+        }
     }
 
     fn collect(

@@ -10,6 +10,7 @@
 
 mod state;
 
+use crate::checkpoint::SharedCheckpoints;
 use crate::connections::{Door, Streams};
 use crate::host::{Arrivals, Arriving, HostOrder, Key, Turn};
 use crate::host_writes::HostWrites;
@@ -54,6 +55,8 @@ pub struct State<D> {
     pub runtime: Runtime<D>,
     record: Option<RecordWriter<File>>,
     writes: Option<HostWrites>,
+    /// Where calls are logged or compared, if they are.
+    checkpoints: Option<SharedCheckpoints>,
     order: HostOrder,
     doorbells: Doorbells,
     arrivals: Arrivals,
@@ -130,6 +133,7 @@ impl<D: Device + Send + 'static> Server<D> {
         runtime: Runtime<D>,
         record: Option<File>,
         recording: Recording,
+        checkpoints: Option<SharedCheckpoints>,
     ) -> std::io::Result<Self> {
         let welcome = Welcome {
             window_base: layout::WINDOW_BASE,
@@ -147,6 +151,7 @@ impl<D: Device + Send + 'static> Server<D> {
             runtime,
             record,
             writes: (recording == Recording::Full).then(HostWrites::default),
+            checkpoints,
             order: HostOrder::default(),
             doorbells: Doorbells::map(&window)?,
             arrivals: arrivals.clone(),
@@ -241,7 +246,8 @@ impl<D: Device + Send + 'static> Server<D> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a thread that has ended left is as good as what others leave.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

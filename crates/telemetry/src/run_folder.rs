@@ -11,6 +11,7 @@
 //! | `migrations.csv`, `faults.csv`, `managed.trace.json`, `heat_map.svg` | managed memory over time, if there was any |
 //! | `checks.csv` | what checks found, and accesses that a GPU lets pass although no allocation holds them |
 //! | `calls.record` | the calls of the program, for replays |
+//! | `checkpoint.state`, `checkpoint.log`, `checkpoint.pages` | where the run can go on if it is killed; gone once it has ended well |
 //! | `managed_allocations.csv`, `managed_kernels.csv`, `managed_series.csv` | the same in sums |
 //!
 //! The folder is made before the run, for its owner alone, and only where nothing is that somebody
@@ -20,6 +21,7 @@
 //!
 //! Start reading at [`RunFolder::create`].
 
+pub mod checkpoint;
 mod checks;
 mod directory;
 mod error;
@@ -102,7 +104,7 @@ impl RunFolder {
         program: &str,
     ) -> Result<Self, RunFolderError> {
         if let Some(path) = given {
-            let ours = [NAMES, room::NAMES].concat();
+            let ours = [NAMES, room::NAMES, checkpoint::NAMES].concat();
             return Ok(Self::within(Directory::create(path, existing, &ours)?));
         }
         let parent = Path::new(PARENT);

@@ -14,6 +14,7 @@ mod output;
 mod pages;
 mod replay;
 mod report;
+mod resume;
 mod run;
 mod sample;
 mod sampled;
@@ -30,6 +31,8 @@ use clap::Subcommand;
 pub enum Command {
     /// Run a CUDA program on a simulated GPU
     Run(run::Run),
+    /// Go on with a run that was killed, from its last checkpoint
+    Resume(resume::Resume),
     /// Run one kernel of a PTX or cubin file, without a host program
     Kernel(kernel::Kernel),
     /// Write what a CUDA program's kernels execute as traces for Accel-Sim, without a GPU
@@ -78,6 +81,7 @@ impl Command {
     pub fn run(self) -> anyhow::Result<i32> {
         match self {
             Self::Run(command) => command.run(),
+            Self::Resume(command) => command.run(),
             Self::Kernel(command) => command.run(),
             Self::Trace(command) => command.run(),
             Self::Replay(command) => command.run(),

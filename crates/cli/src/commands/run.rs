@@ -1,9 +1,10 @@
 //! `lockstep run`: a CUDA program on a simulated GPU.
 
-use crate::options::{NodeOptions, RecordingOptions, SimulationOptions};
+use crate::options::{NodeOptions, RecordingOptions, SimulationOptions, host_time};
 use crate::{report, watch};
 use clap::{Args, ValueEnum};
-use lockstep_simulation::{Recording, run_program};
+use lockstep_simulation::{CheckpointOptions, Description, Recording, run_program};
+use std::time::Duration;
 
 /// Run a CUDA program on a simulated GPU.
 #[derive(Args)]
@@ -20,6 +21,10 @@ pub struct Run {
     /// What to keep of the program's calls: nothing, the calls, or also all data it sent
     #[arg(long, value_enum, default_value_t = RecordName::Calls)]
     record: RecordName,
+    /// Save the run at this interval of the host's time, for example `60s` or `10min`, so that `lockstep resume` can
+    /// go on should it be killed
+    #[arg(long, value_name = "TIME", value_parser = host_time)]
+    checkpoint_every: Option<Duration>,
     /// No report at the end; the run folder has it all
     #[arg(short, long)]
     quiet: bool,
@@ -42,6 +47,12 @@ enum RecordName {
 impl Run {
     /// Runs it; the exit code is the program's.
     pub fn run(self) -> anyhow::Result<i32> {
+        let description = self.describe()?;
+        self.simulate(&description)
+    }
+
+    /// The run that its options describe.
+    pub fn describe(&self) -> anyhow::Result<Description> {
         let mut description = self.options.describe()?;
         self.node.apply(&mut description);
         self.recording.add(&mut description)?;
@@ -50,8 +61,28 @@ impl Run {
             RecordName::Calls => Recording::Calls,
             RecordName::Full => Recording::Full,
         };
+        description.checkpoints = self.checkpoint_every.map(|every| CheckpointOptions {
+            every,
+            arguments: std::env::args().skip(1).collect(),
+            resume: false,
+        });
+        Ok(description)
+    }
+
+    /// Whether it is saved now and then.
+    pub fn is_saved(&self) -> bool {
+        self.checkpoint_every.is_some()
+    }
+
+    /// Says no more than it has to.
+    pub fn silence(&mut self) {
+        self.quiet = true;
+    }
+
+    /// Runs it as described; the exit code is the program's.
+    pub fn simulate(&self, description: &Description) -> anyhow::Result<i32> {
         let watcher = watch::Watcher::start(&description.progress);
-        let results = run_program(&description, &self.command);
+        let results = run_program(description, &self.command);
         watcher.finish();
         let results = results?;
         match self.quiet {

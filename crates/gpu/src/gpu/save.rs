@@ -16,6 +16,16 @@ use crate::launch::{LaunchContext, LaunchId, LaunchedBy};
 impl Gpu {
     /// Writes everything: time, parts, messages, launches, and the pages that hold something.
     pub fn save(&mut self) -> Vec<u8> {
+        self.saved(true)
+    }
+
+    /// The same without the pages, for those who keep them elsewhere. [`Gpu::load`] takes it; what memory
+    /// held has to be there again before anything runs.
+    pub fn save_without_pages(&mut self) -> Vec<u8> {
+        self.saved(false)
+    }
+
+    fn saved(&mut self, with_pages: bool) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(&mut bytes);
         writer.write(&self.next_launch);
@@ -23,6 +33,7 @@ impl Gpu {
         writer.write(&self.counted);
         writer.write(&self.brought);
         writer.write(&self.kept);
+        writer.write(&self.managed_changes);
         let launches = self.launches.all();
         writer.write(&(launches.len() as u64));
         for context in launches {
@@ -37,12 +48,16 @@ impl Gpu {
         let aliases: Vec<(Range<u64>, u64)> = self.contents.aliases().iter().cloned().collect();
         writer.write(&aliases);
         let mut pages = 0u64;
-        self.contents.each_page(|_, _| pages += 1);
+        if with_pages {
+            self.contents.each_page(|_, _| pages += 1);
+        }
         writer.write(&pages);
-        self.contents.each_page(|address, page| {
-            writer.write(&address);
-            writer.write_bytes(page);
-        });
+        if with_pages {
+            self.contents.each_page(|address, page| {
+                writer.write(&address);
+                writer.write_bytes(page);
+            });
+        }
         self.engine.save(&mut writer);
         let seal = seal(&bytes);
         bytes.extend_from_slice(&seal);
@@ -74,6 +89,7 @@ impl Gpu {
         self.counted = reader.read()?;
         self.brought = reader.read()?;
         self.kept = reader.read()?;
+        self.managed_changes = reader.read()?;
         self.launches.clear();
         self.failed = None;
         for _ in 0..reader.read::<u64>()? {

@@ -433,6 +433,16 @@ impl Contents {
         self.pages.iter().map(|page| self.base + page * PAGE)
     }
 
+    /// Addresses of the pages around a part of the window that were written since this was last asked,
+    /// ascending; while no epoch runs.
+    pub fn take_recent_pages(&self, range: Range<u64>) -> Vec<u64> {
+        let page =
+            |address: u64| (address.clamp(self.base, self.base + self.size) - self.base) / PAGE;
+        let taken = self.pages.take_recent(page(range.start)..page(range.end));
+        let addresses = taken.into_iter().map(|page| self.base + page * PAGE);
+        addresses.collect()
+    }
+
     /// Hands over every written page that does not read zero, with its address, ascending. Fresh
     /// memory reads zero, so the others are as if nobody had written them.
     pub fn each_page(&self, mut found: impl FnMut(u64, &[u8])) {

@@ -56,6 +56,7 @@ impl Device for Machine {
                 return Advance::Stopped;
             }
             self.reload_if_due();
+            self.checkpoint_if_due();
             if let Err(fault) = self.check().and_then(|()| self.begin_held()) {
                 return Advance::Faulted(fault);
             }

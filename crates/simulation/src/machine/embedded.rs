@@ -11,6 +11,8 @@
 
 mod state;
 
+pub(crate) use state::machine;
+
 use super::{MachineError, contents, load_options, options};
 use crate::assemble::{Assembler, Assembling};
 use crate::description::{Description, Mode};

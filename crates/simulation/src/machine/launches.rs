@@ -32,7 +32,8 @@ impl Machine {
         self.gpu.set_engine_options(self.options.engine.clone());
     }
 
-    pub(super) fn module_number(&mut self, module: &Arc<Module>) -> u64 {
+    /// The number of a module, which a launch may be the first of.
+    fn module_number(&mut self, launch: u64, module: &Arc<Module>) -> u64 {
         if module.trace.is_some() {
             return self.traced_number(module);
         }
@@ -44,6 +45,7 @@ impl Machine {
             return index as u64;
         }
         self.modules.push(module.clone());
+        self.introduced.push(launch);
         self.modules.len() as u64 - 1
     }
 
@@ -92,7 +94,7 @@ impl Machine {
         };
         self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
         self.options.mode = hardware_mode(mode);
-        launch.module_id = self.module_number(&launch.module);
+        launch.module_id = self.module_number(number, &launch.module);
         if launch.device_runtime.is_some() {
             self.map_launch_pool();
         }

@@ -68,17 +68,21 @@ impl Machine {
         }
         let threads = self.options.engine.threads;
         let found = freed::digests(self.gpu.contents(), &parts, threads);
+        let mut held = Vec::new();
         for (part, digest) in parts.into_iter().zip(found) {
             let Some(digest) = digest else {
                 continue;
             };
-            self.freed.number(part.start);
-            self.freed.digest(digest);
+            held.push((part.start, digest));
             let bytes = part.end - part.start;
             if bytes < PAGE {
                 let zeros = vec![0; bytes as usize];
                 self.gpu.contents().write(part.start, &zeros);
             }
+        }
+        self.add_freed(&held);
+        if self.checkpoints.is_some() {
+            self.freed_last = held;
         }
         self.clear(address, bytes);
     }

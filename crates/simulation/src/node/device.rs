@@ -4,6 +4,7 @@
 //! everywhere, and nothing moves.
 
 use super::Node;
+use crate::checkpoint::Kind;
 use crate::host::Inside;
 use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
@@ -32,13 +33,13 @@ impl Device for Node {
 
     fn now(&self) -> Time {
         match &self.machines[..] {
-            [only] => only.now(),
+            [only] => self.stands_at().unwrap_or_else(|| only.now()),
             _ => self.reached,
         }
     }
 
     fn launch(&mut self, gpu: u32, id: u64, launch: Launch) -> Result<(), Fault> {
-        self.machines[gpu as usize].launch(gpu, id, launch)
+        self.launch_logged(gpu, id, launch)
     }
 
     fn host_is_inside(&mut self, threads: &Inside) {
@@ -48,31 +49,44 @@ impl Device for Node {
     }
 
     fn advance(&mut self, limit: Time) -> Advance {
-        match &mut self.machines[..] {
-            [only] => only.advance(limit),
+        match &self.machines[..] {
+            [_] => self.advance_logged(limit),
             _ => self.advance_all(limit),
         }
     }
 
     fn abort(&mut self, gpu: u32) {
-        self.machines[gpu as usize].abort(gpu);
+        match &self.machines[..] {
+            [_] => self.abort_logged(gpu),
+            _ => self.machines[gpu as usize].abort(gpu),
+        }
     }
 
     fn take_output(&mut self) -> Vec<u8> {
+        if self.machines.len() == 1 {
+            return self.ask(Kind::Output, Device::take_output);
+        }
         let outputs = self.machines.iter_mut().map(Device::take_output);
         outputs.flatten().collect()
     }
 
     fn map(&mut self, address: u64, bytes: u64) {
+        self.note_allocated(address);
         self.map_everywhere(address, bytes);
     }
 
     fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
-        self.alias_everywhere(address, bytes, place)
+        match &self.machines[..] {
+            [_] => self.ask(Kind::Alias, |only| only.alias(address, bytes, place)),
+            _ => self.alias_everywhere(address, bytes, place),
+        }
     }
 
     fn unmap(&mut self, address: u64, bytes: u64) {
-        self.unmap_everywhere(address, bytes);
+        match &self.machines[..] {
+            [_] => self.unmap_logged(address, bytes),
+            _ => self.unmap_everywhere(address, bytes),
+        }
     }
 
     fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
@@ -82,23 +96,28 @@ impl Device for Node {
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
         let home = self.home(destination).max(self.home(source));
         self.machines[home].relocate(destination, source, bytes);
+        self.note_written(destination, bytes);
     }
 
     fn read(&self, address: u64, bytes: &mut [u8]) {
-        self.home_of(address).read(address, bytes);
+        self.read_logged(address, bytes);
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) {
         self.home_of_mut(address).write(address, bytes);
+        self.note_written(address, bytes.len() as u64);
     }
 
     fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
         self.home_of_mut(destination)
             .copy(destination, source, bytes);
+        self.note_written(destination, bytes);
     }
 
     fn dma_written(&mut self, rows: Rows, extent: Extent, from_host: bool) {
-        self.written_by_dma(rows, extent, from_host);
+        if !self.is_playing() {
+            self.written_by_dma(rows, extent, from_host);
+        }
     }
 
     fn set_heap(&mut self, gpu: u32, bytes: u64) {
@@ -114,19 +133,19 @@ impl Device for Node {
     }
 
     fn managed_is_paged(&self) -> bool {
-        self.machines[0].managed_is_paged()
+        self.look(Kind::Paged, Device::managed_is_paged)
     }
 
     fn managed_map(&mut self, address: u64, bytes: u64) {
-        self.machines[0].managed_map(address, bytes);
+        self.tell(|machine| machine.managed_map(address, bytes));
     }
 
     fn managed_unmap(&mut self, address: u64) {
-        self.machines[0].managed_unmap(address);
+        self.tell(|machine| machine.managed_unmap(address));
     }
 
     fn managed_prefetch(&mut self, ticket: u64, address: u64, bytes: u64, to: bool, at: Time) {
-        self.machines[0].managed_prefetch(ticket, address, bytes, to, at);
+        self.tell(|machine| machine.managed_prefetch(ticket, address, bytes, to, at));
     }
 
     fn managed_host_access(
@@ -137,7 +156,7 @@ impl Device for Node {
         write: bool,
         at: Time,
     ) {
-        self.machines[0].managed_host_access(ticket, address, bytes, write, at);
+        self.tell(|machine| machine.managed_host_access(ticket, address, bytes, write, at));
     }
 
     fn managed_flushes(&self) -> bool {
@@ -145,30 +164,32 @@ impl Device for Node {
     }
 
     fn managed_flush(&mut self, ticket: u64, at: Time) {
-        self.machines[0].managed_flush(ticket, at);
+        self.tell(|machine| machine.managed_flush(ticket, at));
     }
 
     fn managed_done(&mut self, ticket: u64) -> Option<Time> {
-        self.machines[0].managed_done(ticket)
+        self.ask(Kind::Done, |machine| machine.managed_done(ticket))
     }
 
     fn managed_populated(&mut self, address: u64, bytes: u64) {
-        self.machines[0].managed_populated(address, bytes);
+        self.tell(|machine| machine.managed_populated(address, bytes));
     }
 
     fn managed_resident(&self, address: u64) -> bool {
-        self.machines[0].managed_resident(address)
+        self.look(Kind::Resident, |machine| machine.managed_resident(address))
     }
 
     fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
-        self.machines[0].managed_resident_pages(address, bytes)
+        self.look(Kind::ResidentPages, |machine| {
+            machine.managed_resident_pages(address, bytes)
+        })
     }
 
     fn managed_changed(&mut self) -> bool {
-        self.machines[0].managed_changed()
+        self.ask(Kind::Changed, Device::managed_changed)
     }
 
     fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
-        self.machines[0].managed_advise(address, bytes, advice);
+        self.tell(|machine| machine.managed_advise(address, bytes, advice));
     }
 }

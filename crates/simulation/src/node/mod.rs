@@ -11,12 +11,14 @@
 //! Start reading at `Node::advance`.
 
 mod advance;
+mod answers;
 mod device;
 mod memory;
 mod reports;
 #[cfg(test)]
 mod tests;
 
+use crate::checkpoint::SharedCheckpoints;
 use crate::description::Description;
 use crate::machine::{Machine, MachineError, worker_threads};
 use lockstep_protocol::layout;
@@ -40,6 +42,8 @@ pub struct Node {
     shares: bool,
     /// GPUs whose kernels may use the memory of another: who, whose.
     peers: BTreeSet<(u32, u32)>,
+    /// Where the answers of a single GPU are logged and repeated, if that is asked for.
+    checkpoints: Option<SharedCheckpoints>,
 }
 
 impl Node {
@@ -78,6 +82,7 @@ impl Node {
             threads: worker_threads(description) as usize,
             shares: false,
             peers: BTreeSet::new(),
+            checkpoints: None,
         };
         node.divide_threads();
         Ok(node)

@@ -1,13 +1,13 @@
 //! What a server does when a turn comes: answers calls, lets processes leave, and keeps the record of both.
 
-use super::{ENDS_A_RUN, Ended, Process, State};
+use super::{ENDS_A_RUN, Ended, Process, State, lock};
 use crate::connections::has_hung_up;
 use crate::host::{Call, Key, OnTheWay, Turn};
 use crate::host_writes;
 use crate::interrupts::signal_name;
-use lockstep_protocol::{Reply, Request, Response};
+use lockstep_protocol::{CuResult, Reply, Request, Response};
 use lockstep_runtime::timeline::Wait;
-use lockstep_runtime::{Client, Device, RecordError};
+use lockstep_runtime::{Client, Device, Piece, RecordError};
 use std::time::{Duration, Instant};
 
 /// Processor time that this process has used.
@@ -105,11 +105,25 @@ impl<D: Device> State<D> {
         reason = "figures about the host are outside the digest"
     )]
     fn handle(&mut self, key: Key, request: &Request) -> Response {
+        if self.checkpoints.is_some() && matches!(request, Request::HostVisible) {
+            // The library asks now and then, by the host's time: no call that comes again.
+            return Response::reply(Reply::Pages(self.runtime.host_visible()));
+        }
         let client = self.client(key);
         let (began, worked) = (Instant::now(), processor_time());
         self.note(client, request);
         tracing::trace!(connection = client.connection, ?request);
+        if let Some(checkpoints) = &self.checkpoints
+            && let Err(reason) = lock(checkpoints).call(client, request)
+        {
+            return Response::failure(CuResult::UNKNOWN, reason);
+        }
         let response = self.runtime.handle(client, request);
+        if let Some(checkpoints) = &self.checkpoints
+            && let Err(reason) = lock(checkpoints).answered(&response, &self.readable())
+        {
+            return Response::failure(CuResult::UNKNOWN, reason);
+        }
         if let Err(failure) = &response.result {
             tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
         }
@@ -121,6 +135,14 @@ impl<D: Device> State<D> {
             .first_answer
             .get_or_insert_with(|| self.started.elapsed());
         response
+    }
+
+    /// What the program copies out of memory once it has its answer.
+    fn readable(&self) -> Vec<Piece> {
+        let pieces = self.runtime.host_reads().iter().copied();
+        pieces
+            .filter(|piece| self.runtime.holds(piece).is_ok())
+            .collect()
     }
 
     /// Answers somebody who only looks.
@@ -244,6 +266,9 @@ impl<D: Device> State<D> {
             if let Err(error) = written.and_then(|()| record.gone(client.process)) {
                 self.record_ends(&error);
             }
+        }
+        if let Some(checkpoints) = &self.checkpoints {
+            lock(checkpoints).gone(client.process);
         }
         self.processes.remove(&key.0);
         self.runtime.detach(client.process);

@@ -1,7 +1,7 @@
 //! A folder that only its owner can read, held open: whatever others put in its place or into it,
 //! what is written here goes where it was meant to.
 
-use super::RunFolderError;
+use super::{RunFolderError, checkpoint};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -22,6 +22,8 @@ pub enum Existing {
     MustBeEmpty,
     /// What an earlier run left in it is removed; the rest stays.
     Overwrite,
+    /// The same, but its checkpoint stays: the run goes on from there.
+    Resume,
 }
 
 /// An open folder.
@@ -69,6 +71,11 @@ impl Directory {
         };
         match existing {
             Existing::Overwrite => folder.remove(ours).map_err(at)?,
+            Existing::Resume => {
+                let kept = |name: &&str| !checkpoint::NAMES.contains(name);
+                let ours: Vec<&str> = ours.iter().copied().filter(kept).collect();
+                folder.remove(&ours).map_err(at)?;
+            }
             Existing::MustBeEmpty => {
                 if let Some(found) = folder.names().map_err(at)?.first() {
                     return Err(RunFolderError::NotEmpty {

@@ -90,7 +90,7 @@ impl EmbeddedGpu {
 }
 
 /// What two GPUs must share for one to take on the other's state.
-fn machine(description: &Description) -> String {
+pub(crate) fn machine(description: &Description) -> String {
     let config = serde_json::to_string(&description.config);
     let config = config.unwrap_or_else(|error| panic!("a configuration can be written: {error}"));
     format!(
