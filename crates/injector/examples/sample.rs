@@ -1,6 +1,8 @@
 //! The commands `sample` and `sampled` alone, without the simulator: small enough to carry to a
 //! machine that only has a GPU.
 
+#[path = "../../cli/src/commands/job_rank.rs"]
+mod job_rank;
 #[path = "../../cli/src/commands/sample.rs"]
 mod sample;
 #[path = "../../cli/src/commands/sampled.rs"]
