@@ -178,7 +178,10 @@ fn a_checkpoint_that_does_not_fit_is_refused() {
         let path = out.join(name);
         let whole = std::fs::read(&path).unwrap();
         let mut bytes = whole.clone();
-        bytes[40] ^= 1;
+        // A byte of each page: older forms of a page are not looked at.
+        for byte in bytes.iter_mut().skip(40).step_by(4096) {
+            *byte ^= 1;
+        }
         std::fs::write(&path, &bytes).unwrap();
         refused(reason);
         refused(&format!("{name}: byte"));
