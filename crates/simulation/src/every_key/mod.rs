@@ -63,6 +63,12 @@ const WITH: &[(&str, &[&str])] = &[
             "device.gpc-tpcs=[3, 1]",
         ],
     ),
+    // Rates at which a small program's bytes take longer than the calls around them.
+    (
+        "copy.device-to-device-l2",
+        &["copy.device-to-device-l2=0.1 GB/s"],
+    ),
+    ("copy.fill", &["copy.fill=0.1 GB/s"]),
     ("dram.command-timing.", &["dram.back-end=timing"]),
     ("dram.row-hit-savings", &["dram.row-hit-savings=5 ns"]),
     (
