@@ -192,13 +192,18 @@ impl Attribution {
         }
     }
 
-    /// Launches made before `time` are over.
+    /// Launches made before `time` are over. One whose call had not returned by then may only begin: its thread was
+    /// held up on the way to the device.
     fn let_go(&mut self, time: u64, done: &mut Vec<LaunchRow>) {
         done.extend(self.running.take().map(|(_, one)| one.row));
         let later = self.queue.split_off(&(time, 0));
-        for one in std::mem::replace(&mut self.queue, later).into_values() {
-            self.dequeued(&one);
-            done.push(one.row);
+        for (place, one) in std::mem::replace(&mut self.queue, later) {
+            if one.begun || one.row.end < time {
+                self.dequeued(&one);
+                done.push(one.row);
+            } else {
+                self.queue.insert(place, one);
+            }
         }
     }
 

@@ -176,3 +176,18 @@ fn timed_kernels_share_by_overlap() {
     assert_eq!(sums["a 1"].0, 100);
     assert_eq!(sums["b 1"].0, 1200);
 }
+
+/// A thread that is held up between the beginning of its call and the device: the device idles meanwhile.
+#[test]
+fn a_launch_whose_call_still_lasts_is_not_over() {
+    let launches = vec![
+        (row("held", 1, 5, 75, 50), false),
+        (row("next", 1, 76, 77, 50), false),
+    ];
+    let idle = |begin| sample(begin, begin + 10, 0, 0);
+    let mut samples: Vec<DeviceSample> = (0..7).map(|number| idle(number * 10)).collect();
+    samples.extend([sample(70, 80, 400, 100), sample(80, 90, 400, 100)]);
+    let sums = sums(launches, &samples);
+    let held = ("held 1".to_owned(), (400, 100));
+    assert_eq!(sums, [held, ("next 1".to_owned(), (400, 100))].into());
+}
