@@ -106,15 +106,7 @@ fn the_sampler_of_a_node_serves_every_gpu() {
         }
         by_gpu
     };
-    // Where the sampler comes late, a part of a sample is nobody's.
-    let page = daemon.wait_for("every GPU", |page| {
-        let (counted, given) = (counted(page), warps());
-        let close = |(gpu, given): (&String, &u64)| {
-            let counted = counted.get(gpu).copied().unwrap_or(0);
-            counted <= *given && counted >= given * 98 / 100
-        };
-        given.iter().all(close)
-    });
+    let page = daemon.wait_for("every GPU", |page| counted(page) == warps());
     for gpu in 0..GPUS {
         let labels = format!("{{gpu=\"{gpu}\",UUID=\"{}\"", uuid(gpu));
         assert!(

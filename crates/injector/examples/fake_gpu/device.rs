@@ -9,7 +9,7 @@ use lockstep_injector::cupti::layouts::{
 use lockstep_injector::cupti::numbers;
 
 use crate::profiler::refused;
-use crate::state::{Context, Stage, Unreported, Work, demand, device_now, state};
+use crate::state::{Context, Stage, Unreported, Work, demand, device_now, lock_works, state};
 
 /// `cuCtxCreate_v4` and `cuCtxDestroy_v2`.
 const CREATE_CONTEXT: u32 = 757;
@@ -204,6 +204,7 @@ fn run(
         .get(&context)
         .map_or((0, 0), |one| (one.number, one.device));
     let warps = u64::from(grid) * u64::from(block).div_ceil(32);
+    let held = lock_works();
     let begin = locked
         .stream_end
         .get(&(context, stream))
@@ -220,6 +221,7 @@ fn run(
     };
     locked.stream_end.insert((context, stream), work.end);
     locked.add_work(work);
+    drop(held);
     let name = locked.intern(name);
     if locked.recording {
         let stream = stream as u32;

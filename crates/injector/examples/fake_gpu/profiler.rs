@@ -8,7 +8,7 @@ use lockstep_injector::cupti::numbers;
 use crate::begin;
 use crate::state::{
     Hardware, HostObject, Image, METRICS, RangeObject, Sample, SamplingObject, Stage, State, Work,
-    demand, device_now, failure, state,
+    demand, device_now, failure, lock_works, state,
 };
 
 const CHIP: &CStr = c"GH100";
@@ -385,9 +385,11 @@ pub unsafe extern "C" fn cuptiPmSamplingDecodeData(block: *mut SamplingDecode) -
     begin!("cuptiPmSamplingDecodeData", block);
     let block = unsafe { &mut *block };
     let mut state = state();
+    let held = lock_works();
     state.refresh_works();
-    // What another process launched a moment ago may not be in the file yet.
+    // What the hardware counted comes a little later.
     let now = device_now() - 2_000_000;
+    drop(held);
     let object = at_stage!(
         state,
         block.pPmSamplingObject,

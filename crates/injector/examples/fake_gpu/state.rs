@@ -160,6 +160,17 @@ impl Hardware {
     }
 }
 
+/// Held from when the time of a launch is known until it is written down, and while what was launched until now is
+/// read: so nobody reads past a launch that is not there yet. Nothing to hold where no processes share a device.
+#[must_use]
+pub fn lock_works() -> Option<File> {
+    let shared = std::env::var_os("FAKE_GPU_SHARED")?;
+    let file = File::create(Path::new(&shared).with_extension("works"));
+    let file = file.expect("the shared device can be written");
+    flock(&file, FlockOperation::LockExclusive).expect("whoever holds it lets go");
+    Some(file)
+}
+
 /// Every metric of the fake chip.
 pub const METRICS: &[&str] = &[
     "sm__inst_executed.sum",
