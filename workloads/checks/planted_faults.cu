@@ -230,7 +230,7 @@ static const Fault FAULTS[] = {
     {"global_load_null", global_load_null, 100, 400, THREADS, 0},
     {"global_load_misaligned", reinterpret_cast<void (*)(int*, int*)>(global_load_misaligned), 100, 400, THREADS, 0},
     {"global_atomic_past_end", global_atomic_past_end, 100, 400, THREADS, 0},
-    {"load_after_free", load_after_free, 100, 400, THREADS, 0},
+    {"load_after_free", load_after_free, 100, 400, 32, 0},
     {"async_copy_past_end", async_copy_past_end, 100, 400, THREADS, 0},
     {"shared_store_past_end", shared_store_past_end, 100, 400, THREADS, 256},
     {"shared_load_past_end", shared_load_past_end, 100, 400, THREADS, 200},

@@ -84,8 +84,7 @@ const CASES: &[Case] = &[
     case(
         "load_after_free",
         "memory",
-        // Of any warp: which loads first depends on when the kernel begins.
-        "(",
+        "(0,0,0)",
         &[
             "illegal global load of 4 bytes",
             "400 bytes at",
