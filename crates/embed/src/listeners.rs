@@ -1,8 +1,8 @@
 //! Who is told while time passes: of kernels and blocks that end, and of requests that leave for memory outside.
 
-use crate::guard;
+use crate::guard::{self, Failure};
 use crate::{LockstepGpu, LockstepStatus};
-use lockstep_simulation::{EndedBlock, OutsideAccess, OutsideRequest, Passed};
+use lockstep_simulation::{EmbeddedGpu, EndedBlock, OutsideAccess, OutsideRequest, Passed};
 use lockstep_units::Time;
 use std::ffi::c_void;
 
@@ -132,6 +132,24 @@ pub unsafe extern "C" fn lockstep_on_kernel_end(
     LockstepStatus::Ok
 }
 
+/// Prepares a GPU for a listener and, if it could be, sets it.
+///
+/// # Safety
+/// The pointer is null, or from this library, and nobody else uses the GPU meanwhile.
+unsafe fn set(
+    gpu: *mut LockstepGpu,
+    prepare: impl FnOnce(&mut EmbeddedGpu) -> Result<(), Failure>,
+    listener: impl FnOnce(&mut Listeners),
+) -> LockstepStatus {
+    // SAFETY: as the caller says.
+    let prepared = unsafe { guard::on(gpu, prepare) };
+    if prepared.is_ok() {
+        // SAFETY: the call above found the pointer good.
+        listener(unsafe { &mut (*gpu).listeners });
+    }
+    guard::status(prepared)
+}
+
 /// Sets who is told of blocks that ended; null for nobody. It may call everything but `lockstep_destroy`.
 ///
 /// # Safety
@@ -142,19 +160,16 @@ pub unsafe extern "C" fn lockstep_on_block_end(
     block_end: LockstepBlockEnd,
     context: *mut c_void,
 ) -> LockstepStatus {
-    let list = block_end.is_some();
-    // SAFETY: as the caller says.
-    let listed = unsafe {
-        guard::on(gpu, |gpu| {
-            gpu.list_ended_blocks(list);
-            Ok(())
-        })
+    let prepare = |gpu: &mut EmbeddedGpu| {
+        gpu.list_ended_blocks(block_end.is_some());
+        Ok(())
     };
-    if listed.is_ok() {
-        // SAFETY: the call above found the pointer good.
-        unsafe { (*gpu).listeners.block_end = (block_end, context) };
+    // SAFETY: as the caller says.
+    unsafe {
+        set(gpu, prepare, |listeners| {
+            listeners.block_end = (block_end, context)
+        })
     }
-    guard::status(listed)
 }
 
 /// Sets who models the memory behind the L1 caches, while no kernel runs; null for the GPU's own L2 and DRAM. Every
@@ -171,20 +186,18 @@ pub unsafe extern "C" fn lockstep_on_memory_request(
     context: *mut c_void,
 ) -> LockstepStatus {
     let outside = listener.is_some();
-    // SAFETY: as the caller says.
-    let set = unsafe {
-        guard::on(gpu, |gpu| {
-            if gpu.has_outside_memory() != outside {
-                gpu.set_outside_memory(outside)?;
-            }
-            Ok(())
-        })
+    let prepare = |gpu: &mut EmbeddedGpu| {
+        if gpu.has_outside_memory() != outside {
+            gpu.set_outside_memory(outside)?;
+        }
+        Ok(())
     };
-    if set.is_ok() {
-        // SAFETY: the call above found the pointer good.
-        unsafe { (*gpu).listeners.memory = (listener, context) };
+    // SAFETY: as the caller says.
+    unsafe {
+        set(gpu, prepare, |listeners| {
+            listeners.memory = (listener, context)
+        })
     }
-    guard::status(set)
 }
 
 /// A request is complete at a time, in femtoseconds, or now if that has passed. Then the answer begins its way to the

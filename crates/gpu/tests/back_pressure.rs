@@ -61,7 +61,7 @@ fn new_gpu(config: &GpuConfig, contents: Arc<Contents>, threads: usize) -> Gpu {
     Gpu::new(config, contents, options).unwrap()
 }
 
-pub fn fresh(config: &GpuConfig, threads: usize) -> Gpu {
+fn fresh(config: &GpuConfig, threads: usize) -> Gpu {
     let contents = Contents::anonymous(BASE, SIZE).unwrap();
     new_gpu(config, Arc::new(contents), threads)
 }
@@ -86,6 +86,28 @@ pub fn finish(gpu: &mut Gpu) -> Digest {
     gpu.digest("gpu").root()
 }
 
+/// The digest is one for all numbers of threads, and where a GPU is saved at any moment and another goes on.
+pub fn has_one_answer(config: &GpuConfig, module: &Arc<Module>, seed: u64) {
+    let mut gpu = started(config, module, 1);
+    let expected = finish(&mut gpu);
+    let end = gpu.now();
+    for threads in [2, 4] {
+        let mut gpu = started(config, module, threads);
+        assert_eq!(finish(&mut gpu), expected, "{threads} threads");
+    }
+    let mut random = Random(seed);
+    for round in 0..12 {
+        let at = Time(end.0 / 8 + random.below(end.0 * 3 / 4));
+        let mut first = started(config, module, 1);
+        first.advance_to(at).unwrap();
+        let saved = first.save();
+        let mut second = fresh(config, 1 + round % 4);
+        second.load(&saved, &|_| Some(module.clone())).unwrap();
+        assert!(second.save() == saved, "what is loaded is what was saved");
+        assert_eq!(finish(&mut second), expected, "saved at {at}");
+    }
+}
+
 /// The sum of a statistic over all components.
 pub fn sum(gpu: &Gpu, component: &str, name: &str) -> u64 {
     let mut table = Table::default();
@@ -104,27 +126,12 @@ fn full_tables_and_queues_have_one_answer_also_when_they_are_saved() {
     for (mshrs, targets, credits) in [(4, 2, 2), (3, 0, 0), (0, 0, 1)] {
         let config = config(mshrs, targets, credits);
         let mut gpu = started(&config, &module, 1);
-        let expected = finish(&mut gpu);
-        let end = gpu.now();
+        finish(&mut gpu);
         let stalls = sum(&gpu, "slice/", "mshr_stalls");
         let held = sum(&gpu, "/credits", "held");
         assert_eq!(stalls > 1000, mshrs > 0, "{stalls} stalls");
         assert_eq!(held > 1000, credits > 0, "{held} held back");
-        for threads in [2, 4] {
-            let mut gpu = started(&config, &module, threads);
-            assert_eq!(finish(&mut gpu), expected, "{threads} threads");
-        }
-        let mut random = Random(3);
-        for round in 0..12 {
-            let at = Time(end.0 / 8 + random.below(end.0 * 3 / 4));
-            let mut first = started(&config, &module, 1);
-            first.advance_to(at).unwrap();
-            let saved = first.save();
-            let mut second = fresh(&config, 1 + round % 4);
-            second.load(&saved, &|_| Some(module.clone())).unwrap();
-            assert!(second.save() == saved, "what is loaded is what was saved");
-            assert_eq!(finish(&mut second), expected, "saved at {at}");
-        }
+        has_one_answer(&config, &module, 3);
     }
 }
 

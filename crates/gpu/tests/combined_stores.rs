@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::back_pressure::{finish, fresh, started, sum};
+use crate::back_pressure::{finish, has_one_answer, started, sum};
 use crate::common::*;
 use lockstep_config::GpuConfig;
 use lockstep_isa::Module;
 use lockstep_isa::memory::Space;
-use lockstep_units::{Cycles, Time};
+use lockstep_units::Cycles;
 
 /// Every warp of a block stores a word into each of 32 sectors, and again elsewhere.
 fn words_of_sectors() -> Arc<Module> {
@@ -53,22 +53,5 @@ fn the_shorter_other_warps_are_waited_for_the_more_sectors_leave() {
 
 #[test]
 fn lines_that_wait_are_saved_with_their_warps() {
-    let (config, module) = (config(128, 60), words_of_sectors());
-    let mut gpu = started(&config, &module, 1);
-    let expected = finish(&mut gpu);
-    let end = gpu.now();
-    for threads in [2, 4] {
-        let mut gpu = started(&config, &module, threads);
-        assert_eq!(finish(&mut gpu), expected, "{threads} threads");
-    }
-    let mut random = Random(5);
-    for round in 0..12 {
-        let at = Time(end.0 / 8 + random.below(end.0 * 3 / 4));
-        let mut first = started(&config, &module, 1);
-        first.advance_to(at).unwrap();
-        let saved = first.save();
-        let mut second = fresh(&config, 1 + round % 4);
-        second.load(&saved, &|_| Some(module.clone())).unwrap();
-        assert_eq!(finish(&mut second), expected, "saved at {at}");
-    }
+    has_one_answer(&config(128, 60), &words_of_sectors(), 5);
 }
