@@ -43,6 +43,8 @@ struct Source {
     first: u64,
     /// Launches that were read and not stored yet, by index.
     outstanding: VecDeque<u64>,
+    /// What exact samples told of launches that still run, by GPU, launch and kernel.
+    told: BTreeMap<(u32, u64, u32), Vec<Option<u64>>>,
     /// How far a reader before this one had come.
     resumed: Position,
     ended: bool,
@@ -58,6 +60,7 @@ impl Source {
             held: Vec::new(),
             first: u64::MAX,
             outstanding: VecDeque::new(),
+            told: BTreeMap::new(),
             resumed: Position::default(),
             ended: false,
         }

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use lockstep_attribution::{DeviceSample, Key, LaunchRow, Mark};
 
+use super::rows::accumulate;
 use super::{Collector, Source};
 use crate::sampling::rows::{GaugeRow, Sink};
 use crate::schema::{DEVICE_GAUGES, HOST_GAUGES};
 use crate::segment::{Record, RecordKind};
+
+/// Launches of a process that run at once, far more than any GPU takes; a process that tells of more is not one of ours.
+const MOST_RUNNING: usize = 1 << 12;
 
 impl Collector {
     /// Takes one record of a process.
@@ -28,12 +32,23 @@ impl Collector {
         match record.kind {
             // What a reader before this one stored is not stored again; launches that it knew still
             // explain samples that it did not see.
-            RecordKind::Launch if known && record.exact => Ok(()),
+            RecordKind::Launch if known && record.exact => {
+                source.told.remove(&launch_of(record));
+                Ok(())
+            }
             RecordKind::Gauges | RecordKind::Host if known => Ok(()),
-            RecordKind::DeviceSample if record.exact => match known {
-                true => Ok(()),
-                false => self.take_exact_sample(source, record, gpu, sink),
-            },
+            RecordKind::DeviceSample if record.exact => {
+                let growth = self.ordered(source, record);
+                let told = source.told.entry(launch_of(record));
+                accumulate(told.or_insert_with(|| vec![None; growth.len()]), &growth);
+                if source.told.len() > MOST_RUNNING {
+                    source.told.pop_first();
+                }
+                match known {
+                    true => Ok(()),
+                    false => self.take_exact_sample(source, record, gpu, sink),
+                }
+            }
             RecordKind::DeviceSample if index < source.resumed.samples => {
                 self.sampled_before(&gpu, source.reader.process(), record.end);
                 Ok(())
@@ -79,7 +94,8 @@ impl Collector {
             sink.begun(&row)?;
         }
         if record.exact {
-            return self.store_exact(source, row, sink);
+            let told = source.told.remove(&launch_of(record));
+            return self.store_exact(source, row, told, sink);
         }
         let mut done = Vec::new();
         source.outstanding.push_back(index);
@@ -174,6 +190,11 @@ impl Collector {
             counters,
         }
     }
+}
+
+/// The launch that a record tells of. What a kernel launches by itself goes by the number of the host's launch.
+fn launch_of(record: &Record) -> (u32, u64, u32) {
+    (record.device, record.launch, record.kernel)
 }
 
 /// The driver's number of the context that a record names.

@@ -13,14 +13,17 @@ use crate::sampling::rows::{SeriesRow, Sink};
 const TOGETHER: u64 = 500_000_000;
 
 impl Collector {
-    /// A launch that was counted on its own is a sample too.
+    /// A launch that was counted on its own is a sample too, of what was not `told` while it ran.
     pub(super) fn store_exact(
         &mut self,
         source: &Source,
         row: LaunchRow,
+        told: Option<Vec<Option<u64>>>,
         sink: &mut dyn Sink,
     ) -> io::Result<()> {
-        sink.launch(&row)?;
+        let mut whole = row.clone();
+        accumulate(&mut whole.counters, &told.unwrap_or_default());
+        sink.launch(&whole)?;
         self.total(&row.key).launches += 1;
         self.store_growth(source, row, sink)
     }
@@ -139,7 +142,7 @@ impl Collector {
     }
 }
 
-fn accumulate(sums: &mut [Option<u64>], parts: &[Option<u64>]) {
+pub(super) fn accumulate(sums: &mut [Option<u64>], parts: &[Option<u64>]) {
     for (sum, part) in sums.iter_mut().zip(parts) {
         if let Some(part) = part {
             *sum = Some(sum.unwrap_or(0).saturating_add(*part));
