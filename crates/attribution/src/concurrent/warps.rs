@@ -45,7 +45,8 @@ impl<'a> Warps<'a> {
             // What rounding leaves goes on to the next group of the kernel.
             let due = &mut self.due[self.problem.groups[*g].kernel];
             *due += start * self.scale;
-            let given = (*due + 0.5) as u64;
+            // Kernels that each round up may together not get more than was counted.
+            let given = ((*due + 0.5) as u64).min(self.measured - self.given);
             *due -= given as f64;
             self.given += given;
             given
@@ -56,5 +57,48 @@ impl<'a> Warps<'a> {
     /// Warps that were counted and not launched.
     pub fn beyond(&self) -> u64 {
         self.measured.saturating_sub(self.given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::{Group, Work};
+
+    /// Three kernels of a warp each, of which two were counted: each rounds two thirds up.
+    #[test]
+    fn no_more_warps_are_given_than_were_counted() {
+        let group = |kernel| Group {
+            stream: kernel,
+            kernel,
+            begin: 0,
+            end: Some(10),
+            not_before: 0,
+            waited: false,
+            warps: 1.0,
+            within: Some(1.0),
+            short: true,
+        };
+        let problem = Problem {
+            intervals: vec![(0, 10)],
+            growth: vec![&[Some(2)]],
+            warps: Some(0),
+            groups: (0..3).map(group).collect(),
+            rates: vec![vec![None]; 3],
+            counted: vec![vec![None]; 3],
+            numbers: vec![0, 1, 2],
+        };
+        let work = Work {
+            first: 0,
+            warps: vec![1.0],
+        };
+        let solution = Solution {
+            work: vec![work; 3],
+            rates: vec![vec![1.0]; 3],
+        };
+        let mut warps = Warps::new(&problem, &solution);
+        let given = warps.share(0, &[(0, 1.0), (1, 1.0), (2, 1.0)]);
+        assert_eq!(given, [1, 1, 0]);
+        assert_eq!(warps.beyond(), 0);
     }
 }
