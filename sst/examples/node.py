@@ -3,8 +3,8 @@
     lockstep run --record full --out run -- ./vector_add
     sst --add-lib-path=sst/build sst/examples/node.py -- --record run/calls.record
 
-With several threads (`sst -n 2`) or ranks (`mpirun -n 2 sst`), CPU and GPU of a node are on different ones. No cycle,
-statistic or digest depends on that.
+With several threads (`sst -n 2`) or ranks (`mpirun -n 2 sst`), the GPU of a node is on one, its CPU and its memory of
+SST's on another. No cycle, statistic or digest depends on that.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def arguments():
 
 
 def fill_memory(gpu, name, given):
-    """Puts a memory behind the L1 caches."""
+    """Puts a memory behind the L1 caches; the components that it takes."""
     if given.memory == "flat":
         memory = gpu.setSubComponent("memory", "lockstep.flatMemory")
         memory.addParams({"latency": given.latency})
@@ -63,6 +63,8 @@ def fill_memory(gpu, name, given):
         above.connect((interface, "lowlink", "1ns"), (cache, "highlink", "1ns"))
         below = sst.Link(f"{name}.below_l2")
         below.connect((cache, "lowlink", "1ns"), (controller, "highlink", "1ns"))
+        return [cache, controller]
+    return []
 
 
 def build(given):
@@ -84,11 +86,12 @@ def build(given):
                 "verbose": 1,
             }
         )
-        fill_memory(gpu, name, given)
+        others = [host, *fill_memory(gpu, name, given)]
         link = sst.Link(f"{name}.calls")
         link.connect((host, "gpu", LINK_LATENCY), (gpu, "host", LINK_LATENCY))
         if len(places) > 1:
-            host.setRank(*places[2 * node % len(places)])
+            for other in others:
+                other.setRank(*places[2 * node % len(places)])
             gpu.setRank(*places[(2 * node + 1) % len(places)])
 
 
