@@ -10,7 +10,7 @@
 #define LOCKSTEP_ABI_MAJOR 0
 
 // Changes when functions come to it.
-#define LOCKSTEP_ABI_MINOR 2
+#define LOCKSTEP_ABI_MINOR 3
 
 // How a call ended.
 typedef enum LockstepStatus {
@@ -42,6 +42,12 @@ typedef enum LockstepAccess {
 
 // One simulated GPU.
 typedef struct LockstepGpu LockstepGpu;
+
+// One simulated GPU that plays the calls of a program.
+typedef struct LockstepPlayback LockstepPlayback;
+
+// The calls of a program, as `lockstep run --record full` writes them (`calls.bin` of its run folder).
+typedef struct LockstepRecord LockstepRecord;
 
 // One launch.
 typedef struct LockstepLaunch {
@@ -101,6 +107,18 @@ typedef struct LockstepMemoryRequest {
 
 // Is told of every request that leaves the L1 caches, in the order of time. The request lives until it returns.
 typedef void (*LockstepMemoryListener)(void *context, const struct LockstepMemoryRequest *request);
+
+// How far a playback has come.
+typedef struct LockstepProgress {
+  // Where the GPU stands, in femtoseconds since the beginning.
+  uint64_t now;
+  // Simulated time of the host in femtoseconds: when the last call was answered, if an entry is wanted.
+  uint64_t host;
+  // Not 0 if all that was entered is done, and time passes only after the next entry.
+  uint32_t wants_entry;
+  // Not 0 if it is over: it failed, and `lockstep_playback_finish` says why.
+  uint32_t is_over;
+} LockstepProgress;
 
 // Is given every statistic: the component, the statistic, its unit and its value. The texts live until it returns.
 typedef void (*LockstepVisitor)(void *context,
@@ -258,6 +276,129 @@ enum LockstepStatus lockstep_advance(struct LockstepGpu *gpu,
 // # Safety
 // The pointer is good, and so is who is told of what happens.
 enum LockstepStatus lockstep_finish(struct LockstepGpu *gpu);
+
+// Makes an idle GPU at time zero that plays calls. With a `listener`, what is behind its L1 caches is outside, as
+// after `lockstep_on_memory_request`; null for the GPU's own L2 and DRAM. `kernel_end`, if it is not null, is told of
+// every launch that ended, in the order of calls. On failure `message`, if it is not null, gets the reason, cut to
+// `message_bytes`.
+//
+// # Safety
+// The pointers are good, those in `options` too, and what is called for as long as the playback lives.
+enum LockstepStatus lockstep_playback_create(const struct LockstepOptions *options,
+                                             LockstepMemoryListener listener,
+                                             LockstepKernelEnd kernel_end,
+                                             void *context,
+                                             struct LockstepPlayback **playback,
+                                             char *message,
+                                             size_t message_bytes);
+
+// Gives it the next entry of a record, when one is wanted.
+//
+// # Safety
+// The pointers are good; `entry` for `entry_bytes` bytes.
+enum LockstepStatus lockstep_playback_enter(struct LockstepPlayback *playback,
+                                            const uint8_t *entry,
+                                            size_t entry_bytes);
+
+// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning, or until
+// all that was entered is done; `progress` says how far it came.
+//
+// # Safety
+// The pointers are good, and so is who is told of what happens.
+enum LockstepStatus lockstep_playback_advance(struct LockstepPlayback *playback,
+                                              uint64_t until,
+                                              struct LockstepProgress *progress);
+
+// A request is complete at a time, in femtoseconds, or now if that has passed.
+//
+// # Safety
+// The pointer is good.
+enum LockstepStatus lockstep_playback_complete(struct LockstepPlayback *playback,
+                                               uint64_t request,
+                                               uint64_t time);
+
+// A counter of a launch that has ended, by its name in `kernels.csv`.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_playback_counter(struct LockstepPlayback *playback,
+                                              uint32_t launch,
+                                              const char *name,
+                                              uint64_t *value);
+
+// The (mangled) name of the kernel of a launch that has ended, with a zero behind it.
+//
+// # Safety
+// The pointers are good; `name` may be written for `name_bytes` bytes.
+enum LockstepStatus lockstep_playback_kernel(struct LockstepPlayback *playback,
+                                             uint32_t launch,
+                                             char *name,
+                                             size_t name_bytes);
+
+// Ends it where it stands, before statistics and digest are read. It fails if a kernel failed, or where the program
+// was answered otherwise or read other values when its calls were recorded.
+//
+// # Safety
+// The pointer is good.
+enum LockstepStatus lockstep_playback_finish(struct LockstepPlayback *playback);
+
+// Hands every statistic of every component to a visitor, in their order, once it is finished.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_playback_statistics(struct LockstepPlayback *playback,
+                                                 LockstepVisitor visitor,
+                                                 void *context);
+
+// Writes one hash of everything that was simulated, the digest of `lockstep run`: 64 hexadecimal digits and a zero,
+// into at least 65 bytes, once it is finished.
+//
+// # Safety
+// The pointers are good; `digest` may be written for `digest_bytes` bytes.
+enum LockstepStatus lockstep_playback_digest(struct LockstepPlayback *playback,
+                                             char *digest,
+                                             size_t digest_bytes);
+
+// Why the last call on a playback failed; it stays until the next failure.
+//
+// # Safety
+// The pointer is null or a playback of this library.
+const char *lockstep_playback_message(const struct LockstepPlayback *playback);
+
+// Gives a playback back, also one that goes on; null is nothing to give.
+//
+// # Safety
+// The playback is from this library and is not used again.
+void lockstep_playback_destroy(struct LockstepPlayback *playback);
+
+// Opens a record. On failure `message`, if it is not null, gets the reason, cut to `message_bytes`.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_record_open(const char *path,
+                                         struct LockstepRecord **record,
+                                         char *message,
+                                         size_t message_bytes);
+
+// Reads the next entry; 0 bytes after the last. The bytes stay until the next call.
+//
+// # Safety
+// The pointers are good.
+enum LockstepStatus lockstep_record_next(struct LockstepRecord *record,
+                                         const uint8_t **entry,
+                                         size_t *entry_bytes);
+
+// Why the last call on a record failed; it stays until the next failure.
+//
+// # Safety
+// The pointer is null or a record of this library.
+const char *lockstep_record_message(const struct LockstepRecord *record);
+
+// Closes a record; null is nothing to close.
+//
+// # Safety
+// The record is from this library and is not used again.
+void lockstep_record_close(struct LockstepRecord *record);
 
 // The time at which the GPU stands, in femtoseconds since the beginning.
 //

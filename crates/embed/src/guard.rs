@@ -2,8 +2,8 @@
 //! panic leaves.
 
 use crate::{LockstepGpu, LockstepStatus};
-use lockstep_simulation::{EmbeddedError, EmbeddedGpu};
-use std::ffi::{CStr, c_char};
+use lockstep_simulation::{EmbeddedError, EmbeddedGpu, RunError};
+use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call failed.
@@ -38,6 +38,58 @@ impl From<EmbeddedError> for Failure {
     }
 }
 
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let status = match &error {
+            RunError::Machine(_) => LockstepStatus::Configuration,
+            RunError::Request(_) => LockstepStatus::InvalidArgument,
+            _ => LockstepStatus::Fault,
+        };
+        Self {
+            status,
+            message: error.to_string(),
+        }
+    }
+}
+
+/// What every handle of C has: why the last call failed, and whether the simulator itself did.
+#[derive(Default)]
+pub struct Troubles {
+    message: CString,
+    broken: bool,
+}
+
+impl Troubles {
+    /// Why the last call failed.
+    pub fn message(&self) -> &CStr {
+        &self.message
+    }
+
+    /// Does work, unless the simulator has failed before; what it answers, or the status that C gets.
+    pub fn watch<T>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, LockstepStatus> {
+        if self.broken {
+            return Err(LockstepStatus::Internal);
+        }
+        let failure = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(failure)) => failure,
+            Err(_) => {
+                self.broken = true;
+                Failure {
+                    status: LockstepStatus::Internal,
+                    message: "the simulator failed; standard error has the reason".into(),
+                }
+            }
+        };
+        let without_zeros = failure.message.replace('\0', "");
+        self.message = CString::new(without_zeros).unwrap_or_default();
+        Err(failure.status)
+    }
+}
+
 /// Does work on a GPU that C points to; what it answers, or the status that C gets.
 ///
 /// # Safety
@@ -50,22 +102,8 @@ pub unsafe fn on<T>(
     let Some(handle) = (unsafe { gpu.as_mut() }) else {
         return Err(LockstepStatus::InvalidArgument);
     };
-    if handle.broken {
-        return Err(LockstepStatus::Internal);
-    }
-    let failure = match catch_unwind(AssertUnwindSafe(|| work(&mut handle.gpu))) {
-        Ok(Ok(answer)) => return Ok(answer),
-        Ok(Err(failure)) => failure,
-        Err(_) => {
-            handle.broken = true;
-            Failure {
-                status: LockstepStatus::Internal,
-                message: "the simulator failed; standard error has the reason".into(),
-            }
-        }
-    };
-    handle.say(&failure.message);
-    Err(failure.status)
+    let LockstepGpu { gpu, troubles, .. } = handle;
+    troubles.watch(|| work(gpu))
 }
 
 /// A status of an outcome.

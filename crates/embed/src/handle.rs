@@ -1,10 +1,10 @@
 //! A GPU as C has it: making, saving, loading and giving it back.
 
-use crate::guard::{self, Failure};
+use crate::guard::{self, Failure, Troubles};
 use crate::listeners::Listeners;
 use lockstep_protocol::LaunchConfig;
 use lockstep_simulation::{Description, EmbeddedGpu, Mode};
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How a call ended.
@@ -75,10 +75,7 @@ impl LockstepLaunch {
 /// One simulated GPU.
 pub struct LockstepGpu {
     pub(crate) gpu: EmbeddedGpu,
-    /// What the last failure was.
-    message: CString,
-    /// Whether the simulator failed inside.
-    pub(crate) broken: bool,
+    pub(crate) troubles: Troubles,
     pub(crate) listeners: Listeners,
     /// What was saved last.
     saved: Vec<u8>,
@@ -88,16 +85,10 @@ impl LockstepGpu {
     fn new(gpu: EmbeddedGpu) -> Self {
         Self {
             gpu,
-            message: CString::default(),
-            broken: false,
+            troubles: Troubles::default(),
             listeners: Listeners::default(),
             saved: Vec::new(),
         }
-    }
-
-    pub(crate) fn say(&mut self, message: &str) {
-        let without_zeros = message.replace('\0', "");
-        self.message = CString::new(without_zeros).unwrap_or_default();
     }
 }
 
@@ -115,7 +106,7 @@ pub unsafe extern "C" fn lockstep_create(
     // SAFETY: as the caller says.
     unsafe {
         made(gpu, message, message_bytes, || {
-            Ok(EmbeddedGpu::new(&description(options)?)?)
+            Ok(LockstepGpu::new(EmbeddedGpu::new(&description(options)?)?))
         })
     }
 }
@@ -138,7 +129,8 @@ pub unsafe extern "C" fn lockstep_load(
     unsafe {
         made(gpu, message, message_bytes, || {
             let saved = guard::slice(saved, saved_bytes, "bytes of saved state")?;
-            Ok(EmbeddedGpu::load(&description(options)?, saved)?)
+            let gpu = EmbeddedGpu::load(&description(options)?, saved)?;
+            Ok(LockstepGpu::new(gpu))
         })
     }
 }
@@ -177,9 +169,18 @@ pub unsafe extern "C" fn lockstep_save(
 /// The GPU is from this library and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_destroy(gpu: *mut LockstepGpu) {
-    if !gpu.is_null() {
+    // SAFETY: as the caller says.
+    unsafe { given_back(gpu) };
+}
+
+/// Drops what `made` has made, if it is something.
+///
+/// # Safety
+/// It is null or from `made`, and is not used again.
+pub(crate) unsafe fn given_back<T>(handle: *mut T) {
+    if !handle.is_null() {
         // SAFETY: it came from a box of `made`, and the caller gives it up.
-        let handle = unsafe { Box::from_raw(gpu) };
+        let handle = unsafe { Box::from_raw(handle) };
         // A panic while dropping must not leave either.
         let _ = catch_unwind(AssertUnwindSafe(move || drop(handle)));
     }
@@ -193,24 +194,24 @@ pub unsafe extern "C" fn lockstep_destroy(gpu: *mut LockstepGpu) {
 pub unsafe extern "C" fn lockstep_message(gpu: *const LockstepGpu) -> *const c_char {
     // SAFETY: as the caller says.
     match unsafe { gpu.as_ref() } {
-        Some(handle) => handle.message.as_ptr(),
+        Some(handle) => handle.troubles.message().as_ptr(),
         None => c"there is no GPU".as_ptr(),
     }
 }
 
-/// Makes a GPU, or says why not.
+/// Makes a handle for C, or says why not.
 ///
 /// # Safety
 /// The pointers are good.
-unsafe fn made(
-    place: *mut *mut LockstepGpu,
+pub(crate) unsafe fn made<T>(
+    place: *mut *mut T,
     message: *mut c_char,
     message_bytes: usize,
-    make: impl FnOnce() -> Result<EmbeddedGpu, Failure>,
+    make: impl FnOnce() -> Result<T, Failure>,
 ) -> LockstepStatus {
     let outcome = match catch_unwind(AssertUnwindSafe(make)) {
-        Ok(Ok(gpu)) => {
-            let handle = Box::into_raw(Box::new(LockstepGpu::new(gpu)));
+        Ok(Ok(made)) => {
+            let handle = Box::into_raw(Box::new(made));
             // SAFETY: as the caller says.
             let put = unsafe { guard::put(place, handle) };
             if put.is_err() {
@@ -243,7 +244,7 @@ unsafe fn made(
 ///
 /// # Safety
 /// The pointers are good.
-unsafe fn description(options: *const LockstepOptions) -> Result<Description, Failure> {
+pub(crate) unsafe fn description(options: *const LockstepOptions) -> Result<Description, Failure> {
     // SAFETY: as the caller says.
     let options = unsafe { options.as_ref() };
     let options = options.ok_or_else(|| Failure::argument("there are no options"))?;

@@ -2,7 +2,11 @@
 
 use crate::guard::{self, Failure};
 use crate::{LockstepGpu, LockstepStatus};
+use lockstep_counters::LaunchCounters;
+use lockstep_stats::Table;
 use std::ffi::{CString, c_char, c_void};
+
+type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, *const c_char, u64);
 
 /// Is given every statistic: the component, the statistic, its unit and its value. The texts live until it returns.
 pub type LockstepVisitor = Option<
@@ -53,12 +57,7 @@ pub unsafe extern "C" fn lockstep_counter(
             let counters = gpu.counters(launch);
             let counters = counters
                 .ok_or_else(|| Failure::argument(format!("no launch {launch} has ended")))?;
-            let found = counters.get(name).ok_or_else(|| {
-                Failure::argument(format!(
-                    "no counter is called `{name}`, or it is not known without time; `lockstep counters` lists them"
-                ))
-            })?;
-            guard::put(value, found)
+            guard::put(value, named(&counters, name)?)
         })
     })
 }
@@ -82,10 +81,20 @@ pub unsafe extern "C" fn lockstep_statistics(
         Ok(table) => table,
         Err(status) => return status,
     };
+    // SAFETY: as the caller says; nothing of the GPU is borrowed.
+    unsafe { hand_out(&table, visit, context) };
+    LockstepStatus::Ok
+}
+
+/// Hands every row of a table to a visitor.
+///
+/// # Safety
+/// It may be called.
+pub(crate) unsafe fn hand_out(table: &Table, visit: Visitor, context: *mut c_void) {
     let words = |text: &str| CString::new(text).unwrap_or_default();
     for row in table.rows() {
         let (component, name, unit) = (words(row.component), words(&row.name), words(row.unit));
-        // SAFETY: as the caller says; nothing of the GPU is borrowed.
+        // SAFETY: as the caller says.
         unsafe {
             visit(
                 context,
@@ -96,7 +105,37 @@ pub unsafe extern "C" fn lockstep_statistics(
             );
         }
     }
-    LockstepStatus::Ok
+}
+
+/// Puts a text with a zero behind it where C wants it, and refuses if there is too little room.
+///
+/// # Safety
+/// The place may be written for so many bytes.
+pub(crate) unsafe fn put_text(
+    text: &str,
+    what: &str,
+    place: *mut c_char,
+    bytes: usize,
+) -> Result<(), Failure> {
+    if place.is_null() || bytes <= text.len() {
+        let needed = text.len() + 1;
+        return Err(Failure::argument(format!("{what} takes {needed} bytes")));
+    }
+    // SAFETY: as the caller says, and there is room.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), place.cast(), text.len());
+        place.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+/// A counter by its name.
+pub(crate) fn named(counters: &LaunchCounters, name: &str) -> Result<u64, Failure> {
+    counters.get(name).ok_or_else(|| {
+        Failure::argument(format!(
+            "no counter is called `{name}`, or it is not known without time; `lockstep counters` lists them"
+        ))
+    })
 }
 
 /// Writes one hash of everything that was simulated: 64 hexadecimal digits and a zero, into at least 65 bytes.
@@ -112,14 +151,7 @@ pub unsafe extern "C" fn lockstep_digest(
     // SAFETY: as the caller says.
     guard::status(unsafe {
         guard::on(gpu, |gpu| {
-            let found = gpu.digest();
-            if digest.is_null() || digest_bytes <= found.len() {
-                let needed = found.len() + 1;
-                return Err(Failure::argument(format!("a digest takes {needed} bytes")));
-            }
-            std::ptr::copy_nonoverlapping(found.as_ptr(), digest.cast(), found.len());
-            digest.add(found.len()).write(0);
-            Ok(())
+            put_text(&gpu.digest(), "a digest", digest, digest_bytes)
         })
     })
 }

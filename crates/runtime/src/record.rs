@@ -84,6 +84,42 @@ pub struct Piece {
     pub extent: Extent,
 }
 
+impl Entry {
+    /// One entry as a record holds it, for those who send it on.
+    ///
+    /// # Errors
+    /// It is longer than an entry may be.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RecordError> {
+        let malformed = |error: postcard::Error| RecordError::Malformed(error.to_string());
+        let bytes = postcard::to_extend(self, Vec::new()).map_err(malformed)?;
+        match bytes.len() <= MAXIMUM_ENTRY as usize {
+            true => Ok(bytes),
+            false => Err(RecordError::Malformed("an entry too long".into())),
+        }
+    }
+
+    /// Reads one entry, and nothing else.
+    ///
+    /// # Errors
+    /// The bytes are no entry, or more than one.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
+        let entry = match postcard::take_from_bytes(bytes) {
+            Ok((entry, [])) => entry,
+            Ok((_, rest)) => {
+                let left = format!("{} bytes are left over", rest.len());
+                return Err(RecordError::Malformed(left));
+            }
+            Err(error) => return Err(RecordError::Malformed(error.to_string())),
+        };
+        match &entry {
+            Self::Wrote { bytes, .. } if bytes.len() > PIECE => Err(RecordError::Malformed(
+                "it writes more at once than any record does".into(),
+            )),
+            _ => Ok(entry),
+        }
+    }
+}
+
 impl Piece {
     /// Bytes without pitch.
     pub fn linear(address: u64, bytes: u64) -> Self {
@@ -329,18 +365,10 @@ impl<R: Read> RecordReader<R> {
             return Err(self.malformed(&format!("{length} bytes are too many for one")));
         }
         let bytes = self.expand(u64::from(length))?;
-        let entry = match postcard::take_from_bytes(&bytes) {
-            Ok((entry, [])) => entry,
-            Ok((_, rest)) => {
-                return Err(self.malformed(&format!("{} bytes are left over", rest.len())));
-            }
-            Err(error) => return Err(self.malformed(&error.to_string())),
-        };
-        if let Entry::Wrote { bytes, .. } = &entry
-            && bytes.len() > PIECE
-        {
-            return Err(self.malformed("it writes more at once than any record does"));
-        }
+        let entry = Entry::from_bytes(&bytes).map_err(|error| match error {
+            RecordError::Malformed(reason) => self.malformed(&reason),
+            other => other,
+        })?;
         self.entries += 1;
         Ok(Some(entry))
     }

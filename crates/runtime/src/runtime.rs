@@ -443,8 +443,11 @@ impl<D: Device> Runtime<D> {
         Ok(())
     }
 
-    /// Lets the device advance to where the host is.
-    pub(crate) fn catch_up(&mut self) -> CallResult<()> {
+    /// Lets the device advance to where the host is, which changes nothing but when that is simulated.
+    ///
+    /// # Errors
+    /// A kernel failed on the way, or the run was stopped.
+    pub fn catch_up(&mut self) -> CallResult<()> {
         self.advance(Goal::Until(self.now))
     }
 

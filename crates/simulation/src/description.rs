@@ -4,6 +4,7 @@ use crate::assemble::Assembling;
 use crate::checkpoint::CheckpointOptions;
 use crate::checks::Checks;
 use crate::kernel_traces::Tracing;
+use crate::outside_clock::OutsideClock;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::server::Recording;
@@ -163,6 +164,8 @@ pub struct Description {
     pub tracing: Option<Arc<Tracing>>,
     /// Whether kernels are replayed from traces.
     pub replays: bool,
+    /// Who says how far time may pass, if a simulator around this one does.
+    pub outside: Option<Arc<OutsideClock>>,
 }
 
 impl Description {
@@ -211,6 +214,7 @@ impl Description {
             progress: Arc::default(),
             tracing: None,
             replays: false,
+            outside: None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! One run, from description to results.
 //!
 //! A [`Description`] says what is simulated and how; [`run_program`] runs an unmodified CUDA
-//! program against it, [`run_kernel`] a single kernel, [`replay()`] a record of calls, [`replay_traces`] traces, and
-//! [`verify()`] one program in many ways that must agree. Every entry point calls one of these.
+//! program against it, [`run_kernel`] a single kernel, [`replay()`] a record of calls, [`Playback`] such a record in the
+//! time of another simulator, [`replay_traces`] traces, and [`verify()`] one program in many ways that must agree. Every entry point calls one of these.
 //!
 //! Start reading at [`run_program`].
 
@@ -28,6 +28,8 @@ mod kernel_traces;
 mod machine;
 mod memory_limits;
 mod node;
+mod outside_clock;
+mod playback;
 mod program;
 mod progress;
 mod replay;
@@ -52,14 +54,16 @@ pub use kernel::{KernelDescription, Printed, run_kernel};
 pub use kernel_traces::{Traced, Tracing, trace_program};
 pub use lockstep_gpu::{ComponentKind, TOPICS, Watch, components};
 pub use lockstep_gpu::{EndedBlock, OutsideAccess, OutsideRequest};
-pub use lockstep_runtime::FrontendChoice;
+pub use lockstep_runtime::{Entry, FrontendChoice, RecordError, RecordReader};
 pub use lockstep_telemetry::run_folder::Existing;
 pub use machine::embedded::{EmbeddedError, EmbeddedGpu, EmbeddedLaunch, Passed};
 pub use machine::{MachineError, topology};
+pub use outside_clock::{OutsideClock, Reached};
+pub use playback::{Playback, PlayedLaunch};
 pub use program::{RunError, run_program};
 pub use progress::Progress;
 pub use regex_lite::Regex;
-pub use replay::{replay, replay_from};
+pub use replay::{full_record, replay, replay_from};
 pub use results::Results;
 pub use selection::{Launches, LaunchesError, Selection};
 pub use server::Recording;

@@ -9,6 +9,7 @@ mod journal;
 mod launches;
 mod lines;
 mod memory;
+mod outside;
 mod pace;
 mod publication;
 mod reload;
@@ -22,6 +23,7 @@ use crate::host::Inside;
 use crate::images;
 use crate::kernel_traces::Tracing;
 use crate::node::Node;
+use crate::outside_clock::OutsideClock;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use journal::Journal;
@@ -147,6 +149,8 @@ pub struct Machine {
     checkpoints: Option<SharedCheckpoints>,
     /// What writes down what warps execute, if that is asked for.
     tracing: Option<Arc<Tracing>>,
+    /// Who says how far time may pass, if anybody does.
+    outside: Option<Arc<OutsideClock>>,
 }
 
 /// A runtime over fresh GPUs whose memory is in the file.
@@ -315,6 +319,8 @@ impl Machine {
             options.managed = None;
             options.peers = Some(peer_links(&description.links()?, ordinal));
         }
+        let outside = description.outside.as_ref();
+        options.outside_memory = outside.is_some_and(|clock| clock.has_memory());
         let tracing = description.tracing.clone();
         options.tracer = tracing.clone().map(|tracing| tracing as _);
         options.profile = description
@@ -358,6 +364,7 @@ impl Machine {
             publication: None,
             checkpoints: None,
             tracing,
+            outside: description.outside.clone(),
         })
     }
 }

@@ -38,10 +38,6 @@ pub fn replay(description: &Description, record: &Path) -> Result<Results, RunEr
 ///
 /// # Errors
 /// As of [`replay`].
-#[allow(
-    clippy::disallowed_methods,
-    reason = "figures about the host are outside the digest"
-)]
 pub fn replay_from(
     description: &Description,
     name: &str,
@@ -50,40 +46,16 @@ pub fn replay_from(
     let malformed = |error| RunError::Request(format!("{name}: {error}"));
     let interrupts = Interrupts::listen(description.progress.stop_flag())
         .map_err(system("listening for signals"))?;
-    let memory = window::create()?;
-    let mut replayed = Replayed {
-        runtime: machine::runtime(description, &memory)?,
-        answer: None,
-        differences: Vec::new(),
-        more: 0,
-    };
-    let began = Instant::now();
+    let mut replayed = Replayed::new(description, name)?;
     let mut notices = Vec::new();
-    let record = RecordReader::new(record).map_err(malformed)?;
-    if !record.is_full() {
-        return Err(RunError::Request(format!(
-            "{name}: it holds calls and no data, so it cannot be replayed: run the program with \
-             --record full"
-        )));
-    }
-    for (number, entry) in record.enumerate() {
+    for entry in
+        full_record(record).map_err(|reason| RunError::Request(format!("{name}: {reason}")))?
+    {
         if let Some(signal) = interrupts.signal() {
             return Err(RunError::Interrupted(signal));
         }
-        if number % LOOK_AFTER == 0
-            && let Some(left) = memory_limits::left()
-            && let Some(sentence) = left.too_little_to_go_on()
-        {
-            return Err(RunError::Memory(format!(
-                "{name}: entry {number}: {sentence}"
-            )));
-        }
         match entry {
-            Ok(entry) => replayed.enter(number, entry).map_err(|reason| {
-                RunError::Request(format!(
-                    "{name}: entry {number} {reason}; the record is damaged, or not one of ours"
-                ))
-            })?,
+            Ok(entry) => replayed.enter(entry)?,
             // A run that was killed can be replayed as far as it came.
             Err(error @ RecordError::Truncated { entries: 1.. }) => {
                 notices.push(format!("{name}: {error}"));
@@ -94,33 +66,94 @@ pub fn replay_from(
     if let Some(signal) = interrupts.signal() {
         return Err(RunError::Interrupted(signal));
     }
-    let wall = began.elapsed();
-    let figures = Figures {
-        simulating: wall,
-        ..Figures::default()
-    };
-    let ending = Ending {
-        problems: replayed.problems(),
-        ..Ending::default()
-    };
-    let command = [name.to_string()];
-    let runtime = &mut replayed.runtime;
-    let mut results = Results::collect(description, &command, runtime, figures, wall, ending);
-    results.notices = notices;
+    let mut results = replayed.results(description);
+    results.notices.extend(notices);
     Ok(results)
 }
 
+/// The entries of a record that can be replayed.
+///
+/// # Errors
+/// It is none, or lacks what the host wrote.
+pub fn full_record<R: Read>(record: R) -> Result<RecordReader<R>, String> {
+    let record = RecordReader::new(record).map_err(|error| error.to_string())?;
+    match record.is_full() {
+        true => Ok(record),
+        false => Err(
+            "it holds calls and no data, so it cannot be replayed: run the program with \
+             --record full"
+                .into(),
+        ),
+    }
+}
+
 /// A run that is made again.
-struct Replayed {
-    runtime: Runtime<Node>,
+pub(crate) struct Replayed {
+    pub(crate) runtime: Runtime<Node>,
+    name: String,
+    /// Entries so far.
+    entries: usize,
+    began: Instant,
     /// What the last call was answered here.
     answer: Option<Response>,
     differences: Vec<String>,
     more: u64,
+    /// Whether time passes otherwise than where the record was made, which calls that ask for it are told.
+    time_differs: bool,
+    /// Answers that differ because of that.
+    other_answers: u64,
 }
 
 impl Replayed {
-    fn enter(&mut self, number: usize, entry: Entry) -> Result<(), String> {
+    /// A run that begins, of a record called `name`.
+    ///
+    /// # Errors
+    /// The GPU cannot be built.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
+    pub(crate) fn new(description: &Description, name: &str) -> Result<Self, RunError> {
+        let memory = window::create()?;
+        Ok(Self {
+            runtime: machine::runtime(description, &memory)?,
+            name: name.to_owned(),
+            entries: 0,
+            began: Instant::now(),
+            answer: None,
+            differences: Vec::new(),
+            more: 0,
+            time_differs: description
+                .outside
+                .as_ref()
+                .is_some_and(|clock| clock.has_memory()),
+            other_answers: 0,
+        })
+    }
+
+    /// Does what an entry says.
+    ///
+    /// # Errors
+    /// It cannot be one of this run, or memory is used up.
+    pub(crate) fn enter(&mut self, entry: Entry) -> Result<(), RunError> {
+        let (name, number) = (self.name.clone(), self.entries);
+        if number % LOOK_AFTER == 0
+            && let Some(left) = memory_limits::left()
+            && let Some(sentence) = left.too_little_to_go_on()
+        {
+            return Err(RunError::Memory(format!(
+                "{name}: entry {number}: {sentence}"
+            )));
+        }
+        self.entries += 1;
+        self.perform(number, entry).map_err(|reason| {
+            RunError::Request(format!(
+                "{name}: entry {number} {reason}; the record is damaged, or not one of ours"
+            ))
+        })
+    }
+
+    fn perform(&mut self, number: usize, entry: Entry) -> Result<(), String> {
         match entry {
             Entry::Call {
                 thread,
@@ -146,7 +179,9 @@ impl Replayed {
             } => {
                 let answer = self.answer.take();
                 let answer = answer.ok_or("answers a call that was not made")?;
-                if answer != response {
+                if answer != response && self.time_differs {
+                    self.other_answers += 1;
+                } else if answer != response {
                     self.differs(format!(
                         "entry {number}: the program was answered {:?}, and the replay {:?}",
                         response.result, answer.result
@@ -186,6 +221,29 @@ impl Replayed {
         }
     }
 
+    /// What came of it.
+    pub(crate) fn results(&mut self, description: &Description) -> Results {
+        let wall = self.began.elapsed();
+        let figures = Figures {
+            simulating: wall,
+            ..Figures::default()
+        };
+        let ending = Ending {
+            problems: self.problems(),
+            ..Ending::default()
+        };
+        let command = [self.name.clone()];
+        let runtime = &mut self.runtime;
+        let mut results = Results::collect(description, &command, runtime, figures, wall, ending);
+        if self.other_answers > 0 {
+            let (name, count) = (&self.name, self.other_answers);
+            results.notices.push(format!(
+                "{name}: {count} calls were answered otherwise than in the record, as times are others here"
+            ));
+        }
+        results
+    }
+
     fn problems(&self) -> Vec<String> {
         let mut problems = self.differences.clone();
         if self.more > 0 {
@@ -196,12 +254,12 @@ impl Replayed {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::description::Mode;
     use crate::host_writes::HostWrites;
     use lockstep_protocol::{
-        Copy, CuResult, Extent, Place, Reply, Request, Rows, StreamName, layout,
+        ContextHandle, Copy, CuResult, Extent, Place, Reply, Request, Rows, StreamName, layout,
     };
     use lockstep_runtime::RecordWriter;
     use lockstep_units::Time;
@@ -221,13 +279,19 @@ mod tests {
         description
     }
 
-    /// A program that copies something to the device and back, recorded as a server does it.
-    fn entries() -> Vec<Entry> {
+    /// What a program does: each call with what it writes once it has the answer.
+    pub(crate) type Ask<'run> = dyn FnMut(Request, Option<(u64, &[u8])>) -> Reply + 'run;
+
+    /// The calls of a program, recorded as a server does it.
+    pub(crate) fn recorded(
+        description: &Description,
+        program: impl FnOnce(&mut Ask<'_>),
+    ) -> Vec<u8> {
         let memory = window::create().unwrap();
-        let mut runtime = machine::runtime(&description(), &memory).unwrap();
+        let mut runtime = machine::runtime(description, &memory).unwrap();
         let mut writes = HostWrites::default();
         let mut record = RecordWriter::new(Vec::new(), true).unwrap();
-        let mut ask = |request: Request, write: Option<u64>| {
+        program(&mut |request, write| {
             writes.before(0, &runtime, |address, bytes| {
                 record.wrote(address, bytes).unwrap();
             });
@@ -236,36 +300,51 @@ mod tests {
             let read = writes.after(0, &runtime);
             let digest = host_writes::digest(&runtime, &read);
             record.answered(&response, &read, digest).unwrap();
-            if let Some(address) = write {
+            if let Some((address, bytes)) = write {
                 // Past the record, as the program does.
-                runtime
-                    .device_mut()
-                    .write(address, &vec![7; BYTES as usize]);
+                runtime.device_mut().write(address, bytes);
             }
             response.result.unwrap()
-        };
-        let Reply::Context(context) = ask(Request::PrimaryContextRetain { device: 0 }, None) else {
-            panic!()
-        };
-        let bytes = BYTES;
-        let Reply::Address(address) = ask(Request::Allocate { context, bytes }, None) else {
-            panic!()
-        };
-        let place = Place::Window(Rows::linear(address, BYTES));
-        let copy = |destination, source| {
-            Request::Copy(Copy {
-                context,
-                stream: StreamName::Legacy,
-                destination,
-                source,
-                extent: Extent::linear(BYTES),
-                blocking: true,
-            })
-        };
-        ask(copy(place, Place::Host), Some(address));
-        ask(copy(Place::Host, place), None);
-        ask(Request::ContextSynchronize { context }, None);
-        let file = record.finish().unwrap();
+        });
+        record.finish().unwrap()
+    }
+
+    /// A copy between the program's own memory and the device's.
+    pub(crate) fn copy(
+        context: ContextHandle,
+        (destination, source): (Place, Place),
+        bytes: u64,
+    ) -> Request {
+        Request::Copy(Copy {
+            context,
+            stream: StreamName::Legacy,
+            destination,
+            source,
+            extent: Extent::linear(bytes),
+            blocking: true,
+        })
+    }
+
+    /// A program that copies something to the device and back.
+    fn entries() -> Vec<Entry> {
+        let file = recorded(&description(), |ask| {
+            let Reply::Context(context) = ask(Request::PrimaryContextRetain { device: 0 }, None)
+            else {
+                panic!()
+            };
+            let bytes = BYTES;
+            let Reply::Address(address) = ask(Request::Allocate { context, bytes }, None) else {
+                panic!()
+            };
+            let place = Place::Window(Rows::linear(address, BYTES));
+            let sevens = vec![7; BYTES as usize];
+            ask(
+                copy(context, (place, Place::Host), BYTES),
+                Some((address, &sevens)),
+            );
+            ask(copy(context, (Place::Host, place), BYTES), None);
+            ask(Request::ContextSynchronize { context }, None);
+        });
         let entries = RecordReader::new(&file[..]).unwrap();
         entries.map(Result::unwrap).collect()
     }

@@ -61,6 +61,12 @@ impl Device for Machine {
                 return Advance::Faulted(fault);
             }
             let idle = self.gpu.is_idle();
+            if idle && limit == Time::NEVER {
+                return Advance::Reached(Vec::new());
+            }
+            let Some(given) = self.time_given(limit) else {
+                return Advance::Stopped;
+            };
             let next = if idle {
                 limit
             } else {
@@ -70,9 +76,7 @@ impl Device for Machine {
                 };
                 limit.min(self.gpu.now() + slice).min(self.sample_due())
             };
-            if idle && limit == Time::NEVER {
-                return Advance::Reached(Vec::new());
-            }
+            let next = next.min(given);
             let began = self.pace.begin();
             self.progress.begins();
             let advanced = self.gpu.advance(next);
@@ -81,6 +85,7 @@ impl Device for Machine {
                 self.publish_progress();
             }
             self.progress.reached(self.gpu.now().nanoseconds());
+            self.tell_outside();
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
                     return Advance::Faulted(self.fault_of(&fault));
