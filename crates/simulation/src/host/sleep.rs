@@ -5,8 +5,11 @@
 //! somebody outside the run, goes on when the host's clock or the world says so.
 //!
 //! A pipe is the run's own unless the simulator has it too: then it was there before the run, as standard
-//! input is. A socket is if its other end is open in a process of the run. Every wait that ends by itself after a
-//! time is for the world.
+//! input is. A socket is if its other end is open in a process of the run, or if it waits for connections in a run
+//! of several processes and nobody else is connected with it.
+//!
+//! Every wait that ends by itself after a time is for the world, but for a `poll` of files of the run with a long
+//! time-out: services wait so, and look now and then whether they are to end.
 //!
 //! Start reading at [`of`].
 
@@ -37,8 +40,11 @@ enum Waited {
     Polled(u64, u64),
 }
 
+/// A `poll` with a time-out of so many milliseconds is ended by its files as a rule.
+const LONG_TIME_OUT: i32 = 100;
+
 /// Most files of a `poll` that are looked at.
-const MOST_POLLED: u64 = 64;
+const MOST_POLLED: u64 = 1024;
 
 /// How a thread of a process sleeps, among the processes of its run; an error if the kernel knows no such
 /// thread or does not show it.
@@ -65,17 +71,27 @@ fn polled(process: u32, address: u64, count: u64) -> Option<Vec<u64>> {
     (count <= MOST_POLLED).then_some(files)
 }
 
+/// What the kernel calls an open file of a process.
+fn name_of(process: u32, file: u64) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{process}/fd/{file}")).ok()
+}
+
+/// The number of a socket, if this is the name of one.
+fn socket_number(name: &Path) -> Option<u64> {
+    let number = name.to_str()?.strip_prefix("socket:[")?;
+    number.trim_end_matches(']').parse().ok()
+}
+
 /// Whether what an open file of a process has to say comes from a process of the run.
 fn is_of_run(process: u32, file: u64, run: &[u32]) -> bool {
     let target = |path: &Path| std::fs::read_link(path).ok();
-    let Some(name) = target(&PathBuf::from(format!("/proc/{process}/fd/{file}"))) else {
+    let Some(name) = name_of(process, file) else {
         return false;
     };
-    let text = name.to_string_lossy();
-    if let Some(socket) = text.strip_prefix("socket:[") {
-        let number = socket.trim_end_matches(']').parse();
-        return number.is_ok_and(|number| sockets::is_of_run(number, run));
+    if let Some(number) = socket_number(&name) {
+        return sockets::is_of_run(number, run);
     }
+    let text = name.to_string_lossy();
     let own = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let mut own = own.filter_map(|entry| target(&entry.ok()?.path()));
     text.starts_with("pipe:") && !own.any(|other| other == name)
@@ -99,7 +115,9 @@ fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
         libc::SYS_futex if argument(3) == 0 => return Sleep::ForThread,
         // Its own children are of the run as it is.
         libc::SYS_wait4 | libc::SYS_waitid => return Sleep::ForProcess,
-        libc::SYS_read
+        libc::SYS_accept
+        | libc::SYS_accept4
+        | libc::SYS_read
         | libc::SYS_readv
         | libc::SYS_write
         | libc::SYS_writev
@@ -107,8 +125,10 @@ fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
         | libc::SYS_recvmsg
         | libc::SYS_sendto
         | libc::SYS_sendmsg => Waited::File(argument(0)),
-        // Without a time-out.
-        libc::SYS_poll if (argument(2) as i32) < 0 => Waited::Polled(argument(0), argument(1)),
+        // Without a time-out, or with a long one.
+        libc::SYS_poll if !(0..LONG_TIME_OUT).contains(&(argument(2) as i32)) => {
+            Waited::Polled(argument(0), argument(1))
+        }
         libc::SYS_ppoll if argument(2) == 0 => Waited::Polled(argument(0), argument(1)),
         _ => return Sleep::ForWorld,
     };
@@ -140,13 +160,14 @@ mod tests {
             "0 0x5 0x2 0x3 0x0 0x5 0x6",
             "61 0xffff 0x0 0x0 0x0 0x0 0x0",
             "7 0x70 0x2 0xffffffff 0x0 0x0 0x0",
+            "7 0x70 0x2 0x1f4 0x0 0x0 0x0",
             "271 0x70 0x2 0x0 0x0 0x0 0x0",
         ] {
             assert_eq!(parse(line), Sleep::ForProcess);
         }
-        // With one.
+        // With a short one.
         for line in [
-            "7 0x70 0x2 0x64 0x0 0x0 0x0",
+            "7 0x70 0x2 0x63 0x0 0x0 0x0",
             "271 0x70 0x2 0x7ffe 0x0 0x0 0x0",
         ] {
             assert_eq!(parse(line), Sleep::ForWorld);
