@@ -14,6 +14,7 @@ use crate::{host_writes, memory_limits};
 use lockstep_protocol::{Response, window};
 use lockstep_runtime::{Client, Device, Entry, Piece, RecordError, RecordReader, Runtime};
 use lockstep_telemetry::run_folder::Ending;
+use lockstep_units::Time;
 use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
@@ -165,6 +166,11 @@ impl Replayed {
                 }
             }
             Entry::Gone { process } => self.runtime.detach(process),
+            Entry::Killed { process } => {
+                let words = format!("process {process} of the record was killed");
+                self.runtime.killed(process, &words);
+            }
+            Entry::Reached { at } => self.runtime.host_reaches(Time(at)),
         }
         Ok(())
     }
@@ -204,7 +210,6 @@ mod tests {
         Copy, CuResult, Extent, Place, Reply, Request, Rows, StreamName, layout,
     };
     use lockstep_runtime::RecordWriter;
-    use lockstep_units::Time;
 
     const BYTES: u64 = 8192;
     const CLIENT: Client = Client {
@@ -295,6 +300,8 @@ mod tests {
                     digest,
                 } => record.answered(response, read, *digest),
                 Entry::Gone { process } => record.gone(*process),
+                Entry::Killed { process } => record.killed(*process),
+                Entry::Reached { at } => record.reached(Time(*at)),
             }
             .unwrap();
         }

@@ -87,6 +87,8 @@ enum Standing {
     GivenUp,
     /// The system has no descriptor left to look at it with.
     Unseen,
+    /// A thread of the program's library, which changes nothing by itself.
+    Own,
 }
 
 /// Which look at a thread it is, of the two that together say whether it slept.
@@ -142,6 +144,13 @@ impl Tasks {
                 Some("it was asleep for a time, or waited for the world outside the program")
             }
             Some(Sleep::ForThread | Sleep::ForProcess | Sleep::Unknown) | None => None,
+        }
+    }
+
+    /// A thread of the program's library asks something aside: it is not waited for.
+    pub fn asks_aside(&mut self, thread: u32) {
+        if let Some(task) = self.tasks.get_mut(&thread) {
+            task.standing = Standing::Own;
         }
     }
 
@@ -306,7 +315,7 @@ impl Task {
         match self.standing {
             Standing::New | Standing::Caller => true,
             Standing::Bystander(_) => all,
-            Standing::GivenUp | Standing::Unseen => false,
+            Standing::GivenUp | Standing::Unseen | Standing::Own => false,
         }
     }
 
