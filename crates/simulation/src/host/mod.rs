@@ -11,12 +11,14 @@
 //! | `sleep.rs` | what a sleeping thread waits for |
 //! | `sockets.rs` | who is at the other end of a socket |
 //! | `listening.rs` | who is heard while simulated time passes |
+//! | `naps.rs` | threads that look now and then whether they are to end |
 //! | `order.rs` | calls of one quiet period, in one order |
 //! | `outside.rs` | whether the host can go on by itself |
 
 mod arrivals;
 mod family;
 mod listening;
+mod naps;
 mod order;
 mod outside;
 mod process;

@@ -59,6 +59,38 @@ pub fn of(process: u32, thread: u32, run: &[u32]) -> std::io::Result<Sleep> {
     }))
 }
 
+/// Who ends the sleep of a thread, as far as it matters to others of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// Another thread.
+    Thread,
+    /// A file, or the clock after a second at most.
+    FileOrClock,
+    /// Something else, or the kernel does not say.
+    Other,
+}
+
+/// The longest time-out that counts as one after which a thread looks, in milliseconds.
+const LONGEST_LOOK: i32 = 1000;
+
+/// Who ends the sleep of a thread of a process.
+pub fn waker(process: u32, thread: u32) -> Waker {
+    let line = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
+    let line = line.unwrap_or_default();
+    let Some((number, arguments)) = system_call(&line) else {
+        return Waker::Other;
+    };
+    let looks = |milliseconds: u64| (1..=LONGEST_LOOK).contains(&(milliseconds as i32));
+    match (number, &arguments[..]) {
+        (libc::SYS_futex, [_, _, _, 0, ..]) => Waker::Thread,
+        (libc::SYS_poll, [_, _, time, ..]) if looks(*time) => Waker::FileOrClock,
+        (libc::SYS_epoll_wait | libc::SYS_epoll_pwait, [_, _, _, time, ..]) if looks(*time) => {
+            Waker::FileOrClock
+        }
+        _ => Waker::Other,
+    }
+}
+
 /// The files of a list of `poll`, in the memory of a process; those below 0 are left out, as there.
 fn polled(process: u32, address: u64, count: u64) -> Option<Vec<u64>> {
     let mut bytes = vec![0; count.min(MOST_POLLED) as usize * size_of::<libc::pollfd>()];
@@ -98,15 +130,20 @@ fn is_of_run(process: u32, file: u64, run: &[u32]) -> bool {
 }
 
 /// Reads the line that the kernel writes of a task's system call: its number and arguments in
-/// hexadecimal, `running`, or `-1` for a page that is waited for.
-fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
+/// hexadecimal, or `-1` for a page that is waited for; none for `running`.
+fn system_call(line: &str) -> Option<(i64, Vec<u64>)> {
     let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<i64>().ok()) else {
+    let number = words.next()?.parse().ok()?;
+    let argument =
+        |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
+    Some((number, words.map(argument).collect()))
+}
+
+/// How a thread sleeps whose system call the kernel describes so.
+fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
+    let Some((number, arguments)) = system_call(line) else {
         return Sleep::Unknown;
     };
-    let arguments: Vec<u64> = words
-        .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX))
-        .collect();
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(u64::MAX);
     let waited = match number {
         // A page: those of managed and pinned memory are ours to give.
