@@ -4,21 +4,9 @@
 //
 // It is not among the workloads, since it needs a library that is not ours: see docs/book/several_gpus.md.
 #include "../../workloads/common/workload.cuh"
-
-#include <nccl.h>
+#include "nccl.cuh"
 
 using namespace workload;
-
-// Ends the program with the place and NCCL's own sentence when a call fails.
-#define CHECK_NCCL(call)                                                                              \
-    do {                                                                                              \
-        ncclResult_t status_ = (call);                                                                \
-        if (status_ != ncclSuccess) {                                                                 \
-            std::fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #call,                    \
-                         ncclGetErrorString(status_), ncclGetLastError(nullptr));                     \
-            std::exit(2);                                                                             \
-        }                                                                                             \
-    } while (0)
 
 int main(int argc, char** argv) {
     const int gpus = 2;

@@ -7,6 +7,7 @@ use support::{Folder, Said, build_cuda};
 
 const HALVES: &str = include_str!("sources/process_halves.cu");
 const RANK: &str = include_str!("sources/rank.cu");
+const RELAY: &str = include_str!("sources/process_relay.cu");
 
 /// Runs a command with options before it.
 fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Said {
@@ -159,4 +160,66 @@ fn a_process_that_comes_when_the_clock_says_so_makes_the_run_depend_on_it() {
             .contains("(sleep)"),
         "{text}"
     );
+}
+
+/// Runs processes whose kernels wait for each other.
+fn relay(folder: &Folder, options: &[&str], processes: &str, mode: &str) -> Said {
+    let said = run(folder, options, &["./program", processes, mode]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("PASS: 0 of"), "{said:?}");
+    assert_eq!(folder.sockets(), Vec::<String>::new());
+    said
+}
+
+#[test]
+fn kernels_that_wait_for_those_of_other_processes_end_with_one_digest() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RELAY, &["-arch=sm_90"]) {
+        return;
+    }
+    for (gpus, processes) in [("1", "2"), ("2", "2"), ("4", "4")] {
+        let digests = ["1", "2", "4"].map(|threads| {
+            let options = ["--gpus", gpus, "--threads", threads];
+            relay(&folder, &options, processes, "");
+            digest(&folder)
+        });
+        assert!(
+            digests.windows(2).all(|pair| pair[0] == pair[1]),
+            "{gpus} GPUs: {digests:?}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_comes_while_time_passes_for_another_process_is_served() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RELAY, &["-arch=sm_90"]) {
+        return;
+    }
+    relay(&folder, &["--gpus", "2"], "3", "sleep");
+    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["reproducible"], false, "{text}");
+    // When it came is in the record.
+    let said = folder.run(&["verify", "--quick", "--", "./program", "2", "sleep"]);
+    assert!(said.out.contains("all 3 ways gave the digest"), "{said:?}");
+}
+
+#[test]
+fn a_process_that_is_killed_ends_those_that_wait_for_it() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RELAY, &["-arch=sm_90"]) {
+        return;
+    }
+    for (gpus, processes) in [("1", "2"), ("4", "4")] {
+        let said = run(&folder, &["--gpus", gpus], &["./program", processes, "die"]);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(
+            said.err.contains("(./program) was ended by signal 9"),
+            "{said:?}"
+        );
+        let told = said.out.matches("cudaErrorMpsClientTerminated").count();
+        assert_eq!(told + 1, processes.parse::<usize>().unwrap(), "{said:?}");
+        assert_eq!(folder.sockets(), Vec::<String>::new());
+    }
 }

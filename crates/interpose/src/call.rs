@@ -2,7 +2,7 @@
 
 use crate::managed::polling;
 use crate::process::lock;
-use crate::{managed, process, report, thread};
+use crate::{managed, process, report, spin, thread};
 use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -28,6 +28,7 @@ pub fn call_with_message(request: &Request) -> Result<Reply, (CuResult, String)>
     };
     process::ring();
     polling::call_begins();
+    spin::goes_on();
     let response = match connection.call(request) {
         Ok(response) => response,
         Err(error) => report::simulator_gone(&error.to_string()),

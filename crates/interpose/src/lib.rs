@@ -34,6 +34,7 @@ mod options;
 mod process;
 mod registry;
 mod report;
+mod spin;
 mod streams;
 mod thread;
 mod trace;

@@ -11,6 +11,7 @@ use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -93,7 +94,12 @@ pub enum Advance {
     Faulted(Fault),
     /// Somebody asked the run to stop.
     Stopped,
+    /// A call has come for which the advance was to end ([`Device::listen`]); it stands at a boundary.
+    Called,
 }
+
+/// Whether somebody makes a call; asked now and then while time passes.
+pub type Listener = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Advice on the use of managed pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +159,9 @@ pub trait Device {
     /// Threads of the host that are inside a call, by process; no others will write memory before the device
     /// does, unless they wake by themselves.
     fn host_is_inside(&mut self, _threads: &BTreeMap<u32, BTreeSet<u32>>) {}
+
+    /// From now on an advance ends when this says that a call has come; none lets it go on to its end.
+    fn listen(&mut self, _listener: Option<Listener>) {}
 
     /// Gives up every running kernel of a GPU, after a fault.
     fn abort(&mut self, gpu: u32);

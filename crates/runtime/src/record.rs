@@ -73,6 +73,17 @@ pub enum Entry {
         /// The process.
         process: u32,
     },
+    /// A process is gone because it was killed.
+    Killed {
+        /// The process.
+        process: u32,
+    },
+    /// Simulated time had passed until then for somebody who waits when the call after it came: the host decided
+    /// when.
+    Reached {
+        /// Simulated time, in femtoseconds.
+        at: u64,
+    },
 }
 
 /// A piece of the window: rows, and how much of each.
@@ -152,6 +163,12 @@ enum Borrowed<'run> {
     },
     Gone {
         process: u32,
+    },
+    Killed {
+        process: u32,
+    },
+    Reached {
+        at: u64,
     },
 }
 
@@ -265,6 +282,22 @@ impl<W: Write> RecordWriter<W> {
     /// The file.
     pub fn gone(&mut self, process: u32) -> Result<(), RecordError> {
         self.entry(&Borrowed::Gone { process })
+    }
+
+    /// Notes that a process is gone because it was killed.
+    ///
+    /// # Errors
+    /// The file.
+    pub fn killed(&mut self, process: u32) -> Result<(), RecordError> {
+        self.entry(&Borrowed::Killed { process })
+    }
+
+    /// Notes how far time had come for somebody who waits when the next call came.
+    ///
+    /// # Errors
+    /// The file.
+    pub fn reached(&mut self, at: Time) -> Result<(), RecordError> {
+        self.entry(&Borrowed::Reached { at: at.0 })
     }
 
     /// Ends the record.
@@ -457,6 +490,8 @@ mod tests {
         writer.answered(&response, &read, [9; 32]).unwrap();
         writer.wrote(0x2000, &[1, 2, 3]).unwrap();
         writer.gone(1).unwrap();
+        writer.killed(2).unwrap();
+        writer.reached(Time(9)).unwrap();
         writer.finish().unwrap()
     }
 
@@ -505,6 +540,8 @@ mod tests {
                     bytes: vec![1, 2, 3]
                 },
                 Entry::Gone { process: 1 },
+                Entry::Killed { process: 2 },
+                Entry::Reached { at: 9 },
             ]
         );
     }

@@ -1,6 +1,6 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{Graph, GraphRun, HostViews, Polls, VirtualMemory};
+use crate::calls::{Graph, GraphRun, HostViews, Polls, Sharing, VirtualMemory};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
 use crate::faults::MetFault;
@@ -97,6 +97,8 @@ pub struct Runtime<D> {
     pub(crate) memory: Memory,
     pub(crate) virtual_memory: VirtualMemory,
     pub(crate) host_views: HostViews,
+    /// Processes that have memory in common.
+    pub(crate) sharing: Sharing,
     pub(crate) contexts: BTreeMap<ContextHandle, Context>,
     pub(crate) modules: BTreeMap<ModuleHandle, LoadedModule>,
     pub(crate) functions: BTreeMap<FunctionHandle, Function>,
@@ -133,6 +135,7 @@ impl<D: Device> Runtime<D> {
             memory: Memory::new(&config, device.gpus()),
             virtual_memory: VirtualMemory::new(),
             host_views: HostViews::default(),
+            sharing: Sharing::default(),
             timeline: Timeline::new(
                 config.copy.engines,
                 config.launch.event_latency,
@@ -219,20 +222,6 @@ impl<D: Device> Runtime<D> {
             left_host: self.left_host(client),
             result,
         }
-    }
-
-    /// A process is gone: its contexts go with it.
-    pub fn detach(&mut self, process: u32) {
-        let gone: Vec<ContextHandle> = self
-            .contexts
-            .iter()
-            .filter(|(_, context)| context.process == process)
-            .map(|(handle, _)| *handle)
-            .collect();
-        for handle in gone {
-            self.destroy_context(handle);
-        }
-        self.host_views.forget(process);
     }
 
     /// Makes freed memory illegal to touch.
@@ -475,6 +464,10 @@ impl<D: Device> Runtime<D> {
                 CuResult::LAUNCH_TIMEOUT,
                 "streams wait for each other and nothing is left to run",
             )),
+            Err(Interruption::Called) => {
+                self.collect();
+                Err(failure(CuResult::NOT_READY, "a call came meanwhile"))
+            }
         }
     }
 

@@ -137,6 +137,8 @@ pub enum Interruption {
     Stopped,
     /// Nothing is left to happen and the goal is not met.
     Stuck,
+    /// A call has come meanwhile.
+    Called,
 }
 
 impl Timeline {
@@ -393,6 +395,10 @@ impl Timeline {
                 }
                 Advance::Faulted(fault) => return Err(Interruption::Fault(fault)),
                 Advance::Stopped => return Err(Interruption::Stopped),
+                Advance::Called => {
+                    self.clock = self.clock.max(device.now());
+                    return Err(Interruption::Called);
+                }
             }
         }
     }

@@ -60,29 +60,30 @@ pub fn list_calls(place: &Path, out: &mut impl Write) -> Result<(), RunError> {
                 format!(" = {}\n", answer(response))
             }
             Entry::Wrote { address, bytes } => {
-                let end = if std::mem::take(&mut waiting) {
-                    "\n"
-                } else {
-                    ""
-                };
-                format!(
-                    "{end}{:>38}the host wrote {} bytes at {address:#x}\n",
-                    "",
-                    bytes.len()
+                let bytes = bytes.len();
+                aside(
+                    &mut waiting,
+                    &format!("the host wrote {bytes} bytes at {address:#x}"),
                 )
             }
-            Entry::Gone { process } => {
-                let end = if std::mem::take(&mut waiting) {
-                    "\n"
-                } else {
-                    ""
-                };
-                format!("{end}{:>38}process {process} ended\n", "")
+            Entry::Gone { process } => aside(&mut waiting, &format!("process {process} ended")),
+            Entry::Killed { process } => {
+                aside(&mut waiting, &format!("process {process} was killed"))
+            }
+            Entry::Reached { at } => {
+                let at = *at as f64 / MICROSECOND;
+                aside(&mut waiting, &format!("the next call came at {at:.3}"))
             }
         };
         said(out.write_all(line.as_bytes()))?;
     }
     said(if waiting { writeln!(out) } else { Ok(()) })
+}
+
+/// A line that is no call, after the end of one that has none.
+fn aside(waiting: &mut bool, words: &str) -> String {
+    let end = if std::mem::take(waiting) { "\n" } else { "" };
+    format!("{end}{:>38}{words}\n", "")
 }
 
 fn answer(response: &Response) -> String {

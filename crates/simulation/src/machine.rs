@@ -34,6 +34,7 @@ use lockstep_gpu::{
 use lockstep_isa::Module;
 use lockstep_node::Topology;
 use lockstep_protocol::{layout, window};
+use lockstep_runtime::device::Listener;
 use lockstep_runtime::{Device, FrontendChoice, LoadOptions, Loader, Runtime};
 use lockstep_stats::{Digest, Hasher};
 use lockstep_units::{Cycles, Duration, Time};
@@ -139,6 +140,8 @@ pub struct Machine {
     failure: Option<String>,
     /// Threads of the host that are inside a call.
     host: Inside,
+    /// Who says that a call has come for which an advance is to end.
+    listener: Option<Listener>,
     /// Whether it was said that kernels wait for the host.
     warned_of_spin: bool,
     /// What is written down while the run goes on, if anything is.
@@ -359,6 +362,7 @@ impl Machine {
             managed: Vec::new(),
             failure: None,
             host: Inside::new(),
+            listener: None,
             warned_of_spin: false,
             journal: None,
             publication: None,

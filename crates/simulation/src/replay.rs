@@ -14,6 +14,7 @@ use crate::{host_writes, memory_limits};
 use lockstep_protocol::{Response, window};
 use lockstep_runtime::{Client, Device, Entry, Piece, RecordError, RecordReader, Runtime};
 use lockstep_telemetry::run_folder::Ending;
+use lockstep_units::Time;
 use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
@@ -200,6 +201,11 @@ impl Replayed {
                 }
             }
             Entry::Gone { process } => self.runtime.detach(process),
+            Entry::Killed { process } => {
+                let words = format!("process {process} of the record was killed");
+                self.runtime.killed(process, &words);
+            }
+            Entry::Reached { at } => self.runtime.host_reaches(Time(at)),
         }
         Ok(())
     }
@@ -262,7 +268,6 @@ pub(crate) mod tests {
         ContextHandle, Copy, CuResult, Extent, Place, Reply, Request, Rows, StreamName, layout,
     };
     use lockstep_runtime::RecordWriter;
-    use lockstep_units::Time;
 
     const BYTES: u64 = 8192;
     const CLIENT: Client = Client {
@@ -374,6 +379,8 @@ pub(crate) mod tests {
                     digest,
                 } => record.answered(response, read, *digest),
                 Entry::Gone { process } => record.gone(*process),
+                Entry::Killed { process } => record.killed(*process),
+                Entry::Reached { at } => record.reached(Time(*at)),
             }
             .unwrap();
         }

@@ -19,6 +19,7 @@ use lockstep_protocol::{
     ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
 use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
+use lockstep_units::Time;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,8 +59,10 @@ pub struct State<D> {
     /// Where calls are logged or compared, if they are.
     checkpoints: Option<SharedCheckpoints>,
     order: HostOrder,
-    doorbells: Doorbells,
+    doorbells: Arc<Doorbells>,
     arrivals: Arrivals,
+    /// How far time had come for those who wait when somebody was heard, until they go on waiting.
+    reached: Option<Time>,
     /// The program; 0 until it was started, and who comes before is not answered.
     program: u32,
     /// Processes that have ended, by their last connections, until their turn comes.
@@ -153,8 +156,9 @@ impl<D: Device + Send + 'static> Server<D> {
             writes: (recording == Recording::Full).then(HostWrites::default),
             checkpoints,
             order: HostOrder::default(),
-            doorbells: Doorbells::map(&window)?,
+            doorbells: Arc::new(Doorbells::map(&window)?),
             arrivals: arrivals.clone(),
+            reached: None,
             program: 0,
             ended: BTreeMap::new(),
             over: false,
@@ -449,7 +453,10 @@ fn take_turn<D: Device>(
             }
             state.turned.notify_all();
         }
-        Turn::Calls(calls) => state.answer_all(&calls),
+        Turn::Calls(calls) => {
+            state.come_to_time(&calls);
+            state.answer_all(&calls);
+        }
         Turn::Waits(waits) => state.answer_first(&waits),
     }
     state

@@ -5,6 +5,7 @@
 //! that call these inside it are wrapped themselves.
 
 use super::touch;
+use crate::spin;
 use libc::{FILE, c_char, c_int, off_t, size_t, sockaddr, socklen_t, ssize_t};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,9 +24,9 @@ fn next(name: &'static std::ffi::CStr, known: &AtomicUsize) -> usize {
     }
 }
 
-/// Wraps functions: memory that is handed over is touched first.
+/// Wraps functions: memory that is handed over is touched first. Some are called again if their answer says so.
 macro_rules! wrap {
-    ($($name:ident ($($argument:ident: $type:ty),*) -> $result:ty { $address:expr, $bytes:expr })*) => {$(
+    ($($name:ident ($($argument:ident: $type:ty),*) -> $result:ty { $address:expr, $bytes:expr } $(=> { $again:expr })?)*) => {$(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) -> $result {
             static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -41,7 +42,12 @@ macro_rules! wrap {
             // SAFETY: the C library's own function of this name has this signature.
             let function = unsafe { std::mem::transmute::<usize, Function>(place) };
             // SAFETY: the caller's contract is that of the function.
-            unsafe { function($($argument),*) }
+            let call = || unsafe { function($($argument),*) };
+            let answer = call();
+            $(if ($again)(answer) {
+                return call();
+            })?
+            answer
         }
     )*};
 }
@@ -53,7 +59,8 @@ wrap! {
     write(file: c_int, buffer: *const c_void, bytes: size_t) -> ssize_t { buffer, bytes }
     pwrite(file: c_int, buffer: *const c_void, bytes: size_t, offset: off_t) -> ssize_t { buffer, bytes }
     pwrite64(file: c_int, buffer: *const c_void, bytes: size_t, offset: off_t) -> ssize_t { buffer, bytes }
-    recv(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t { buffer, bytes }
+    recv(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int) -> ssize_t { buffer, bytes } => { |answer| spin::waited(socket, answer) }
+    accept(socket: c_int, from: *mut sockaddr, length: *mut socklen_t) -> c_int { from, 0 } => { |answer| spin::waited(socket, answer as ssize_t) }
     recvfrom(socket: c_int, buffer: *mut c_void, bytes: size_t, flags: c_int, from: *mut sockaddr, length: *mut socklen_t) -> ssize_t { buffer, bytes }
     send(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int) -> ssize_t { buffer, bytes }
     sendto(socket: c_int, buffer: *const c_void, bytes: size_t, flags: c_int, to: *const sockaddr, length: socklen_t) -> ssize_t { buffer, bytes }

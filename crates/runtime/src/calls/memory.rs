@@ -148,12 +148,6 @@ impl<D: Device> Runtime<D> {
         })
     }
 
-    pub(super) fn pointer_info(&mut self, address: u64) -> CallResult<Reply> {
-        Ok(Reply::Pointer(
-            self.memory.find(address).map(|allocation| allocation.info),
-        ))
-    }
-
     /// Allocates memory of any kind that a kernel may touch from now on.
     pub(super) fn allocate_kind(
         &mut self,

@@ -9,6 +9,7 @@ mod managed;
 mod memory;
 mod modules;
 mod polls;
+mod sharing;
 mod streams;
 mod textures;
 mod virtual_memory;
@@ -17,6 +18,7 @@ mod waits;
 pub use graphs::{Graph, GraphRun};
 pub use managed::HostViews;
 pub(crate) use polls::Polls;
+pub(crate) use sharing::Sharing;
 pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
@@ -65,7 +67,7 @@ impl<D: Device> Runtime<D> {
             R::FreeAsync { context, stream, address } => self.free_async(client, *context, *stream, *address),
             R::MemoryInfo { context } => self.memory_info(*context),
             R::DeviceState { device, .. } => self.device_state(*device).map(Reply::DeviceState),
-            R::PointerInfo { address } => self.pointer_info(*address),
+            R::PointerInfo { address } => self.pointer_info(client, *address),
             R::Prefetch { context, stream, address, bytes, location } =>
                 self.prefetch(client, *context, *stream, *address, *bytes, *location),
             R::Advise { address, bytes, advice, location } => self.advise(*address, *bytes, *advice, *location),

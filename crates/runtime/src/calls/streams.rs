@@ -1,6 +1,6 @@
 //! Streams, and the order that CUDA promises between them.
 
-use crate::context::{Context, Stream};
+use crate::context::Stream;
 use crate::device::{Device, Fault};
 use crate::timeline::{Effect, Position, StreamKey, Work};
 use crate::{CallResult, Client, Runtime, fail, failure};
@@ -182,22 +182,35 @@ impl<D: Device> Runtime<D> {
         context: ContextHandle,
         name: StreamName,
     ) -> CallResult<StreamKey> {
-        let Context { legacy, device, .. } = *self.context(context)?;
+        if let Some(key) = self.known_stream(Some(client.connection), context, name)? {
+            return Ok(key);
+        }
+        let device = self.context(context)?.device;
+        let key = self.fresh();
+        self.timeline.create(key, device);
+        if let Some(context) = self.contexts.get_mut(&context) {
+            context.per_thread.insert(client.connection, key);
+        }
+        Ok(key)
+    }
+
+    /// The stream that a name means to a connection, if the connection has made a call; none if nothing was ever
+    /// put into it.
+    fn known_stream(
+        &self,
+        connection: Option<u64>,
+        context: ContextHandle,
+        name: StreamName,
+    ) -> CallResult<Option<StreamKey>> {
+        let own = self.context(context)?;
         match name {
-            StreamName::Legacy => Ok(legacy),
+            StreamName::Legacy => Ok(Some(own.legacy)),
             StreamName::PerThread => {
-                if let Some(key) = self.context(context)?.per_thread.get(&client.connection) {
-                    return Ok(*key);
-                }
-                let key = self.fresh();
-                self.timeline.create(key, device);
-                if let Some(context) = self.contexts.get_mut(&context) {
-                    context.per_thread.insert(client.connection, key);
-                }
-                Ok(key)
+                let key = connection.and_then(|connection| own.per_thread.get(&connection));
+                Ok(key.copied())
             }
             StreamName::Created(handle) => match self.streams.get(&handle) {
-                Some(stream) if stream.context == context => Ok(stream.key),
+                Some(stream) if stream.context == context => Ok(Some(stream.key)),
                 Some(_) => fail(
                     CuResult::INVALID_HANDLE,
                     format!("{handle} lives in another context"),
@@ -249,12 +262,16 @@ impl<D: Device> Runtime<D> {
 
     /// The points that somebody waits for who synchronises with a stream.
     pub(super) fn stream_points(
-        &mut self,
-        client: Client,
+        &self,
+        connection: Option<u64>,
         context: ContextHandle,
         name: StreamName,
     ) -> CallResult<Vec<(StreamKey, Position)>> {
-        let key = self.stream_key(client, context, name)?;
+        let Some(key) = self.known_stream(connection, context, name)? else {
+            // A stream of a thread's own is ordered after the legacy one, as it will be when it is there.
+            let legacy = self.context(context)?.legacy;
+            return Ok(vec![(legacy, self.timeline.end(legacy))]);
+        };
         let mut points = self.ordered_after(context, key);
         points.push((key, self.timeline.end(key)));
         Ok(points)

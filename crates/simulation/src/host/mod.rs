@@ -10,11 +10,15 @@
 //! | `tasks.rs` | whether the threads of a process are at rest |
 //! | `sleep.rs` | what a sleeping thread waits for |
 //! | `sockets.rs` | who is at the other end of a socket |
+//! | `listening.rs` | who is heard while simulated time passes |
+//! | `naps.rs` | threads that look now and then whether they are to end |
 //! | `order.rs` | calls of one quiet period, in one order |
 //! | `outside.rs` | whether the host can go on by itself |
 
 mod arrivals;
 mod family;
+mod listening;
+mod naps;
 mod order;
 mod outside;
 mod process;
@@ -25,5 +29,6 @@ mod tasks;
 
 pub use arrivals::{Arrivals, Arriving};
 pub use family::children;
+pub use listening::Listening;
 pub use order::{Call, HostOrder, Key, OnTheWay, Turn};
 pub use outside::{Inside, who_may_act};

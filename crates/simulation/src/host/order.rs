@@ -2,8 +2,9 @@
 //!
 //! A call is answered when every thread of every process of the run is at rest: inside a call too, asleep,
 //! or gone. Then all calls that are there are answered in the order of (process, thread), so that it
-//! does not matter which came first. Calls that only wait come last, because simulated time passes
-//! for them; of several, the one whose wait is over first is answered first. Where a process stands follows
+//! does not matter which came first. Calls that only wait, or that have to wait for work before they can do what
+//! they are for, come last, because simulated time passes for them; of several, the one whose wait is over first is
+//! answered first. Where a process stands follows
 //! from its rank or its place in the tree of processes ([`Place`](super::family::Place)).
 //!
 //! Threads go on one after the other, each when the one before it is at rest again: so they take the
@@ -17,17 +18,20 @@
 
 use super::family::Family;
 use super::outside::Inside;
-use super::process::{LOST, Process};
+use super::process::Process;
 use lockstep_protocol::{Hello, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Who makes a call: process and thread as the system numbers them, and the connection.
 pub type Key = (u32, u32, u64);
 
 /// A call, and who makes it.
 pub type Call = (Key, Arc<Request>);
+
+/// How long somebody who connects may take to say who it is.
+const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// Most dependences that are kept: they are for people to read.
 const MOST_DEPENDENCES: usize = 16;
@@ -67,6 +71,9 @@ pub struct OnTheWay<Rung, Nobody> {
     /// Whether nobody is about to be let in.
     pub nobody_arrives: Nobody,
 }
+
+/// Whether a call has to wait for work before it can do what it is for.
+pub type HeldUp<'a> = &'a dyn Fn(&Key, &Request) -> bool;
 
 /// Whose turn it is.
 #[derive(Debug, PartialEq)]
@@ -122,8 +129,13 @@ impl HostOrder {
         }
         let (mut begins, mut said) = (false, None);
         if let Some(process) = self.processes.get_mut(&key.0) {
-            begins = !process.has_called();
-            said = process.calls(key);
+            match &*request {
+                Request::HostVisible => process.asks_aside(key.1),
+                _ => {
+                    begins = !process.has_called();
+                    said = process.calls(key);
+                }
+            }
         }
         let aside = is_aside(&request);
         // When the program's library asks something aside changes nothing.
@@ -159,6 +171,7 @@ impl HostOrder {
     /// Something of the run depends on the host's timing.
     pub fn depends(&mut self, sentence: String) {
         if self.dependences.len() < MOST_DEPENDENCES && !self.dependences.contains(&sentence) {
+            tracing::debug!("{sentence}");
             self.dependences.push(sentence);
         }
     }
@@ -178,10 +191,19 @@ impl HostOrder {
         self.period
     }
 
+    /// Processes of the run, and how many calls of each have come.
+    pub fn entered(&self) -> Vec<(u32, u64)> {
+        let processes = self.processes.iter();
+        processes
+            .map(|(number, process)| (*number, process.entered()))
+            .collect()
+    }
+
     /// Whose turn it is now; calls whose turn it is leave with [`HostOrder::take`].
     pub fn turn<Rung: Fn(u32) -> u64, Nobody: Fn() -> bool>(
         &mut self,
         coming: &OnTheWay<Rung, Nobody>,
+        held_up: HeldUp<'_>,
         now: Instant,
     ) -> Turn {
         // These are answered at once: they change nothing, and the program goes on meanwhile.
@@ -212,7 +234,10 @@ impl HostOrder {
             return Turn::Release(*first);
         }
         let ready = |wait: bool| -> Vec<Call> {
-            let calls = self.calls.iter().filter(|(_, call)| waits(call) == wait);
+            let calls = self
+                .calls
+                .iter()
+                .filter(|(key, call)| (waits(call) || held_up(key, call)) == wait);
             let keys = self.in_order(calls.map(|(key, _)| *key));
             keys.into_iter()
                 .map(|key| (key, self.calls[&key].clone()))
@@ -289,7 +314,7 @@ impl HostOrder {
             return true;
         }
         let since = *self.arriving.get_or_insert(now);
-        now.saturating_duration_since(since) >= LOST
+        now.saturating_duration_since(since) >= ARRIVAL
     }
 
     /// Keys in the order of processes, threads and connections.
@@ -399,6 +424,7 @@ fn waits(request: &Request) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::process::LOST;
     use lockstep_protocol::ContextHandle;
 
     /// A process that is not there: its threads cannot be watched.
@@ -410,7 +436,7 @@ mod tests {
             rung: |_| rung,
             nobody_arrives: || true,
         };
-        order.turn(&coming, now)
+        order.turn(&coming, &|_, _| false, now)
     }
 
     fn hello() -> Hello {

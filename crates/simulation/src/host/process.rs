@@ -10,9 +10,11 @@ use super::tasks::{Look, Tasks};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// A call that is on its way for so long does not come: its thread ended while it sent it. The same for
-/// connections that do not end although their process has.
-pub const LOST: Duration = Duration::from_secs(1);
+/// A call that is on its way for so long does not come: its thread ended while it sent it. A large module takes
+/// seconds on a machine that has other things to do.
+pub const LOST: Duration = Duration::from_secs(60);
+/// The same of a process that has ended, and for connections of it that do not end.
+const LOST_WITH_PROCESS: Duration = Duration::from_secs(1);
 
 /// A process of the run.
 pub struct Process {
@@ -78,6 +80,14 @@ impl Process {
         }
     }
 
+    /// A thread of the program's library asks something that changes nothing.
+    pub fn asks_aside(&mut self, thread: u32) {
+        self.nothing_more();
+        if let Ok(tasks) = &mut self.tasks {
+            tasks.asks_aside(thread);
+        }
+    }
+
     /// What was rung for has come.
     pub fn nothing_more(&mut self) {
         self.entered += 1;
@@ -122,7 +132,11 @@ impl Process {
             return true;
         }
         let since = *self.on_the_way.get_or_insert(now);
-        let lost = now.saturating_duration_since(since) >= LOST;
+        let patience = match self.is_gone() {
+            true => LOST_WITH_PROCESS,
+            false => LOST,
+        };
+        let lost = now.saturating_duration_since(since) >= patience;
         if lost {
             self.entered = self.entered.max(rung);
             if leaves {

@@ -5,8 +5,11 @@
 //! somebody outside the run, goes on when the host's clock or the world says so.
 //!
 //! A pipe is the run's own unless the simulator has it too: then it was there before the run, as standard
-//! input is. A socket is if its other end is open in a process of the run. Every wait that ends by itself after a
-//! time is for the world.
+//! input is. A socket is if its other end is open in a process of the run, or if it waits for connections in a run
+//! of several processes and nobody else is connected with it.
+//!
+//! Every wait that ends by itself after a time is for the world, but for a `poll` of files of the run with a long
+//! time-out: services wait so, and look now and then whether they are to end.
 //!
 //! Start reading at [`of`].
 
@@ -37,8 +40,11 @@ enum Waited {
     Polled(u64, u64),
 }
 
+/// A `poll` with a time-out of so many milliseconds is ended by its files as a rule.
+const LONG_TIME_OUT: i32 = 100;
+
 /// Most files of a `poll` that are looked at.
-const MOST_POLLED: u64 = 64;
+const MOST_POLLED: u64 = 1024;
 
 /// How a thread of a process sleeps, among the processes of its run; an error if the kernel knows no such
 /// thread or does not show it.
@@ -53,6 +59,38 @@ pub fn of(process: u32, thread: u32, run: &[u32]) -> std::io::Result<Sleep> {
     }))
 }
 
+/// Who ends the sleep of a thread, as far as it matters to others of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker {
+    /// Another thread.
+    Thread,
+    /// A file, or the clock after a second at most.
+    FileOrClock,
+    /// Something else, or the kernel does not say.
+    Other,
+}
+
+/// The longest time-out that counts as one after which a thread looks, in milliseconds.
+const LONGEST_LOOK: i32 = 1000;
+
+/// Who ends the sleep of a thread of a process.
+pub fn waker(process: u32, thread: u32) -> Waker {
+    let line = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
+    let line = line.unwrap_or_default();
+    let Some((number, arguments)) = system_call(&line) else {
+        return Waker::Other;
+    };
+    let looks = |milliseconds: u64| (1..=LONGEST_LOOK).contains(&(milliseconds as i32));
+    match (number, &arguments[..]) {
+        (libc::SYS_futex, [_, _, _, 0, ..]) => Waker::Thread,
+        (libc::SYS_poll, [_, _, time, ..]) if looks(*time) => Waker::FileOrClock,
+        (libc::SYS_epoll_wait | libc::SYS_epoll_pwait, [_, _, _, time, ..]) if looks(*time) => {
+            Waker::FileOrClock
+        }
+        _ => Waker::Other,
+    }
+}
+
 /// The files of a list of `poll`, in the memory of a process; those below 0 are left out, as there.
 fn polled(process: u32, address: u64, count: u64) -> Option<Vec<u64>> {
     let mut bytes = vec![0; count.min(MOST_POLLED) as usize * size_of::<libc::pollfd>()];
@@ -65,32 +103,47 @@ fn polled(process: u32, address: u64, count: u64) -> Option<Vec<u64>> {
     (count <= MOST_POLLED).then_some(files)
 }
 
+/// What the kernel calls an open file of a process.
+fn name_of(process: u32, file: u64) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{process}/fd/{file}")).ok()
+}
+
+/// The number of a socket, if this is the name of one.
+fn socket_number(name: &Path) -> Option<u64> {
+    let number = name.to_str()?.strip_prefix("socket:[")?;
+    number.trim_end_matches(']').parse().ok()
+}
+
 /// Whether what an open file of a process has to say comes from a process of the run.
 fn is_of_run(process: u32, file: u64, run: &[u32]) -> bool {
     let target = |path: &Path| std::fs::read_link(path).ok();
-    let Some(name) = target(&PathBuf::from(format!("/proc/{process}/fd/{file}"))) else {
+    let Some(name) = name_of(process, file) else {
         return false;
     };
-    let text = name.to_string_lossy();
-    if let Some(socket) = text.strip_prefix("socket:[") {
-        let number = socket.trim_end_matches(']').parse();
-        return number.is_ok_and(|number| sockets::is_of_run(number, run));
+    if let Some(number) = socket_number(&name) {
+        return sockets::is_of_run(number, run);
     }
+    let text = name.to_string_lossy();
     let own = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let mut own = own.filter_map(|entry| target(&entry.ok()?.path()));
     text.starts_with("pipe:") && !own.any(|other| other == name)
 }
 
 /// Reads the line that the kernel writes of a task's system call: its number and arguments in
-/// hexadecimal, `running`, or `-1` for a page that is waited for.
-fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
+/// hexadecimal, or `-1` for a page that is waited for; none for `running`.
+fn system_call(line: &str) -> Option<(i64, Vec<u64>)> {
     let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|word| word.parse::<i64>().ok()) else {
+    let number = words.next()?.parse().ok()?;
+    let argument =
+        |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
+    Some((number, words.map(argument).collect()))
+}
+
+/// How a thread sleeps whose system call the kernel describes so.
+fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
+    let Some((number, arguments)) = system_call(line) else {
         return Sleep::Unknown;
     };
-    let arguments: Vec<u64> = words
-        .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX))
-        .collect();
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(u64::MAX);
     let waited = match number {
         // A page: those of managed and pinned memory are ours to give.
@@ -99,7 +152,9 @@ fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
         libc::SYS_futex if argument(3) == 0 => return Sleep::ForThread,
         // Its own children are of the run as it is.
         libc::SYS_wait4 | libc::SYS_waitid => return Sleep::ForProcess,
-        libc::SYS_read
+        libc::SYS_accept
+        | libc::SYS_accept4
+        | libc::SYS_read
         | libc::SYS_readv
         | libc::SYS_write
         | libc::SYS_writev
@@ -107,8 +162,10 @@ fn parse(line: &str, is_of_run: &dyn Fn(Waited) -> bool) -> Sleep {
         | libc::SYS_recvmsg
         | libc::SYS_sendto
         | libc::SYS_sendmsg => Waited::File(argument(0)),
-        // Without a time-out.
-        libc::SYS_poll if (argument(2) as i32) < 0 => Waited::Polled(argument(0), argument(1)),
+        // Without a time-out, or with a long one.
+        libc::SYS_poll if !(0..LONG_TIME_OUT).contains(&(argument(2) as i32)) => {
+            Waited::Polled(argument(0), argument(1))
+        }
         libc::SYS_ppoll if argument(2) == 0 => Waited::Polled(argument(0), argument(1)),
         _ => return Sleep::ForWorld,
     };
@@ -140,13 +197,14 @@ mod tests {
             "0 0x5 0x2 0x3 0x0 0x5 0x6",
             "61 0xffff 0x0 0x0 0x0 0x0 0x0",
             "7 0x70 0x2 0xffffffff 0x0 0x0 0x0",
+            "7 0x70 0x2 0x1f4 0x0 0x0 0x0",
             "271 0x70 0x2 0x0 0x0 0x0 0x0",
         ] {
             assert_eq!(parse(line), Sleep::ForProcess);
         }
-        // With one.
+        // With a short one.
         for line in [
-            "7 0x70 0x2 0x64 0x0 0x0 0x0",
+            "7 0x70 0x2 0x63 0x0 0x0 0x0",
             "271 0x70 0x2 0x7ffe 0x0 0x0 0x0",
         ] {
             assert_eq!(parse(line), Sleep::ForWorld);

@@ -11,11 +11,20 @@ use std::path::Path;
 /// Whether the other end of a socket is open in one of these processes. The number is what the kernel writes
 /// between brackets where it names an open file.
 pub fn is_of_run(number: u64, processes: &[u32]) -> bool {
-    let other = unix_peer(number).or_else(|| tcp_peer(number));
-    other.is_some_and(|other| {
-        let name = format!("socket:[{other}]");
-        processes.iter().any(|process| has_open(*process, &name))
-    })
+    if let Some(other) = unix_peer(number) {
+        return are_open(other, processes);
+    }
+    let table = tcp_table();
+    match peer_in(&table, number) {
+        Some(other) => are_open(other, processes),
+        None => serves_run(&table, number, processes),
+    }
+}
+
+/// Whether one of these processes has a socket open.
+fn are_open(number: u64, processes: &[u32]) -> bool {
+    let name = format!("socket:[{number}]");
+    processes.iter().any(|process| has_open(*process, &name))
 }
 
 /// Whether a process has a file open that the kernel names so.
@@ -28,25 +37,77 @@ fn has_open(process: u32, name: &str) -> bool {
     targets.any(|target| target == Path::new(name))
 }
 
-/// The other end of a connection of TCP on this machine.
-fn tcp_peer(number: u64) -> Option<u64> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    let text = tables.map(|path| std::fs::read_to_string(path).unwrap_or_default());
-    peer_in(&text.concat(), number)
+/// Whether a socket of TCP waits for connections, and nobody outside these processes has one with it. Where a run
+/// has several processes, those who come later are taken to be of the run too.
+fn serves_run(table: &str, number: u64, processes: &[u32]) -> bool {
+    let mut listening = rows(table).filter(|row| row.state == LISTENS);
+    let Some(own) = listening.find(|row| row.number == number) else {
+        return false;
+    };
+    let connected = |row: &Row<'_>| {
+        row.state != LISTENS && row.state != CLOSED && port(row.own) == port(own.own)
+    };
+    let of_run = |row: Row<'_>| {
+        other_end(table, &row)
+            .is_some_and(|other| other.number == 0 || are_open(other.number, processes))
+    };
+    processes.len() > 1 && rows(table).filter(connected).all(of_run)
 }
 
-/// Rows have the two addresses in their second and third column, and the number in their tenth.
-fn peer_in(table: &str, number: u64) -> Option<u64> {
-    let rows = || {
-        table.lines().filter_map(|line| {
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let number: u64 = fields.get(9)?.parse().ok()?;
-            Some((plain(fields[1]), plain(fields[2]), number))
+fn tcp_table() -> String {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    tables
+        .map(|path| std::fs::read_to_string(path).unwrap_or_default())
+        .concat()
+}
+
+/// The state of a socket that waits for connections, as the kernel writes it.
+const LISTENS: &str = "0A";
+/// The state of one that was closed, which the kernel keeps for a while.
+const CLOSED: &str = "06";
+
+/// A row of the kernel's tables of TCP.
+struct Row<'a> {
+    own: &'a str,
+    other: &'a str,
+    state: &'a str,
+    number: u64,
+}
+
+/// Rows have the two addresses in their second and third column, the state in their fourth and the number in
+/// their tenth.
+fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+    table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        Some(Row {
+            number: fields.get(9)?.parse().ok()?,
+            own: plain(fields[1]),
+            other: plain(fields[2]),
+            state: fields[3],
         })
-    };
-    let (own, other, _) = rows().find(|row| row.2 == number)?;
-    let exchanged = rows().find(|row| row.0 == other && row.1 == own);
-    exchanged.map(|row| row.2)
+    })
+}
+
+/// The row of the other end of a connection, if it is on this machine.
+fn other_end<'a>(table: &'a str, one: &Row<'_>) -> Option<Row<'a>> {
+    rows(table).find(|row| row.own == one.other && row.other == one.own)
+}
+
+fn port(address: &str) -> &str {
+    address.rsplit(':').next().unwrap_or_default()
+}
+
+/// The other end, or the socket that it will be accepted from: a connection is there before that, and nobody has its
+/// other end open then.
+fn peer_in(table: &str, number: u64) -> Option<u64> {
+    let found = rows(table).find(|row| row.number == number)?;
+    let other = other_end(table, &found)?;
+    if other.number != 0 {
+        return Some(other.number);
+    }
+    let mut listening = rows(table).filter(|row| row.state == LISTENS);
+    let accepts = |row: &Row<'_>| row.own == other.own || row.own == anywhere(other.own);
+    listening.find(accepts).map(|row| row.number)
 }
 
 /// An address of version 4 that is written as one of version 6, as version 4.
@@ -54,6 +115,12 @@ fn plain(address: &str) -> &str {
     address
         .strip_prefix("0000000000000000FFFF0000")
         .unwrap_or(address)
+}
+
+/// The address without a machine: who listens there takes what comes for any address of this one.
+fn anywhere(address: &str) -> String {
+    let machine = address.split(':').next().unwrap_or_default();
+    format!("{}:{}", "0".repeat(machine.len()), port(address))
 }
 
 /// What is asked of the kernel about a Unix socket (`unix_diag_req` behind a header of netlink).
@@ -168,6 +235,12 @@ mod tests {
         assert_eq!(peer_in(table, 78), Some(77));
         assert_eq!(peer_in(table, 79), None);
         assert_eq!(peer_in("", 77), None);
+        // Nobody has accepted it yet.
+        let table = "0: 0200007F:1F90 00000000:0000 0A 0 0 0 0 0 69 1\n\
+                     0: 00000000:1F90 00000000:0000 0A 0 0 0 0 0 70 1\n\
+                     0: 0100007F:C350 0100007F:1F90 01 0 0 0 0 0 71 1\n\
+                     0: 0100007F:1F90 0100007F:C350 01 0 0 0 0 0 0 1\n";
+        assert_eq!(peer_in(table, 71), Some(70));
     }
 
     #[test]
@@ -175,10 +248,22 @@ mod tests {
         let own = [std::process::id()];
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(is_of_run(number(&client), &own), "it will be accepted here");
         let (server, _) = listener.accept().unwrap();
         assert!(is_of_run(number(&client), &own) && is_of_run(number(&server), &own));
         assert!(!is_of_run(number(&client), &[]), "nobody has it open");
-        assert!(!is_of_run(number(&listener), &own), "anybody may come");
+        assert!(!is_of_run(number(&listener), &own), "only others can come");
+        let table = tcp_table();
+        let two = [std::process::id(), u32::MAX];
+        assert!(serves_run(&table, number(&listener), &two), "its own came");
+        assert!(
+            !serves_run(&table, number(&listener), &[u32::MAX, 0]),
+            "a stranger came"
+        );
+        assert!(
+            !serves_run(&table, number(&server), &two),
+            "it does not listen"
+        );
         let (one, other) = UnixStream::pair().unwrap();
         // Kernels without this question say nothing, and then it is the world.
         if let Some(peer) = unix_peer(number(&one)) {

@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`Tasks::look`].
 
+use super::naps::{Naps, Sleeper};
 use super::sleep::{self, Sleep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -42,6 +43,10 @@ pub struct Tasks {
     tasks: BTreeMap<u32, Task>,
     /// Whether some thread has made a call.
     called: bool,
+    /// What threads wait for that make calls, while others of their process look now and then.
+    naps: Naps,
+    /// Whether that matters: there are other processes, and nobody of this one is inside a call.
+    may_nap: bool,
 }
 
 /// What a first look at the threads of a process saw: those that may make a call soon.
@@ -87,6 +92,8 @@ enum Standing {
     GivenUp,
     /// The system has no descriptor left to look at it with.
     Unseen,
+    /// A thread of the program's library, which changes nothing by itself.
+    Own,
 }
 
 /// Which look at a thread it is, of the two that together say whether it slept.
@@ -117,6 +124,8 @@ impl Tasks {
             links: 0,
             tasks: BTreeMap::new(),
             called: false,
+            naps: Naps::default(),
+            may_nap: false,
         })
     }
 
@@ -145,6 +154,13 @@ impl Tasks {
         }
     }
 
+    /// A thread of the program's library asks something aside: it is not waited for.
+    pub fn asks_aside(&mut self, thread: u32) {
+        if let Some(task) = self.tasks.get_mut(&thread) {
+            task.standing = Standing::Own;
+        }
+    }
+
     /// Looks at every thread that may make a call soon and is not in one (`inside`), and with `all` at those
     /// that never made one; none if the process is gone.
     pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
@@ -153,6 +169,7 @@ impl Tasks {
             return None;
         }
         self.notice_woken();
+        self.may_nap = all && inside.is_empty();
         let watched: Vec<u32> = self
             .tasks
             .iter()
@@ -169,6 +186,7 @@ impl Tasks {
     /// are not waited for; `in_vain` says that nothing is won by waiting for long.
     pub fn rests_since(&mut self, look: Look, now: Instant, in_vain: bool) -> bool {
         let mut rest = true;
+        let mut sleepers = Vec::new();
         for (thread, before) in look.0 {
             let after = self.sample(thread, Pass::Second);
             let asleep = before == after && after.is_some_and(|sample| sample.asleep);
@@ -185,7 +203,14 @@ impl Tasks {
             match after {
                 None if task.standing == Standing::Unseen => {}
                 None => drop(self.tasks.remove(&thread)),
-                Some(_) if asleep => task.waited_for = None,
+                Some(sample) if asleep => {
+                    task.waited_for = None;
+                    sleepers.push(Sleeper {
+                        thread,
+                        scheduled: sample.scheduled,
+                        calls: task.standing == Standing::Caller,
+                    });
+                }
                 Some(_) if matches!(task.standing, Standing::Bystander(_)) => {
                     task.standing = Standing::New;
                     rest = false;
@@ -193,7 +218,8 @@ impl Tasks {
                 Some(sample) => rest &= task.is_late(now, sample.worked, patience),
             }
         }
-        rest
+        let napping = rest && self.may_nap && !in_vain;
+        rest && (!napping || self.naps.all_looked(self.process, &sleepers, now))
     }
 
     /// Whether no thread is left, once they were looked at.
@@ -306,7 +332,7 @@ impl Task {
         match self.standing {
             Standing::New | Standing::Caller => true,
             Standing::Bystander(_) => all,
-            Standing::GivenUp | Standing::Unseen => false,
+            Standing::GivenUp | Standing::Unseen | Standing::Own => false,
         }
     }
 

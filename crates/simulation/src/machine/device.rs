@@ -5,7 +5,7 @@ use crate::host::{Inside, who_may_act};
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{DmaSource, Launch, Topic};
 use lockstep_protocol::{Extent, MemoryAccess, Rows, layout};
-use lockstep_runtime::device::{Advance, Advice, Fault, Part, Transfer};
+use lockstep_runtime::device::{Advance, Advice, Fault, Listener, Part, Transfer};
 use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 
@@ -49,11 +49,18 @@ impl Device for Machine {
         self.host.clone_from(threads);
     }
 
+    fn listen(&mut self, listener: Option<Listener>) {
+        self.listener = listener;
+    }
+
     fn advance(&mut self, limit: Time) -> Advance {
         self.gpu.outside_acts();
         loop {
             if self.progress.is_stopped() {
                 return Advance::Stopped;
+            }
+            if self.listener.as_ref().is_some_and(|has_come| has_come()) {
+                return Advance::Called;
             }
             self.reload_if_due();
             self.checkpoint_if_due();

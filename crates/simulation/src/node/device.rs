@@ -8,7 +8,7 @@ use crate::checkpoint::Kind;
 use crate::host::Inside;
 use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
-use lockstep_runtime::device::{Advance, Advice, Fault, Part, Transfer};
+use lockstep_runtime::device::{Advance, Advice, Fault, Listener, Part, Transfer};
 use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 
@@ -45,6 +45,12 @@ impl Device for Node {
     fn host_is_inside(&mut self, threads: &Inside) {
         for machine in &mut self.machines {
             machine.host_is_inside(threads);
+        }
+    }
+
+    fn listen(&mut self, listener: Option<Listener>) {
+        for machine in &mut self.machines {
+            machine.listen(listener.clone());
         }
     }
 

@@ -2,12 +2,15 @@
 
 use super::{ENDS_A_RUN, Ended, Process, State, lock};
 use crate::connections::has_hung_up;
-use crate::host::{Call, Key, OnTheWay, Turn};
+use crate::host::{Call, Key, Listening, OnTheWay, Turn};
 use crate::host_writes;
 use crate::interrupts::signal_name;
 use lockstep_protocol::{CuResult, Reply, Request, Response};
+use lockstep_runtime::device::Listener;
 use lockstep_runtime::timeline::Wait;
 use lockstep_runtime::{Client, Device, Piece, RecordError};
+use lockstep_units::Time;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Processor time that this process has used.
@@ -38,7 +41,10 @@ impl<D: Device> State<D> {
             rung: |process| doorbells.rung(process),
             nobody_arrives: || arrivals.nobody(),
         };
-        let turn = self.order.turn(&coming, Instant::now());
+        let (runtime, clients) = (&self.runtime, &self.clients);
+        let held_up =
+            |key: &Key, request: &Request| runtime.is_held_up(clients.get(key).copied(), request);
+        let turn = self.order.turn(&coming, &held_up, Instant::now());
         if matches!(turn, Turn::Calls(_) | Turn::Waits(_)) {
             let inside = self.order.inside();
             self.runtime.device_mut().host_is_inside(inside);
@@ -72,20 +78,23 @@ impl<D: Device> State<D> {
         }
     }
 
-    /// Of calls that wait, answers those whose wait is over first.
+    /// Of calls that wait, answers those whose wait is over first. If somebody is heard before one is, nobody is
+    /// answered: whoever comes has its turn first.
     pub(super) fn answer_first(&mut self, calls: &[Call]) {
-        if calls.len() == 1 {
+        self.reached = None;
+        let listening = self.listening();
+        if calls.len() == 1 && listening.is_none() {
             return self.answer_all(calls);
         }
         let mut waits = Vec::new();
         for (key, request) in calls {
             let client = self.client(*key);
-            let Some(wait) = self.runtime.wait_of(client, request) else {
+            let Some(wait) = self.runtime.wait_of(Some(client), request) else {
                 return self.answer_all(&[(*key, request.clone())]);
             };
             waits.push(wait);
         }
-        self.runtime.advance_to_first(&waits);
+        self.reached = self.advance_to_first(&waits, listening);
         let over = |wait: &Wait| self.runtime.is_over(wait);
         let mut first: Vec<Call> = calls
             .iter()
@@ -94,10 +103,63 @@ impl<D: Device> State<D> {
             .map(|(call, _)| call.clone())
             .collect();
         if first.is_empty() {
+            if self.reached.is_some() {
+                return;
+            }
             // Something went wrong, which each of them is told.
             first = calls.to_vec();
         }
         self.answer_all(&first);
+    }
+
+    /// Lets time pass for those who wait; how far it came if somebody was heard meanwhile.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "figures about the host are outside the digest"
+    )]
+    fn advance_to_first(&mut self, waits: &[Wait], listening: Option<Listening>) -> Option<Time> {
+        let (began, worked) = (Instant::now(), processor_time());
+        let listener =
+            listening.map(|listening| -> Listener { Arc::new(move || listening.hears()) });
+        let reached = self.runtime.advance_to_first(waits, listener);
+        self.figures.simulating += began.elapsed();
+        let worked = processor_time().saturating_sub(worked);
+        *self.figures.processor.get_or_insert_default() += worked;
+        reached
+    }
+
+    /// Who is to be heard while time passes: somebody may come only where there are several processes. A run that
+    /// is saved now and then has one.
+    fn listening(&self) -> Option<Listening> {
+        let rung = self.order.entered();
+        (rung.len() > 1 && self.checkpoints.is_none()).then(|| Listening {
+            doorbells: self.doorbells.clone(),
+            arrivals: self.arrivals.clone(),
+            rung,
+            peers: self.peers.values().cloned().collect(),
+        })
+    }
+
+    /// Calls that came while time passed for others are made at the time that it had come to.
+    pub(super) fn come_to_time(&mut self, calls: &[Call]) {
+        // What the program's library asks by itself is asked at no time.
+        if !calls.iter().all(|(_, request)| request.is_of_library()) {
+            self.note_reached();
+        }
+    }
+
+    /// Whoever was heard while time passed acts at the time that it had come to; whether somebody was.
+    fn note_reached(&mut self) -> bool {
+        let Some(at) = self.reached.take() else {
+            return false;
+        };
+        self.runtime.host_reaches(at);
+        if let Some(record) = &mut self.record
+            && let Err(error) = record.reached(at)
+        {
+            self.record_ends(&error);
+        }
+        true
     }
 
     #[allow(
@@ -243,15 +305,24 @@ impl<D: Device> State<D> {
         let Some(Ended { client, name }) = self.ended.remove(&key) else {
             return;
         };
+        if self.note_reached() {
+            self.order.depends(format!(
+                "process {} ({name}): when it ended was up to the host: simulated time passed for others meanwhile",
+                key.0
+            ));
+        }
         // The end of a run ends what is left of it.
         let by_us = |signal: &i32| self.over && ENDS_A_RUN.contains(signal);
-        if let Some(signal) = signal.filter(|signal| key.0 != self.program && !by_us(signal)) {
-            self.problems.push(format!(
-                "process {} ({name}) was ended by signal {signal} ({}) while it had a GPU: what it had there is \
-                 given up",
+        let killed = signal.filter(|signal| !by_us(signal)).map(|signal| {
+            format!(
+                "process {} ({name}) was ended by signal {signal} ({}) while it had a GPU",
                 key.0,
                 signal_name(signal)
-            ));
+            )
+        });
+        if let Some(words) = killed.as_ref().filter(|_| key.0 != self.program) {
+            self.problems
+                .push(format!("{words}: what it had there is given up"));
         }
         // What the host wrote last still counts.
         let mut written = Ok(());
@@ -263,7 +334,10 @@ impl<D: Device> State<D> {
                     }
                 });
             }
-            if let Err(error) = written.and_then(|()| record.gone(client.process)) {
+            if let Err(error) = written.and_then(|()| match killed {
+                Some(_) => record.killed(client.process),
+                None => record.gone(client.process),
+            }) {
                 self.record_ends(&error);
             }
         }
@@ -271,6 +345,9 @@ impl<D: Device> State<D> {
             lock(checkpoints).gone(client.process);
         }
         self.processes.remove(&key.0);
-        self.runtime.detach(client.process);
+        match killed {
+            Some(words) => self.runtime.killed(client.process, &words),
+            None => self.runtime.detach(client.process),
+        }
     }
 }
