@@ -238,14 +238,7 @@ impl Run<'_> {
         if tracing::enabled!(tracing::Level::DEBUG) {
             variables.push((CALLS_VARIABLE, "1".into()));
         }
-        let fixed = self.description.checkpoints.is_some();
-        let mut program = Program::start(
-            &self.path,
-            self.arguments,
-            &variables,
-            &self.interrupts,
-            fixed,
-        )?;
+        let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
         server.program(program.process());
         program.wait().map_err(system("waiting for the program"))
     }

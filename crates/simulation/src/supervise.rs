@@ -159,8 +159,7 @@ pub struct Program {
 impl Program {
     /// Starts a program with these variables beside its own. It is killed when the thread that
     /// starts it ends. Interrupts must be heard already: a signal between the two would leave the
-    /// child alone. With `fixed` addresses its memory lies where it lies in every run of it, if the
-    /// system allows that.
+    /// child alone. Its memory lies where it lies in every run of it, if the system allows that.
     ///
     /// # Errors
     /// It cannot be started.
@@ -169,7 +168,6 @@ impl Program {
         arguments: &[String],
         variables: &[(&'static str, OsString)],
         interrupts: &Arc<Interrupts>,
-        fixed: bool,
     ) -> Result<Self, StartError> {
         let simulator = rustix::process::getpid();
         let file_size = !is_ignored(libc::SIGXFSZ);
@@ -197,13 +195,11 @@ impl Program {
                 if rustix::process::getppid() != Some(simulator) {
                     return Err(io::Error::other("the simulator ended"));
                 }
-                if fixed {
-                    // Calls carry addresses of the program, and are compared when it is resumed. Where the
-                    // system refuses, they may differ, and are found to.
-                    let old = libc::personality(0xffff_ffff);
-                    let random = libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
-                    libc::personality(old as libc::c_ulong | random);
-                }
+                // Calls and what they copy carry addresses of the program, on purpose or in bytes that nobody set. They
+                // reach the digest, and are compared when a run is resumed. Where the system refuses, they may differ.
+                let old = libc::personality(0xffff_ffff);
+                let random = libc::ADDR_NO_RANDOMIZE as libc::c_ulong;
+                libc::personality(old as libc::c_ulong | random);
                 Ok(())
             });
         }
