@@ -13,6 +13,7 @@ mod pace;
 mod publication;
 mod reload;
 mod reports;
+mod sampling;
 mod series;
 
 use crate::assemble::Assembler;
@@ -39,7 +40,8 @@ use pace::Pace;
 use publication::Publication;
 pub use publication::SharedSegment;
 use reload::Reload;
-use std::collections::{BTreeMap, VecDeque};
+use sampling::Sampling;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -111,6 +113,10 @@ pub struct Machine {
     progress: Arc<Progress>,
     mode: Mode,
     selection: Selection,
+    /// What chooses launches, if they are sampled.
+    sampling: Option<Box<Sampling>>,
+    /// Pages that launches wrote which took no time, since the last that did.
+    untimed_pages: BTreeSet<u64>,
     /// The runtime's number of each launch on the device, and whether it takes its time.
     launches: BTreeMap<LaunchId, (u64, Mode)>,
     /// Launches that wait until those of the other mode have ended, in their order.
@@ -263,6 +269,7 @@ fn options(description: &Description) -> Options {
             ..EngineOptions::default()
         },
         cold_caches: description.cold_caches,
+        both_modes: description.has_both_modes(),
         checks: description.checks.gpu,
         findings: Arc::default(),
         watchdog: Some(description.config.launch.watchdog),
@@ -335,6 +342,12 @@ impl Machine {
             progress: description.progress.clone(),
             mode: description.mode,
             selection: description.selection.clone(),
+            sampling: description.sampling.as_ref().map(|options| {
+                let launch = &description.config.launch;
+                let floor = launch.start_latency + launch.finish_latency;
+                Box::new(Sampling::new(options, floor))
+            }),
+            untimed_pages: BTreeSet::new(),
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),
