@@ -24,7 +24,7 @@ fn run(folder: &Folder, out: &str, options: &[&str]) -> Value {
     serde_json::from_str(&summary).unwrap()
 }
 
-/// Whether the cycles of a run are in the interval of a sampled one, and no further away than a part in a hundred.
+/// Whether the cycles of a run are in the interval of a sampled one, and no further away than two parts in a hundred.
 fn check(full: &Value, sampled: &Value) {
     let cycles = |value: &Value| value.as_f64().unwrap();
     let (told, all) = (&sampled["sampling"], cycles(&full["totals"]["cycles"]));
@@ -33,7 +33,7 @@ fn check(full: &Value, sampled: &Value) {
         difference <= cycles(&told["cycles_half_width"]),
         "{told} and {all}"
     );
-    assert!(difference <= 0.01 * all, "{told} and {all}");
+    assert!(difference <= 0.02 * all, "{told} and {all}");
     assert_eq!(sampled["totals"]["cycles"], told["cycles"]);
     assert_eq!(sampled["memory_digest"], full["memory_digest"]);
     let both = ["inst_executed", "thread_inst_executed"];

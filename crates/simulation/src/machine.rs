@@ -40,8 +40,8 @@ use pace::Pace;
 use publication::Publication;
 pub use publication::SharedSegment;
 use reload::Reload;
-use sampling::Sampling;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use sampling::{Sampling, UntimedPages};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -116,7 +116,7 @@ pub struct Machine {
     /// What chooses launches, if they are sampled.
     sampling: Option<Box<Sampling>>,
     /// Pages that launches wrote which took no time, since the last that did.
-    untimed_pages: BTreeSet<u64>,
+    untimed_pages: UntimedPages,
     /// The runtime's number of each launch on the device, and whether it takes its time.
     launches: BTreeMap<LaunchId, (u64, Mode)>,
     /// Launches that wait until those of the other mode have ended, in their order.
@@ -333,6 +333,7 @@ impl Machine {
             tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
         }
         let gpu = Gpu::new(&description.config, Arc::new(contents), options.clone())?;
+        let timed = description.mode == Mode::Timing;
         Ok(Self {
             ordinal,
             gpu,
@@ -342,12 +343,17 @@ impl Machine {
             progress: description.progress.clone(),
             mode: description.mode,
             selection: description.selection.clone(),
-            sampling: description.sampling.as_ref().map(|options| {
-                let launch = &description.config.launch;
-                let floor = launch.start_latency + launch.finish_latency;
-                Box::new(Sampling::new(options, floor))
-            }),
-            untimed_pages: BTreeSet::new(),
+            // Without time there is nothing to sample.
+            sampling: description
+                .sampling
+                .as_ref()
+                .filter(|_| timed)
+                .map(|options| {
+                    let launch = &description.config.launch;
+                    let floor = launch.start_latency + launch.finish_latency;
+                    Box::new(Sampling::new(options, floor))
+                }),
+            untimed_pages: UntimedPages::default(),
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),

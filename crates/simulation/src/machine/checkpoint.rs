@@ -4,7 +4,7 @@
 //! is, those that wait, and memory, page by page. Launches are known by their numbers alone, because a program
 //! that is started again launches them again.
 
-use super::sampling::Sampling;
+use super::sampling::{Sampling, UntimedPages};
 use super::{Machine, MachineError, contents, context_page, hardware_mode};
 use crate::checkpoint::{
     CheckpointError, Checkpoints, SavedPage, SharedCheckpoints, State, looked_at,
@@ -39,7 +39,7 @@ pub struct SavedMachine {
     warned_of_spin: bool,
     reloads: u64,
     sampling: Option<Box<Sampling>>,
-    untimed_pages: BTreeSet<u64>,
+    untimed_pages: UntimedPages,
 }
 
 impl SavedMachine {

@@ -99,6 +99,9 @@ impl Machine {
             of_simulator: false,
         };
         self.set_mode(hardware_mode(mode)).map_err(refused)?;
+        if mode == Mode::Functional {
+            self.begin_untimed();
+        }
         launch.module_id = self.module_number(number, &launch.module);
         if launch.device_runtime.is_some() {
             self.map_launch_pool();

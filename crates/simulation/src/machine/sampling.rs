@@ -8,15 +8,26 @@
 use super::Machine;
 use crate::description::Mode;
 use crate::sampling::{Counts, Sampled, Sampler, SamplingOptions, Shape};
-use lockstep_gpu::{GpuError, KernelRecord, Launch};
+use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::{DmaSource, GpuError, KernelRecord, Launch};
 use lockstep_protocol::layout;
 use lockstep_runtime::device::{Fault, KernelResult};
 use lockstep_units::{Cycles, Duration, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// An allocation with more bytes is no array that kernels have been all over.
 const LARGE: u64 = 4 << 30;
+
+/// Pages that launches wrote which took no time, since the last that did.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct UntimedPages {
+    /// By the last launch.
+    last: BTreeSet<u64>,
+    /// By launches before it.
+    before: BTreeSet<u64>,
+}
 
 /// What a sampled run knows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,7 +95,10 @@ impl Machine {
                 self.gather_untimed_pages();
                 self.gpu.set_mode(mode)?;
                 let pages = std::mem::take(&mut self.untimed_pages);
-                self.gpu.kernels_wrote(pages.into_iter());
+                self.gpu.kernels_wrote(pages.before.into_iter());
+                // What was written last has been read by nobody since.
+                let last = pages.last.iter().rev().map(|page| *page..page + PAGE);
+                self.gpu.dma_written(DmaSource::Device, last);
                 let device = self.device_memory();
                 let arrays = self.gpu.contents().ranges();
                 let arrays = arrays.iter().filter(|bytes| {
@@ -102,8 +116,15 @@ impl Machine {
     pub(super) fn gather_untimed_pages(&mut self) {
         if self.options.both_modes && self.gpu.mode() == lockstep_gpu::Mode::Functional {
             let pages = self.gpu.contents().take_recent_pages(self.device_memory());
-            self.untimed_pages.extend(pages);
+            self.untimed_pages.last.extend(pages);
         }
+    }
+
+    /// A launch begins that takes no time.
+    pub(super) fn begin_untimed(&mut self) {
+        self.gather_untimed_pages();
+        let pages = &mut self.untimed_pages;
+        pages.before.append(&mut pages.last);
     }
 
     /// Forgets which pages were written lately: their contents were only put back.
