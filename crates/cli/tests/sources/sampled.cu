@@ -8,11 +8,11 @@ __global__ void smooth(const float *in, float *out, int count) {
     if (number > 0 && number < count - 1) out[number] = 0.25f * in[number - 1] + 0.5f * in[number] + 0.25f * in[number + 1];
 }
 
-__global__ void stir(float *data, int count, int rounds) {
+__global__ void stir(const float *in, float *out, int count, int rounds) {
     int number = blockIdx.x * blockDim.x + threadIdx.x;
-    float value = data[number];
-    for (int round = 0; round < rounds; ++round) value = value * 0.99f + data[(number * 7 + round) % count];
-    data[number] = value * 0.01f;
+    float value = in[number];
+    for (int round = 0; round < rounds; ++round) value = value * 0.99f + in[(number * 7 + round) % count];
+    out[number] = value * 0.01f;
 }
 
 int main(int, char **words) {
@@ -24,7 +24,7 @@ int main(int, char **words) {
     cudaMemcpy(other, host, count * sizeof(float), cudaMemcpyHostToDevice);
     for (int step = 0; step < steps; ++step) {
         smooth<<<16, 256>>>(step % 2 ? other : one, step % 2 ? one : other, count);
-        stir<<<16, 256>>>(one, count, step % 5 == 0 ? 40 : 20);
+        stir<<<16, 256>>>(other, one, count, step % 5 == 0 ? 40 : 20);
     }
     cudaMemcpy(host, one, count * sizeof(float), cudaMemcpyDeviceToHost);
     std::printf("%g\n", host[100]);
