@@ -4,8 +4,8 @@ use crate::say::note;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
-    Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Regex,
-    Schedule, Selection, Watch,
+    Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Plan,
+    Regex, SamplingOptions, Schedule, Selection, Watch,
 };
 use lockstep_telemetry::schema::Metadata;
 use std::path::PathBuf;
@@ -27,6 +27,17 @@ pub struct SimulationOptions {
     /// Model every cycle, or only values
     #[arg(long, value_enum, default_value_t = ModeName::Timing)]
     pub mode: ModeName,
+    /// How many launches take their time: all, none (as --mode functional), or a sample from which the cycles of the
+    /// others are projected, with a 95 % confidence interval
+    #[arg(long, value_enum, conflicts_with = "mode")]
+    pub detail: Option<DetailName>,
+    /// With --detail sampled: the folder of an earlier run of the same program, in any mode, whose launches and
+    /// instruction counts to draw the sample from
+    #[arg(long, value_name = "DIR")]
+    pub plan: Option<PathBuf>,
+    /// With --detail sampled: where chance comes from
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub sampling_seed: u64,
     /// Model every cycle only of kernels in whose name this is found; the others run functionally
     #[arg(long, value_name = "REGEX")]
     pub kernels: Option<Regex>,
@@ -113,6 +124,14 @@ impl RecordingOptions {
             "--series and --lines need time; leave --mode functional out"
         );
         anyhow::ensure!(
+            description.sampling.is_none() || (self.series.is_none() && !self.lines),
+            "--series and --lines follow launches that take their time; leave them or --detail sampled out"
+        );
+        anyhow::ensure!(
+            description.sampling.is_none() || description.gpus == 1,
+            "--detail sampled follows one GPU so far; leave it or --gpus out"
+        );
+        anyhow::ensure!(
             description.gpus == 1 || (self.series.is_none() && !self.lines),
             "--series and --lines follow one GPU; leave them or --gpus out"
         );
@@ -194,6 +213,17 @@ pub enum ModeName {
     Functional,
 }
 
+/// How many launches take their time.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DetailName {
+    /// All
+    Full,
+    /// None
+    Functional,
+    /// A sample
+    Sampled,
+}
+
 /// Names for [`Schedule`].
 #[derive(Clone, Copy, ValueEnum)]
 pub enum ScheduleName {
@@ -252,6 +282,27 @@ impl From<ScheduleName> for Schedule {
 }
 
 impl SimulationOptions {
+    /// Says in a description of a run which launches take their time.
+    fn describe_detail(&self, description: &mut Description) -> anyhow::Result<()> {
+        let sampled = self.detail == Some(DetailName::Sampled);
+        anyhow::ensure!(
+            sampled || self.plan.is_none(),
+            "--plan says what to sample; add --detail sampled"
+        );
+        if self.detail == Some(DetailName::Functional) {
+            description.mode = Mode::Functional;
+        }
+        if sampled {
+            let seed = self.sampling_seed;
+            let plan = self.plan.as_deref().map(|path| Plan::read(path, seed));
+            description.sampling = Some(SamplingOptions {
+                seed,
+                plan: plan.transpose().context("--plan")?,
+            });
+        }
+        Ok(())
+    }
+
     /// The run that these options describe.
     pub fn describe(&self) -> anyhow::Result<Description> {
         let config = configuration(&self.gpu, &self.settings)?.config;
@@ -265,6 +316,7 @@ impl SimulationOptions {
             ModeName::Timing => Mode::Timing,
             ModeName::Functional => Mode::Functional,
         };
+        self.describe_detail(&mut description)?;
         description.selection = Selection {
             kernels: self.kernels.clone(),
             launches: self.launches.clone(),
@@ -272,6 +324,10 @@ impl SimulationOptions {
         anyhow::ensure!(
             description.mode == Mode::Timing || description.selection.is_everything(),
             "--kernels and --launches choose what runs in timing mode; leave --mode functional out"
+        );
+        anyhow::ensure!(
+            description.sampling.is_none() || description.selection.is_everything(),
+            "--detail sampled chooses launches by itself; leave --kernels and --launches out"
         );
         description.execution.threads = self.threads;
         description.execution.schedule = self.schedule.into();

@@ -6,7 +6,7 @@ use lockstep_report::names::readable;
 use lockstep_report::numbers::{duration, group, rounded, shape};
 use lockstep_report::{Align, Table};
 use lockstep_simulation::Results;
-use lockstep_telemetry::run_folder::CounterTotals;
+use lockstep_telemetry::run_folder::{CounterTotals, SamplingSummary};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -42,6 +42,20 @@ fn bad_ending(results: &Results) -> Option<String> {
         "the program ended badly (exit code {code}); before that, `{}` {what}",
         last.name
     ))
+}
+
+/// How cycles were projected.
+fn sampled(sampling: &SamplingSummary) -> String {
+    format!(
+        "{} launches took their time, with one of {:.1} instructions; cycles of {} are projected: \
+         {} ± {} in all ({:.2} %, 95 % confidence)",
+        group(sampling.detailed_launches),
+        sampling.fewer_inst,
+        group(sampling.projected_launches),
+        group(sampling.cycles),
+        group(sampling.cycles_half_width.round() as u64),
+        sampling.half_width_percent,
+    )
 }
 
 /// Prints what went wrong, and notices.
@@ -86,10 +100,13 @@ fn text(results: &Results) -> String {
     if let Some(cycles) = totals.counters.get("cycles") {
         let _ = write!(line, ", {} cycles", group(cycles));
     }
-    if summary.mode == "timing" {
+    if summary.mode != "functional" {
         let _ = write!(line, ", {} simulated", duration(totals.simulated_ns));
     }
     let _ = writeln!(text, "{line}");
+    if let Some(sampling) = &summary.sampling {
+        let _ = writeln!(text, "{}", sampled(sampling));
+    }
     for remark in &summary.remarks {
         let _ = writeln!(text, "{remark}");
     }
@@ -127,7 +144,7 @@ fn text(results: &Results) -> String {
 }
 
 fn kernel_table(results: &Results) -> String {
-    let timing = results.summary.mode == "timing";
+    let timing = results.summary.mode != "functional";
     let mut columns = vec![
         ("kernel", Align::Left),
         ("grid", Align::Right),

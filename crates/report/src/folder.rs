@@ -9,7 +9,7 @@ use crate::error::ReportError;
 use crate::launch::{self, Launch};
 use crate::lines::{self, Line};
 use crate::names::readable;
-use crate::numbers::plural;
+use crate::numbers::{group, plural};
 use crate::statistics::Statistics;
 use lockstep_config::GpuConfig;
 use serde::Serialize;
@@ -126,6 +126,7 @@ impl Run {
             let sentence = "the run is partial: it was ended before its program came to its end, or it still goes on";
             notes.insert(0, sentence.to_string());
         }
+        notes.extend(sampled(&summary["sampling"]));
         let mut copies = Vec::new();
         if let Some(file) = open(&path.join("copies.csv"), LARGEST_TABLE)? {
             copies = copies::read(&path.join("copies.csv"), file)?;
@@ -235,6 +236,19 @@ fn info(path: &Path, summary: &Value) -> RunInfo {
         simulated_ns: number(&summary["totals"]["simulated_ns"]),
         inst_per_second: number(&summary["host"]["inst_per_second"]),
     }
+}
+
+/// How the cycles of a sampled run came to be.
+fn sampled(sampling: &Value) -> Option<String> {
+    let number = |name: &str| sampling[name].as_f64().map(|number| number.round() as u64);
+    Some(format!(
+        "cycles of {} are projected from {} launches that took their time: {} ± {} in all ({:.2} %, 95 % confidence)",
+        plural(number("projected_launches")?, "launch", "launches"),
+        group(number("detailed_launches")?),
+        group(number("cycles")?),
+        group(number("cycles_half_width")?),
+        sampling["half_width_percent"].as_f64()?,
+    ))
 }
 
 /// How far a run had come that left no table of launches.

@@ -6,6 +6,7 @@ use crate::checks::Checks;
 use crate::kernel_traces::Tracing;
 use crate::outside_clock::OutsideClock;
 use crate::progress::Progress;
+use crate::sampling::SamplingOptions;
 use crate::selection::Selection;
 use crate::server::Recording;
 use lockstep_config::GpuConfig;
@@ -136,6 +137,8 @@ pub struct Description {
     pub mode: Mode,
     /// Launches that take their time; the others run in functional mode.
     pub selection: Selection,
+    /// How launches that take their time are sampled; all of the selection do if it is not said.
+    pub sampling: Option<SamplingOptions>,
     /// Empty caches before every kernel.
     pub cold_caches: bool,
     /// What the program is checked for.
@@ -180,7 +183,12 @@ impl Description {
         Topology::new(NodeConfig::load(name)?, self.gpus)
     }
 
-    /// The mode that a launch runs in.
+    /// Whether launches of both modes may come.
+    pub fn has_both_modes(&self) -> bool {
+        self.mode == Mode::Timing && (self.sampling.is_some() || !self.selection.is_everything())
+    }
+
+    /// The mode that a launch runs in, unless it is sampled.
     pub fn mode_of(&self, kernel: &str, launch: u64) -> Mode {
         match self.mode {
             Mode::Timing if self.selection.chooses(kernel, launch) => Mode::Timing,
@@ -200,6 +208,7 @@ impl Description {
             strict_image: false,
             mode: Mode::default(),
             selection: Selection::default(),
+            sampling: None,
             cold_caches: false,
             checks: Checks::default(),
             watches: Vec::new(),

@@ -14,6 +14,7 @@ mod pace;
 mod publication;
 mod reload;
 mod reports;
+mod sampling;
 mod series;
 
 use crate::assemble::Assembler;
@@ -42,6 +43,7 @@ use pace::Pace;
 use publication::Publication;
 pub use publication::SharedSegment;
 use reload::Reload;
+use sampling::{Sampling, UntimedPages};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
@@ -114,6 +116,10 @@ pub struct Machine {
     progress: Arc<Progress>,
     mode: Mode,
     selection: Selection,
+    /// What chooses launches, if they are sampled.
+    sampling: Option<Box<Sampling>>,
+    /// Pages that launches wrote which took no time, since the last that did.
+    untimed_pages: UntimedPages,
     /// The runtime's number of each launch on the device, and whether it takes its time.
     launches: BTreeMap<LaunchId, (u64, Mode)>,
     /// Launches that wait until those of the other mode have ended, in their order.
@@ -270,6 +276,7 @@ fn options(description: &Description) -> Options {
             ..EngineOptions::default()
         },
         cold_caches: description.cold_caches,
+        both_modes: description.has_both_modes(),
         checks: description.checks.gpu,
         findings: Arc::default(),
         watchdog: Some(description.config.launch.watchdog),
@@ -335,6 +342,7 @@ impl Machine {
             tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
         }
         let gpu = Gpu::new(&description.config, Arc::new(contents), options.clone())?;
+        let timed = description.mode == Mode::Timing;
         Ok(Self {
             ordinal,
             gpu,
@@ -344,6 +352,17 @@ impl Machine {
             progress: description.progress.clone(),
             mode: description.mode,
             selection: description.selection.clone(),
+            // Without time there is nothing to sample.
+            sampling: description
+                .sampling
+                .as_ref()
+                .filter(|_| timed)
+                .map(|options| {
+                    let launch = &description.config.launch;
+                    let floor = launch.start_latency + launch.finish_latency;
+                    Box::new(Sampling::new(options, floor))
+                }),
+            untimed_pages: UntimedPages::default(),
             launches: BTreeMap::new(),
             held: VecDeque::new(),
             modules: Vec::new(),

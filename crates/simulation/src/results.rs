@@ -1,5 +1,7 @@
 //! What came of a run, ready to be shown and written.
 
+mod sampling;
+
 use crate::checks;
 use crate::description::{Description, Mode};
 use crate::node::Node;
@@ -89,6 +91,10 @@ impl Results {
             &kernels,
             description,
         ));
+        let sampled = runtime.device_mut().sampled();
+        if let Some(sampled) = &sampled {
+            sampling::fill_in(&mut kernels, &launches, sampled, description);
+        }
         ending.complete = launches.iter().all(|launch| launch.result.is_some());
         let message = |met: &MetFault| met.fault.message.clone();
         let mut problems: Vec<String> = runtime.faults().iter().map(message).collect();
@@ -113,7 +119,10 @@ impl Results {
         if ending.exit_code == 0 && failed {
             ending.exit_code = 1;
         }
-        let totals = totals(runtime, &kernels);
+        let mut totals = totals(runtime, &kernels);
+        if let Some(sampled) = &sampled {
+            totals.counters = sampling::totals(&kernels, sampled);
+        }
         let machine = runtime.device_mut();
         let series = machine.finish_series().err();
         if let Some(error) = &series {
@@ -142,10 +151,14 @@ impl Results {
             partial: !ending.complete,
             command: command.to_vec(),
             gpu: description.gpu.clone(),
-            mode: description.mode.name().into(),
+            mode: match sampled.is_some() {
+                true => "sampled".into(),
+                false => description.mode.name().into(),
+            },
             frontend: crate::machine::frontend_name(description.frontend).into(),
             ending,
             totals,
+            sampling: sampled.as_ref().map(sampling::summary),
             digest: Some(digest),
             memory_digest: Some(memory_digest),
             reproducible: runtime.dependences().is_empty(),
@@ -256,6 +269,15 @@ fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
     match result.filter(|result| result.by_kernel.is_some()) {
         Some(result) if result.counters.timed => Mode::Timing.name(),
         Some(_) => Mode::Functional.name(),
+        None if description.sampling.is_some() => {
+            let timed = result.is_some_and(|result| result.counters.timed);
+            let mode = if timed {
+                Mode::Timing
+            } else {
+                Mode::Functional
+            };
+            mode.name()
+        }
         None => description.mode_of(&launch.kernel, launch.id).name(),
     }
 }

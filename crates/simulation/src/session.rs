@@ -3,6 +3,7 @@
 //! Tests and fuzzing drive the simulator through it. [`Session::exercise`] does with an image what
 //! a program of unknown origin would do: load it, and launch every kernel.
 
+use crate::checkpoint::{self, CheckpointError};
 use crate::description::Description;
 use crate::machine;
 use crate::node::Node;
@@ -53,6 +54,14 @@ impl Session {
     /// Handles one request.
     pub fn ask(&mut self, request: &Request) -> Response {
         self.runtime.handle(CLIENT, request)
+    }
+
+    /// The bytes of a `checkpoint.state` of the GPU, which belongs to no run.
+    ///
+    /// # Errors
+    /// This executable cannot be read.
+    pub fn checkpoint(&mut self, description: &Description) -> Result<Vec<u8>, CheckpointError> {
+        checkpoint::detached(description, &self.runtime.device_mut().state())
     }
 
     /// One number for everything that was simulated.

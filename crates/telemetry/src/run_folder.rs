@@ -44,7 +44,8 @@ pub use managed::{FaultRow, ManagedTrace, MigrationRow};
 pub use ongoing::{CopyRow, Growing};
 pub use running::{Running, RunningHost, RunningTotals};
 pub use summary::{
-    CounterTotals, Ending, HostSpeed, HostWork, RunState, Summary, Totals, UnsupportedRow,
+    CounterTotals, Ending, HostSpeed, HostWork, RunState, SamplingSummary, Summary, Totals,
+    UnsupportedRow,
 };
 
 use lockstep_stats::Table;

@@ -1,5 +1,6 @@
 //! What bytes are thrown at, one file a reader.
 
+mod checkpoint;
 mod configuration;
 mod image;
 mod record;
@@ -74,6 +75,12 @@ pub const TARGETS: &[Target] = &[
         sentence: "the saved state of a GPU is loaded",
         make: state::make,
         run: state::run,
+    },
+    Target {
+        name: "checkpoint",
+        sentence: "the checkpoint of a run is read",
+        make: checkpoint::make,
+        run: checkpoint::run,
     },
     Target {
         name: "trace",

@@ -214,7 +214,13 @@ impl WorkDistributor {
         self.state.device_launches = other.state.device_launches.clone();
         self.list_ended_blocks(other.ended_blocks.is_some());
         self.state.next_send = other.state.next_send;
+        self.state.ended.clone_from(&other.state.ended);
         self.policy = other.policy.clone();
+    }
+
+    /// The last kernel of a queue is taken to have ended at a time.
+    pub fn set_ended(&mut self, queue: u64, end: Time) {
+        self.state.ended.insert(queue, end);
     }
 
     /// What went wrong, and when.

@@ -183,6 +183,7 @@ impl Plan<'_> {
         };
         let parameters = Arc::new(SliceParameters {
             peers: self.options.peers.clone(),
+            keeps_tags: self.options.both_modes,
             ..SliceParameters::new(self.config, self.timed(), self.kind, wiring, &self.gpcs)?
         });
         for number in 0..self.config.l2.slices {

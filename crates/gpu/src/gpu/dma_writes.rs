@@ -6,9 +6,11 @@
 
 use std::ops::Range;
 
+use lockstep_isa::Launch;
+
 use super::{Gpu, Mode};
 use crate::l2::{DmaSource, WrittenLine};
-use crate::memory::{Home, LINE, SECTOR};
+use crate::memory::{Home, LINE, PAGE, SECTOR};
 use crate::partition::GpuPartition;
 
 /// After so many times its lines, nothing of what was in a cache before can be left.
@@ -72,9 +74,45 @@ impl Gpu {
         }
     }
 
+    /// Kernels that took no time have written pages: their lines are in L2.
+    pub fn kernels_wrote(&mut self, pages: impl DoubleEndedIterator<Item = u64>) {
+        let rows = pages.rev().map(|page| page..page + PAGE);
+        self.dma_written(DmaSource::Kernels, rows);
+    }
+
+    /// Kernels that took no time used memory, on every SM: its pages will not be met for the first time.
+    pub fn kernels_touched(&mut self, memory: &[Range<u64>]) {
+        if self.caches_are_empty() {
+            return;
+        }
+        let lines: Vec<Range<u64>> = memory
+            .iter()
+            .map(|bytes| bytes.start / LINE..bytes.end.div_ceil(LINE))
+            .collect();
+        for id in self.places.sms() {
+            if let GpuPartition::Sm(sm) = self.engine.partition_mut(id) {
+                sm.note_touched(&lines);
+            }
+        }
+    }
+
+    /// Lets SMs that keep caches know of a launch that takes no time.
+    pub(super) fn note_untimed_launch(&mut self, launch: &Launch) {
+        if self.options.mode == Mode::Timing || self.caches_are_empty() {
+            return;
+        }
+        let cycle = self.cycle().0;
+        for id in self.places.sms() {
+            if let GpuPartition::Sm(sm) = self.engine.partition_mut(id) {
+                sm.note_untimed_launch(launch, cycle);
+            }
+        }
+    }
+
     /// Whether nothing is cached from one kernel to the next.
     fn caches_are_empty(&self) -> bool {
-        self.options.mode == Mode::Functional || self.options.cold_caches
+        let functional = self.options.mode == Mode::Functional;
+        functional && !self.options.both_modes || self.options.cold_caches
     }
 }
 

@@ -94,6 +94,7 @@ impl Gpu {
         let verified = self.verify(&mut launch);
         let issue_table = self.issue_table_of(&launch.module);
         let l1_ways = self.l1_ways(&launch);
+        self.note_untimed_launch(&launch);
         self.launches.insert(Arc::new(LaunchContext {
             id,
             launch,

@@ -73,8 +73,6 @@ pub struct Gpu {
     counted: Vec<Traffic>,
     /// Module and first instruction of the kernels that were launched: their code is here.
     brought: BTreeSet<(u64, u32)>,
-    /// What the caches of slices held when timing was left, until it is taken up again.
-    kept: Vec<Vec<u8>>,
     /// Changes of residence that were told.
     managed_changes: u64,
 }
@@ -107,7 +105,6 @@ impl Gpu {
             parameters: SmParameters::new(config, timed)?,
             counted: Vec::new(),
             brought: BTreeSet::new(),
-            kept: Vec::new(),
             managed_changes: 0,
         })
     }
@@ -374,7 +371,6 @@ impl Gpu {
         let launches = LaunchTable::default();
         let (mut engine, places) = build(&self.config, &self.contents, &launches, &self.options)?;
         self.launches = launches;
-        self.kept.clear();
         for index in 0..self.topology().partitions() {
             let id = PartitionId(index as u32);
             let old = self.engine.partition(id);

@@ -3,10 +3,14 @@
 //!
 //! Links, SMs and slices are made anew for the other mode. What outlives the change is what a
 //! program or a later timed kernel can notice: memory, time, statistics, the device heap, the
-//! turn of the work distributor, and the tags and DRAM rows that the last timed kernel left. The small
-//! caches of SMs begin empty, as after kernels of other code.
+//! turn of the work distributor, when kernels ended, and what the last timed kernel left in L2, in DRAM rows, in
+//! instruction caches and in TLBs of device memory. Copies go on to write into L2.
+//!
+//! Left out: what kernels that take no time read does not come into caches, nor does their code. What they
+//! write does if whoever runs them says so ([`Gpu::kernels_wrote`]).
 
-use lockstep_engine::{PartitionId, Reader, Writer};
+use lockstep_engine::PartitionId;
+use lockstep_units::Time;
 
 use super::build::build;
 use super::{Gpu, Mode};
@@ -36,27 +40,15 @@ impl Gpu {
         let now = self.now();
         let mut options = self.options.clone();
         options.mode = mode;
+        debug_assert!(options.both_modes, "caches are kept for a change of mode");
         let launches = LaunchTable::default();
         let (mut engine, places) = build(&self.config, &self.contents, &launches, &options)?;
         self.parameters = SmParameters::new(&self.config, mode == Mode::Timing)?;
-        if mode == Mode::Functional {
-            self.kept = self.caches();
-        }
         for index in 0..self.topology().partitions() {
             let id = PartitionId(index as u32);
-            match (engine.partition_mut(id), self.engine.partition(id)) {
-                (GpuPartition::Sm(new), GpuPartition::Sm(old)) => {
-                    new.count_on(old);
-                }
-                (GpuPartition::Slice(new), GpuPartition::Slice(old)) => {
-                    new.count_on(old);
-                    let number = (id.0 - places.first_slice) as usize;
-                    if mode == Mode::Timing
-                        && let Some(bytes) = self.kept.get(number)
-                    {
-                        new.load_cache(&mut Reader::new(bytes))?;
-                    }
-                }
+            match (engine.partition_mut(id), self.engine.partition_mut(id)) {
+                (GpuPartition::Sm(new), GpuPartition::Sm(old)) => new.succeed(old),
+                (GpuPartition::Slice(new), GpuPartition::Slice(old)) => new.succeed(old),
                 (GpuPartition::WorkDistributor(new), GpuPartition::WorkDistributor(old)) => {
                     new.succeed(old);
                 }
@@ -65,9 +57,6 @@ impl Gpu {
                 }
                 _ => {}
             }
-        }
-        if mode == Mode::Timing {
-            self.kept.clear();
         }
         if let Some(id) = self.places.mmu
             && let (GpuPartition::Mmu(new), GpuPartition::Mmu(old)) =
@@ -85,17 +74,9 @@ impl Gpu {
         Ok(())
     }
 
-    /// What the caches of slices hold, slice by slice.
-    fn caches(&self) -> Vec<Vec<u8>> {
-        self.places
-            .slices()
-            .map(|id| {
-                let mut bytes = Vec::new();
-                if let GpuPartition::Slice(slice) = self.engine.partition(id) {
-                    slice.save_cache(&mut Writer::new(&mut bytes));
-                }
-                bytes
-            })
-            .collect()
+    /// Says when a kernel that took no time would have ended: what follows it in its queue finds the hardware as
+    /// prepared as behind a timed one.
+    pub fn set_ended(&mut self, queue: u64, end: Time) {
+        self.distributor_mut().set_ended(queue, end);
     }
 }

@@ -35,6 +35,9 @@ pub struct Options {
     pub findings: Arc<Findings>,
     /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
     pub engine: EngineOptions,
+    /// Launches of both modes will come: what timed ones leave in caches and TLBs stays there while
+    /// others run.
+    pub both_modes: bool,
     /// Empties all caches before every kernel.
     pub cold_caches: bool,
     /// SM cycles after which a kernel is taken to hang; never without.

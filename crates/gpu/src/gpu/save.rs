@@ -32,7 +32,6 @@ impl Gpu {
         writer.write(&self.records);
         writer.write(&self.counted);
         writer.write(&self.brought);
-        writer.write(&self.kept);
         writer.write(&self.managed_changes);
         let launches = self.launches.all();
         writer.write(&(launches.len() as u64));
@@ -88,7 +87,6 @@ impl Gpu {
         self.records = reader.read()?;
         self.counted = reader.read()?;
         self.brought = reader.read()?;
-        self.kept = reader.read()?;
         self.managed_changes = reader.read()?;
         self.launches.clear();
         self.failed = None;

@@ -33,6 +33,8 @@ pub struct SliceWiring {
 pub struct SliceParameters {
     /// Whether anything takes time.
     pub timed: bool,
+    /// Whether there are tags even where nothing does, for timed kernels to come.
+    pub keeps_tags: bool,
     /// Where its messages go and come from.
     pub wiring: SliceWiring,
     /// Bytes around the payload of a packet.
@@ -135,6 +137,7 @@ impl SliceParameters {
         };
         Ok(Self {
             timed,
+            keeps_tags: false,
             wiring,
             header: network.packet_header.0,
             hit_latency: cycles(l2.hit_latency),
@@ -178,9 +181,9 @@ impl SliceParameters {
         })
     }
 
-    /// Sets and ways of the tags; none where nothing takes time.
+    /// Sets and ways of the tags; none where nothing takes time and nobody will ask.
     pub fn geometry(&self) -> (u32, u32) {
-        if self.timed {
+        if self.timed || self.keeps_tags {
             (self.sets, self.ways)
         } else {
             (0, 0)

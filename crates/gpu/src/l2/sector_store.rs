@@ -40,6 +40,9 @@ pub enum DmaSource {
     Host,
     /// Memory of a GPU, or a value that it repeats.
     Device,
+    /// No copy engine, but kernels that took no time. Others have read it since, which nobody followed, so copies
+    /// of it stay.
+    Kernels,
 }
 
 /// A line that a copy engine has written.
@@ -138,6 +141,14 @@ impl SectorStore {
         if let (Some(peers), Some(old)) = (&mut self.peers, &old.peers) {
             peers.stats = old.stats.clone();
         }
+    }
+
+    /// Takes the place of another store that has nothing to do: it has what that one held.
+    pub fn succeed(&mut self, old: &mut Self) {
+        self.count_on(old);
+        std::mem::swap(&mut self.tags, &mut old.tags);
+        std::mem::swap(&mut self.partial_sectors, &mut old.partial_sectors);
+        std::mem::swap(&mut self.dram, &mut old.dram);
     }
 
     /// Counts what an access found; `known` if its line was here.
@@ -416,7 +427,13 @@ impl SectorStore {
     pub fn dma_written(&mut self, source: DmaSource, lines: &[WrittenLine]) {
         for written in lines {
             let leaves_first = source == DmaSource::Host && self.tags.find(written.line).is_none();
-            let _ = self.book_write(None, written.line, written.sectors, written.partial);
+            let (line, sectors, partial) = (written.line, written.sectors, written.partial);
+            let _ = match source {
+                DmaSource::Kernels => self.mark_written(None, line, sectors, partial),
+                DmaSource::Host | DmaSource::Device => {
+                    self.book_write(None, line, sectors, partial)
+                }
+            };
             if leaves_first && let Some(place) = self.tags.find(written.line) {
                 self.tags.leave_first(place);
             }
@@ -436,6 +453,17 @@ impl SectorStore {
         {
             self.tags.line_mut(copy).present &= !sectors;
         }
+        self.mark_written(kind, line, sectors, partial)
+    }
+
+    /// The same without regard to the copy of the line in the other partition.
+    fn mark_written(
+        &mut self,
+        kind: Option<AccessKind>,
+        line: u64,
+        sectors: u8,
+        partial: u8,
+    ) -> Option<Evicted> {
         let here = self.tags.find(line);
         let (place, old) = match here {
             Some(place) => (place, None),

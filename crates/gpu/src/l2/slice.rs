@@ -129,6 +129,12 @@ impl L2Slice {
         self.attribution = old.attribution.clone();
     }
 
+    /// Takes the place of another slice that has nothing to do, with what its cache held.
+    pub fn succeed(&mut self, old: &mut Self) {
+        self.sectors.succeed(&mut old.sectors);
+        self.attribution = old.attribution.clone();
+    }
+
     /// Results of this epoch.
     #[must_use]
     pub fn log(&self) -> &Log {
@@ -496,14 +502,9 @@ impl L2Slice {
         writer.write(&(&self.coalescer, &self.attribution, &self.strong_loads));
         writer.write(&(&self.credits, self.sectors.saved_queues()));
         writer.write(&(&self.sectors.stats, &self.sectors.accesses));
-        self.save_cache(writer);
+        self.sectors.save(writer);
         writer.write(&self.replies.sorted());
         writer.write(&self.outside);
-    }
-
-    /// Writes what the cache and the channel behind it hold.
-    pub fn save_cache(&self, writer: &mut Writer<'_>) {
-        self.sectors.save(writer);
     }
 
     /// Takes on what was saved.
@@ -519,19 +520,11 @@ impl L2Slice {
         self.credits = credits;
         self.sectors.restore_queues(queues)?;
         (self.sectors.stats, self.sectors.accesses) = reader.read()?;
-        self.load_cache(reader)?;
+        self.sectors.load(reader)?;
         let replies: Vec<Reply> = reader.read()?;
         self.replies = replies.into_iter().collect();
         self.outside = reader.read()?;
         self.log.clear();
         Ok(())
-    }
-
-    /// Takes on what `save_cache` wrote.
-    ///
-    /// # Errors
-    /// If the bytes are not what it wrote for a slice like this one.
-    pub fn load_cache(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
-        self.sectors.load(reader)
     }
 }

@@ -18,6 +18,7 @@
 //! | `warpgroup.rs` | matrix products of warp groups, and the pool of registers |
 //! | `tracing.rs`, `replay.rs` | traces of what warps execute, written and replayed |
 //! | `ordering.rs` | fences, releases and sleeps: who waits for what |
+//! | `kept.rs` | caches that wait for the next timed kernel while others take no time |
 //!
 //! Start reading at [`Sm::run`], then [`timing::Timing::run`] and `execute.rs`.
 
@@ -36,6 +37,7 @@ mod execute;
 pub mod front_end;
 pub mod functional;
 mod issue_model;
+mod kept;
 mod local_memory;
 pub mod lsu;
 mod mbarrier_table;
@@ -160,6 +162,9 @@ impl Sm {
     /// Memory was given back, and what will be allocated there is other memory.
     pub(crate) fn released(&mut self, lines: &std::ops::Range<u64>) {
         self.state.port.device_translation.released(lines);
+        if let Some(kept) = &mut self.state.kept {
+            kept.translation.released(lines);
+        }
     }
 
     /// Simulates a window.

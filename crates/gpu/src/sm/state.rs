@@ -18,6 +18,7 @@ use super::bulk::engine::BULK_REQUEST;
 use super::cta::BlockTable;
 use super::device_runtime::LastErrors;
 use super::issue_model::IssueModel;
+use super::kept::KeptCaches;
 use super::lsu::port::Port;
 use super::mbarrier_waits::MbarrierWaits;
 use super::now::Now;
@@ -69,6 +70,8 @@ pub struct SmState {
     pub stats: Counters,
     /// What its parts counted before they were made anew.
     pub parts_before: PartStats,
+    /// What the last timed kernel left, while launches take no time.
+    pub kept: Option<Box<KeptCaches>>,
 }
 
 impl SmState {
@@ -101,6 +104,7 @@ impl SmState {
             progress: 0,
             stats: Counters::default(),
             parts_before: PartStats::default(),
+            kept: None,
             parameters,
         }
     }
@@ -322,6 +326,7 @@ impl SmState {
         writer.write(&self.last_errors);
         writer.write(&self.progress);
         writer.write(&(&self.stats, &self.parts_before));
+        writer.write(&self.kept);
     }
 
     /// Takes on what was saved. The launches of its blocks must be in the table.
@@ -352,6 +357,7 @@ impl SmState {
         self.last_errors = reader.read()?;
         self.progress = reader.read()?;
         (self.stats, self.parts_before) = reader.read()?;
+        self.kept = reader.read()?;
         self.fault = None;
         Ok(())
     }

@@ -1,14 +1,16 @@
 //! Whether a run can be saved, and whether it can go on from a checkpoint.
 
-use super::state::{self, Identity};
+use super::state::{self, Head, Identity, State};
 use super::{CheckpointError, log, pages};
 use crate::description::Description;
 use crate::machine::embedded;
 use crate::server::Recording;
 use lockstep_stats::Digest;
-use lockstep_telemetry::run_folder::checkpoint::{LOG, lock as lock_file};
+use lockstep_telemetry::run_folder::checkpoint::{LOG, STATE, lock as lock_file};
+use lockstep_units::Time;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How a run that left a checkpoint was started.
 #[derive(Clone, Debug)]
@@ -30,10 +32,47 @@ pub fn started(folder: &Path) -> Result<Started, CheckpointError> {
         ..Identity::of_build()?
     };
     state::check(folder, &head.identity, &ours)?;
-    Ok(Started {
-        arguments: head.arguments,
-        directory: head.directory.into(),
-    })
+    Ok(Started::of(head))
+}
+
+impl Started {
+    fn of(head: Head) -> Self {
+        Self {
+            arguments: head.arguments,
+            directory: head.directory.into(),
+        }
+    }
+
+    /// Of the bytes of a `checkpoint.state`, whoever wrote them; all of it is read. With `sealed` they are taken as if
+    /// the digest at their end were theirs, which is how fuzzing comes past it.
+    ///
+    /// # Errors
+    /// They are no checkpoint.
+    pub fn parse(bytes: &[u8], sealed: bool) -> Result<Self, CheckpointError> {
+        let mut bytes = bytes.to_vec();
+        if sealed {
+            state::seal(&mut bytes);
+        }
+        let (head, _) = state::parse(Path::new(STATE), &bytes)?;
+        Ok(Self::of(head))
+    }
+}
+
+/// The bytes of a `checkpoint.state` with this machine in it, which belongs to no log.
+///
+/// # Errors
+/// This executable cannot be read.
+pub fn detached(description: &Description, state: &State) -> Result<Vec<u8>, CheckpointError> {
+    let head = Head {
+        identity: Identity::of(description)?,
+        arguments: vec!["run".into()],
+        directory: "/".into(),
+        log: log::Position::default(),
+        pages: pages::Extent::default(),
+        at: Time::ZERO,
+        spent: Duration::ZERO,
+    };
+    state::write(&head, state).map_err(CheckpointError::system(Path::new(STATE)))
 }
 
 impl Identity {
@@ -51,9 +90,18 @@ impl Identity {
     /// What a run shares with its checkpoints.
     pub(super) fn of(description: &Description) -> Result<Self, CheckpointError> {
         Ok(Self {
-            machine: Digest::of_page(embedded::machine(description).as_bytes()),
+            machine: Digest::of_page(machine(description).as_bytes()),
             ..Self::of_build()?
         })
+    }
+}
+
+/// What a run simulates, and how it samples launches.
+fn machine(description: &Description) -> String {
+    let machine = embedded::machine(description);
+    match &description.sampling {
+        Some(sampling) => format!("{machine} {}", sampling.identity()),
+        None => machine,
     }
 }
 

@@ -77,7 +77,7 @@ const KINDS: [Kind; 16] = [
 ];
 
 /// How much of the file counts, and the digest of that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     bytes: u64,
     digest: [u8; 32],

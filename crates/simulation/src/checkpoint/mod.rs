@@ -29,7 +29,7 @@ mod pages;
 mod place;
 mod state;
 
-pub use check::{Started, check, started};
+pub use check::{Started, check, detached, started};
 pub use error::CheckpointError;
 pub use log::Kind;
 pub use pages::SavedPage;

@@ -82,8 +82,8 @@ pub fn write(head: &Head, state: &State) -> std::io::Result<Vec<u8>> {
     bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&head);
     bytes.extend_from_slice(&zstd::encode_all(&state[..], 1)?);
-    let seal = Digest::of_page(&bytes);
-    bytes.extend_from_slice(seal.as_bytes());
+    bytes.extend_from_slice(&[0; SEAL]);
+    seal(&mut bytes);
     Ok(bytes)
 }
 
@@ -94,7 +94,22 @@ pub fn write(head: &Head, state: &State) -> std::io::Result<Vec<u8>> {
 pub fn read(folder: &Path) -> Result<(Head, State), CheckpointError> {
     let path = folder.join(STATE);
     let bytes = std::fs::read(&path).map_err(CheckpointError::system(&path))?;
-    let refused = |place: &str, reason: String| CheckpointError::refused(&path, place, reason);
+    parse(&path, &bytes)
+}
+
+/// Puts a digest at the end of bytes in place of the one that was there.
+pub fn seal(bytes: &mut Vec<u8>) {
+    bytes.truncate(bytes.len().saturating_sub(SEAL));
+    let seal = Digest::of_page(bytes);
+    bytes.extend_from_slice(seal.as_bytes());
+}
+
+/// Reads the bytes of a state, which were found at a path.
+///
+/// # Errors
+/// They are not as they were written.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<(Head, State), CheckpointError> {
+    let refused = |place: &str, reason: String| CheckpointError::refused(path, place, reason);
     if bytes.len() < FRONT + SEAL || !bytes.starts_with(MAGIC) {
         let reason = "it is no checkpoint of Lockstep, or hardly any of it is left";
         return Err(refused("byte 0", reason.into()));

@@ -4,6 +4,7 @@
 //! is, those that wait, and memory, page by page. Launches are known by their numbers alone, because a program
 //! that is started again launches them again.
 
+use super::sampling::{Sampling, UntimedPages};
 use super::{Machine, MachineError, contents, context_page, hardware_mode};
 use crate::checkpoint::{
     CheckpointError, Checkpoints, SavedPage, SharedCheckpoints, State, looked_at,
@@ -37,6 +38,8 @@ pub struct SavedMachine {
     managed: Vec<(u64, u64)>,
     warned_of_spin: bool,
     reloads: u64,
+    sampling: Option<Box<Sampling>>,
+    untimed_pages: UntimedPages,
 }
 
 impl SavedMachine {
@@ -77,13 +80,9 @@ impl Machine {
         // What the host wrote counts as written from now on, and is nothing that it has to be shown.
         self.tell_written(&mut checkpoints);
         self.note_host_memory();
+        self.gather_untimed_pages();
         self.gpu.contents().take_recent_pages(looked_at());
-        let state = State {
-            machine: self.saved(),
-            hardware: self.gpu.save_without_pages(),
-            pages: self.saved_pages(),
-            written: Vec::new(),
-        };
+        let state = self.state();
         checkpoints.write(self.gpu.now(), self.gpu.contents(), state);
     }
 
@@ -92,6 +91,16 @@ impl Machine {
         if checkpoints.shows_memory() {
             let pages = self.gpu.contents().take_recent_pages(looked_at());
             checkpoints.wrote_pages(pages);
+        }
+    }
+
+    /// Everything that a checkpoint has of it.
+    pub fn state(&mut self) -> State {
+        State {
+            machine: self.saved(),
+            hardware: self.gpu.save_without_pages(),
+            pages: self.saved_pages(),
+            written: Vec::new(),
         }
     }
 
@@ -109,6 +118,8 @@ impl Machine {
             managed: self.managed.clone(),
             warned_of_spin: self.warned_of_spin,
             reloads: self.reloads,
+            sampling: self.sampling.clone(),
+            untimed_pages: self.untimed_pages.clone(),
         }
     }
 
@@ -202,6 +213,9 @@ impl Machine {
         self.managed.clone_from(&saved.managed);
         self.warned_of_spin = saved.warned_of_spin;
         self.reloads = saved.reloads;
+        self.sampling.clone_from(&saved.sampling);
+        self.untimed_pages.clone_from(&saved.untimed_pages);
+        self.skip_recent_pages();
         self.failure = None;
         Ok(())
     }

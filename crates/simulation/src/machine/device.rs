@@ -67,7 +67,7 @@ impl Device for Machine {
             if let Err(fault) = self.check().and_then(|()| self.begin_held()) {
                 return Advance::Faulted(fault);
             }
-            let idle = self.gpu.is_idle();
+            let idle = self.gpu.is_idle() && self.is_projection_over();
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
             }
@@ -81,7 +81,7 @@ impl Device for Machine {
                     None => self.pace.slice(),
                     Some(_) => SHORT_SLICE,
                 };
-                limit.min(self.gpu.now() + slice).min(self.sample_due())
+                limit.min(self.next_stop(slice)).min(self.sample_due())
             };
             let next = next.min(given);
             let began = self.pace.begin();
@@ -97,6 +97,11 @@ impl Device for Machine {
                 lockstep_gpu::Advance::Faulted(fault) => {
                     return Advance::Faulted(self.fault_of(&fault));
                 }
+                lockstep_gpu::Advance::Stuck(_) if self.can_begin_beside() => {
+                    if let Err(fault) = self.begin_beside() {
+                        return Advance::Faulted(fault);
+                    }
+                }
                 // Until the limit a copy may be under way; the host may write if it is not all here.
                 lockstep_gpu::Advance::Stuck(fault) if limit == Time::NEVER => {
                     if let Some(who) = who_may_act(&self.host) {
@@ -110,8 +115,13 @@ impl Device for Machine {
                 lockstep_gpu::Advance::Reached(records) => {
                     self.sample(&records);
                     let moved = self.gpu.has_managed_done();
-                    if !records.is_empty() || moved || self.gpu.now() >= limit {
-                        return Advance::Reached(self.results(records));
+                    let mut results = match records.is_empty() && !moved {
+                        true => Vec::new(),
+                        false => self.results(records),
+                    };
+                    results.extend(self.take_projected());
+                    if !results.is_empty() || moved || self.gpu.now() >= limit {
+                        return Advance::Reached(results);
                     }
                 }
             }
@@ -121,6 +131,7 @@ impl Device for Machine {
     fn abort(&mut self, _: u32) {
         self.launches.clear();
         self.held.clear();
+        self.abort_sampling();
         if let Err(error) = self.gpu.abort() {
             self.fail(format!(
                 "the GPU could not be made anew after a fault: {error}"

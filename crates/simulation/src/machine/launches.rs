@@ -23,7 +23,7 @@ const TRACED_MODULES: u64 = 1 << 32;
 impl Machine {
     /// Whether it has kernels that run or wait.
     pub fn is_busy(&self) -> bool {
-        !self.held.is_empty() || !self.gpu.is_idle()
+        !self.held.is_empty() || !self.gpu.is_idle() || !self.is_projection_over()
     }
 
     /// Gives it so many worker threads.
@@ -75,16 +75,22 @@ impl Machine {
                 }
             } else if let Some((id, mode)) = self.launches.remove(&record.launch) {
                 self.publish_ended(&record, id, mode);
-                results.push(result(id, &record, mode == Mode::Timing));
+                let mut result = result(id, &record, mode == Mode::Timing);
+                self.note_sample(&record, &mut result);
+                results.push(result);
             }
         }
+        self.hold_projected(&mut results);
         self.note_ended(&results);
         results
     }
 
     /// Hands a launch to the hardware, in its mode.
     pub(super) fn begin(&mut self, number: u64, mut launch: Launch) -> Result<(), Fault> {
-        let mode = self.mode_of(number, &launch);
+        let mode = match self.chosen_mode(number, &launch) {
+            Some(chosen) => chosen,
+            None => self.mode_of(number, &launch),
+        };
         let refused = |error: GpuError| Fault {
             code: CuResult::LAUNCH_OUT_OF_RESOURCES,
             launch: Some(number),
@@ -92,8 +98,10 @@ impl Machine {
             address: None,
             of_simulator: false,
         };
-        self.gpu.set_mode(hardware_mode(mode)).map_err(refused)?;
-        self.options.mode = hardware_mode(mode);
+        self.set_mode(hardware_mode(mode)).map_err(refused)?;
+        if mode == Mode::Functional {
+            self.begin_untimed();
+        }
         launch.module_id = self.module_number(number, &launch.module);
         if launch.device_runtime.is_some() {
             self.map_launch_pool();
@@ -145,6 +153,9 @@ impl Machine {
 
     /// Whether no kernel of the other mode is in the way.
     pub(super) fn can_begin(&self, number: u64, launch: &Launch) -> bool {
+        if let Some(sampling) = &self.sampling {
+            return self.gpu.is_idle() && sampling.is_idle();
+        }
         self.gpu.mode() == hardware_mode(self.mode_of(number, launch)) || self.gpu.is_idle()
     }
 

@@ -34,12 +34,14 @@ impl Machine {
             return;
         }
         self.note_host_memory();
+        self.gather_untimed_pages();
         let saved = self.gpu.save();
         let (gpu, memory) = self
             .rebuilt(&saved)
             .unwrap_or_else(|error| panic!("state that was saved loads: {error}"));
         self.gpu = gpu;
         self.memory = memory;
+        self.skip_recent_pages();
         self.reloads += 1;
     }
 

@@ -19,6 +19,9 @@ impl Machine {
         let path = self.path();
         let mut tree = self.gpu.digest_of(&path, statistics);
         tree.insert(format!("{path}/freed"), self.freed.finish());
+        if let Some(sampled) = self.sampled() {
+            tree.insert(format!("{path}/sampled"), sampled.digest());
+        }
         tree.root().to_string()
     }
 

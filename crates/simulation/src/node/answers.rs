@@ -4,7 +4,7 @@
 //! Whatever a runtime can learn from the device passes here, so that it makes the same of a program's calls.
 
 use super::Node;
-use crate::checkpoint::{Checkpoints, Kind, Played, SharedCheckpoints};
+use crate::checkpoint::{Checkpoints, Kind, Played, SharedCheckpoints, State};
 use crate::machine::Machine;
 use crate::server::lock;
 use lockstep_isa::Launch;
@@ -18,6 +18,11 @@ use serde::de::DeserializeOwned;
 use std::sync::MutexGuard;
 
 impl Node {
+    /// Everything that a checkpoint has of the first GPU.
+    pub fn state(&mut self) -> State {
+        self.machines[0].state()
+    }
+
     /// Logs answers from now on, or repeats those before the checkpoint.
     pub fn keep_checkpoints(&mut self, checkpoints: &SharedCheckpoints) {
         for machine in &mut self.machines {

@@ -3,6 +3,7 @@
 use super::Node;
 use crate::description::{Description, Interval};
 use crate::machine::{Machine, SharedSegment};
+use crate::sampling::Sampled;
 use lockstep_gpu::Finding;
 use lockstep_stats::{Hasher, Table};
 use lockstep_telemetry::run_folder::{HostWork, LineRow, ManagedTrace, RunFolder, RunFolderError};
@@ -104,6 +105,11 @@ impl Node {
     /// What failed inside the simulator, if anything did.
     pub fn failure(&self) -> Option<&str> {
         self.machines.iter().find_map(Machine::failure)
+    }
+
+    /// What sampling says of the run, if it was sampled; one GPU can be.
+    pub fn sampled(&self) -> Option<Sampled> {
+        self.machines[0].sampled()
     }
 
     /// Times that the state was saved and loaded.

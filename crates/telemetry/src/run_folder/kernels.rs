@@ -6,6 +6,9 @@
 use lockstep_counters::{COUNTERS, LAUNCH_GAUGES, LaunchCounters};
 use std::io;
 
+/// The counter that can be projected.
+const CYCLES: &str = "cycles";
+
 /// What is known of one launch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KernelRow {
@@ -37,8 +40,11 @@ pub struct KernelRow {
     pub registers: Option<u32>,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared_bytes: Option<u64>,
-    /// What was modelled: `timing` or `functional`.
+    /// What was modelled: `timing` or `functional`; `projected` if cycles of a functional launch were projected from
+    /// timed ones.
     pub mode: String,
+    /// Projected cycles.
+    pub projected: Option<u64>,
     /// The cycle of the SM clock in which it began.
     pub start_cycle: Option<u64>,
     /// The number of the launch whose kernel launched it; none if the host did.
@@ -48,7 +54,8 @@ pub struct KernelRow {
 impl KernelRow {
     /// A counter by name, if it is known.
     pub fn counter(&self, name: &str) -> Option<u64> {
-        self.counters.as_ref()?.get(name)
+        let projected = self.projected.filter(|_| name == CYCLES);
+        projected.or_else(|| self.counters.as_ref()?.get(name))
     }
 
     /// A gauge of the table by name, if it is known.
@@ -137,7 +144,10 @@ pub(super) fn fields(row: &KernelRow) -> Vec<String> {
         decimal(row.duration_ns),
     ];
     match &row.counters {
-        Some(counters) => fields.extend(counters.all().map(|(_, value)| count(value))),
+        Some(counters) => fields.extend(counters.all().map(|(metric, value)| {
+            let projected = row.projected.filter(|_| metric.name == CYCLES);
+            count(projected.or(value))
+        })),
         None => fields.extend(COUNTERS.iter().map(|_| String::new())),
     }
     fields.extend(LAUNCH_GAUGES.iter().map(|one| decimal(row.gauge(one.name))));

@@ -18,7 +18,7 @@ pub struct Summary {
     pub command: Vec<String>,
     /// The GPU, as asked for.
     pub gpu: String,
-    /// `timing` or `functional`.
+    /// `timing`, `functional`, or `sampled`.
     pub mode: String,
     /// `auto`, `sass` or `ptx`.
     pub frontend: String,
@@ -26,6 +26,9 @@ pub struct Summary {
     pub ending: Ending,
     /// Sums over the run.
     pub totals: Totals,
+    /// How cycles were projected, if launches were sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<SamplingSummary>,
     /// One number for every statistic, kernel record and page ever written. Equal digests mean
     /// equal runs.
     pub digest: Option<String>,
@@ -47,6 +50,31 @@ pub struct Summary {
     pub host: HostSpeed,
     /// Every setting in force.
     pub configuration: serde_json::Value,
+}
+
+/// Cycles of a run of whose launches a sample took its time.
+#[derive(Clone, Debug, Default, Serialize, PartialEq)]
+pub struct SamplingSummary {
+    /// Where chance came from.
+    pub seed: u64,
+    /// Launches that took their time.
+    pub detailed_launches: u64,
+    /// Launches whose cycles were projected.
+    pub projected_launches: u64,
+    /// Warp instructions of launches that took their time.
+    pub detailed_inst: u64,
+    /// Warp instructions of all launches, over those.
+    pub fewer_inst: f64,
+    /// Kernels, with a shape each.
+    pub groups: u64,
+    /// Different instruction counts of projected launches.
+    pub strata: u64,
+    /// Cycles of all launches, measured and projected.
+    pub cycles: u64,
+    /// Half of the width of the 95 % confidence interval around them.
+    pub cycles_half_width: f64,
+    /// The same, in percent.
+    pub half_width_percent: f64,
 }
 
 /// How far a run is, or how it ended.
@@ -115,6 +143,18 @@ impl CounterTotals {
                 .filter_map(|(metric, sum)| Some((metric.name, sum?)))
                 .collect(),
         )
+    }
+
+    /// The same, with one counter whose sum is known otherwise.
+    #[must_use]
+    pub fn with(mut self, name: &str, sum: u64) -> Self {
+        let Some(metric) = COUNTERS.iter().find(|metric| metric.name == name) else {
+            return self;
+        };
+        self.0.retain(|(known, _)| *known != name);
+        // Cycles are the first of the table; others would stand behind.
+        self.0.insert(0, (metric.name, sum));
+        self
     }
 
     /// The sum of one counter.

@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use lockstep_isa::Launch;
 use serde::{Deserialize, Serialize};
 
 use crate::memory::CODE_LINES;
@@ -155,6 +156,18 @@ impl InstructionFetch {
         }
     }
 
+    /// The first block of a launch has come in a cycle; `alone` if no other launch is here, `cold` if it must find
+    /// nothing.
+    pub fn start_launch(&mut self, launch: &Launch, alone: bool, cold: bool, cycle: u64) {
+        let instructions = launch.module.code.len();
+        // Functions that only this kernel calls lie between it and the next one.
+        let entry = launch.code().start;
+        let others = launch.module.kernels.iter().map(|kernel| kernel.entry);
+        let next = others.filter(|other| *other > entry).min();
+        let kernel = entry..next.unwrap_or(instructions as u32);
+        self.start(launch.module_id, instructions, kernel, alone, cold, cycle);
+    }
+
     /// The first block of a launch has come in a cycle; `instructions` of its module, of which the
     /// kernel has those of `kernel`; `alone` if no other launch is here, `cold` if it must find
     /// nothing.
@@ -224,6 +237,13 @@ impl InstructionFetch {
         });
         for line in begin..begin + lines {
             self.note_fetched(line);
+        }
+    }
+
+    /// Counts anew.
+    pub fn reset_stats(&mut self) {
+        for cache in self.l0.iter_mut().chain([&mut self.l1, &mut self.l15]) {
+            cache.stats = LineCacheStats::default();
         }
     }
 

@@ -52,15 +52,7 @@ impl FrontEnd {
         if alone {
             self.constants.clear();
         }
-        let launch = &context.launch;
-        let instructions = launch.module.code.len();
-        // Functions that only this kernel calls lie between it and the next one.
-        let entry = launch.code().start;
-        let others = launch.module.kernels.iter().map(|kernel| kernel.entry);
-        let next = others.filter(|other| *other > entry).min();
-        let kernel = entry..next.unwrap_or(instructions as u32);
-        self.fetch
-            .start(launch.module_id, instructions, kernel, alone, cold, cycle);
+        self.fetch.start_launch(&context.launch, alone, cold, cycle);
     }
 
     /// When an instruction of a warp has its code and its constants, if it could issue at `at`

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::execute::Effect;
 use super::front_end::FrontEnd;
+use super::front_end::instruction_fetch::InstructionFetch;
 use super::issue_model::IssueModel;
 use super::lsu::LoadStoreUnit;
 use super::lsu::l1tex::Filled;
@@ -228,6 +229,19 @@ impl Timing {
             next = next.min(sub_core.issue_at(slot, &self.warps, full));
         }
         next
+    }
+
+    /// The instruction caches, for another SM that will count anew.
+    pub(super) fn take_fetch(&mut self) -> InstructionFetch {
+        let empty = InstructionFetch::new(&self.parameters);
+        let mut fetch = std::mem::replace(&mut self.front_end.fetch, empty);
+        fetch.reset_stats();
+        fetch
+    }
+
+    /// Has instruction caches that another SM left.
+    pub(super) fn set_fetch(&mut self, fetch: InstructionFetch) {
+        self.front_end.fetch = fetch;
     }
 
     /// What its parts counted.

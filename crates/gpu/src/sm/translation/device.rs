@@ -125,6 +125,20 @@ impl DeviceTranslation {
         self.look_up(page, at)
     }
 
+    /// Lines count as touched: so do their pages.
+    pub fn note_touched(&mut self, lines: &[Range<u64>]) {
+        if self.shift == WHOLE {
+            return;
+        }
+        for lines in lines.iter().filter(|lines| !lines.is_empty()) {
+            for page in lines.start >> self.shift..=(lines.end - 1) >> self.shift {
+                if let Err(place) = self.touched.binary_search(&page) {
+                    self.touched.insert(place, page);
+                }
+            }
+        }
+    }
+
     /// Memory was given back: what will be there next is other memory, whose pages nobody has touched.
     pub fn released(&mut self, lines: &Range<u64>) {
         let pages = lines.start.div_ceil(1 << self.shift)..lines.end >> self.shift;
