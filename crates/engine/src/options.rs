@@ -1,5 +1,6 @@
 //! How the host runs a simulation. Nothing here changes what is simulated.
 
+use lockstep_units::splitmix64;
 use serde::{Deserialize, Serialize};
 
 /// How partitions are assigned to workers.
@@ -25,7 +26,7 @@ pub struct Perturbation {
 impl Perturbation {
     /// A number that looks random and depends on nothing but its arguments.
     pub(crate) fn draw(self, step: u64, salt: u64) -> u64 {
-        mix(mix(mix(self.seed) ^ step) ^ salt)
+        splitmix64(splitmix64(splitmix64(self.seed) ^ step) ^ salt)
     }
 
     /// Holds the calling worker up before it runs a partition.
@@ -38,14 +39,6 @@ impl Perturbation {
             _ => {}
         }
     }
-}
-
-/// The finaliser of splitmix64.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 /// How the host runs a simulation.

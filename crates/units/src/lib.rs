@@ -1,4 +1,4 @@
-//! Bytes, cycles, frequencies, times, addresses and launch configurations: parsed, printed, never mixed.
+//! Bytes, cycles, frequencies, times, addresses and launch configurations, seeded randomness: parsed, printed, never mixed.
 //!
 //! A unit is a type, never a suffix of a name. Each type reads the text that configuration files
 //! carry ("512 KiB", "30 cycles", "1.41 GHz") and prints text that reads back to the same value.
@@ -19,6 +19,7 @@ mod cycles;
 mod hertz;
 mod launch;
 mod quantity;
+mod random;
 mod tensor_map;
 mod text;
 mod texture;
@@ -31,6 +32,7 @@ pub use clock::Clock;
 pub use cycles::{Cycle, Cycles};
 pub use hertz::Hertz;
 pub use launch::{LaunchConfig, WARP};
+pub use random::{Random, splitmix64};
 pub use tensor_map::{
     Interleave, Swizzle, TENSOR_DIMENSIONS, TENSOR_MAP_BYTES, TensorElement, TensorMap,
     TensorMapError, TensorPart,

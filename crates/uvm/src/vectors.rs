@@ -7,10 +7,10 @@ use crate::gmmu::{Gmmu, Output};
 use crate::harness;
 use crate::log::Direction;
 use crate::prefetch::{Event, Memory, Pages, Prefetcher};
-use crate::random::Random;
 use crate::split::split;
 use crate::tree::Tree;
 use crate::{BLOCK_PAGES, PAGE, PageSet, Space};
+use lockstep_units::Random;
 
 fn vectors() -> Value {
     serde_json::from_str(include_str!("vectors.json")).unwrap()

@@ -1,6 +1,7 @@
 //! Which launches are chosen.
 
-use super::{Sampler, Shape};
+use super::{Group, Sampler, Shape};
+use lockstep_units::splitmix64;
 
 /// The relative standard error that is aimed for: half of one percent, about one percent at 95 %.
 const AIM: f64 = 0.005;
@@ -31,7 +32,7 @@ impl Sampler {
             return place == chosen;
         }
         let length = if missing > 0.0 { SHORT } else { LONG };
-        let chance = mix(self.seed ^ mix(index as u64) ^ place);
+        let chance = splitmix64(self.seed ^ splitmix64(index as u64) ^ place);
         let chosen = place + chance % length;
         self.groups[index].window = (place + length, chosen);
         place == chosen
@@ -40,24 +41,18 @@ impl Sampler {
     /// How many more warm launches of a group are to be measured than were: Neyman's allocation for the error that is
     /// aimed for, by what every group has taken so far and how it scatters.
     fn missing(&self, index: usize) -> f64 {
-        let weights = self.groups.iter().map(|group| {
+        // The cycles of a group, and those that it scatters by.
+        let weight = |group: &Group| {
             let cycles = group.mean() * group.begun as f64;
             (cycles, cycles * group.variance(&self.scatter).sqrt())
-        });
+        };
+        let weights = self.groups.iter().map(weight);
         let (total, scattered) = weights.fold((0.0, 0.0), |(total, scattered), (cycles, error)| {
             (total + cycles, scattered + error)
         });
         let group = &self.groups[index];
-        let own = group.mean() * group.begun as f64 * group.variance(&self.scatter).sqrt();
+        let (_, own) = weight(group);
         let aim = AIM * total;
         own * scattered / (aim * aim).max(1.0) - group.warm_samples() as f64
     }
-}
-
-/// A number that looks like chance (the finaliser of SplitMix64).
-pub fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

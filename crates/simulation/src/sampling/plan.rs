@@ -5,9 +5,9 @@
 //! each with the same chance among those that are still to come, as long as few instructions are simulated in all.
 //! A launch that the earlier run did not have is chosen as without a plan.
 
-use super::choice::mix;
 use super::{Counts, Shape};
 use lockstep_report::{ReportError, Run};
+use lockstep_units::splitmix64;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -101,14 +101,13 @@ impl Plan {
             spare: 0,
         };
         for (group, launches) in groups.into_values().enumerate() {
-            let first = launches
-                .len()
-                .min(if launches.len() <= FEW { 1 } else { 0 });
-            plan.chosen
-                .extend(launches[..first].iter().map(|(number, _)| *number));
+            if launches.len() <= FEW {
+                plan.chosen
+                    .extend(launches.first().map(|(number, _)| *number));
+            }
             let warm = launches.get(1..).unwrap_or_default();
             for stratum in strata(warm) {
-                let place = mix(seed ^ mix(stratum[0])) % stratum.len() as u64;
+                let place = splitmix64(seed ^ splitmix64(stratum[0])) % stratum.len() as u64;
                 plan.chosen.insert(stratum[place as usize]);
             }
             let behind = (0..launches.len() as u64).rev();
@@ -143,7 +142,7 @@ impl Plan {
         }
         let instructions = planned.counts.instructions;
         let ahead = planned.behind as f64 + 1.0;
-        let chance = (mix(seed ^ mix(number)) >> 11) as f64 / (1u64 << 53) as f64;
+        let chance = (splitmix64(seed ^ splitmix64(number)) >> 11) as f64 / (1u64 << 53) as f64;
         let chosen = instructions <= self.spare && chance * ahead < missing;
         if chosen {
             self.spare -= instructions;

@@ -9,9 +9,9 @@ mod sequential_local;
 pub(crate) mod tree;
 
 use crate::page_set::PageSet;
-use crate::random::Random;
 use crate::space::Space;
 use crate::tree::Tree;
+use lockstep_units::Random;
 
 /// Pages of one tree that are evicted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,12 +27,12 @@ use crate::channel::Channel;
 use crate::geometry::PageSize;
 use crate::log::{FaultRecord, MigrationRecord};
 use crate::prefetch::Memory;
-use crate::random::Random;
 use crate::settings::Settings;
 use crate::space::Space;
 use crate::statistics::GmmuStats;
 use crate::tlb::{Scope, Tlb};
 use crate::walk::{PageWalk, WalkCache};
+use lockstep_units::Random;
 
 pub use program::Advice;
 

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::page_set::PageSet;
-use crate::random::Random;
 use crate::space::Space;
 use crate::split::Split;
+use lockstep_units::Random;
 
 /// Pages by the first page of their tree.
 pub type Pages = BTreeMap<u64, PageSet>;

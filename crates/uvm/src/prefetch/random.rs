@@ -16,7 +16,8 @@ pub(super) fn plan(space: &mut Space, event: Event<'_>, memory: &mut Memory) -> 
 #[cfg(test)]
 mod tests {
     use crate::prefetch::{Event, Memory, Pages, Prefetcher};
-    use crate::{PageSet, Random, Space};
+    use crate::{PageSet, Space};
+    use lockstep_units::Random;
 
     /// A tree that is touched completely faults on ln 2 of its pages: each fault brings one page
     /// more with the probability that it is still missing.
