@@ -2,10 +2,12 @@
 """Measures counters of a real GPU: our exact counts and series beside ncu's, attribution, and cost.
 
     measure.py OUT LOCKSTEP [PART...]      parts: parity series attribution graphs processes rates robustness overhead
+                                              inference kernel_times
 
 Needs nvcc, ncu and a GPU whose counters this user may read. LOCKSTEP is the `lockstep` command (LOCKSTEP_INJECTOR
 names the injector if it is not beside it). Every step has a time limit; what fails is written down and the rest goes
-on. Clocks are left alone. RUNS, GRAPH_RUNS, ROUNDS_RUNS, OVERHEAD_RUNS and LAUNCH_BOUND_RUNS say how often.
+on. Clocks are left alone. RUNS, GRAPH_RUNS, ROUNDS_RUNS, OVERHEAD_RUNS, LAUNCH_BOUND_RUNS,
+INFERENCE_RUNS and KERNEL_TIMES_RUNS say how often; INFERENCE_PYTHON names a python3 that has PyTorch, if not this one.
 """
 
 import datetime
@@ -241,15 +243,14 @@ ARMS = {
 }
 
 
-def time_one(bench, name, interval, run, words):
+def time_one(bench, name, interval, run, line):
     """A row of overhead.csv: how long one run takes, by its own clock and by ours."""
     begun, folder = time.monotonic(), bench.bin / "overhead"
-    line = bench.program("steady", *words)
     if ARMS[interval]:
         line = [bench.lockstep, "sample", "--quiet", "--out", str(folder), *ARMS[interval], "--", *line]
     with open(bench.out / "log.txt", "ab") as log:
         try:
-            said = subprocess.run(line, stdout=subprocess.PIPE, stderr=log, text=True, timeout=20).stdout.split()
+            said = subprocess.run(line, stdout=subprocess.PIPE, stderr=log, text=True, timeout=40).stdout.split()
         except subprocess.TimeoutExpired:
             said = []
     wall = time.monotonic() - begun
@@ -260,19 +261,66 @@ def time_one(bench, name, interval, run, words):
     return f"{name},{interval},{run},{seconds},{microseconds},{wall:g}\n"
 
 
+def overhead_table(bench):
+    """The table of run times, which several parts add to."""
+    path = bench.out / "overhead.csv"
+    if not path.exists():
+        path.write_text("program,interval,run,seconds,microseconds,wall\n")
+    return open(path, "a")
+
+
 def overhead(bench):
-    with open(bench.out / "overhead.csv", "w") as table:
-        table.write("program,interval,run,seconds,microseconds,wall\n")
+    with overhead_table(bench) as table:
         bound = len(repeat("LAUNCH_BOUND_RUNS", 10))
         for run in repeat("OVERHEAD_RUNS", 20):
             for interval in ARMS:
-                table.write(time_one(bench, "kernels-of-69us", interval, run, [30000, 8000, 0.2]))
+                table.write(time_one(bench, "kernels-of-69us", interval, run, bench.program("steady", 30000, 8000, 0.2)))
                 if run <= bound:
-                    table.write(time_one(bench, "launch-bound", interval, run, [100, 60000, 0.2]))
+                    table.write(time_one(bench, "launch-bound", interval, run, bench.program("steady", 100, 60000, 0.2)))
                 table.flush()
 
 
-PARTS = {part.__name__: part for part in [parity, series, attribution, graphs, processes, rates, robustness, overhead]}
+def inference(bench):
+    """An inference loop of PyTorch that replays CUDA graphs."""
+    python = os.environ.get("INFERENCE_PYTHON") or sys.executable
+    line = [python, str(HERE / "programs" / "inference.py"), "2000", "0.3"]
+    with overhead_table(bench) as table:
+        for run in repeat("INFERENCE_RUNS", 10):
+            for interval in ARMS:
+                table.write(time_one(bench, "inference-with-graphs", interval, run, line))
+                table.flush()
+
+
+# The report's Figure 3-1 had eight nodes with a GPU each; here ranks share one.
+RANKS = [1, 4, 16]
+
+
+def kernel_times(bench):
+    """The report's Figure 3-1: the time of each kernel of a hydrodynamics code of edge 22 and 50 iterations."""
+    program, library, folder = bench.bin / "hydrodynamics", bench.bin / "libkernel_times.so", bench.bin / "times"
+    nvcc = [project.nvcc(), "-O3", "-arch=native", "--cudart", "shared"]
+    source = project.ROOT / "workloads" / "hydrodynamics" / "hydrodynamics.cu"
+    subprocess.run([*nvcc, "-I", str(project.ROOT / "workloads"), "-o", str(program), str(source)], check=True)
+    times = HERE / "programs" / "kernel_times.cu"
+    subprocess.run([*nvcc, "-shared", "-Xcompiler", "-fPIC", "-o", str(library), str(times)], check=True)
+    with open(bench.out / "kernel-times.csv", "w") as table:
+        table.write("ranks,interval,run,rank,kernel,launches,microseconds\n")
+        for run in repeat("KERNEL_TIMES_RUNS", 5):
+            for ranks, interval in [(ranks, interval) for ranks in RANKS for interval in ["none", "10 ms", "1 ms"]]:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                ones = [["env", f"KERNEL_TIMES={folder}/{rank}", f"LD_PRELOAD={library}", str(program), "22", "50"] for rank in range(ranks)]
+                line, name = bench.together(*ones), f"times-{ranks}-{interval.replace(' ', '')}-{run}"
+                code = bench.sample(name, ARMS[interval], line, 60) if ARMS[interval] else bench.step(name, 60, line)
+                if code != 0:
+                    continue
+                for path in sorted(folder.iterdir()):
+                    for row in path.read_text().splitlines():
+                        table.write(f"{ranks},{interval},{run},{path.name},{row}\n")
+                table.flush()
+
+
+PARTS = {part.__name__: part for part in [parity, series, attribution, graphs, processes, rates, robustness, overhead, inference, kernel_times]}
 
 
 def main():
