@@ -69,19 +69,29 @@ fn end_on_panic() {
 }
 
 fn start_logging(verbose: u8) {
-    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::prelude::*;
     let level = match verbose {
-        0 => "error",
-        1 => "info",
-        2 => "debug",
-        _ => "trace",
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
     };
-    let filter = EnvFilter::try_from_env("LOCKSTEP_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let mut filter = Targets::new().with_default(level);
+    if let Ok(text) = std::env::var("LOCKSTEP_LOG") {
+        match text.parse() {
+            Ok(asked) => filter = asked,
+            Err(error) => eprintln!(
+                "lockstep: LOCKSTEP_LOG=`{text}` is not followed: {error}; a level or `module=level` is expected"
+            ),
+        }
+    }
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time()
-        .with_target(false)
+        .with_target(false);
+    tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
         .init();
 }

@@ -12,7 +12,7 @@ use support::programs::{core_library, shims};
 /// Names that a library exports and begin with `prefix`, without it.
 fn exported(path: &Path, prefix: &str) -> BTreeSet<String> {
     let bytes = std::fs::read(path).unwrap();
-    let file = object::File::parse(&*bytes).unwrap();
+    let file = object::read::elf::ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
     file.dynamic_symbols()
         .filter(|symbol| symbol.is_definition())
         .filter_map(|symbol| symbol.name().ok()?.strip_prefix(prefix).map(String::from))
