@@ -197,12 +197,47 @@ fn a_call_that_comes_while_time_passes_for_another_process_is_served() {
         return;
     }
     relay(&folder, &["--gpus", "2"], "3", "sleep");
-    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(summary["reproducible"], false, "{text}");
+    dependences(&folder);
     // When it came is in the record.
     let said = folder.run(&["verify", "--quick", "--", "./program", "2", "sleep"]);
     assert!(said.out.contains("all 3 ways gave the digest"), "{said:?}");
+}
+
+/// Why the last run depends on the host.
+fn dependences(folder: &Folder) -> String {
+    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["reproducible"], false, "{text}");
+    summary["depends_on_host"].to_string()
+}
+
+#[test]
+fn a_process_that_computes_for_long_is_waited_for_and_given_up_where_that_is_said() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RELAY, &["-arch=sm_90"]) {
+        return;
+    }
+    let digests = ["1", "2"].map(|threads| {
+        let options = ["--gpus", "4", "--threads", threads];
+        relay(&folder, &options, "4", "compute");
+        digest(&folder)
+    });
+    assert_eq!(digests[0], digests[1]);
+    let impatient = ["--gpus", "4", "--patience", "100ms"];
+    relay(&folder, &impatient, "4", "compute");
+    let said = dependences(&folder);
+    assert!(said.contains("computing for longer"), "{said}");
+}
+
+#[test]
+fn processes_that_spin_until_another_has_waited_do_not_hang() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, RELAY, &["-arch=sm_90"]) {
+        return;
+    }
+    relay(&folder, &["--patience", "200ms"], "3", "spin");
+    let said = dependences(&folder);
+    assert!(said.contains("computing for longer"), "{said}");
 }
 
 #[test]

@@ -10,17 +10,27 @@ use libc::{c_int, pollfd, ssize_t};
 use std::cell::RefCell;
 
 /// Questions in a row that are answered at once.
-const PATIENCE: u32 = 1000;
+const PATIENCE: u64 = 1000;
+/// A socket that was not asked for so many questions is one that the thread does not wait for any more: it may be
+/// closed, or have something that nobody takes, and would end every sleep at once.
+const RECENT: u64 = 256;
 /// How long a thread sleeps at most, in milliseconds; the simulator takes shorter waits for waits for the clock.
 const LONGEST: c_int = 100;
 /// Most sockets that one thread asks in turn.
 const MOST_SOCKETS: usize = 16;
 
+/// A socket, and which of a thread's questions was the last one to it.
+#[derive(Clone, Copy)]
+struct Socket {
+    number: c_int,
+    asked: u64,
+}
+
 /// What a thread has asked since one of its sockets had something. Nothing is allocated: handlers of signals may ask.
 struct Asked {
-    sockets: [pollfd; MOST_SOCKETS],
+    sockets: [Socket; MOST_SOCKETS],
     count: usize,
-    times: u32,
+    times: u64,
 }
 
 thread_local! {
@@ -58,10 +68,9 @@ pub fn waited(socket: c_int, answer: ssize_t) -> bool {
 
 impl Asked {
     const fn nothing() -> Self {
-        let none = pollfd {
-            fd: -1,
-            events: libc::POLLIN,
-            revents: 0,
+        let none = Socket {
+            number: -1,
+            asked: 0,
         };
         Self {
             sockets: [none; MOST_SOCKETS],
@@ -72,24 +81,46 @@ impl Asked {
 
     /// A socket had nothing; sleeps if all had nothing for long. True if this one has something now.
     fn asks(&mut self, socket: c_int) -> bool {
-        let known = &self.sockets[..self.count];
-        let place = known.iter().position(|known| known.fd == socket);
-        let place = place.unwrap_or(self.count);
-        if place == MOST_SOCKETS {
-            return false;
-        }
-        self.sockets[place].fd = socket;
-        self.count = self.count.max(place + 1);
-        self.times = self.times.saturating_add(1);
+        self.times += 1;
+        self.note(socket);
         if self.times <= PATIENCE {
             return false;
         }
+        let mut files = [pollfd {
+            fd: -1,
+            events: libc::POLLIN,
+            revents: 0,
+        }; MOST_SOCKETS];
+        let recent = self.sockets[..self.count]
+            .iter()
+            .filter(|known| known.asked + RECENT > self.times);
+        let mut count = 0;
+        for (file, known) in files.iter_mut().zip(recent) {
+            file.fd = known.number;
+            count += 1;
+        }
         // SAFETY: so many live entries.
-        let came = unsafe {
-            let count = self.count as libc::nfds_t;
-            libc::poll(self.sockets.as_mut_ptr(), count, LONGEST)
+        let came = unsafe { libc::poll(files.as_mut_ptr(), count, LONGEST) };
+        let has_something = |file: &pollfd| file.fd == socket && file.revents != 0;
+        came > 0 && files.iter().any(has_something)
+    }
+
+    /// Keeps that a socket is asked now, in the place of the one that was not asked for longest if there are many.
+    fn note(&mut self, socket: c_int) {
+        let known = &self.sockets[..self.count];
+        let place = known.iter().position(|known| known.number == socket);
+        let place = place.unwrap_or_else(|| {
+            let oldest = (0..self.count).min_by_key(|index| self.sockets[*index].asked);
+            match self.count {
+                MOST_SOCKETS => oldest.unwrap_or(0),
+                free => free,
+            }
+        });
+        self.count = self.count.max(place + 1);
+        self.sockets[place] = Socket {
+            number: socket,
+            asked: self.times,
         };
-        came > 0 && self.sockets[place].revents != 0
     }
 }
 
@@ -142,5 +173,34 @@ mod tests {
         }
         // SAFETY: as above.
         assert_eq!(unsafe { *libc::__errno_location() }, libc::EAGAIN);
+    }
+
+    #[test]
+    fn a_socket_that_is_not_asked_any_more_ends_no_sleep() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let (old, mut writes) = UnixStream::pair().unwrap();
+        writes.write_all(b"x").unwrap();
+        goes_on();
+        assert!(!nothing_there(old.as_raw_fd()));
+        let began = std::time::Instant::now();
+        for _ in 0..PATIENCE {
+            assert!(!nothing_there(one.as_raw_fd()));
+        }
+        // It has slept at least once for as long as it may.
+        assert!(began.elapsed().as_millis() >= LONGEST as u128);
+    }
+
+    #[test]
+    fn of_many_sockets_those_asked_last_are_kept() {
+        let pairs: Vec<_> = (0..=MOST_SOCKETS)
+            .map(|_| UnixStream::pair().unwrap())
+            .collect();
+        let mut asked = Asked::nothing();
+        for (one, _) in &pairs {
+            assert!(!asked.asks(one.as_raw_fd()));
+        }
+        let known = |socket: c_int| asked.sockets.iter().any(|known| known.number == socket);
+        assert!(!known(pairs[0].0.as_raw_fd()));
+        assert!(pairs[1..].iter().all(|(one, _)| known(one.as_raw_fd())));
     }
 }

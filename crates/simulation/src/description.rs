@@ -161,6 +161,8 @@ pub struct Description {
     pub recording: Recording,
     /// Where the run is to be saved now and then, if it is.
     pub checkpoints: Option<CheckpointOptions>,
+    /// How long a thread may compute while calls of others wait for it, in its processor time, if it is said.
+    pub patience: Option<std::time::Duration>,
     /// For those who watch.
     pub progress: Arc<Progress>,
     /// Who writes down what warps execute.
@@ -220,6 +222,7 @@ impl Description {
             existing: Existing::default(),
             recording: Recording::default(),
             checkpoints: None,
+            patience: None,
             progress: Arc::default(),
             tracing: None,
             replays: false,

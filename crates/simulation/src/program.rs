@@ -192,6 +192,7 @@ impl Run<'_> {
             runtime,
             record,
             description.recording,
+            description.patience,
             checkpoints.clone(),
         )
         .map_err(system("serving the program"))?;

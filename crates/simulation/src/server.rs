@@ -136,6 +136,7 @@ impl<D: Device + Send + 'static> Server<D> {
         runtime: Runtime<D>,
         record: Option<File>,
         recording: Recording,
+        patience: Option<Duration>,
         checkpoints: Option<SharedCheckpoints>,
     ) -> std::io::Result<Self> {
         let welcome = Welcome {
@@ -155,7 +156,7 @@ impl<D: Device + Send + 'static> Server<D> {
             record,
             writes: (recording == Recording::Full).then(HostWrites::default),
             checkpoints,
-            order: HostOrder::default(),
+            order: HostOrder::new(patience),
             doorbells: Arc::new(Doorbells::map(&window)?),
             arrivals: arrivals.clone(),
             reached: None,

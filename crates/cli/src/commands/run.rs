@@ -25,6 +25,11 @@ pub struct Run {
     /// go on should it be killed
     #[arg(long, value_name = "TIME", value_parser = host_time)]
     checkpoint_every: Option<Duration>,
+    /// How long a thread may compute while calls of other threads or processes wait for it, in its processor time,
+    /// for example `5s`. One that takes longer is not waited for, and if it makes a call afterwards, the run says that
+    /// it depends on the host [default: 1s in one process, 60s among several]
+    #[arg(long, value_name = "TIME", value_parser = host_time)]
+    patience: Option<Duration>,
     /// No report at the end; the run folder has it all
     #[arg(short, long)]
     quiet: bool,
@@ -61,6 +66,7 @@ impl Run {
             RecordName::Calls => Recording::Calls,
             RecordName::Full => Recording::Full,
         };
+        description.patience = self.patience;
         description.checkpoints = self.checkpoint_every.map(|every| CheckpointOptions {
             every,
             arguments: std::env::args().skip(1).collect(),

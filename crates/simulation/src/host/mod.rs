@@ -8,6 +8,7 @@
 //! | `arrivals.rs` | connections that are being made |
 //! | `process.rs` | one process: its calls, its connections, its end |
 //! | `tasks.rs` | whether the threads of a process are at rest |
+//! | `patience.rs` | how long a thread that computes is waited for |
 //! | `sleep.rs` | what a sleeping thread waits for |
 //! | `sockets.rs` | who is at the other end of a socket |
 //! | `listening.rs` | who is heard while simulated time passes |
@@ -21,6 +22,7 @@ mod listening;
 mod naps;
 mod order;
 mod outside;
+mod patience;
 mod process;
 mod sleep;
 mod sockets;

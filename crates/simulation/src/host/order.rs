@@ -18,6 +18,7 @@
 
 use super::family::Family;
 use super::outside::Inside;
+use super::patience::Patience;
 use super::process::Process;
 use lockstep_protocol::{Hello, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,6 +61,8 @@ pub struct HostOrder {
     /// A process without calls that slept by the host's clock while simulated time passed.
     slept_outside: Option<String>,
     dependences: Vec<String>,
+    /// How long threads may compute while others wait for them, if the user says so.
+    patience: Option<Duration>,
     /// Whether the run is over: nobody is waited for any more.
     over: bool,
 }
@@ -91,6 +94,14 @@ pub enum Turn {
 }
 
 impl HostOrder {
+    /// Nobody has called yet. Threads may compute for so long while others wait for them, if it is said.
+    pub fn new(patience: Option<Duration>) -> Self {
+        Self {
+            patience,
+            ..Self::default()
+        }
+    }
+
     /// The program has started: its children and theirs are of the run too.
     pub fn watch_family(&mut self, program: u32) {
         self.family = Family::of(program);
@@ -270,7 +281,11 @@ impl HostOrder {
             .values()
             .filter(|one| one.has_called())
             .count();
-        let in_vain = callers > 1 && !self.dependences.is_empty();
+        let patience = Patience {
+            asked: self.patience,
+            several: callers > 1,
+            in_vain: callers > 1 && !self.dependences.is_empty(),
+        };
         // Between processes anybody may have been woken by anybody.
         let several = self.processes.len() > 1;
         let nobody = BTreeSet::new();
@@ -282,7 +297,7 @@ impl HostOrder {
             .collect();
         let mut rest = true;
         for (process, look) in self.processes.values_mut().zip(looks) {
-            rest &= process.rests_since(look, now, in_vain);
+            rest &= process.rests_since(look, now, patience);
         }
         if !rest {
             return false;

@@ -5,6 +5,7 @@
 
 use super::family::Place;
 use super::order::Key;
+use super::patience::Patience;
 use super::status::Watched;
 use super::tasks::{Look, Tasks};
 use std::collections::BTreeSet;
@@ -111,9 +112,9 @@ impl Process {
     }
 
     /// Whether all that were looked at slept since.
-    pub fn rests_since(&mut self, look: Option<Look>, now: Instant, in_vain: bool) -> bool {
+    pub fn rests_since(&mut self, look: Option<Look>, now: Instant, patience: Patience) -> bool {
         match (&mut self.tasks, look) {
-            (Ok(tasks), Some(look)) => tasks.rests_since(look, now, in_vain),
+            (Ok(tasks), Some(look)) => tasks.rests_since(look, now, patience),
             _ => true,
         }
     }

@@ -9,6 +9,7 @@
 //! Start reading at [`Tasks::look`].
 
 use super::naps::{Naps, Sleeper};
+use super::patience::{Awaited, Computing, Patience};
 use super::sleep::{self, Sleep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,21 +18,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a thread may compute while calls of others wait for it, in its processor time.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for a new thread that may never make a call.
-const PATIENCE_WITH_NEW: Duration = Duration::from_millis(100);
-/// The same for threads of a process that has not made a call: an interpreter may load for seconds before
-/// its first.
-const PATIENCE_WITH_START: Duration = Duration::from_secs(10);
-/// The same where the run depends on the host already, so that waiting for several processes has no use.
-const PATIENCE_IN_VAIN: Duration = Duration::from_millis(20);
 /// Threads without a call that are looked at again for having been woken: pools have many more.
 const MOST_BYSTANDERS: usize = 32;
 /// Threads whose files stay open; those of others are opened whenever they are looked at.
 const MOST_OPEN: usize = 64;
-/// How many times that it may take on a machine that has other things to do.
-const BUSY_MACHINE: u32 = 20;
 
 /// The threads of a process.
 pub struct Tasks {
@@ -58,8 +48,8 @@ struct Task {
     /// What the kernel shows of it, open as long as few threads are.
     files: Option<Files>,
     standing: Standing,
-    /// Since when calls of others wait for it, and its processor time then.
-    waited_for: Option<(Instant, Duration)>,
+    /// How long calls of others wait for it.
+    waited_for: Option<Awaited>,
     /// How it slept when time last passed.
     slept: Option<Sleep>,
 }
@@ -145,7 +135,7 @@ impl Tasks {
                 Some("the system had no descriptor left to look at it with")
             }
             _ if standing == Standing::GivenUp => {
-                Some("it was computing for longer than other threads waited for it")
+                Some("it was computing for longer than other threads waited for it (--patience)")
             }
             Some(Sleep::ForWorld) => {
                 Some("it was asleep for a time, or waited for the world outside the program")
@@ -183,8 +173,8 @@ impl Tasks {
     }
 
     /// Whether all threads that were looked at slept since, or are gone. Those that computed for too long
-    /// are not waited for; `in_vain` says that nothing is won by waiting for long.
-    pub fn rests_since(&mut self, look: Look, now: Instant, in_vain: bool) -> bool {
+    /// are not waited for.
+    pub fn rests_since(&mut self, look: Look, now: Instant, patience: Patience) -> bool {
         let mut rest = true;
         let mut sleepers = Vec::new();
         for (thread, before) in look.0 {
@@ -194,11 +184,10 @@ impl Tasks {
             let Some(task) = self.tasks.get_mut(&thread) else {
                 continue;
             };
-            let patience = match task.standing {
-                _ if in_vain => PATIENCE_IN_VAIN,
-                _ if !called => PATIENCE_WITH_START,
-                Standing::New => PATIENCE_WITH_NEW,
-                _ => PATIENCE,
+            let computing = match task.standing {
+                _ if !called => Computing::BeforeFirstCall,
+                Standing::New => Computing::New,
+                _ => Computing::Caller,
             };
             match after {
                 None if task.standing == Standing::Unseen => {}
@@ -215,10 +204,10 @@ impl Tasks {
                     task.standing = Standing::New;
                     rest = false;
                 }
-                Some(sample) => rest &= task.is_late(now, sample.worked, patience),
+                Some(sample) => rest &= task.is_late(now, sample.worked, patience.with(computing)),
             }
         }
-        let napping = rest && self.may_nap && !in_vain;
+        let napping = rest && self.may_nap && !patience.in_vain;
         rest && (!napping || self.naps.all_looked(self.process, &sleepers, now))
     }
 
@@ -339,9 +328,10 @@ impl Task {
     /// Whether calls of others have waited for it for too long; it is not waited for again until it
     /// makes a call.
     fn is_late(&mut self, now: Instant, worked: Duration, patience: Duration) -> bool {
-        let (since, before) = *self.waited_for.get_or_insert((now, worked));
-        let late = worked.saturating_sub(before) >= patience
-            || now.saturating_duration_since(since) >= patience * BUSY_MACHINE;
+        let awaited = *self
+            .waited_for
+            .get_or_insert_with(|| Awaited::from(now, worked));
+        let late = awaited.is_over(now, worked, patience);
         if late {
             self.standing = Standing::GivenUp;
         }
@@ -420,7 +410,7 @@ mod tests {
 
     fn at_rest(tasks: &mut Tasks, inside: &BTreeSet<u32>, now: Instant) -> bool {
         let look = tasks.look(inside, false);
-        look.is_none_or(|look| tasks.rests_since(look, now, false))
+        look.is_none_or(|look| tasks.rests_since(look, now, Patience::default()))
     }
 
     /// Other tests run in this process at the same time: only the thread of this one is looked at.
@@ -495,7 +485,7 @@ mod tests {
             assert!(at_rest(
                 &mut tasks,
                 &inside,
-                begin + PATIENCE * BUSY_MACHINE
+                begin + Duration::from_secs(3600)
             ));
             assert!(
                 at_rest(&mut tasks, &inside, begin),
