@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use lockstep_units::Time;
 
 use crate::cells::Cells;
+use crate::meeting::Split;
 use crate::{Partition, PartitionId, Topology, Window};
 
 /// One of the parts into which a commit is divided.
@@ -98,6 +99,7 @@ pub struct Partitions<'a, P: Partition> {
     pub(crate) cells: &'a Cells<P>,
     pub(crate) topology: &'a Topology,
     pub(crate) now: Time,
+    pub(crate) split: Option<&'a Split>,
 }
 
 impl<P: Partition> Partitions<'_, P> {
@@ -131,6 +133,24 @@ impl<P: Partition> Partitions<'_, P> {
         let cell = unsafe { self.cells.get(id) };
         cell.wake = cell.wake.min(self.now.0);
         &mut cell.partition
+    }
+
+    /// Whether this rank runs a partition: of one that it does not run only the log is known, until all are
+    /// [gathered](crate::Engine::gather).
+    pub fn is_local(&self, id: PartitionId) -> bool {
+        self.split.is_none_or(|split| split.is_local(id))
+    }
+
+    /// Whether something holds on any rank. Where there are several, whoever changes partitions asks this
+    /// afterwards, on every rank, so that all know that some may have work.
+    pub fn any(&mut self, own: bool) -> bool {
+        match self.split {
+            None => own,
+            Some(split) => {
+                self.cells.asked.store(true, Ordering::Relaxed);
+                split.ranks.any(own)
+            }
+        }
     }
 
     /// All of them, in the order of their numbers.

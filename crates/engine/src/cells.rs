@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crate::outbox::Egress;
 use crate::sync::Padded;
-use crate::{Inbox, Partition, PartitionId, Topology};
+use crate::{Inbox, LoadError, Partition, PartitionId, Reader, Topology, Writer};
 
 /// A partition, with what the engine keeps for it.
 pub(crate) struct Cell<P: Partition> {
@@ -20,6 +20,30 @@ pub(crate) struct Cell<P: Partition> {
     pub runs: u32,
 }
 
+impl<P: Partition> Cell<P> {
+    /// Writes the partition with what the engine keeps for it.
+    pub(crate) fn save(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.wake);
+        writer.write(&self.egress);
+        self.inbox.save(writer);
+        writer.section(|writer| self.partition.save(writer));
+    }
+
+    /// Takes on what was saved.
+    pub(crate) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        self.wake = reader.read()?;
+        let egress: Egress = reader.read()?;
+        if egress.links.len() != self.egress.links.len() {
+            return Err(LoadError::Malformed {
+                what: "another number of links",
+            });
+        }
+        self.egress = egress;
+        self.inbox.load(reader)?;
+        reader.section(|reader| self.partition.load(reader))
+    }
+}
+
 /// All partitions.
 pub(crate) struct Cells<P: Partition> {
     cells: Box<[Padded<UnsafeCell<Cell<P>>>]>,
@@ -29,6 +53,8 @@ pub(crate) struct Cells<P: Partition> {
     pub owners: Box<[AtomicU32]>,
     /// Whether somebody who was shown the partitions may have changed when one has work.
     pub touched: AtomicBool,
+    /// Whether somebody who was shown the partitions asked the other ranks something.
+    pub asked: AtomicBool,
 }
 
 // SAFETY: a cell is reached through `get`, whose callers promise to be the only thread that has
@@ -57,6 +83,7 @@ impl<P: Partition> Cells<P> {
             costs: partitions.iter().map(|_| AtomicU64::new(0)).collect(),
             cells: partitions.into_iter().map(cell).collect(),
             touched: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         }
     }
 

@@ -8,6 +8,7 @@ use lockstep_units::{Duration, Time};
 use crate::boundary::{Boundary, NoBoundary, Partitions};
 use crate::cost::WorkerCount;
 use crate::epoch_barrier::MOST_FOLLOWERS;
+use crate::meeting::Split;
 use crate::order::Order;
 use crate::outbox::LinkUse;
 use crate::pool::Pool;
@@ -26,6 +27,8 @@ pub enum Outcome {
     Limit,
     /// [`Boundary::after`] said so.
     Stopped,
+    /// Another rank is gone: this one cannot go on.
+    Lost,
     /// A partition reported a fault; this is the earliest, of the lowest partition.
     Fault {
         /// When it happened.
@@ -81,6 +84,8 @@ pub struct Engine<P: Partition, B: Boundary<P> = NoBoundary> {
     pub(crate) uncleared: Vec<u64>,
     pub(crate) counters: EngineCounters,
     pub(crate) profile: Profile,
+    /// How partitions are divided among ranks, if there are several.
+    pub(crate) split: Option<Box<Split>>,
     broken: bool,
 }
 
@@ -129,6 +134,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             uncleared: vec![0; words],
             counters: EngineCounters::default(),
             profile: Profile::default(),
+            split: None,
             broken: false,
         };
         engine.set_options(options);
@@ -213,7 +219,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// If there is no such partition.
     pub fn partition_mut(&mut self, id: PartitionId) -> &mut P {
         let now = self.now().0;
-        self.next_wake[id.index()] = self.next_wake[id.index()].min(now);
+        if self.is_local(id) {
+            self.next_wake[id.index()] = self.next_wake[id.index()].min(now);
+        }
         // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
         let cell = unsafe { self.shared.cells.get(id) };
         cell.wake = cell.wake.min(now);
@@ -291,6 +299,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             sequence: self.posted,
         };
         self.posted += 1;
+        if !self.is_local(to) {
+            return Ok(());
+        }
         // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
         let cell = unsafe { self.shared.cells.get(to) };
         cell.inbox.push(order, message);
@@ -321,6 +332,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         assert!(!self.broken, "a partition panicked in an earlier run");
         self.broken = true;
         let watch = Stopwatch::start();
+        let Ok(limit) = self.agree_on_run(limit) else {
+            self.broken = false;
+            return Outcome::Lost;
+        };
         let last = match limit {
             Time::NEVER => u64::MAX,
             limit => limit.0.div_ceil(self.topology().epoch().0),
@@ -367,6 +382,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             cells: &self.shared.cells,
             topology: &self.shared.topology,
             now: self.now(),
+            split: self.split.as_deref(),
         }
     }
 }

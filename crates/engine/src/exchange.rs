@@ -135,6 +135,23 @@ impl<M> SendBuffer<M> {
         all
     }
 
+    /// Shows every message for `receiver`.
+    ///
+    /// # Safety
+    /// The buffer is not written meanwhile, and no thread takes from it.
+    pub(crate) unsafe fn look(&self, receiver: PartitionId, mut show: impl FnMut(Order, &M)) {
+        let mut next = self.chains[receiver.index()].first;
+        while next != NONE {
+            let slot = &self.slots[next as usize];
+            // SAFETY: as the caller promises.
+            let message = slot.message.with(|cell| unsafe { (*cell).as_ref() });
+            if let Some(message) = message {
+                show(slot.order, message);
+            }
+            next = self.next[next as usize];
+        }
+    }
+
     /// Has the processor fetch every message for `receiver`.
     #[inline]
     fn prefetch(&self, receiver: PartitionId) {
@@ -212,6 +229,26 @@ impl<M> Exchange<M> {
             buffer.step = step;
             f(buffer)
         })
+    }
+
+    /// Adds a message to what a worker wrote in `step`.
+    ///
+    /// # Safety
+    /// No other thread reaches this buffer until the next epoch barrier, and the worker took part in the step.
+    pub(crate) unsafe fn append(
+        &self,
+        worker: usize,
+        step: u64,
+        to: PartitionId,
+        order: Order,
+        message: M,
+    ) {
+        self.workers[worker][buffer_of(step)].0.with_mut(|buffer| {
+            // SAFETY: the caller promises that this thread alone has the buffer.
+            let buffer = unsafe { &mut *buffer };
+            debug_assert_eq!(buffer.step, step, "a worker that took part");
+            buffer.push(to, order, message);
+        });
     }
 
     /// Lets `f` look at every buffer that was written in `step`.

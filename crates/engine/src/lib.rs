@@ -72,8 +72,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Left out: ranks of several processes. They would carry the same messages at the same boundary;
-//! `exchange.rs` is where they would attach.
+//! Several processes can simulate one machine together, each a rank with some of the partitions
+//! ([`Ranks`]): they exchange messages and logs at the end of every epoch.
 //!
 //! Start reading at [`Partition`], then [`Engine::run`].
 
@@ -86,6 +86,7 @@ mod error;
 mod exchange;
 mod harness;
 mod inbox;
+mod meeting;
 mod options;
 mod order;
 mod outbox;
@@ -94,6 +95,7 @@ mod pool;
 mod prefetch;
 mod primitives;
 mod profile;
+mod ranks;
 mod save;
 mod shared;
 mod state;
@@ -119,6 +121,7 @@ pub use options::{Options, Perturbation, Schedule};
 pub use outbox::{LinkUse, Outbox};
 pub use partition::{Partition, PartitionId, Wake, Window};
 pub use profile::{Phase, Profile};
+pub use ranks::{Exchanged, Lost, Ranks, Transport};
 pub use save::{Reader, Writer};
 pub use topology::{
     KindId, LinkId, LinkKind, MINIMUM_EPOCH, PartitionKind, Topology, TopologyBuilder,

@@ -108,6 +108,20 @@ pub trait Partition: Send + Sync + 'static {
     /// Forgets the log, after it was committed and before anything else happens to the partition.
     fn clear_log(&mut self) {}
 
+    /// Writes the log, for a rank where this partition is a ghost.
+    fn save_log(&self, writer: &mut Writer<'_>) {
+        let _ = writer;
+    }
+
+    /// Takes on the log that [`save_log`](Self::save_log) wrote; its own is empty.
+    ///
+    /// # Errors
+    /// If the bytes are not what was written.
+    fn load_log(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        let _ = reader;
+        Ok(())
+    }
+
     /// When something fatal happened in the last [`run`](Self::run). The run stops at the end of
     /// that epoch and names the earliest fault, the lowest partition first.
     fn fault(&self) -> Option<Time> {

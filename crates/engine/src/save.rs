@@ -105,6 +105,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What was not read.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// Whether everything was read.
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()

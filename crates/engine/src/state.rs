@@ -1,6 +1,5 @@
 //! Saving and loading a whole engine, at the boundary of an epoch.
 
-use crate::outbox::Egress;
 use crate::{Boundary, Engine, LoadError, Partition, PartitionId, Reader, Writer};
 
 /// Increased when the layout changes.
@@ -19,10 +18,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably, so
             // that no other thread looks at the messages.
             let cell = unsafe { self.shared.cells.look(id) };
-            writer.write(&cell.wake);
-            writer.write(&cell.egress);
-            cell.inbox.save(writer);
-            writer.section(|writer| cell.partition.save(writer));
+            cell.save(writer);
         }
     }
 
@@ -50,19 +46,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             let shared = &self.shared;
             // SAFETY: no worker runs between calls of `run`, and the engine is borrowed mutably.
             let cell = unsafe { shared.cells.get(id) };
-            let mut load = |reader: &mut Reader<'_>| {
-                cell.wake = reader.read()?;
-                let egress: Egress = reader.read()?;
-                if egress.links.len() != cell.egress.links.len() {
-                    return Err(LoadError::Malformed {
-                        what: "another number of links",
-                    });
-                }
-                cell.egress = egress;
-                cell.inbox.load(reader)?;
-                reader.section(|reader| cell.partition.load(reader))
-            };
-            load(reader).map_err(|because| LoadError::Partition {
+            cell.load(reader).map_err(|because| LoadError::Partition {
                 partition: shared.topology.name(id),
                 because: Box::new(because),
             })?;

@@ -12,6 +12,7 @@ use crate::cells::Cells;
 use crate::cost;
 use crate::pool::Pool;
 use crate::profile::Stopwatch;
+use crate::ranks::Lost;
 use crate::shared::{Task, is_set};
 use crate::{Engine, Options, Outcome, Partition, PartitionId, Schedule, Window};
 
@@ -30,13 +31,18 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         self.counters.steps += 1;
         self.counters.alone += u64::from(workers == 1);
         self.counters.workers += workers as u64;
-        let fault = self.collect_reports(workers);
+        let Ok(fault) = self.collect_reports(workers) else {
+            return Some(Outcome::Lost);
+        };
         let shared = Arc::clone(&self.shared);
         // SAFETY: the workers wait, and the boundary is reached through this reference alone.
         let boundary = unsafe { &mut *shared.boundary.get() };
         let control = boundary.after(window, &mut self.view());
         if shared.cells.touched.swap(false, Ordering::Relaxed) {
             self.refresh_wakes();
+        }
+        if shared.cells.asked.swap(false, Ordering::Relaxed) && self.agree_on_wakes().is_err() {
+            return Some(Outcome::Lost);
         }
         if let Some((at, partition)) = fault {
             return Some(Outcome::Fault { at, partition });
@@ -79,6 +85,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 bits | u64::from(!jumping || *wake < window.end.0) << bit
             });
             *active = bits | plan.mail[index];
+            if let Some(split) = &self.split {
+                *active &= split.local[index];
+            }
             // Whoever runs a partition clears its log first.
             self.uncleared[index] &= !*active;
         }
@@ -173,7 +182,7 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     }
 
     /// Takes the reports of the workers, commits what was logged, and returns the first fault.
-    fn collect_reports(&mut self, workers: usize) -> Option<(Time, PartitionId)> {
+    fn collect_reports(&mut self, workers: usize) -> Result<Option<(Time, PartitionId)>, Lost> {
         // SAFETY: the workers wait.
         let plan = unsafe { &mut *self.shared.plan.get() };
         if !plan.logged.is_empty() {
@@ -207,11 +216,12 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
             }
             fault = [fault, report.fault].into_iter().flatten().min();
         }
+        for (id, _) in &plan.logged {
+            self.uncleared[id.index() / 64] |= 1 << (id.index() % 64);
+        }
+        fault = self.meet(plan, fault)?;
         if !plan.logged.is_empty() {
             plan.logged.sort_unstable();
-            for (id, _) in &plan.logged {
-                self.uncleared[id.index() / 64] |= 1 << (id.index() % 64);
-            }
             self.counters.commits += 1;
             if workers == 1 {
                 // SAFETY: the workers wait, and nothing changes boundary or partitions meanwhile.
@@ -220,8 +230,9 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
                 plan.task = Task::Commit;
                 self.run_workers(workers);
             }
+            self.clear_ghost_logs(plan);
         }
-        fault
+        Ok(fault)
     }
 
     /// Says who has messages from the last step.
@@ -239,7 +250,8 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
     /// When anybody next has work, messages of the last step included.
     pub(crate) fn earliest_work(&self) -> Time {
         let next = self.next_wake.iter().min().copied().unwrap_or(u64::MAX);
-        Time(next).min(self.in_flight.unwrap_or(Time::NEVER))
+        let others = self.split.as_ref().map_or(u64::MAX, |split| split.others);
+        Time(next.min(others)).min(self.in_flight.unwrap_or(Time::NEVER))
     }
 
     /// Looks up anew when partitions next have work.
@@ -247,6 +259,10 @@ impl<P: Partition, B: Boundary<P>> Engine<P, B> {
         for (index, known) in self.next_wake.iter_mut().enumerate() {
             // SAFETY: the workers wait, and nobody changes the cell meanwhile.
             *known = unsafe { self.shared.cells.look(PartitionId(index as u32)).wake };
+            let split = self.split.as_ref();
+            if split.is_some_and(|split| !split.is_local(PartitionId(index as u32))) {
+                *known = u64::MAX;
+            }
         }
     }
 
@@ -298,7 +314,7 @@ fn balance<P: Partition>(cells: &Cells<P>, workers: usize) {
 }
 
 /// The partitions whose bits are set.
-fn ones(words: impl IntoIterator<Item = u64>) -> impl Iterator<Item = PartitionId> {
+pub(crate) fn ones(words: impl IntoIterator<Item = u64>) -> impl Iterator<Item = PartitionId> {
     words.into_iter().enumerate().flat_map(|(word, bits)| {
         let mut left = bits;
         std::iter::from_fn(move || {

@@ -171,6 +171,15 @@ impl Partition for Node {
         self.state.log.clear();
     }
 
+    fn save_log(&self, writer: &mut Writer<'_>) {
+        writer.write(&self.state.log);
+    }
+
+    fn load_log(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        self.state.log = reader.read()?;
+        Ok(())
+    }
+
     fn fault(&self) -> Option<Time> {
         self.state.faulty
     }
@@ -300,6 +309,13 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
     let nodes = nodes.collect();
     let boundary = Commits { memory, calls: 0 };
     let mut engine = Engine::with_boundary(topology, nodes, boundary, options).unwrap();
+    post(&mut engine, shape);
+    engine
+}
+
+/// Posts the first messages.
+pub fn post(engine: &mut Machine, shape: &Shape) {
+    let count = shape.nodes + shape.hubs;
     for post in 0..shape.posts {
         let drawn = mix(shape.seed ^ 0xabcd ^ u64::from(post) << 32);
         let note = Note {
@@ -315,7 +331,6 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
             )
             .unwrap();
     }
-    engine
 }
 
 /// Everything that must not depend on the host.
