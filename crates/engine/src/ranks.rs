@@ -74,7 +74,8 @@ pub struct Exchanged {
 }
 
 struct Joined {
-    transport: Box<dyn Transport>,
+    /// None after this rank has left.
+    transport: Option<Box<dyn Transport>>,
     incoming: Vec<Vec<u8>>,
     lost: Option<Lost>,
     exchanged: Exchanged,
@@ -102,7 +103,7 @@ impl Ranks {
             rank,
             count,
             joined: Arc::new(Mutex::new(Joined {
-                transport,
+                transport: Some(transport),
                 incoming: vec![Vec::new(); count],
                 lost: None,
                 exchanged: Exchanged::default(),
@@ -134,6 +135,12 @@ impl Ranks {
     pub fn lose(&self, because: &str) {
         let lost = Lost(because.to_owned());
         self.joined().lost.get_or_insert(lost);
+    }
+
+    /// Leaves the others, who find this rank gone if they still need it.
+    pub fn leave(&self) {
+        self.lose("this rank has left the others");
+        self.joined().transport = None;
     }
 
     /// What was exchanged so far.
@@ -171,8 +178,7 @@ impl Ranks {
     /// A rank is gone.
     pub fn broadcast(&self, bytes: &[u8]) -> Result<(), Lost> {
         let mut joined = self.joined();
-        joined.intact()?;
-        let sent = joined.transport.broadcast(bytes);
+        let sent = joined.intact()?.0.broadcast(bytes);
         joined.note(sent)
     }
 
@@ -182,8 +188,8 @@ impl Ranks {
     /// Rank 0 is gone.
     pub fn receive(&self) -> Result<Vec<u8>, Lost> {
         let mut joined = self.joined();
-        joined.intact()?;
-        joined.transport.receive()
+        let received = joined.intact()?.0.receive();
+        joined.note(received)
     }
 
     /// Exchanges the same bytes with all ranks, and lets `read` have those of each other one, in order.
@@ -217,10 +223,10 @@ impl Ranks {
         mut read: impl FnMut(usize, &mut Reader<'_>) -> Result<(), LoadError>,
     ) -> Result<(), Lost> {
         let joined = &mut *self.joined();
-        joined.intact()?;
+        let (transport, incoming) = joined.intact()?;
+        let mut result = transport.exchange(outgoing, incoming);
         joined.exchanged.count += 1;
         joined.exchanged.bytes += outgoing.iter().map(|out| out.len() as u64).sum::<u64>();
-        let mut result = joined.transport.exchange(outgoing, &mut joined.incoming);
         for (rank, bytes) in joined.incoming.iter().enumerate() {
             if rank == self.rank || result.is_err() {
                 continue;
@@ -248,11 +254,17 @@ impl Ranks {
 }
 
 impl Joined {
-    fn intact(&self) -> Result<(), Lost> {
-        self.lost.clone().map_or(Ok(()), Err)
+    /// What reaches the others, if it still does.
+    fn intact(&mut self) -> Result<(&mut dyn Transport, &mut [Vec<u8>]), Lost> {
+        match (&self.lost, &mut self.transport) {
+            (None, Some(transport)) => Ok((&mut **transport, &mut self.incoming)),
+            (lost, _) => Err(lost
+                .clone()
+                .unwrap_or_else(|| Lost("no rank is left".into()))),
+        }
     }
 
-    fn note(&mut self, result: Result<(), Lost>) -> Result<(), Lost> {
+    fn note<T>(&mut self, result: Result<T, Lost>) -> Result<T, Lost> {
         if let Err(lost) = &result {
             self.lost.get_or_insert_with(|| lost.clone());
         }

@@ -104,6 +104,9 @@ pub enum FaultKind {
         /// Index of the instruction, or a code address.
         target: u64,
     },
+    /// Another rank of the simulation is gone.
+    #[error("{0}")]
+    Rank(String),
     /// A read that comes before the value, in the checking mode.
     #[error("early read of {0}: the control bits, or what is known of them, are wrong")]
     EarlyRead(String),

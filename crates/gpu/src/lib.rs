@@ -39,7 +39,9 @@ pub use gpu::{Advance, EndedBlock, Gpu, Mode, Observed, Options, SampledPart, Sa
 pub use l2::{DmaSource, OutsideAccess, OutsideRequest, PeerLinks};
 pub use launch::{KernelRecord, LaunchId, LaunchedBy};
 pub use lockstep_counters::Counters;
-pub use lockstep_engine::{Options as EngineOptions, Perturbation, Schedule};
+pub use lockstep_engine::{
+    Lost, Options as EngineOptions, Perturbation, Ranks, Schedule, Transport,
+};
 pub use lockstep_isa::Launch;
 pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
 pub use memory::{Contents, ContentsError};

@@ -98,8 +98,10 @@ impl Liveness {
         };
         let mut moves = self.changed.load(Ordering::Relaxed);
         for sm in self.sms.clone() {
-            moves = moves || sm_at(partitions, sm).saw_progress();
+            moves = moves
+                || partitions.is_local(PartitionId(sm)) && sm_at(partitions, sm).saw_progress();
         }
+        let moves = partitions.any(moves);
         if !moves && now < until {
             return false;
         }
@@ -109,7 +111,7 @@ impl Liveness {
             stuck = stuck && sm.is_stuck();
             warps = warps || sm.has_warps();
         });
-        stuck = stuck && warps;
+        stuck = !partitions.any(!stuck) && partitions.any(warps);
         self.stuck = stuck;
         if !stuck {
             self.each_sm(partitions, Sm::end_watch);
@@ -126,12 +128,15 @@ impl Liveness {
         mut change: impl FnMut(&mut Sm),
     ) {
         for number in self.sms.clone() {
-            if sm_at(partitions, number).is_concerned()
+            if partitions.is_local(PartitionId(number))
+                && sm_at(partitions, number).is_concerned()
                 && let GpuPartition::Sm(sm) = partitions.get_mut(PartitionId(number))
             {
                 change(sm);
             }
         }
+        // Other ranks have to know that SMs were woken here.
+        partitions.any(false);
     }
 }
 

@@ -82,6 +82,20 @@ impl Partition for GpuPartition {
         self.log().map_or(0, Log::parts)
     }
 
+    fn save_log(&self, writer: &mut Writer<'_>) {
+        if let Some(log) = self.log() {
+            log.save(writer);
+        }
+    }
+
+    fn load_log(&mut self, reader: &mut Reader<'_>) -> Result<(), LoadError> {
+        match self {
+            Self::Sm(sm) => sm.log_mut().load(reader),
+            Self::Slice(slice) => slice.log_mut().load(reader),
+            Self::WorkDistributor(_) | Self::Mmu(_) | Self::Network(_) => Ok(()),
+        }
+    }
+
     fn clear_log(&mut self) {
         match self {
             Self::Sm(sm) => sm.clear_log(),

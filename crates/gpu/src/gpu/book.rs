@@ -7,20 +7,37 @@ use crate::memory::SECTOR;
 use crate::partition::GpuPartition;
 
 impl Gpu {
-    /// All traffic that was ever that of launches with a tag.
-    fn traffic(&self, tag: u8) -> Traffic {
-        let mut all = Traffic::default();
+    /// All traffic that was ever that of launches with each of these tags.
+    fn traffic(&self, tags: &[u8]) -> Vec<Traffic> {
+        let mut own = vec![Traffic::default(); tags.len()];
         for id in self.places.slices() {
-            if let GpuPartition::Slice(slice) = self.engine.partition(id) {
-                all.add(&slice.traffic(tag));
+            if self.engine.answers_for(id)
+                && let GpuPartition::Slice(slice) = self.engine.partition(id)
+            {
+                for (tag, sum) in tags.iter().zip(&mut own) {
+                    sum.add(&slice.traffic(*tag));
+                }
             }
+        }
+        let mut ranks = self.share(own).into_iter();
+        let mut all = ranks.next().unwrap_or_default();
+        for other in ranks {
+            all.iter_mut()
+                .zip(&other)
+                .for_each(|(sum, one)| sum.add(one));
         }
         all
     }
 
-    /// Traffic of launches with a tag since this was asked last.
-    fn traffic_since(&mut self, tag: u8) -> Traffic {
-        let all = self.traffic(tag);
+    /// Traffic of launches with each of these tags since this was asked last.
+    fn traffic_since(&mut self, tags: &[u8]) -> Vec<Traffic> {
+        let all = self.traffic(tags);
+        let since = tags.iter().zip(all);
+        since.map(|(tag, all)| self.count(*tag, all)).collect()
+    }
+
+    /// Takes all traffic of a tag as counted; what is new of it.
+    fn count(&mut self, tag: u8, all: Traffic) -> Traffic {
         let tag = usize::from(tag);
         if self.counted.len() <= tag {
             self.counted.resize(tag + 1, Traffic::default());
@@ -31,9 +48,8 @@ impl Gpu {
 
     /// Books the traffic of kernels that were given up to nobody.
     pub(super) fn skip_traffic(&mut self) {
-        for tag in 0..=u8::MAX {
-            self.traffic_since(tag);
-        }
+        let tags: Vec<u8> = (0..=u8::MAX).collect();
+        self.traffic_since(&tags);
     }
 
     /// Books to the kernels that end now what slices counted for them. What is nobody's goes to the
@@ -42,9 +58,11 @@ impl Gpu {
         if self.options.mode == Mode::Functional || records.is_empty() {
             return;
         }
-        let mut unowned = self.traffic_since(NO_LAUNCH);
-        for record in records {
-            let mut traffic = self.traffic_since(record.tag);
+        let tags = records.iter().map(|record| record.tag);
+        let tags: Vec<u8> = std::iter::once(NO_LAUNCH).chain(tags).collect();
+        let mut counted = self.traffic_since(&tags).into_iter();
+        let mut unowned = counted.next().unwrap_or_default();
+        for (record, mut traffic) in records.iter_mut().zip(counted) {
             traffic.add(&std::mem::take(&mut unowned));
             let (code, dram_bytes) = self.surroundings(record.launch);
             let parameters = &self.config.launch;

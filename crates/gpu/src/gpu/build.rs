@@ -12,6 +12,7 @@ use lockstep_uvm::{MicroTlb, Settings};
 
 use super::layout::{Layout, Places};
 use super::options::{Mode, Options};
+use super::ranks::owners;
 use crate::crossbar::Kind;
 use crate::crossbar::credits::CreditGate;
 use crate::crossbar::network::Network;
@@ -74,7 +75,11 @@ pub fn build(
         .patience
         .map(|cycles| Liveness::new(clock.duration(cycles), sms));
     let boundary = GpuBoundary::new(contents.clone(), places.distributor, watchdog, liveness);
-    let engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
+    let mut engine = Engine::with_boundary(topology, partitions, boundary, options.engine.clone())?;
+    if let Some(ranks) = &options.ranks {
+        let owners = owners(ranks, &places, engine.topology().partitions());
+        engine.split(ranks.clone(), owners);
+    }
     Ok((engine, places))
 }
 

@@ -19,6 +19,7 @@ mod mode;
 mod observation;
 mod options;
 mod outside;
+mod ranks;
 mod save;
 mod statistics;
 
@@ -205,8 +206,13 @@ impl Gpu {
         });
         match outcome {
             Outcome::Fault { partition, .. } => {
-                let fault = self.engine.partition(partition).fault_report().cloned();
-                self.fault(fault.map(Box::new))
+                let fault = self.fault_in(partition);
+                self.fault(fault)
+            }
+            Outcome::Lost => {
+                let fault = self.lost_fault();
+                self.fail(fault.clone());
+                Advance::Faulted(fault)
             }
             Outcome::Stopped if self.engine.boundary().is_stuck() => {
                 let what = "no warp can make progress, and nothing else writes what they wait for";
@@ -246,7 +252,8 @@ impl Gpu {
     }
 
     fn fault(&mut self, fault: Option<Box<Fault>>) -> Advance {
-        let mut fault = fault.expect("the engine stops for a fault that is there");
+        // A rank that is gone takes what went wrong there with it.
+        let mut fault = fault.unwrap_or_else(|| self.lost_fault());
         // A kernel goes on for a while after an assertion; what happens then follows from it.
         if let Some(first) = self.assertions().filter(|first| first.cycle <= fault.cycle) {
             *fault = first;
@@ -257,7 +264,13 @@ impl Gpu {
 
     /// Assertions that failed, as a fault.
     fn assertions(&self) -> Option<Fault> {
-        assertions::fault_of((0..self.places.sms).map(|number| self.sm(number).assertions()))
+        let own = self.own_sms().map(|(_, sm)| sm.assertions());
+        if self.engine.ranks().is_none() {
+            return assertions::fault_of(own);
+        }
+        let failed = own.filter(|one| one.first().is_some()).cloned();
+        let all = self.share(failed.collect::<Vec<_>>());
+        assertions::fault_of(all.iter().flatten())
     }
 
     /// Makes something the fault of a kernel, for everything that follows.
@@ -271,9 +284,10 @@ impl Gpu {
     }
 
     fn hang(&self, what: String) -> Box<Fault> {
-        let mut sms = 0..self.places.sms;
-        let sm = sms.find(|number| self.sm(*number).has_warps()).unwrap_or(0);
-        let first = self.sm(sm).hang_report();
+        let own = self.own_sms().find(|(_, sm)| sm.has_warps());
+        let own = own.and_then(|(number, sm)| Some((number, sm.hang_report()?)));
+        let (sm, first) = self.share(own).into_iter().flatten().next().unzip();
+        let sm = sm.unwrap_or(0);
         let launch = first
             .as_ref()
             .map(|(launch, ..)| *launch)
@@ -416,6 +430,7 @@ impl Gpu {
                 all.append(&mut sm.take_printed());
             }
         }
+        let mut all: Vec<Printed> = self.share(all).into_iter().flatten().collect();
         all.sort();
         all
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lockstep_engine::Options as EngineOptions;
+use lockstep_engine::{Options as EngineOptions, Ranks};
 use lockstep_units::Cycles;
 
 use crate::check::{Checks, Findings};
@@ -35,6 +35,8 @@ pub struct Options {
     pub findings: Arc<Findings>,
     /// Threads, schedule, jumping, delays for tests: nothing here changes the simulation.
     pub engine: EngineOptions,
+    /// The ranks that simulate the GPU together, if there are several; nothing here changes the simulation.
+    pub ranks: Option<Ranks>,
     /// Launches of both modes will come: what timed ones leave in caches and TLBs stays there while
     /// others run.
     pub both_modes: bool,

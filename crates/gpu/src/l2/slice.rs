@@ -141,6 +141,11 @@ impl L2Slice {
         &self.log
     }
 
+    /// The same, for a rank on which the slice is not run and that takes on its results.
+    pub fn log_mut(&mut self) -> &mut Log {
+        &mut self.log
+    }
+
     /// Drops the results, after they were committed.
     pub fn clear_log(&mut self) {
         self.log.clear();

@@ -108,15 +108,12 @@ impl Log {
         let next = self.entries.len() as u32;
         let (index, missing) = self.table.entry(sector, next);
         if missing {
-            self.buckets[bucket_of(sector)].push(next);
-            self.entries.push(Entry {
+            self.push(Entry {
                 sector,
                 mask,
                 bytes: *bytes,
                 cycles: [cycle; SECTOR as usize],
             });
-            let (word, bit) = Self::filter_bit(sector);
-            self.filter[word] |= bit;
             return;
         }
         let entry = &mut self.entries[*index as usize];
@@ -126,6 +123,30 @@ impl Log {
             let keep = (((mask >> byte) & 1) as u16).wrapping_neg();
             *at = (cycle & keep) | (*at & !keep);
         }
+    }
+
+    /// Keeps an entry of which the table knows.
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) {
+        self.buckets[bucket_of(entry.sector)].push(self.entries.len() as u32);
+        let (word, bit) = Self::filter_bit(entry.sector);
+        self.filter[word] |= bit;
+        self.entries.push(entry);
+    }
+
+    /// Takes on an entry of another log; false if its sector is here already, or can be none.
+    pub(super) fn add(&mut self, entry: Entry) -> bool {
+        let next = self.entries.len() as u32;
+        let missing = entry.sector != u64::MAX && self.table.entry(entry.sector, next).1;
+        if missing {
+            self.push(entry);
+        }
+        missing
+    }
+
+    /// All entries, in the order of their first write.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// A bit for every bucket that holds something.

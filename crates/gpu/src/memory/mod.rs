@@ -15,6 +15,7 @@ mod geometry;
 mod home;
 mod initialised;
 mod log;
+mod log_bytes;
 mod mapped;
 mod pages;
 mod ranges;

@@ -205,6 +205,11 @@ impl Sm {
         &self.state.port.log
     }
 
+    /// The same, for a rank on which the SM is not run and that takes on what it wrote elsewhere.
+    pub fn log_mut(&mut self) -> &mut Log {
+        &mut self.state.port.log
+    }
+
     /// Clears the log, after it was committed.
     pub fn clear_log(&mut self) {
         self.state.port.log.clear();
