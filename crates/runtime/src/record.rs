@@ -23,7 +23,7 @@ const VERSION: u8 = b'2';
 /// Longest entry that a reader accepts: a call that carries a module of 1 GiB.
 const MAXIMUM_ENTRY: u32 = (1 << 30) + (1 << 20);
 /// Longest piece of memory in one entry.
-const PIECE: usize = 1 << 20;
+pub const PIECE: usize = 1 << 20;
 /// Bytes of an entry that need no file behind them.
 const FREE_EXPANSION: u64 = 16 << 20;
 /// How many times larger than its compressed form an entry may be, past [`FREE_EXPANSION`].

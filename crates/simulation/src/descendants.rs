@@ -4,13 +4,13 @@
 //! are ended with the run only if somebody ended it: a program that ends by itself may leave what
 //! it likes.
 
-use crate::guardian;
+use crate::{guardian, ranks};
 
 /// How often the children of children are looked for: each round finds those whose parents the last
 /// one ended.
 const ROUNDS: u32 = 16;
 
-/// Ends every child but the guardian, and theirs.
+/// Ends every child but the guardian and other ranks, and theirs.
 pub fn end() {
     for _ in 0..ROUNDS {
         let children = children();
@@ -29,9 +29,11 @@ pub fn end() {
     }
 }
 
-/// The children of this process, but for guardians.
+/// The children of this process, but for guardians and ranks.
 fn children() -> Vec<i32> {
     let children = crate::host::children(std::process::id()).into_iter();
     let numbers = children.filter_map(|child| i32::try_from(child).ok());
-    numbers.filter(|child| !guardian::is_one(*child)).collect()
+    numbers
+        .filter(|child| !guardian::is_one(*child) && !ranks::is_rank(*child))
+        .collect()
 }

@@ -10,7 +10,7 @@ use crate::sampling::SamplingOptions;
 use crate::selection::Selection;
 use crate::server::Recording;
 use lockstep_config::GpuConfig;
-use lockstep_gpu::Watch;
+use lockstep_gpu::{Ranks, Watch};
 use lockstep_node::{NodeConfig, NodeError, Topology};
 use lockstep_runtime::FrontendChoice;
 use lockstep_telemetry::run_folder::Existing;
@@ -66,8 +66,10 @@ impl Schedule {
 /// How the simulator itself works. Nothing here changes a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Execution {
-    /// Worker threads; 0 chooses.
+    /// Worker threads of each rank; 0 chooses.
     pub threads: u32,
+    /// Processes that simulate together; up to 1 is this one alone.
+    pub ranks: u32,
     /// How partitions are given to them.
     pub schedule: Schedule,
     /// Step through idle time instead of jumping over it.
@@ -171,6 +173,8 @@ pub struct Description {
     pub replays: bool,
     /// Who says how far time may pass, if a simulator around this one does.
     pub outside: Option<Arc<OutsideClock>>,
+    /// The ranks of the simulation, once there are several.
+    pub ranks: Option<Ranks>,
 }
 
 impl Description {
@@ -227,6 +231,7 @@ impl Description {
             tracing: None,
             replays: false,
             outside: None,
+            ranks: None,
         }
     }
 }

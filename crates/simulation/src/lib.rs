@@ -32,6 +32,7 @@ mod outside_clock;
 mod playback;
 mod program;
 mod progress;
+pub mod ranks;
 mod replay;
 mod reporter;
 mod results;

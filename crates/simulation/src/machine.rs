@@ -219,10 +219,12 @@ pub fn frontend_name(choice: FrontendChoice) -> &'static str {
     }
 }
 
-/// Threads that a run has.
+/// Threads that a run has in each of its processes.
 pub fn worker_threads(description: &Description) -> u32 {
+    let ranks = description.execution.ranks.max(1);
     match description.execution.threads {
-        0 => std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        0 => std::thread::available_parallelism()
+            .map_or(1, |count| (count.get() as u32 / ranks).max(1)),
         given => given,
     }
 }
@@ -279,6 +281,7 @@ fn options(description: &Description) -> Options {
         both_modes: description.has_both_modes(),
         checks: description.checks.gpu,
         findings: Arc::default(),
+        ranks: description.ranks.clone(),
         watchdog: Some(description.config.launch.watchdog),
         // Registers of a warp that is replayed do not tell whether it goes round in circles.
         patience: (!description.replays).then_some(PATIENCE),

@@ -6,6 +6,7 @@ use crate::guardian::Guardian;
 use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
 use crate::machine::{self, MachineError, SharedSegment};
 use crate::node::Node;
+use crate::ranks::{self, RankProcesses, Told};
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
 use crate::server::{Recording, Server, State, lock};
@@ -107,6 +108,10 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     Node::check(description)?;
     checkpoint::check(description)?;
     check_memory()?;
+    let ranks = description.execution.ranks as usize;
+    if ranks > 1 || description.ranks.is_some() {
+        ranks::check(description)?;
+    }
     // Before there is a folder: a signal leaves none that says nothing.
     let interrupts = Interrupts::listen(description.progress.stop_flag());
     let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
@@ -120,8 +125,15 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
         Ok(())
     })?);
     let reporter = Reporter::start(description, command, &folder, &interrupts)?;
+    let mut processes = None;
+    let mut description = description.clone();
+    if ranks > 1 && description.ranks.is_none() {
+        let threads = machine::worker_threads(&description) as usize;
+        let others = processes.insert(RankProcesses::start(ranks, threads)?);
+        description.ranks = Some(others.ranks().clone());
+    }
     let run = Run {
-        description,
+        description: &description,
         name,
         path,
         arguments,
@@ -132,6 +144,9 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let outcome = match run.simulate(command, listener, &reporter) {
         Ok(mut results) => {
             reporter.finish();
+            for sentence in processes.map(RankProcesses::finish).unwrap_or_default() {
+                results.fail(sentence);
+            }
             results.write(&run.folder)?;
             run.tidy(&results);
             Ok(results)
@@ -194,6 +209,7 @@ impl Run<'_> {
             description.recording,
             description.patience,
             checkpoints.clone(),
+            description.ranks.clone(),
         )
         .map_err(system("serving the program"))?;
         reporter.phase(Phase::Running);
@@ -268,6 +284,9 @@ impl Run<'_> {
         }
         let made_calls = state.figures.attached > 0;
         let (description, figures) = (self.description, state.figures);
+        if let Some(ranks) = &description.ranks {
+            Told::End.tell(ranks);
+        }
         let runtime = &mut state.runtime;
         let mut results = Results::collect(description, command, runtime, figures, wall, ending);
         if ended.is_stopped() {

@@ -250,7 +250,7 @@ impl Replayed {
         results
     }
 
-    fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.differences.clone();
         if self.more > 0 {
             problems.push(format!("and {} more answers differ", self.more));

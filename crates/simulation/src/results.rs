@@ -81,6 +81,7 @@ impl Results {
         wall: Duration,
         mut ending: Ending,
     ) -> Self {
+        runtime.device_mut().gather();
         let launches = runtime.launches().to_vec();
         let mut kernels: Vec<KernelRow> = launches
             .iter()
@@ -132,6 +133,12 @@ impl Results {
         let lines = machine.lines();
         let statistics = machine.statistics();
         let digest = machine.digest_of(&statistics);
+        let disagreement = machine.agree_on(&digest);
+        if let Some(sentence) = &disagreement {
+            ending.problems.push(sentence.clone());
+            ending.exit_code = ending.exit_code.max(1);
+        }
+        let agreed = disagreement.is_none();
         let memory_digest = machine.memory_digest();
         let managed = machine.managed_trace();
         let watched = machine.watched();
@@ -141,7 +148,7 @@ impl Results {
             work,
             ..host_speed(description, &totals, figures, wall, &launches)
         };
-        let state = match failed || series.is_some() {
+        let state = match failed || series.is_some() || !agreed {
             false => RunState::Finished,
             true => RunState::Failed,
         };
@@ -159,14 +166,15 @@ impl Results {
             ending,
             totals,
             sampling: sampled.as_ref().map(sampling::summary),
-            digest: Some(digest),
-            memory_digest: Some(memory_digest),
+            digest: agreed.then_some(digest),
+            memory_digest: agreed.then_some(memory_digest),
             reproducible: runtime.dependences().is_empty(),
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
             warnings: [runtime.warnings(), &found.warnings].concat(),
             remarks: node_remark(description)
                 .into_iter()
+                .chain(ranks_remark(description))
                 .chain(runtime.remarks().iter().cloned())
                 .collect(),
             host,
@@ -185,6 +193,14 @@ impl Results {
             notices: Vec::new(),
             last_unsupported: runtime.last_unsupported().as_ref().map(unsupported_row),
         }
+    }
+
+    /// Something went wrong that nobody else has noticed.
+    pub(crate) fn fail(&mut self, sentence: String) {
+        self.summary.state = RunState::Failed;
+        let ending = &mut self.summary.ending;
+        ending.exit_code = ending.exit_code.max(1);
+        ending.problems.push(sentence);
     }
 
     /// Writes the run folder. A table that cannot be written is a problem of the run, and the
@@ -229,6 +245,18 @@ fn node_remark(description: &Description) -> Option<String> {
         "{} GPUs, joined by {}",
         links.gpus(),
         links.words()
+    ))
+}
+
+/// How ranks simulated together, in a sentence.
+fn ranks_remark(description: &Description) -> Option<String> {
+    let ranks = description.ranks.as_ref()?;
+    let exchanged = ranks.exchanged();
+    Some(format!(
+        "simulated by {} processes together, which met {} times; this one sent {} bytes to the others",
+        ranks.count(),
+        exchanged.count,
+        exchanged.bytes
     ))
 }
 

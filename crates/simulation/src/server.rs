@@ -8,17 +8,20 @@
 //!
 //! Start reading at [`Server::start`].
 
+mod entries;
 mod state;
 
 use crate::checkpoint::SharedCheckpoints;
 use crate::connections::{Door, Streams};
 use crate::host::{Arrivals, Arriving, HostOrder, Key, Turn};
 use crate::host_writes::HostWrites;
+use entries::Entries;
+use lockstep_gpu::Ranks;
 use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
     ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
 };
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, RecordWriter, Runtime};
+use lockstep_runtime::{Client, DRIVER_VERSION, Device, Runtime};
 use lockstep_units::Time;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -54,7 +57,7 @@ const ENDS_A_RUN: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGKILL, libc::S
 pub struct State<D> {
     /// The meaning of calls.
     pub runtime: Runtime<D>,
-    record: Option<RecordWriter<File>>,
+    entries: Entries,
     writes: Option<HostWrites>,
     /// Where calls are logged or compared, if they are.
     checkpoints: Option<SharedCheckpoints>,
@@ -138,6 +141,7 @@ impl<D: Device + Send + 'static> Server<D> {
         recording: Recording,
         patience: Option<Duration>,
         checkpoints: Option<SharedCheckpoints>,
+        ranks: Option<Ranks>,
     ) -> std::io::Result<Self> {
         let welcome = Welcome {
             window_base: layout::WINDOW_BASE,
@@ -145,16 +149,12 @@ impl<D: Device + Send + 'static> Server<D> {
             driver_version: DRIVER_VERSION,
             devices: runtime.descriptions(),
         };
-        let record = record
-            .filter(|_| recording != Recording::None)
-            .map(|file| RecordWriter::new(file, recording == Recording::Full))
-            .transpose()
-            .map_err(std::io::Error::other)?;
+        let entries = Entries::new(record, recording, ranks).map_err(std::io::Error::other)?;
         let arrivals = Arrivals::at(listener.clone());
         let state = Arc::new(Mutex::new(State {
             runtime,
-            record,
-            writes: (recording == Recording::Full).then(HostWrites::default),
+            writes: entries.want_data().then(HostWrites::default),
+            entries,
             checkpoints,
             order: HostOrder::new(patience),
             doorbells: Arc::new(Doorbells::map(&window)?),
@@ -214,9 +214,7 @@ impl<D: Device + Send + 'static> Server<D> {
         for key in state.order.leaving() {
             state.left(key);
         }
-        if let Some(record) = state.record.take()
-            && let Err(error) = record.finish()
-        {
+        if let Err(error) = state.entries.finish_record() {
             state.record_ends(&error);
         }
         let problems = std::mem::take(&mut state.problems);

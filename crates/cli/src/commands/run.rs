@@ -3,6 +3,7 @@
 use crate::options::{NodeOptions, RecordingOptions, SimulationOptions, host_time};
 use crate::{report, watch};
 use clap::{Args, ValueEnum};
+use lockstep_simulation::ranks::{MOST_RANKS, follow, of_mpi, started_as_rank};
 use lockstep_simulation::{CheckpointOptions, Description, Recording, run_program};
 use std::time::Duration;
 
@@ -30,12 +31,33 @@ pub struct Run {
     /// it depends on the host [default: 1s in one process, 60s among several]
     #[arg(long, value_name = "TIME", value_parser = host_time)]
     patience: Option<Duration>,
+    /// Processes that simulate the GPUs together, each with --threads threads: SMs and L2 slices are divided among
+    /// them, and the results are those of one. `mpi` takes those that mpirun started, in a build with that feature
+    #[arg(long, value_name = "N|mpi", default_value = "1", value_parser = rank_count)]
+    ranks: RankCount,
     /// No report at the end; the run folder has it all
     #[arg(short, long)]
     quiet: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<String>,
+}
+
+/// Where ranks come from.
+#[derive(Clone, Copy)]
+enum RankCount {
+    /// So many, this process included, are started.
+    Start(u32),
+    /// They were started by a launcher of MPI.
+    Mpi,
+}
+
+fn rank_count(text: &str) -> Result<RankCount, String> {
+    match text.parse() {
+        _ if text == "mpi" => Ok(RankCount::Mpi),
+        Ok(count @ 1..) if count as usize <= MOST_RANKS => Ok(RankCount::Start(count)),
+        _ => Err(format!("a number from 1 to {MOST_RANKS}, or `mpi`")),
+    }
 }
 
 /// Names for [`Recording`].
@@ -52,8 +74,18 @@ enum RecordName {
 impl Run {
     /// Runs it; the exit code is the program's.
     pub fn run(self) -> anyhow::Result<i32> {
-        let description = self.describe()?;
-        self.simulate(&description)
+        let mut description = self.describe()?;
+        let threads = self.options.threads.max(1) as usize;
+        let ranks = match self.ranks {
+            RankCount::Mpi => Some(of_mpi()?),
+            RankCount::Start(_) => started_as_rank(threads)?,
+        };
+        let follows = ranks.as_ref().is_some_and(|ranks| ranks.rank() > 0);
+        description.ranks = ranks;
+        match follows {
+            true => Ok(follow(&description)?),
+            false => self.simulate(&description),
+        }
     }
 
     /// The run that its options describe.
@@ -61,6 +93,9 @@ impl Run {
         let mut description = self.options.describe()?;
         self.node.apply(&mut description);
         self.recording.add(&mut description)?;
+        if let RankCount::Start(count) = self.ranks {
+            description.execution.ranks = count;
+        }
         description.recording = match self.record {
             RecordName::None => Recording::None,
             RecordName::Calls => Recording::Calls,

@@ -56,7 +56,7 @@ impl Device for Machine {
     fn advance(&mut self, limit: Time) -> Advance {
         self.gpu.outside_acts();
         loop {
-            if self.progress.is_stopped() {
+            if self.gpu.on_any_rank(self.progress.is_stopped()) {
                 return Advance::Stopped;
             }
             if self.listener.as_ref().is_some_and(|has_come| has_come()) {
@@ -95,6 +95,7 @@ impl Device for Machine {
             self.tell_outside();
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
+                    self.note_lost();
                     return Advance::Faulted(self.fault_of(&fault));
                 }
                 lockstep_gpu::Advance::Stuck(_) if self.can_begin_beside() => {
@@ -104,7 +105,11 @@ impl Device for Machine {
                 }
                 // Until the limit a copy may be under way; the host may write if it is not all here.
                 lockstep_gpu::Advance::Stuck(fault) if limit == Time::NEVER => {
-                    if let Some(who) = who_may_act(&self.host) {
+                    let who = who_may_act(&self.host);
+                    if self.options.ranks.is_some() && self.gpu.on_any_rank(who.is_some()) {
+                        return Advance::Faulted(self.refuse_host_writes(&fault));
+                    }
+                    if let Some(who) = who {
                         self.warn_of_spin(&fault, &who);
                     } else {
                         self.gpu.fail(fault.clone());

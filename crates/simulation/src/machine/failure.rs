@@ -45,6 +45,31 @@ impl Machine {
         }
     }
 
+    /// Another rank may be gone: nothing can be simulated any more.
+    pub(super) fn note_lost(&mut self) {
+        if let Some(lost) = self.gpu.lost() {
+            self.fail(lost.0);
+        }
+    }
+
+    /// Brings what other ranks simulate here, so that what is said of the GPU is of all of it.
+    pub fn gather(&mut self) {
+        if let Err(lost) = self.gpu.gather() {
+            self.fail(lost.0);
+        }
+    }
+
+    /// Kernels wait for the host to write memory, which only rank 0 would see.
+    pub(super) fn refuse_host_writes(&mut self, fault: &lockstep_gpu::Fault) -> Fault {
+        self.gpu.fail(Box::new(fault.clone()));
+        let mut refused = self.fault_of(fault);
+        refused.message = format!(
+            "{}; the host may end this by writing memory, which other ranks do not see: run with --ranks 1",
+            refused.message
+        );
+        refused
+    }
+
     /// Kernels go round in circles until the host writes something, which it may; said once.
     pub(super) fn warn_of_spin(&mut self, fault: &lockstep_gpu::Fault, who: &str) {
         if !self.warned_of_spin {
@@ -95,6 +120,7 @@ fn is_of_simulator(kind: &FaultKind) -> bool {
             | FaultKind::IllegalInstruction(_)
             | FaultKind::EarlyRead(_)
             | FaultKind::Hang(_)
+            | FaultKind::Rank(_)
     )
 }
 
@@ -115,6 +141,7 @@ fn code_of(kind: &FaultKind) -> CuResult {
         | FaultKind::Trap
         | FaultKind::InvalidFree { .. } => CuResult::LAUNCH_FAILED,
         FaultKind::Hang(_) => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::Rank(_) => CuResult::UNKNOWN,
         FaultKind::TooLarge(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
     }
 }

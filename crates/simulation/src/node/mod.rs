@@ -21,6 +21,7 @@ mod tests;
 use crate::checkpoint::SharedCheckpoints;
 use crate::description::Description;
 use crate::machine::{Machine, MachineError, worker_threads};
+use lockstep_gpu::Ranks;
 use lockstep_protocol::layout;
 use lockstep_runtime::device::KernelResult;
 use lockstep_units::{Duration, Time};
@@ -42,6 +43,8 @@ pub struct Node {
     shares: bool,
     /// GPUs whose kernels may use the memory of another: who, whose.
     peers: BTreeSet<(u32, u32)>,
+    /// The ranks that simulate the node together, if there are several.
+    ranks: Option<Ranks>,
     /// Where the answers of a single GPU are logged and repeated, if that is asked for.
     checkpoints: Option<SharedCheckpoints>,
 }
@@ -80,8 +83,10 @@ impl Node {
             reached: Time::ZERO,
             ended: Vec::new(),
             threads: worker_threads(description) as usize,
-            shares: false,
+            // Ranks do everything in one order, so their GPUs run in turn.
+            shares: description.ranks.is_some(),
             peers: BTreeSet::new(),
+            ranks: description.ranks.clone(),
             checkpoints: None,
         };
         node.divide_threads();

@@ -41,6 +41,25 @@ impl Node {
         hasher.finish().to_string()
     }
 
+    /// Brings what other ranks simulate here. Every rank does this before anything is said of the node.
+    pub fn gather(&mut self) {
+        self.machines.iter_mut().for_each(Machine::gather);
+    }
+
+    /// Compares what came of the run with the other ranks; a sentence if it is not the same. Every rank does this.
+    pub fn agree_on(&self, digest: &str) -> Option<String> {
+        let ranks = self.ranks.as_ref()?;
+        let all = match ranks.share(digest.as_bytes()) {
+            Ok(all) => all,
+            Err(lost) => return Some(lost.0),
+        };
+        let other = all.iter().position(|one| one != digest.as_bytes())?;
+        Some(format!(
+            "rank {other} came to another answer than rank {}; this is a fault of the simulator, please report it",
+            ranks.rank()
+        ))
+    }
+
     /// Every statistic of every part.
     pub fn statistics(&self) -> Table {
         let mut table = Table::default();

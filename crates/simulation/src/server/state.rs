@@ -5,6 +5,7 @@ use crate::connections::has_hung_up;
 use crate::host::{Call, Key, Listening, OnTheWay, Turn};
 use crate::host_writes;
 use crate::interrupts::signal_name;
+use crate::ranks::Told;
 use lockstep_protocol::{CuResult, Reply, Request, Response};
 use lockstep_runtime::device::Listener;
 use lockstep_runtime::timeline::Wait;
@@ -94,6 +95,7 @@ impl<D: Device> State<D> {
             };
             waits.push(wait);
         }
+        self.tell_waits(calls);
         self.reached = self.advance_to_first(&waits, listening);
         let over = |wait: &Wait| self.runtime.is_over(wait);
         let mut first: Vec<Call> = calls
@@ -154,9 +156,7 @@ impl<D: Device> State<D> {
             return false;
         };
         self.runtime.host_reaches(at);
-        if let Some(record) = &mut self.record
-            && let Err(error) = record.reached(at)
-        {
+        if let Err(error) = self.entries.reached(at) {
             self.record_ends(&error);
         }
         true
@@ -172,6 +172,9 @@ impl<D: Device> State<D> {
             return Response::reply(Reply::Pages(self.runtime.host_visible()));
         }
         let client = self.client(key);
+        if self.entries.ranks().is_some() && self.processes.len() > 1 {
+            return self.refuse_processes();
+        }
         let (began, worked) = (Instant::now(), processor_time());
         self.note(client, request);
         tracing::trace!(connection = client.connection, ?request);
@@ -189,7 +192,7 @@ impl<D: Device> State<D> {
         if let Err(failure) = &response.result {
             tracing::debug!(connection = client.connection, code = %failure.code, message = failure.message, "call failed");
         }
-        self.answered(client, &response);
+        self.answered(client, request, &response);
         self.figures.simulating += began.elapsed();
         let worked = processor_time().saturating_sub(worked);
         *self.figures.processor.get_or_insert_default() += worked;
@@ -205,6 +208,16 @@ impl<D: Device> State<D> {
         pieces
             .filter(|piece| self.runtime.holds(piece).is_ok())
             .collect()
+    }
+
+    /// Several processes at once have an order that only the ranks of one process can find.
+    fn refuse_processes(&mut self) -> Response {
+        let sentence = "--ranks: the program has several processes that use the GPU at once, which one rank alone \
+                        can serve; run it with --ranks 1";
+        if !self.problems.iter().any(|known| known == sentence) {
+            self.problems.push(sentence.into());
+        }
+        Response::failure(CuResult::NOT_SUPPORTED, sentence)
     }
 
     /// Answers somebody who only looks.
@@ -247,35 +260,59 @@ impl<D: Device> State<D> {
     }
 
     fn note(&mut self, client: Client, request: &Request) {
-        let Some(record) = &mut self.record else {
-            return;
-        };
-        let mut written = Ok(());
-        if let Some(writes) = &mut self.writes {
-            writes.before(client.connection, &self.runtime, |address, bytes| {
-                if written.is_ok() {
-                    written = record.wrote(address, bytes);
-                }
-            });
-        }
-        let written = written
-            .and_then(|()| record.call(client, self.order.period(), self.runtime.now(), request));
+        let (quiet, now) = (self.order.period(), self.runtime.now());
+        let written = self
+            .note_writes(client)
+            .and_then(|()| self.entries.call(client, quiet, now, request));
         if let Err(error) = written {
             self.record_ends(&error);
         }
     }
 
+    /// Notes what the host wrote since the last call of a connection.
+    fn note_writes(&mut self, client: Client) -> Result<(), RecordError> {
+        let mut written = Ok(());
+        if let Some(writes) = &mut self.writes {
+            writes.before(client.connection, &self.runtime, |address, bytes| {
+                if written.is_ok() {
+                    written = self.entries.wrote(address, bytes);
+                }
+            });
+        }
+        written
+    }
+
+    /// Has the other ranks let time pass for those who wait, as this one does then.
+    fn tell_waits(&mut self, calls: &[Call]) {
+        if self.entries.ranks().is_none() {
+            return;
+        }
+        let mut waiting = Vec::new();
+        for (key, request) in calls {
+            let client = self.client(*key);
+            if let Err(error) = self.note_writes(client) {
+                self.record_ends(&error);
+            }
+            waiting.push((client, Request::clone(request)));
+        }
+        if let Some(ranks) = self.entries.ranks() {
+            Told::waits(waiting.into_iter()).tell(ranks);
+        }
+    }
+
     /// Notes what a call was answered, for those who replay it.
-    fn answered(&mut self, client: Client, response: &Response) {
+    fn answered(&mut self, client: Client, request: &Request, response: &Response) {
         let Some(writes) = &mut self.writes else {
             return;
         };
-        let read = writes.after(client.connection, &self.runtime);
-        if let Some(record) = &mut self.record {
-            let digest = host_writes::digest(&self.runtime, &read);
-            if let Err(error) = record.answered(response, &read, digest) {
-                self.record_ends(&error);
-            }
+        // While the library asks by itself the program goes on writing, which the next call finds.
+        let read = match request.is_of_library() {
+            true => Vec::new(),
+            false => writes.after(client.connection, &self.runtime),
+        };
+        let digest = host_writes::digest(&self.runtime, &read);
+        if let Err(error) = self.entries.answered(response, &read, digest) {
+            self.record_ends(&error);
         }
     }
 
@@ -287,7 +324,7 @@ impl<D: Device> State<D> {
         self.problems.push(format!(
             "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
         ));
-        self.record = None;
+        self.entries.abandon_record();
     }
 
     /// A connection of a process has ended; whether it was the last.
@@ -325,21 +362,11 @@ impl<D: Device> State<D> {
                 .push(format!("{words}: what it had there is given up"));
         }
         // What the host wrote last still counts.
-        let mut written = Ok(());
-        if let Some(record) = &mut self.record {
-            if let Some(writes) = &mut self.writes {
-                writes.before(client.connection, &self.runtime, |address, bytes| {
-                    if written.is_ok() {
-                        written = record.wrote(address, bytes);
-                    }
-                });
-            }
-            if let Err(error) = written.and_then(|()| match killed {
-                Some(_) => record.killed(client.process),
-                None => record.gone(client.process),
-            }) {
-                self.record_ends(&error);
-            }
+        let written = self
+            .note_writes(client)
+            .and_then(|()| self.entries.gone(client.process, killed.is_some()));
+        if let Err(error) = written {
+            self.record_ends(&error);
         }
         if let Some(checkpoints) = &self.checkpoints {
             lock(checkpoints).gone(client.process);
