@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use lockstep_simulation::{
     Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Plan,
-    Regex, SamplingOptions, Schedule, Selection, Watch,
+    Regex, Region, SamplingOptions, Schedule, Selection, Watch,
 };
 use lockstep_telemetry::schema::Metadata;
 use std::path::PathBuf;
@@ -44,6 +44,11 @@ pub struct SimulationOptions {
     /// Model every cycle only of these launches, numbered from 0, for example 0,5-9,20-
     #[arg(long, value_name = "RANGE")]
     pub launches: Option<Launches>,
+    /// Model every cycle only within a region, and run the rest functionally: `nvtx:NAME` or `nvtx:NAME@DOMAIN` (a
+    /// regular expression for the whole name of a range), `profiler` (from cudaProfilerStart to cudaProfilerStop),
+    /// `kernel:REGEX`, `launch:RANGE`; may be repeated for more
+    #[arg(long = "region", value_name = "REGION")]
+    pub regions: Vec<Region>,
     /// Worker threads at most, or `auto` for as many as the machine has; few blocks use few of them
     #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = thread_count)]
     pub threads: u32,
@@ -320,14 +325,15 @@ impl SimulationOptions {
         description.selection = Selection {
             kernels: self.kernels.clone(),
             launches: self.launches.clone(),
+            regions: self.regions.clone(),
         };
         anyhow::ensure!(
             description.mode == Mode::Timing || description.selection.is_everything(),
-            "--kernels and --launches choose what runs in timing mode; leave --mode functional out"
+            "--kernels, --launches and --region choose what runs in timing mode; leave --mode functional out"
         );
         anyhow::ensure!(
             description.sampling.is_none() || description.selection.is_everything(),
-            "--detail sampled chooses launches by itself; leave --kernels and --launches out"
+            "--detail sampled chooses launches by itself; leave --kernels, --launches and --region out"
         );
         description.execution.threads = self.threads;
         description.execution.schedule = self.schedule.into();

@@ -93,7 +93,7 @@ fn what_is_no_plan_is_refused() {
     refused(&["--plan", "nowhere"], "add --detail sampled");
     refused(
         &["--detail", "sampled", "--kernels", "a"],
-        "leave --kernels and --launches out",
+        "leave --kernels, --launches and --region out",
     );
     refused(&["--detail", "sampled", "--gpus", "2"], "follows one GPU");
     refused(

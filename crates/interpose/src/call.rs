@@ -2,7 +2,7 @@
 
 use crate::managed::polling;
 use crate::process::lock;
-use crate::{managed, process, report, spin, thread};
+use crate::{managed, nvtx, process, report, spin, thread};
 use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -20,6 +20,7 @@ pub fn call(request: &Request) -> Result<Reply, CuResult> {
 pub fn call_with_message(request: &Request) -> Result<Reply, (CuResult, String)> {
     let quiet = |code| (code, String::new());
     process::process().map_err(quiet)?;
+    nvtx::flush();
     let thread = thread::current();
     let mut place = thread.connection.borrow_mut();
     let connection = match &mut *place {

@@ -11,7 +11,8 @@
 //!
 //! This library holds all state. `api` has one file a chapter of CUDA's documentation;
 //! a call is implemented by writing its function there, in `runtime!` or `driver!`. What
-//! nobody wrote answers 801 and is reported to the simulator. `nvml` does the same for NVML.
+//! nobody wrote answers 801 and is reported to the simulator. `nvml` does the same for NVML;
+//! `nvtx` hears of the ranges of a program where a run asks for them.
 //!
 //! It runs inside somebody else's program: it connects only at the first CUDA call, raises
 //! no signal, lets no panic out, keeps no thread-local value with a destructor (calls still
@@ -29,6 +30,7 @@ mod hook;
 mod image;
 mod managed;
 mod nvml;
+mod nvtx;
 mod opaque;
 mod options;
 mod process;

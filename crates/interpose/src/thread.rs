@@ -7,7 +7,7 @@
 
 use crate::managed::polling;
 use crate::types::Dim3;
-use lockstep_protocol::{ClientConnection, ContextHandle};
+use lockstep_protocol::{ClientConnection, ContextHandle, RangeStep};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::ptr;
@@ -31,6 +31,8 @@ pub struct Thread {
     pub configurations: RefCell<Vec<Configuration>>,
     /// Argument bytes of the launch calls before CUDA 7.
     pub arguments: RefCell<Vec<u8>>,
+    /// Ranges of NVTX before the first call.
+    pub ranges: RefCell<Vec<RangeStep>>,
     /// What `cudaThreadExchangeStreamCaptureMode` exchanges.
     pub capture_mode: Cell<i32>,
 }

@@ -133,6 +133,11 @@ impl In<u8> {
 pub struct Text(*const c_char);
 
 impl Text {
+    /// A string that the program named by a number.
+    pub fn at(address: Address) -> Self {
+        Self(address as *const c_char)
+    }
+
     /// The string; null is an invalid value.
     pub fn get(self) -> Result<String, CuResult> {
         if self.0.is_null() {

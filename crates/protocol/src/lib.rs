@@ -26,6 +26,7 @@ pub mod options;
 pub mod pages;
 pub mod peer;
 pub mod program;
+mod range;
 mod request;
 mod response;
 mod result;
@@ -46,6 +47,7 @@ pub use lockstep_units::{
     AddressMode, ChannelKind, FilterMode, Interleave, LaunchConfig, Sampler, Swizzle,
     TensorElement, TensorMap, TensorPart, TexelFormat, TextureLevel, TextureObject, TextureShape,
 };
+pub use range::{RangeName, RangeStep};
 pub use request::{
     HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
     UnsupportedManner,

@@ -21,6 +21,9 @@ pub const LIBRARY_DIRECTORY_VARIABLE: &str = "LOCKSTEP_LIBRARY_DIR";
 /// Variable whose presence makes a program print its CUDA calls.
 pub const CALLS_VARIABLE: &str = "LOCKSTEP_CALLS";
 
+/// Variable by which NVTX, which is part of the program, finds the library that is told of ranges.
+pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
+
 /// Libraries that the shims stand in for.
 pub const SHIMS: &[&str] = &[
     "libcuda.so.1",

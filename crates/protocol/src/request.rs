@@ -8,7 +8,7 @@
 use crate::work::{Copy, Fill, GraphNode, Launch, ValueWork};
 use crate::{
     ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,
-    StreamHandle, StreamName, TextureObject,
+    RangeStep, StreamHandle, StreamName, TextureObject,
 };
 use serde::{Deserialize, Serialize};
 
@@ -506,6 +506,10 @@ pub enum Request {
         /// Whether the doorbell of the process was rung for it.
         rung: bool,
     },
+
+    /// A range begins or ends by which the program says what it is at → `Value`, how many ranges of its thread and
+    /// domain are around it, or failure 1 (invalid value) where none is open. Sent where somebody asked for ranges.
+    Range(RangeStep),
 }
 
 /// How a program came to a call that we lack.
@@ -612,6 +616,7 @@ impl Request {
                 | Self::HostAccessMeans { .. }
                 | Self::ThreadBegins
                 | Self::DeviceState { .. }
+                | Self::Range(_)
                 | Self::Unsupported {
                     manner: UnsupportedManner::Accepted,
                     ..

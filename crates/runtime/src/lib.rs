@@ -23,6 +23,7 @@ mod runtime;
 pub mod timeline;
 
 pub use attributes::{DRIVER_VERSION, describe};
+pub use calls::{Annotations, Within};
 pub use context::DEFAULT_HEAP;
 pub use device::Device;
 pub use faults::MetFault;

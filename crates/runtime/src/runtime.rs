@@ -1,6 +1,8 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{Graph, GraphRun, HostViews, Polls, Sharing, VirtualMemory};
+use crate::calls::{
+    Annotations, Graph, GraphRun, HostViews, Polls, Sharing, VirtualMemory, Within,
+};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
 use crate::faults::MetFault;
@@ -49,6 +51,8 @@ pub struct LaunchSummary {
     pub registers: u32,
     /// Shared memory of a block in bytes, static and dynamic.
     pub shared: u64,
+    /// Ranges of the program that it was made in.
+    pub within: Within,
     /// What is known once it has ended.
     pub result: Option<KernelResult>,
 }
@@ -66,6 +70,7 @@ impl LaunchSummary {
             block: launch.block,
             registers: launch.registers,
             shared: launch.shared,
+            within: root.within.clone(),
             result: Some(result),
         }
     }
@@ -116,6 +121,8 @@ pub struct Runtime<D> {
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
     warnings: Vec<String>,
+    /// What programs say of themselves.
+    pub(crate) annotations: Annotations,
     /// How code came to be.
     remarks: Vec<String>,
     dependences: Vec<String>,
@@ -162,6 +169,7 @@ impl<D: Device> Runtime<D> {
             faults: Vec::new(),
             leaks: Vec::new(),
             warnings: Vec::new(),
+            annotations: Annotations::default(),
             remarks: Vec::new(),
             dependences: Vec::new(),
             next: 0,
@@ -194,6 +202,7 @@ impl<D: Device> Runtime<D> {
             self.memory.begin_call(self.calls);
             self.end_polling(client);
         }
+        self.annotations.called_by(client);
         self.host_writes.clear();
         self.host_reads.clear();
         let context = self.context_of(request);
@@ -583,6 +592,7 @@ fn survives_a_fault(request: &Request) -> bool {
             | Request::ContextDestroy { .. }
             | Request::Unsupported { .. }
             | Request::Profiler { .. }
+            | Request::Range(_)
             | Request::PointerInfo { .. }
             | Request::HostAccess { .. }
             | Request::HostAccessMeans { .. }

@@ -12,7 +12,7 @@ use crate::server::Recording;
 use lockstep_config::GpuConfig;
 use lockstep_gpu::{Ranks, Watch};
 use lockstep_node::{NodeConfig, NodeError, Topology};
-use lockstep_runtime::FrontendChoice;
+use lockstep_runtime::{FrontendChoice, LaunchSummary};
 use lockstep_telemetry::run_folder::Existing;
 use lockstep_telemetry::schema::Metadata;
 use lockstep_units::{Cycles, Duration, Hertz};
@@ -195,9 +195,9 @@ impl Description {
     }
 
     /// The mode that a launch runs in, unless it is sampled.
-    pub fn mode_of(&self, kernel: &str, launch: u64) -> Mode {
+    pub fn mode_of(&self, launch: &LaunchSummary) -> Mode {
         match self.mode {
-            Mode::Timing if self.selection.chooses(kernel, launch) => Mode::Timing,
+            Mode::Timing if self.selection.chooses(launch) => Mode::Timing,
             _ => Mode::Functional,
         }
     }

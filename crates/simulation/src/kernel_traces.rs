@@ -8,7 +8,6 @@
 use crate::description::{Description, Mode};
 use crate::program::{RunError, run_program};
 use crate::results::Results;
-use crate::selection::Selection;
 use lockstep_gpu::{LaunchId, TraceSink};
 use lockstep_isa::memory::{LOCAL_WINDOW, SHARED_WINDOW};
 use lockstep_isa::trace::WarpTrace;
@@ -26,7 +25,6 @@ const INSTRUCTION: u64 = 16;
 #[derive(Debug)]
 pub struct Tracing {
     writer: TraceWriter,
-    selection: Selection,
     state: Mutex<State>,
 }
 
@@ -68,12 +66,10 @@ pub fn trace_program(
     let refused = |error: TraceError| RunError::Request(error.to_string());
     let tracing = Arc::new(Tracing {
         writer: TraceWriter::create(folder).map_err(refused)?,
-        selection: description.selection.clone(),
         state: Mutex::default(),
     });
     let mut description = description.clone();
     description.mode = Mode::Functional;
-    description.selection = Selection::default();
     description.tracing = Some(tracing.clone());
     let results = run_program(&description, command)?;
     let (kernels, instructions) = tracing.writer.finish().map_err(refused)?;
@@ -85,19 +81,12 @@ pub fn trace_program(
 }
 
 impl Tracing {
-    /// The kernel of a launch, if it is to be traced.
+    /// The kernel of a launch that is to be traced.
     ///
     /// # Errors
     /// A sentence, if it cannot be.
-    pub(crate) fn describe(
-        &self,
-        number: u64,
-        launch: &Launch,
-    ) -> Result<Option<TracedKernel>, String> {
+    pub(crate) fn describe(&self, launch: &Launch) -> Result<TracedKernel, String> {
         let kernel = launch.kernel();
-        if !self.selection.chooses(&kernel.name, number) {
-            return Ok(None);
-        }
         if !launch.module.native {
             return Err(format!(
                 "`{}` runs from PTX, and traces are of machine code; compile it for the simulated GPU, or have \
@@ -123,7 +112,7 @@ impl Tracing {
             line_info: false,
         };
         let code = state.code_of(&launch.module);
-        Ok(Some(TracedKernel { header, code }))
+        Ok(TracedKernel { header, code })
     }
 
     /// A kernel is handed to the hardware.

@@ -44,7 +44,7 @@ use publication::Publication;
 pub use publication::SharedSegment;
 use reload::Reload;
 use sampling::{Sampling, UntimedPages};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -116,6 +116,8 @@ pub struct Machine {
     progress: Arc<Progress>,
     mode: Mode,
     selection: Selection,
+    /// Launches that it chose; all are where it is everything.
+    chosen: BTreeSet<u64>,
     /// What chooses launches, if they are sampled.
     sampling: Option<Box<Sampling>>,
     /// Pages that launches wrote which took no time, since the last that did.
@@ -355,6 +357,7 @@ impl Machine {
             progress: description.progress.clone(),
             mode: description.mode,
             selection: description.selection.clone(),
+            chosen: BTreeSet::new(),
             // Without time there is nothing to sample.
             sampling: description
                 .sampling

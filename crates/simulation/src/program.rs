@@ -7,12 +7,13 @@ use crate::interrupts::{Interrupts, OUT_OF_MEMORY};
 use crate::machine::{self, MachineError, SharedSegment};
 use crate::node::Node;
 use crate::ranks::{self, RankProcesses, Told};
+use crate::regions::Region;
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
 use crate::server::{Recording, Server, State, lock};
 use crate::supervise::{self, Ended, Program, StartError};
 use crate::{memory_limits, surroundings};
-use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError};
+use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError, NVTX_VARIABLE};
 use lockstep_protocol::{ListenError, Listener, window};
 use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
 use lockstep_telemetry::segment::SegmentError;
@@ -254,6 +255,10 @@ impl Run<'_> {
             .to_vec();
         if tracing::enabled!(tracing::Level::DEBUG) {
             variables.push((CALLS_VARIABLE, "1".into()));
+        }
+        let mut regions = self.description.selection.regions.iter();
+        if regions.any(Region::is_nvtx) {
+            variables.push((NVTX_VARIABLE, libraries.core.clone().into()));
         }
         let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
         server.program(program.process());

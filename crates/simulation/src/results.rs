@@ -5,6 +5,7 @@ mod sampling;
 use crate::checks;
 use crate::description::{Description, Mode};
 use crate::node::Node;
+use crate::regions;
 use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
@@ -148,6 +149,7 @@ impl Results {
             work,
             ..host_speed(description, &totals, figures, wall, &launches)
         };
+        let regions = &description.selection.regions;
         let state = match failed || series.is_some() || !agreed {
             false => RunState::Finished,
             true => RunState::Failed,
@@ -171,11 +173,17 @@ impl Results {
             reproducible: runtime.dependences().is_empty(),
             depends_on_host: runtime.dependences().to_vec(),
             unsupported: runtime.unsupported().iter().map(unsupported_row).collect(),
-            warnings: [runtime.warnings(), &found.warnings].concat(),
+            warnings: [
+                runtime.warnings(),
+                &found.warnings,
+                &regions::warnings(regions, &launches, runtime.annotations()),
+            ]
+            .concat(),
             remarks: node_remark(description)
                 .into_iter()
                 .chain(ranks_remark(description))
                 .chain(runtime.remarks().iter().cloned())
+                .chain(regions::remarks(regions, &launches))
                 .collect(),
             host,
             configuration,
@@ -306,16 +314,16 @@ fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
             };
             mode.name()
         }
-        None => description.mode_of(&launch.kernel, launch.id).name(),
+        None => description.mode_of(launch).name(),
     }
 }
 
 fn row_of(launch: &LaunchSummary, description: &Description) -> KernelRow {
-    row(
-        launch,
-        mode(launch, description),
-        description.config.sm.warps,
-    )
+    let mode = mode(launch, description);
+    KernelRow {
+        region: description.selection.region_of(launch),
+        ..row(launch, mode, description.config.sm.warps)
+    }
 }
 
 /// The row of a launch that ran in a mode, on SMs with room for so many warps.

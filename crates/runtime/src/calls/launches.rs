@@ -113,6 +113,7 @@ impl<D: Device> Runtime<D> {
             block: launch.config.block,
             registers: shape.registers,
             shared: shape.shared,
+            within: self.annotations.around_the_call(),
             result: None,
         };
         self.device.announce(&summary);

@@ -1,5 +1,6 @@
 //! Every request and its meaning, a chapter a file.
 
+mod annotations;
 mod contexts;
 mod copies;
 mod events;
@@ -15,6 +16,7 @@ mod textures;
 mod virtual_memory;
 mod waits;
 
+pub use annotations::{Annotations, Within};
 pub use graphs::{Graph, GraphRun};
 pub use managed::HostViews;
 pub(crate) use polls::Polls;
@@ -110,7 +112,8 @@ impl<D: Device> Runtime<D> {
             R::EventSynchronize { event } => self.event_synchronize(*event),
             R::EventQuery { event } => self.event_query(*event),
             R::EventElapsed { start, end } => self.event_elapsed(*start, *end),
-            R::Profiler { .. } => Ok(Reply::Done),
+            R::Profiler { start } => self.profiler(client, *start),
+            R::Range(step) => self.range(client, step),
             R::Unsupported { name, manner } => { self.note_unsupported(name, *manner); Ok(Reply::Done) }
         }
     }
@@ -193,6 +196,7 @@ impl<D: Device> Runtime<D> {
             | R::PhysicalUnmap { .. }
             | R::AccessSet { .. }
             | R::Profiler { .. }
+            | R::Range(_)
             | R::DeviceState { .. }
             | R::Unsupported { .. } => None,
         }

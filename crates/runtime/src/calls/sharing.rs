@@ -71,6 +71,7 @@ impl<D: Device> Runtime<D> {
         for handle in gone {
             self.destroy_context(handle);
         }
+        self.annotations.ended(process);
         self.host_views.forget(process);
         self.sharing.forget(process);
     }

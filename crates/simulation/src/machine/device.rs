@@ -24,6 +24,7 @@ impl Device for Machine {
     }
 
     fn announce(&mut self, launch: &LaunchSummary) {
+        self.note_choice(launch);
         self.note_announced(launch);
         self.publish_announced(launch);
     }
@@ -38,7 +39,7 @@ impl Device for Machine {
 
     fn launch(&mut self, _: u32, number: u64, launch: Launch) -> Result<(), Fault> {
         self.check()?;
-        if self.held.is_empty() && self.can_begin(number, &launch) {
+        if self.held.is_empty() && self.can_begin(number) {
             return self.begin(number, launch);
         }
         self.held.push_back((number, launch));

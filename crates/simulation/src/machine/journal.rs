@@ -130,7 +130,8 @@ impl Machine {
                 true => Mode::Timing,
                 false => Mode::Functional,
             };
-            let row = results::row(&launch, mode.name(), self.config.sm.warps);
+            let mut row = results::row(&launch, mode.name(), self.config.sm.warps);
+            row.region = self.selection.region_of(&launch);
             add(&mut journal.kernels, |table| table.kernel(&row));
         }
         let gpu = &self.gpu;

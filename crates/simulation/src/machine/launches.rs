@@ -6,8 +6,8 @@ use lockstep_counters::LaunchCounters;
 use lockstep_gpu::{GpuError, KernelRecord, Launch, LaunchedBy};
 use lockstep_isa::Module;
 use lockstep_protocol::CuResult;
-use lockstep_runtime::Device as _;
 use lockstep_runtime::device::{Fault, KernelLaunch, KernelResult};
+use lockstep_runtime::{Device as _, LaunchSummary};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Machine {
     pub(super) fn begin(&mut self, number: u64, mut launch: Launch) -> Result<(), Fault> {
         let mode = match self.chosen_mode(number, &launch) {
             Some(chosen) => chosen,
-            None => self.mode_of(number, &launch),
+            None => self.mode_of(number),
         };
         let refused = |error: GpuError| Fault {
             code: CuResult::LAUNCH_OUT_OF_RESOURCES,
@@ -108,8 +108,8 @@ impl Machine {
         }
         self.progress.began(&launch.kernel().name);
         let traced = match &self.tracing {
-            Some(tracing) => tracing.describe(number, &launch),
-            None => Ok(None),
+            Some(tracing) if self.is_chosen(number) => tracing.describe(&launch).map(Some),
+            _ => Ok(None),
         };
         let traced = traced.map_err(|message| Fault {
             code: CuResult::NOT_SUPPORTED,
@@ -143,26 +143,36 @@ impl Machine {
     }
 
     /// The mode that a launch runs in.
-    pub(super) fn mode_of(&self, number: u64, launch: &Launch) -> Mode {
-        let name = &launch.kernel().name;
+    pub(super) fn mode_of(&self, number: u64) -> Mode {
         match self.mode {
-            Mode::Timing if self.selection.chooses(name, number) => Mode::Timing,
+            Mode::Timing if self.is_chosen(number) => Mode::Timing,
             _ => Mode::Functional,
         }
     }
 
+    /// Notes whether a launch is chosen, which depends on what the program is at when it makes it.
+    pub(super) fn note_choice(&mut self, launch: &LaunchSummary) {
+        if !self.selection.is_everything() && self.selection.chooses(launch) {
+            self.chosen.insert(launch.id);
+        }
+    }
+
+    fn is_chosen(&self, number: u64) -> bool {
+        self.selection.is_everything() || self.chosen.contains(&number)
+    }
+
     /// Whether no kernel of the other mode is in the way.
-    pub(super) fn can_begin(&self, number: u64, launch: &Launch) -> bool {
+    pub(super) fn can_begin(&self, number: u64) -> bool {
         if let Some(sampling) = &self.sampling {
             return self.gpu.is_idle() && sampling.is_idle();
         }
-        self.gpu.mode() == hardware_mode(self.mode_of(number, launch)) || self.gpu.is_idle()
+        self.gpu.mode() == hardware_mode(self.mode_of(number)) || self.gpu.is_idle()
     }
 
     /// Hands over the launches that waited for those of the other mode.
     pub(super) fn begin_held(&mut self) -> Result<(), Fault> {
-        while let Some((number, launch)) = self.held.front()
-            && self.can_begin(*number, launch)
+        while let Some((number, _)) = self.held.front()
+            && self.can_begin(*number)
             && let Some((number, launch)) = self.held.pop_front()
         {
             self.begin(number, launch)?;

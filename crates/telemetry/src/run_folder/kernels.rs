@@ -49,6 +49,8 @@ pub struct KernelRow {
     pub start_cycle: Option<u64>,
     /// The number of the launch whose kernel launched it; none if the host did.
     pub parent: Option<u64>,
+    /// The region of the program that it was in, or `outside`; empty if no region was asked for.
+    pub region: String,
 }
 
 impl KernelRow {
@@ -110,7 +112,14 @@ const WHICH: [&str; 9] = [
 ];
 
 /// Columns that say what it was made of.
-const MADE_OF: [&str; 5] = ["registers", "shared_bytes", "mode", "start_cycle", "parent"];
+const MADE_OF: [&str; 6] = [
+    "registers",
+    "shared_bytes",
+    "mode",
+    "start_cycle",
+    "parent",
+    "region",
+];
 
 /// All columns in their order.
 pub fn kernel_columns() -> impl Iterator<Item = &'static str> {
@@ -157,6 +166,7 @@ pub(super) fn fields(row: &KernelRow) -> Vec<String> {
         row.mode.clone(),
         count(row.start_cycle),
         count(row.parent),
+        row.region.clone(),
     ]);
     fields
 }

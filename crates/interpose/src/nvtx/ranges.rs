@@ -1,0 +1,133 @@
+//! Ranges that begin and end, and who is told of them.
+//!
+//! A thread that has made no CUDA call has no connection, and a range is no reason to open one: the process may
+//! still fork and use CUDA in its children. What it opens is kept until its first call.
+
+use crate::call::call;
+use crate::process::lock;
+use crate::thread;
+use lockstep_protocol::{RangeName, RangeStep, Reply, Request};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Ranges of the process that nobody was told of.
+static KEPT: Mutex<Vec<RangeStep>> = Mutex::new(Vec::new());
+/// Whether there are some.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+/// The number of the last range of the process.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// Opens a range of the process: its number.
+pub fn start(name: RangeName) -> u64 {
+    let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    of_process(RangeStep::Start { id, name });
+    id
+}
+
+/// Closes a range of the process.
+pub fn end(id: u64) {
+    of_process(RangeStep::End { id });
+}
+
+fn of_process(step: RangeStep) {
+    if is_connected() {
+        tell(step);
+    } else {
+        lock(&KEPT).push(step);
+        KEEPS.store(true, Ordering::Release);
+    }
+}
+
+/// Opens a range of the thread: how many are around it, or a negative number.
+pub fn push(name: RangeName) -> i32 {
+    of_thread(RangeStep::Push(name))
+}
+
+/// Closes the innermost range of the thread: how many are around it, or a negative number if there is none.
+pub fn pop(domain: String) -> i32 {
+    of_thread(RangeStep::Pop { domain })
+}
+
+fn of_thread(step: RangeStep) -> i32 {
+    if is_connected() {
+        return tell(step);
+    }
+    let mut kept = thread::current().ranges.borrow_mut();
+    let domain = domain_of(&step).to_owned();
+    let before = open(&kept, &domain);
+    let opens = matches!(step, RangeStep::Push(_));
+    kept.push(step);
+    if opens { before } else { before - 1 }
+}
+
+fn domain_of(step: &RangeStep) -> &str {
+    match step {
+        RangeStep::Push(name) | RangeStep::Start { name, .. } => &name.domain,
+        RangeStep::Pop { domain } => domain,
+        RangeStep::End { .. } => "",
+    }
+}
+
+/// How many ranges of a domain are open after these steps.
+fn open(steps: &[RangeStep], domain: &str) -> i32 {
+    let of_domain = steps.iter().filter(|step| domain_of(step) == domain);
+    of_domain.fold(0, |open: i32, step| match step {
+        RangeStep::Push(_) => open + 1,
+        RangeStep::Pop { .. } => (open - 1).max(0),
+        _ => open,
+    })
+}
+
+fn is_connected() -> bool {
+    thread::current().connection.borrow().is_some()
+}
+
+/// Tells the simulator: what it answers, or -1.
+fn tell(step: RangeStep) -> i32 {
+    match call(&Request::Range(step)) {
+        Ok(Reply::Value(level)) => i32::try_from(level).unwrap_or(i32::MAX),
+        _ => -1,
+    }
+}
+
+/// Tells the simulator what was kept, before the call that a thread is about to make.
+pub fn flush() {
+    if KEEPS.load(Ordering::Acquire) {
+        KEEPS.store(false, Ordering::Release);
+        let kept = std::mem::take(&mut *lock(&KEPT));
+        kept.into_iter().for_each(|step| {
+            tell(step);
+        });
+    }
+    // A call from a signal handler may come while the thread itself is here.
+    let Ok(mut ranges) = thread::current().ranges.try_borrow_mut() else {
+        return;
+    };
+    if !ranges.is_empty() {
+        let kept = std::mem::take(&mut *ranges);
+        drop(ranges);
+        kept.into_iter().for_each(|step| {
+            tell(step);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_counted_by_domain() {
+        let name = |domain: &str| RangeName {
+            name: "a".into(),
+            domain: domain.into(),
+        };
+        assert_eq!(push(name("")), 0);
+        assert_eq!(push(name("")), 1);
+        assert_eq!(push(name("other")), 0);
+        assert_eq!(pop("".into()), 1);
+        assert_eq!(pop("".into()), 0);
+        assert_eq!(pop("".into()), -1);
+        assert_eq!(push(name("")), 0);
+    }
+}
