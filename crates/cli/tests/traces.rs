@@ -75,3 +75,102 @@ fn a_traced_program_is_replayed_with_its_counts_and_a_cut_trace_is_refused() {
     let name = last.file_name().unwrap().to_string_lossy().into_owned();
     assert!(said.err.contains(&name), "{said:?}");
 }
+
+/// All that a folder with traces holds, by name.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut all: Vec<_> = entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_record_replays_to_the_digest_and_becomes_the_same_traces() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, PROGRAM, &["-arch=sm_90"]) {
+        return;
+    }
+    let well = |words: &[&str]| {
+        let said = folder.run(words);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said
+    };
+    let summary = |name: &str| -> serde_json::Value {
+        let path = folder.0.join(name).join("summary.json");
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    };
+    let program = ["--", "./program"];
+    let record = ["run", "--quiet", "--record", "full", "--out", "direct"];
+    well(&[&record[..], &program].concat());
+    // The program is not needed any more.
+    std::fs::rename(folder.0.join("program"), folder.0.join("gone")).unwrap();
+    well(&["replay", "direct", "--threads", "1", "--out", "again"]);
+    well(&[
+        "replay",
+        "direct/calls.record",
+        "--threads",
+        "4",
+        "--out",
+        "four",
+    ]);
+    let direct = summary("direct");
+    for name in ["again", "four"] {
+        let replayed = summary(name);
+        assert_eq!(replayed["digest"], direct["digest"]);
+        assert_eq!(replayed["memory_digest"], direct["memory_digest"]);
+        assert_eq!(replayed["totals"], direct["totals"]);
+        for column_name in ["cycles", "inst_executed", "l2_sectors", "dram_bytes_read"] {
+            let counts = column(&folder.0.join("direct"), column_name);
+            assert_eq!(column(&folder.0.join(name), column_name), counts);
+        }
+    }
+    // Other settings take other times, and compute the same.
+    well(&[
+        "replay",
+        "direct",
+        "--set",
+        "device.clock=990 MHz",
+        "--out",
+        "slow",
+    ]);
+    let slow = summary("slow");
+    assert_ne!(slow["digest"], direct["digest"]);
+    assert_eq!(slow["memory_digest"], direct["memory_digest"]);
+
+    well(&["trace", "--record", "direct", "--output", "of_record"]);
+    std::fs::rename(folder.0.join("gone"), folder.0.join("program")).unwrap();
+    well(&[&["trace", "--output", "of_program"][..], &program].concat());
+    let traces = contents(&folder.0.join("of_record"));
+    assert_eq!(traces.len(), 3);
+    assert!(traces == contents(&folder.0.join("of_program")));
+    let bytes: usize = traces.iter().map(|(_, bytes)| bytes.len()).sum();
+    let record = std::fs::metadata(folder.0.join("direct/calls.record")).unwrap();
+    assert!(
+        10 * record.len() < bytes as u64,
+        "{} and {bytes}",
+        record.len()
+    );
+
+    // A record without data, a torn one and a folder without any are refused.
+    well(&[&["run", "--quiet", "--out", "calls"][..], &program].concat());
+    let refused = |words: &[&str], expected: &str| {
+        let said = folder.run(words);
+        assert_ne!(said.code, Some(0), "{said:?}");
+        assert!(said.err.contains(expected), "{said:?}");
+    };
+    refused(&["replay", "calls", "--out", "x"], "--record full");
+    let path = folder.0.join("direct/calls.record");
+    let whole = std::fs::read(&path).unwrap();
+    let mut torn = whole.clone();
+    torn[whole.len() / 2] ^= 0x55;
+    std::fs::write(&path, torn).unwrap();
+    refused(&["replay", "direct", "--out", "y"], "calls.record");
+    let nothing = ["trace", "--record", "traces", "--output", "z"];
+    refused(&nothing, "there is no record of calls");
+}

@@ -3,19 +3,17 @@
 use crate::arguments::{Argument, ElementType, contents};
 use crate::assemble::Assembling;
 use crate::description::Description;
-use crate::guardian::Guardian;
 use crate::images;
-use crate::interrupts::Interrupts;
+use crate::in_folder::in_folder;
 use crate::machine::{self, SharedSegment};
-use crate::program::{RunError, check_memory, system};
-use crate::reporter::{Phase, Reporter};
+use crate::program::{RunError, system};
 use crate::results::Results;
 use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleImage, Reply, Request, StreamName,
     window,
 };
 use lockstep_runtime::{Client, Device, Runtime};
-use lockstep_telemetry::run_folder::{RunFolder, RunState};
+use lockstep_telemetry::run_folder::RunFolder;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -70,45 +68,14 @@ pub fn run_kernel(
     kernel: &KernelDescription,
 ) -> Result<(Results, Vec<Printed>), RunError> {
     let image = read_image(kernel)?;
-    check_memory()?;
     let name = kernel.file.display().to_string();
-    let interrupts = Interrupts::listen(description.progress.stop_flag());
-    let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
-    let folder = RunFolder::create(description.out.as_deref(), description.existing, &name)?;
-    let folder = Arc::new(folder);
     let command: Vec<String> = [Some(name), kernel.entry.clone()]
         .into_iter()
         .flatten()
         .collect();
-    let guardian = Guardian::start(None, &folder).map_err(system("a guardian for the results"))?;
-    let reporter = Reporter::start(description, &command, &folder, &interrupts)?;
-    reporter.phase(Phase::Running);
-    match simulate(description, kernel, image, &folder) {
-        Ok((mut results, printed)) => {
-            reporter.finish();
-            stopped(&mut results, &interrupts);
-            results.write(&folder)?;
-            drop(guardian);
-            Ok((results, printed))
-        }
-        Err(error) => {
-            reporter.failed(&error.to_string(), error.exit_code());
-            Err(error)
-        }
-    }
-}
-
-/// Says that a run was ended, if it was.
-pub(crate) fn stopped(results: &mut Results, interrupts: &Interrupts) {
-    let summary = &mut results.summary;
-    if let Some(code) = interrupts.exit_code() {
-        summary.state = RunState::Stopped;
-        summary.partial = true;
-        summary.ending.exit_code = code;
-        summary.ending.signal = interrupts.signal();
-        let halted = interrupts.halted().map(|halt| halt.reason);
-        summary.ending.problems.extend(halted);
-    }
+    in_folder(description, &command, |folder, _| {
+        simulate(description, kernel, image, folder)
+    })
 }
 
 #[allow(

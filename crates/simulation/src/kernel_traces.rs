@@ -7,6 +7,7 @@
 
 use crate::description::{Description, Mode};
 use crate::program::{RunError, run_program};
+use crate::record_replay::replay_record;
 use crate::results::Results;
 use lockstep_gpu::{LaunchId, TraceSink};
 use lockstep_isa::memory::{LOCAL_WINDOW, SHARED_WINDOW};
@@ -63,6 +64,30 @@ pub fn trace_program(
     command: &[String],
     folder: &Path,
 ) -> Result<(Results, Traced), RunError> {
+    traced(description, folder, |description| {
+        run_program(description, command)
+    })
+}
+
+/// The same of a record of a run, without its program.
+///
+/// # Errors
+/// As of [`trace_program`], or the record cannot be replayed.
+pub fn trace_record(
+    description: &Description,
+    record: &Path,
+    folder: &Path,
+) -> Result<(Results, Traced), RunError> {
+    traced(description, folder, |description| {
+        replay_record(description, record)
+    })
+}
+
+fn traced(
+    description: &Description,
+    folder: &Path,
+    run: impl FnOnce(&Description) -> Result<Results, RunError>,
+) -> Result<(Results, Traced), RunError> {
     let refused = |error: TraceError| RunError::Request(error.to_string());
     let tracing = Arc::new(Tracing {
         writer: TraceWriter::create(folder).map_err(refused)?,
@@ -71,7 +96,7 @@ pub fn trace_program(
     let mut description = description.clone();
     description.mode = Mode::Functional;
     description.tracing = Some(tracing.clone());
-    let results = run_program(&description, command)?;
+    let results = run(&description)?;
     let (kernels, instructions) = tracing.writer.finish().map_err(refused)?;
     let traced = Traced {
         kernels,

@@ -13,10 +13,11 @@ use crate::server::Figures;
 use crate::{host_writes, memory_limits};
 use lockstep_protocol::{Response, window};
 use lockstep_runtime::{Client, Device, Entry, Piece, RecordError, RecordReader, Runtime};
-use lockstep_telemetry::run_folder::Ending;
+use lockstep_telemetry::run_folder::{Ending, RunFolder};
 use lockstep_units::Time;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Entries after which memory is looked at: each writes at most 1 MiB.
@@ -44,32 +45,30 @@ pub fn replay_from(
     name: &str,
     record: impl Read,
 ) -> Result<Results, RunError> {
-    let malformed = |error| RunError::Request(format!("{name}: {error}"));
     let interrupts = Interrupts::listen(description.progress.stop_flag())
         .map_err(system("listening for signals"))?;
-    let mut replayed = Replayed::new(description, name)?;
-    let mut notices = Vec::new();
-    for entry in
-        full_record(record).map_err(|reason| RunError::Request(format!("{name}: {reason}")))?
-    {
-        if let Some(signal) = interrupts.signal() {
-            return Err(RunError::Interrupted(signal));
-        }
-        match entry {
-            Ok(entry) => replayed.enter(entry)?,
-            // A run that was killed can be replayed as far as it came.
-            Err(error @ RecordError::Truncated { entries: 1.. }) => {
-                notices.push(format!("{name}: {error}"));
-            }
-            Err(error) => return Err(malformed(error)),
-        }
-    }
-    if let Some(signal) = interrupts.signal() {
-        return Err(RunError::Interrupted(signal));
-    }
-    let mut results = replayed.results(description);
-    results.notices.extend(notices);
-    Ok(results)
+    Replayed::new(description, name)?.run(description, record, &interrupts)
+}
+
+/// The same with tables that grow in a folder. Where times need not be those of the record, an answer may differ and
+/// what the program read may not.
+///
+/// # Errors
+/// As of [`replay`].
+pub(crate) fn replay_into(
+    description: &Description,
+    record: &Path,
+    folder: &Arc<RunFolder>,
+    interrupts: &Interrupts,
+    same_times: bool,
+) -> Result<Results, RunError> {
+    let name = record.display().to_string();
+    let file = std::fs::File::open(record).map_err(system(&name))?;
+    let mut replayed = Replayed::new(description, &name)?;
+    replayed.time_differs |= !same_times;
+    let node = replayed.runtime.device_mut();
+    node.write_down(folder, description.series)?;
+    replayed.run(description, file, interrupts)
 }
 
 /// The entries of a record that can be replayed.
@@ -130,6 +129,37 @@ impl Replayed {
                 .is_some_and(|clock| clock.has_memory()),
             other_answers: 0,
         })
+    }
+
+    /// Does what all entries of a record say, unless a signal comes.
+    fn run(
+        mut self,
+        description: &Description,
+        record: impl Read,
+        interrupts: &Interrupts,
+    ) -> Result<Results, RunError> {
+        let name = self.name.clone();
+        let wrong = |reason: String| RunError::Request(format!("{name}: {reason}"));
+        let mut notices = Vec::new();
+        for entry in full_record(record).map_err(wrong)? {
+            if let Some(signal) = interrupts.signal() {
+                return Err(RunError::Interrupted(signal));
+            }
+            match entry {
+                Ok(entry) => self.enter(entry)?,
+                // A run that was killed can be replayed as far as it came.
+                Err(error @ RecordError::Truncated { entries: 1.. }) => {
+                    notices.push(format!("{name}: {error}"));
+                }
+                Err(error) => return Err(wrong(error.to_string())),
+            }
+        }
+        if let Some(signal) = interrupts.signal() {
+            return Err(RunError::Interrupted(signal));
+        }
+        let mut results = self.results(description);
+        results.notices.extend(notices);
+        Ok(results)
     }
 
     /// Does what an entry says.

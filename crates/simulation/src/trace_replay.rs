@@ -4,13 +4,11 @@
 //! Start reading at [`replay_traces`].
 
 use crate::description::Description;
-use crate::guardian::Guardian;
-use crate::interrupts::Interrupts;
-use crate::kernel::{CLIENT, ask, primary_context, stopped, unexpected};
+use crate::in_folder::in_folder;
+use crate::kernel::{CLIENT, ask, primary_context, unexpected};
 use crate::machine;
 use crate::node::Node;
-use crate::program::{RunError, check_memory, system};
-use crate::reporter::{Phase, Reporter};
+use crate::program::RunError;
 use crate::results::Results;
 use lockstep_isa::Module;
 use lockstep_isa::module::Global;
@@ -40,29 +38,11 @@ const MAXIMUM_DYNAMIC_SHARED: u32 = 8;
 /// The traces cannot be read, or nothing could be simulated.
 pub fn replay_traces(description: &Description, traces: &Path) -> Result<Results, RunError> {
     let commands = read_list(traces).map_err(refused)?;
-    check_memory()?;
-    let name = traces.display().to_string();
-    let interrupts = Interrupts::listen(description.progress.stop_flag());
-    let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
-    let folder = RunFolder::create(description.out.as_deref(), description.existing, &name)?;
-    let folder = Arc::new(folder);
-    let guardian = Guardian::start(None, &folder).map_err(system("a guardian for the results"))?;
-    let command = [name];
-    let reporter = Reporter::start(description, &command, &folder, &interrupts)?;
-    reporter.phase(Phase::Running);
-    match simulate(description, &commands, &command, &folder) {
-        Ok(mut results) => {
-            reporter.finish();
-            stopped(&mut results, &interrupts);
-            results.write(&folder)?;
-            drop(guardian);
-            Ok(results)
-        }
-        Err(error) => {
-            reporter.failed(&error.to_string(), error.exit_code());
-            Err(error)
-        }
-    }
+    let command = [traces.display().to_string()];
+    let simulated = in_folder(description, &command, |folder, _| {
+        Ok((simulate(description, &commands, &command, folder)?, ()))
+    });
+    simulated.map(|(results, ())| results)
 }
 
 fn refused(error: TraceError) -> RunError {
