@@ -287,6 +287,13 @@ impl From<ScheduleName> for Schedule {
 }
 
 impl SimulationOptions {
+    /// All launches take their time from now on.
+    pub fn model_every_cycle(&mut self) {
+        self.mode = ModeName::Timing;
+        self.detail = None;
+        self.plan = None;
+    }
+
     /// Says in a description of a run which launches take their time.
     fn describe_detail(&self, description: &mut Description) -> anyhow::Result<()> {
         let sampled = self.detail == Some(DetailName::Sampled);

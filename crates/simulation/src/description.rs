@@ -125,6 +125,9 @@ pub struct Description {
     pub gpu: String,
     /// The GPU.
     pub config: GpuConfig,
+    /// The GPU as programs and CUDA's calls see it, where that is another one: a run that goes on from a checkpoint of
+    /// other settings.
+    pub seen: Option<GpuConfig>,
     /// How many of them the node has.
     pub gpus: u32,
     /// The links between them, by name or file; the usual ones of the GPU if it is not said.
@@ -189,9 +192,16 @@ impl Description {
         Topology::new(NodeConfig::load(name)?, self.gpus)
     }
 
-    /// Whether launches of both modes may come.
+    /// The GPU as programs and CUDA's calls see it.
+    pub fn seen(&self) -> &GpuConfig {
+        self.seen.as_ref().unwrap_or(&self.config)
+    }
+
+    /// Whether launches of both modes may come, here or from a checkpoint on.
     pub fn has_both_modes(&self) -> bool {
-        self.mode == Mode::Timing && (self.sampling.is_some() || !self.selection.is_everything())
+        let saved = self.checkpoints.as_ref();
+        let chosen = self.sampling.is_some() || !self.selection.is_everything();
+        self.mode == Mode::Timing && chosen || saved.is_some_and(|options| options.before.is_some())
     }
 
     /// The mode that a launch runs in, unless it is sampled.
@@ -207,6 +217,7 @@ impl Description {
         Self {
             gpu: gpu.into(),
             config,
+            seen: None,
             gpus: 1,
             node: None,
             frontend: FrontendChoice::default(),

@@ -16,6 +16,7 @@ mod reload;
 mod reports;
 mod sampling;
 mod series;
+mod warm_start;
 
 use crate::assemble::Assembler;
 use crate::checkpoint::SharedCheckpoints;
@@ -156,6 +157,8 @@ pub struct Machine {
     journal: Option<Box<Journal>>,
     /// What readers of shared memory are told, if anything is.
     publication: Option<Box<Publication>>,
+    /// The launch before which it is still to be saved.
+    save_before: Option<u64>,
     /// Where it is saved now and then, if that is asked for.
     checkpoints: Option<SharedCheckpoints>,
     /// What writes down what warps execute, if that is asked for.
@@ -196,7 +199,7 @@ pub fn runtime_with(
     let options = load_options(description);
     let links = description.links()?;
     let several = node.gpus() > 1;
-    let runtime = Runtime::new(description.config.clone(), options, loader, node);
+    let runtime = Runtime::new(description.seen().clone(), options, loader, node);
     Ok(match several {
         true => runtime.with_links(links),
         false => runtime,
@@ -391,6 +394,11 @@ impl Machine {
             warned_of_spin: false,
             journal: None,
             publication: None,
+            save_before: description
+                .checkpoints
+                .as_ref()
+                .filter(|options| !options.resume)
+                .and_then(|options| options.before),
             checkpoints: None,
             tracing,
             outside: description.outside.clone(),

@@ -238,10 +238,10 @@ impl Run<'_> {
             problems.push(problem);
         }
         let mut results = self.collect(command, &ended, state, problems, wall);
-        if let Some((at, _)) = resumed {
-            let remark = format!("the run was resumed from a checkpoint at {at} of simulated time");
-            results.summary.remarks.push(remark);
-        }
+        results
+            .summary
+            .remarks
+            .extend(checkpoints.as_ref().and_then(|known| known.remark()));
         if let Some(notice) = checkpoints.as_ref().and_then(|known| known.notice()) {
             results.summary.warnings.push(notice.to_owned());
         }
@@ -268,7 +268,9 @@ impl Run<'_> {
     /// Removes the checkpoint of a run that has ended well: nobody needs it any more.
     fn tidy(&self, results: &Results) {
         let over = results.summary.state == RunState::Finished && !results.summary.partial;
-        if over && self.description.checkpoints.is_some() {
+        let checkpoints = self.description.checkpoints.as_ref();
+        // One before a launch is what the run was for.
+        if over && checkpoints.is_some_and(|options| options.before.is_none()) {
             // What stays is removed with the folder.
             let _ = self.folder.remove_checkpoint();
         }

@@ -305,16 +305,12 @@ fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
     match result.filter(|result| result.by_kernel.is_some()) {
         Some(result) if result.counters.timed => Mode::Timing.name(),
         Some(_) => Mode::Functional.name(),
-        None if description.sampling.is_some() => {
-            let timed = result.is_some_and(|result| result.counters.timed);
-            let mode = if timed {
-                Mode::Timing
-            } else {
-                Mode::Functional
-            };
-            mode.name()
-        }
-        None => description.mode_of(launch).name(),
+        None => match result {
+            Some(result) if result.counters.timed => Mode::Timing.name(),
+            Some(_) => Mode::Functional.name(),
+            None if description.sampling.is_some() => Mode::Functional.name(),
+            None => description.mode_of(launch).name(),
+        },
     }
 }
 

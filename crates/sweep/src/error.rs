@@ -59,6 +59,14 @@ pub enum SweepError {
         /// What is missing.
         because: &'static str,
     },
+    /// The checkpoint that points share.
+    #[error("point {point}: the run up to its `warm-start` failed; what it said is in {log}")]
+    Checkpoint {
+        /// The point.
+        point: usize,
+        /// Its log.
+        log: String,
+    },
     /// Slurm refused a job.
     #[error("sbatch: {message}")]
     Slurm {

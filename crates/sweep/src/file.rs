@@ -5,6 +5,7 @@
 //! program = "./hydrodynamics"
 //! arguments = "22 2"
 //! options = "--cold-caches"     # further options of `lockstep run`
+//! warm-start = 1000             # launches before this one run once, functionally, for all points
 //!
 //! [set]                         # settings, the same for every point
 //! "dram.clock" = "877 MHz"
@@ -30,7 +31,14 @@ use toml::{Table, Value};
 const MAXIMUM_FILE: u64 = 1 << 20;
 
 /// Keys that are no settings of a GPU and may stand in `[grid]` and `[[list]]` as well.
-pub(crate) const PLAIN: &[&str] = &["gpu", "program", "kernel", "arguments", "options"];
+pub(crate) const PLAIN: &[&str] = &[
+    "gpu",
+    "program",
+    "kernel",
+    "arguments",
+    "options",
+    "warm-start",
+];
 
 /// A sweep as its author wrote it.
 #[derive(Clone, Debug, Default, PartialEq)]

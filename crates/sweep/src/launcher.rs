@@ -48,6 +48,37 @@ impl Launcher {
         words
     }
 
+    /// Makes the checkpoint that a point goes on from, unless it is there.
+    ///
+    /// # Errors
+    /// It cannot be made; what was said is in the point's log.
+    pub fn make_checkpoint(&self, folder: &SweepFolder, point: &Point) -> Result<(), SweepError> {
+        let run = folder.run(point);
+        let checkpoint = point.run.checkpoint(&run);
+        let wanted = point.run.warm_start.is_some();
+        if !wanted || checkpoint.join("checkpoint.state").is_file() {
+            return Ok(());
+        }
+        let words = point.run.checkpoint_words(&run, self.threads);
+        let log = folder.log(point);
+        let same = |file: &std::fs::File| file.try_clone().map_err(SweepError::at(&log));
+        let file = folder.new_log(point)?;
+        let status = Command::new(&self.lockstep)
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(same(&file)?)
+            .stderr(file)
+            .status()
+            .map_err(SweepError::at(&self.lockstep))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(SweepError::Checkpoint {
+                point: point.number,
+                log: log.display().to_string(),
+            }),
+        }
+    }
+
     /// The process that simulates a point, not yet started.
     pub(crate) fn process(
         &self,

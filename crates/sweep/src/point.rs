@@ -39,12 +39,17 @@ pub struct Run {
     pub settings: Vec<String>,
     /// Further options.
     pub options: Vec<String>,
+    /// The launch from which on it is simulated, if launches before it are shared with other points.
+    pub warm_start: Option<u64>,
 }
 
 impl Run {
     /// The command line behind `lockstep`, for results in `folder`. So many threads are used unless
     /// the options say how many.
     pub fn words(&self, folder: &Path, threads: usize) -> Vec<String> {
+        if self.warm_start.is_some() {
+            return self.words_from_checkpoint(folder, threads);
+        }
         let mut words = match self.executable {
             Executable::Program => vec!["run".to_string(), "--quiet".into()],
             Executable::Kernel => {
@@ -68,6 +73,57 @@ impl Run {
             words.extend(["--".into(), self.file.clone()]);
             words.extend(self.arguments.iter().cloned());
         }
+        words
+    }
+}
+
+impl Run {
+    /// The same for a point that goes on from a checkpoint, which has program and options.
+    fn words_from_checkpoint(&self, folder: &Path, threads: usize) -> Vec<String> {
+        let checkpoint = self.checkpoint(folder).display().to_string();
+        let mut words = vec!["resume".to_string(), checkpoint, "--quiet".into()];
+        words.extend(["--gpu".into(), self.gpu.clone()]);
+        for setting in &self.settings {
+            words.extend(["--set".into(), setting.clone()]);
+        }
+        words.extend(["--threads".into(), threads.max(1).to_string()]);
+        let folder = folder.display().to_string();
+        words.extend(["--out".into(), folder, "--overwrite".into()]);
+        words
+    }
+
+    /// The checkpoint that a point goes on from, whose results are in `folder`: points share it that differ in
+    /// settings alone.
+    pub fn checkpoint(&self, folder: &Path) -> PathBuf {
+        let mut hasher = blake3::Hasher::new();
+        let first = self.warm_start.unwrap_or(0).to_string();
+        for list in [
+            &[self.file.clone(), self.gpu.clone(), first][..],
+            &self.arguments,
+            &self.options,
+        ] {
+            for word in list {
+                hasher.update(&(word.len() as u64).to_le_bytes());
+                hasher.update(word.as_bytes());
+            }
+            hasher.update(&u64::MAX.to_le_bytes());
+        }
+        let mut digits = hasher.finalize().to_hex().to_string();
+        digits.truncate(DIGITS);
+        let sweep = folder.ancestors().nth(2).unwrap_or(folder);
+        sweep.join("checkpoints").join(digits)
+    }
+
+    /// The command line behind `lockstep` that makes that checkpoint.
+    pub fn checkpoint_words(&self, folder: &Path, threads: usize) -> Vec<String> {
+        let plain = Self {
+            warm_start: None,
+            ..self.clone()
+        };
+        let mut words = plain.words(&self.checkpoint(folder), threads);
+        let first = self.warm_start.unwrap_or(0).to_string();
+        let more = ["--mode", "functional", "--checkpoint-before", &first];
+        words.splice(2..2, more.map(String::from));
         words
     }
 }
@@ -163,6 +219,17 @@ impl Maker<'_> {
                 "`{word}` is given by the sweep itself: leave it out, and write `gpu`, [set] or --out"
             )));
         }
+        let warm_start = match values.get("warm-start") {
+            None => None,
+            Some(Value::Integer(first)) if *first >= 0 && executable == Executable::Program => {
+                Some(first.unsigned_abs())
+            }
+            Some(value) => {
+                return Err(wrong(format!(
+                    "`warm-start` = {value}: write the number of a launch of a program, from 0"
+                )));
+            }
+        };
         let settings = values
             .iter()
             .filter(|(key, _)| !PLAIN.contains(&key.as_str()));
@@ -173,6 +240,7 @@ impl Maker<'_> {
             gpu: one("gpu")?.unwrap_or_else(|| lockstep_config::DEFAULT_GPU.into()),
             settings: settings.map(|(key, value)| setting(key, value)).collect(),
             options,
+            warm_start,
         })
     }
 
@@ -202,6 +270,9 @@ impl Maker<'_> {
             for word in list {
                 add(word);
             }
+        }
+        if let Some(first) = run.warm_start {
+            add(&format!("from launch {first}"));
         }
         let mut digits = hasher.finalize().to_hex().to_string();
         digits.truncate(DIGITS);
@@ -238,6 +309,7 @@ impl Maker<'_> {
             "program" | "kernel" => Cell::Text(run.file.clone()),
             "arguments" => Cell::Text(run.arguments.join(" ")),
             "options" => Cell::Text(run.options.join(" ")),
+            "warm-start" => Cell::Text(run.warm_start.unwrap_or(0).to_string()),
             key => lookup(&table, aliases::present_name(key)).map_or(Cell::Absent, Cell::of_value),
         };
         self.varied.iter().map(cell).collect()

@@ -35,6 +35,10 @@ pub struct Run {
     /// them, and the results are those of one. `mpi` takes those that mpirun started, in a build with that feature
     #[arg(long, value_name = "N|mpi", default_value = "1", value_parser = rank_count)]
     ranks: RankCount,
+    /// Save the run once before this launch, numbered from 0, so that `lockstep resume --out` can go on from there with
+    /// other settings; best with --mode functional
+    #[arg(long, value_name = "LAUNCH", conflicts_with = "checkpoint_every")]
+    checkpoint_before: Option<u64>,
     /// No report at the end; the run folder has it all
     #[arg(short, long)]
     quiet: bool,
@@ -102,8 +106,10 @@ impl Run {
             RecordName::Full => Recording::Full,
         };
         description.patience = self.patience;
-        description.checkpoints = self.checkpoint_every.map(|every| CheckpointOptions {
-            every,
+        description.checkpoints = self.is_saved().then(|| CheckpointOptions {
+            every: self.checkpoint_every.unwrap_or(Duration::MAX),
+            before: self.checkpoint_before,
+            from: None,
             arguments: std::env::args().skip(1).collect(),
             resume: false,
         });
@@ -112,7 +118,16 @@ impl Run {
 
     /// Whether it is saved now and then.
     pub fn is_saved(&self) -> bool {
-        self.checkpoint_every.is_some()
+        self.checkpoint_every.is_some() || self.checkpoint_before.is_some()
+    }
+
+    /// Takes another GPU or other settings, above those that it has, and every cycle.
+    pub fn change(&mut self, gpu: Option<&str>, settings: &[String]) {
+        if let Some(gpu) = gpu {
+            gpu.clone_into(&mut self.options.gpu);
+        }
+        self.options.settings.extend_from_slice(settings);
+        self.options.model_every_cycle();
     }
 
     /// Says no more than it has to.

@@ -67,6 +67,9 @@ impl SweepArguments {
                 sweep.points.len(),
                 left.len()
             );
+            for point in &left {
+                launcher.make_checkpoint(&folder, point)?;
+            }
             if self.slurm {
                 submit(&folder, &launcher, &left, self.workers.map(usize::from))?;
             } else {
@@ -94,11 +97,17 @@ impl SweepArguments {
 
 /// Options that `lockstep run` or `lockstep kernel` would refuse are refused before anything runs.
 fn check_options(point: &Point) -> anyhow::Result<()> {
-    let words = point.run.words(Path::new("unused"), 1);
-    let words = std::iter::once("lockstep".to_string()).chain(words);
-    crate::Cli::try_parse_from(words)
-        .map(|_| ())
-        .map_err(|error| anyhow::anyhow!("point {}: {error}", point.number))
+    let unused = Path::new("unused");
+    let mut commands = vec![point.run.words(unused, 1)];
+    if point.run.warm_start.is_some() {
+        commands.push(point.run.checkpoint_words(unused, 1));
+    }
+    for words in commands {
+        let words = std::iter::once("lockstep".to_string()).chain(words);
+        crate::Cli::try_parse_from(words)
+            .map_err(|error| anyhow::anyhow!("point {}: {error}", point.number))?;
+    }
+    Ok(())
 }
 
 fn default_folder(file: &Path) -> PathBuf {

@@ -42,6 +42,7 @@ impl Checkpoints {
         if !self.is_playing() {
             return None;
         }
+        self.aliases |= kind == Kind::Alias;
         let bytes = self.next(kind);
         let bytes = bytes.unwrap_or_else(|| panic!("a checkpoint is made inside an advance"));
         Some(decoded(&bytes))
@@ -87,8 +88,11 @@ impl Checkpoints {
         if self.over.is_some() || self.playing.is_some() {
             return;
         }
+        let Some(files) = &mut self.files else {
+            return;
+        };
         let encoded = postcard::to_stdvec(answer).map_err(io::Error::other);
-        let added = encoded.and_then(|bytes| self.log.add(kind, &bytes));
+        let added = encoded.and_then(|bytes| files.log.add(kind, &bytes));
         if let Err(error) = added {
             self.end(format!("no checkpoints are written any more: {error}"));
         }

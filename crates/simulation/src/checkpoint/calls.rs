@@ -48,7 +48,7 @@ impl Checkpoints {
             text: brief(request),
         };
         if self.playing.is_none() {
-            if client.process > 0 {
+            if client.process > 0 && self.files.is_some() {
                 self.end(
                     "no checkpoints are written any more: a second process uses the GPU, and only programs of one \
                      can be resumed"
@@ -138,7 +138,7 @@ impl Checkpoints {
 
     /// Logs what a program copies out of the window, and what it can look at without a call.
     fn keep_seen(&mut self, read: &[Piece]) {
-        if self.over.is_some() {
+        if self.over.is_some() || self.files.is_none() {
             self.written.clear();
             return;
         }

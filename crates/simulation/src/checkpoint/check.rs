@@ -1,7 +1,7 @@
 //! Whether a run can be saved, and whether it can go on from a checkpoint.
 
 use super::state::{self, Head, Identity, State};
-use super::{CheckpointError, log, pages};
+use super::{CheckpointError, elsewhere, log, pages};
 use crate::description::Description;
 use crate::machine::embedded;
 use crate::server::Recording;
@@ -77,7 +77,7 @@ pub fn detached(description: &Description, state: &State) -> Result<Vec<u8>, Che
 
 impl Identity {
     /// What this build shares with its checkpoints, whatever it simulates.
-    fn of_build() -> Result<Self, CheckpointError> {
+    pub(super) fn of_build() -> Result<Self, CheckpointError> {
         let path = Path::new("/proc/self/exe");
         let executable = std::fs::read(path).map_err(CheckpointError::system(path))?;
         Ok(Self {
@@ -131,6 +131,9 @@ pub fn check(description: &Description) -> Result<(), CheckpointError> {
         return Err(CheckpointError::Unsaved {
             reason: format!("{what} cannot be saved; leave one of the two out"),
         });
+    }
+    if let Some(from) = &options.from {
+        return elsewhere::check(description, from);
     }
     match (&description.out, options.resume) {
         (Some(folder), true) => check_files(folder, &Identity::of(description)?),

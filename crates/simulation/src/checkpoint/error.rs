@@ -18,7 +18,7 @@ pub enum CheckpointError {
         reason: String,
     },
     /// A file of it cannot be read or written.
-    #[error("{file}: {error}{}", if .error.kind() == io::ErrorKind::NotFound { ": there is no checkpoint; `lockstep run --checkpoint-every` writes them, and a run that ends well removes them" } else { "" })]
+    #[error("{file}: {error}{}", if .error.kind() == io::ErrorKind::NotFound { ": there is no checkpoint; `lockstep run --checkpoint-every` writes them, and a run that ends well removes them; --checkpoint-before writes one that stays" } else { "" })]
     System {
         /// The file.
         file: String,
@@ -32,7 +32,7 @@ pub enum CheckpointError {
         file: String,
     },
     /// What cannot be saved is asked for.
-    #[error("--checkpoint-every: {reason}")]
+    #[error("checkpoints: {reason}")]
     Unsaved {
         /// What, and what to do.
         reason: String,

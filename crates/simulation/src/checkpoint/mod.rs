@@ -22,6 +22,7 @@
 mod answers;
 mod calls;
 mod check;
+mod elsewhere;
 mod error;
 mod log;
 mod pages;
@@ -37,6 +38,7 @@ pub use state::State;
 
 use crate::description::Description;
 use crate::interrupts::Interrupts;
+use elsewhere::Source;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Contents, Launch};
 use lockstep_protocol::layout;
@@ -50,14 +52,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What a run is asked to save.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CheckpointOptions {
     /// How much time of the host passes between two checkpoints.
     pub every: Duration,
+    /// The launch before which it is saved once, when all others have ended.
+    pub before: Option<u64>,
+    /// The folder of the checkpoint that a machine of other settings goes on from, which is left as it is.
+    pub from: Option<PathBuf>,
     /// The command line, for those who resume it.
     pub arguments: Vec<String>,
     /// Whether to go on from the checkpoint in the folder.
@@ -88,13 +95,23 @@ pub enum Played<T> {
     Live,
 }
 
+/// Files of checkpoints that are written.
+struct Files {
+    log: LogWriter,
+    store: PageStore,
+}
+
 /// The checkpoints of a run.
 pub struct Checkpoints {
     folder: Arc<RunFolder>,
     identity: Identity,
     options: CheckpointOptions,
-    log: LogWriter,
-    store: PageStore,
+    /// What is written; nothing where a machine goes on from the checkpoint of another.
+    files: Option<Files>,
+    /// That checkpoint.
+    source: Option<Source>,
+    /// Whether the program registered memory of its own before the checkpoint.
+    aliases: bool,
     playing: Option<Playing>,
     /// What was last read at a place: constants are read again for every launch.
     reads: BTreeMap<(u64, usize), Vec<u8>>,
@@ -108,6 +125,8 @@ pub struct Checkpoints {
     over: Option<String>,
     /// Why the program cannot be resumed.
     differs: Option<String>,
+    /// Whether a checkpoint was written.
+    saved: bool,
     interrupts: Arc<Interrupts>,
     calls: u64,
     began: Instant,
@@ -140,6 +159,11 @@ impl Checkpoints {
         let Some(options) = description.checkpoints.clone() else {
             return Ok(None);
         };
+        if let Some(from) = options.from.clone() {
+            let checkpoints =
+                Self::start_elsewhere(description, folder, memory, interrupts, &from)?;
+            return Ok(Some(Arc::new(Mutex::new(checkpoints))));
+        }
         let path = folder.file(LOG);
         let opened = match options.resume {
             true => folder.checkpoint_file(LOG),
@@ -162,28 +186,8 @@ impl Checkpoints {
                 (LogWriter::new(file), store)
             }
         };
-        let window = Contents::shared(memory.as_fd(), layout::WINDOW_BASE, layout::WINDOW_SIZE);
-        let window = window.map_err(|error| system()(io::Error::other(error)))?;
-        let mut checkpoints = Self {
-            folder: folder.clone(),
-            identity: Identity::of(description)?,
-            options,
-            log,
-            store,
-            playing: None,
-            reads: BTreeMap::new(),
-            window,
-            shows_memory: false,
-            written: BTreeSet::new(),
-            over: None,
-            differs: None,
-            interrupts: interrupts.clone(),
-            calls: 0,
-            began: Instant::now(),
-            spent: Duration::ZERO,
-            resumed: None,
-            last: Instant::now(),
-        };
+        let mut checkpoints = Self::new(description, folder, memory, interrupts)?;
+        checkpoints.files = Some(Files { log, store });
         if let Some((head, state)) = found {
             checkpoints.spent = head.spent;
             checkpoints.resumed = Some(head.at);
@@ -199,9 +203,44 @@ impl Checkpoints {
         Ok(Some(Arc::new(Mutex::new(checkpoints))))
     }
 
+    /// With nothing in it that is written or repeated.
+    fn new(
+        description: &Description,
+        folder: &Arc<RunFolder>,
+        memory: &OwnedFd,
+        interrupts: &Arc<Interrupts>,
+    ) -> Result<Self, CheckpointError> {
+        let window = Contents::shared(memory.as_fd(), layout::WINDOW_BASE, layout::WINDOW_SIZE);
+        let window = window
+            .map_err(|error| CheckpointError::system(&folder.file(LOG))(io::Error::other(error)))?;
+        Ok(Self {
+            folder: folder.clone(),
+            identity: Identity::of(description)?,
+            options: description.checkpoints.clone().unwrap_or_default(),
+            files: None,
+            source: None,
+            aliases: false,
+            playing: None,
+            reads: BTreeMap::new(),
+            window,
+            shows_memory: false,
+            written: BTreeSet::new(),
+            over: None,
+            differs: None,
+            saved: false,
+            interrupts: interrupts.clone(),
+            calls: 0,
+            began: Instant::now(),
+            spent: Duration::ZERO,
+            resumed: None,
+            last: Instant::now(),
+        })
+    }
+
     /// Whether it is time for a checkpoint.
     pub fn is_due(&self) -> bool {
         self.over.is_none()
+            && self.files.is_some()
             && self.playing.is_none()
             && self.differs.is_none()
             && self.last.elapsed() >= self.options.every
@@ -216,21 +255,25 @@ impl Checkpoints {
     }
 
     fn try_to_write(&mut self, at: Time, contents: &Contents, mut state: State) -> io::Result<()> {
-        self.store.keep(contents, &mut state.pages)?;
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        files.store.keep(contents, &mut state.pages)?;
         state.written = self.written.iter().copied().collect();
         let head = Head {
             identity: self.identity.clone(),
             arguments: self.options.arguments.clone(),
             directory: std::env::current_dir()?.display().to_string(),
-            log: self.log.settle()?,
-            pages: self.store.extent(),
+            log: files.log.settle()?,
+            pages: files.store.extent(),
             at,
             spent: self.spent + self.began.elapsed(),
         };
         self.folder
             .write_checkpoint(&state::write(&head, &state)?)?;
         tracing::info!("checkpoint at {at}: {} pages", state.pages.len());
-        self.store.settled()
+        self.saved = true;
+        files.store.settled()
     }
 }
 
@@ -256,7 +299,8 @@ impl Checkpoints {
                 )
             })
         };
-        self.differs.clone().or_else(early)
+        let differs = self.differs.clone().or_else(early);
+        differs.or_else(|| self.missed_launch())
     }
 
     /// Where the run was resumed, and the time that it had taken to come there.
@@ -271,7 +315,7 @@ impl Checkpoints {
 
     /// Whether the program has memory that the device writes and it can look at.
     pub fn shows_memory(&self) -> bool {
-        self.shows_memory && self.playing.is_none()
+        self.shows_memory && self.playing.is_none() && self.files.is_some()
     }
 
     /// Somebody beside the program wrote memory.
@@ -292,6 +336,10 @@ impl Checkpoints {
     /// # Errors
     /// It is not what was written.
     pub fn page(&self, page: &SavedPage, bytes: &mut [u8]) -> Result<(), CheckpointError> {
-        self.store.read(page, bytes)
+        match (&self.files, &self.source) {
+            (_, Some(source)) => source.page(page, bytes),
+            (Some(files), None) => files.store.read(page, bytes),
+            (None, None) => unreachable!("a checkpoint is read where there is one"),
+        }
     }
 }

@@ -44,7 +44,7 @@ pub struct Extent {
 
 impl Extent {
     /// The name of the file.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         PAGES[usize::from(self.file) % PAGES.len()]
     }
 }
@@ -172,7 +172,7 @@ impl PageStore {
     }
 }
 
-fn read_page(
+pub(super) fn read_page(
     path: &Path,
     file: &File,
     page: &SavedPage,

@@ -47,6 +47,31 @@ impl SavedMachine {
     pub fn launches_needed(&self) -> BTreeSet<u64> {
         self.held.iter().chain(&self.introduced).copied().collect()
     }
+
+    /// Whether kernels are on the hardware.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.launches.is_empty()
+    }
+
+    /// Whether there ever was managed memory.
+    pub(super) fn has_managed(&self) -> bool {
+        !self.managed.is_empty()
+    }
+
+    /// Launches that wait, in their order.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.held.iter().copied()
+    }
+
+    /// What kernels printed and nobody has read.
+    pub(super) fn printed(&self) -> &[u8] {
+        &self.output
+    }
+
+    /// Pages that launches wrote which took no time.
+    pub(super) fn written_untimed(&self) -> UntimedPages {
+        self.untimed_pages.clone()
+    }
 }
 
 /// Why a machine could not be made as it was.
@@ -60,6 +85,8 @@ pub enum RestoreError {
     Memory(#[from] std::io::Error),
     #[error("launch {0} did not come again")]
     Launch(u64),
+    #[error("only the machine that was saved can go on: {0}")]
+    Elsewhere(&'static str),
 }
 
 impl Machine {
@@ -74,11 +101,15 @@ impl Machine {
             return;
         };
         let mut checkpoints = lock(&shared);
-        if self.failure.is_some() || !checkpoints.is_due() {
-            return;
+        if self.failure.is_none() && checkpoints.is_due() {
+            self.write_checkpoint(&mut checkpoints);
         }
+    }
+
+    /// Writes a checkpoint.
+    pub(super) fn write_checkpoint(&mut self, checkpoints: &mut Checkpoints) {
         // What the host wrote counts as written from now on, and is nothing that it has to be shown.
-        self.tell_written(&mut checkpoints);
+        self.tell_written(checkpoints);
         self.note_host_memory();
         self.gather_untimed_pages();
         self.gpu.contents().take_recent_pages(looked_at());
@@ -221,7 +252,7 @@ impl Machine {
     }
 
     /// Makes memory what it was. Pages that are so already are not touched: the program may be looking.
-    fn restore_memory(
+    pub(super) fn restore_memory(
         &self,
         checkpoints: &Checkpoints,
         pages: &[SavedPage],

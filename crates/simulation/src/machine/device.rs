@@ -65,6 +65,7 @@ impl Device for Machine {
             }
             self.reload_if_due();
             self.checkpoint_if_due();
+            self.save_between_kernels();
             if let Err(fault) = self.check().and_then(|()| self.begin_held()) {
                 return Advance::Faulted(fault);
             }

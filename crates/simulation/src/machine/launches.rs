@@ -163,6 +163,9 @@ impl Machine {
 
     /// Whether no kernel of the other mode is in the way.
     pub(super) fn can_begin(&self, number: u64) -> bool {
+        if self.waits_for_checkpoint(number) {
+            return false;
+        }
         if let Some(sampling) = &self.sampling {
             return self.gpu.is_idle() && sampling.is_idle();
         }

@@ -8,8 +8,7 @@
 use super::Machine;
 use crate::description::Mode;
 use crate::sampling::{Counts, Sampled, Sampler, SamplingOptions, Shape};
-use lockstep_gpu::memory::PAGE;
-use lockstep_gpu::{DmaSource, GpuError, KernelRecord, Launch};
+use lockstep_gpu::{GpuError, KernelRecord, Launch};
 use lockstep_protocol::layout;
 use lockstep_runtime::device::{Fault, KernelResult};
 use lockstep_units::{Cycles, Duration, Time};
@@ -18,15 +17,15 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// An allocation with more bytes is no array that kernels have been all over.
-const LARGE: u64 = 4 << 30;
+pub(super) const LARGE: u64 = 4 << 30;
 
 /// Pages that launches wrote which took no time, since the last that did.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UntimedPages {
     /// By the last launch.
-    last: BTreeSet<u64>,
+    pub(super) last: BTreeSet<u64>,
     /// By launches before it.
-    before: BTreeSet<u64>,
+    pub(super) before: BTreeSet<u64>,
 }
 
 /// What a sampled run knows.
@@ -95,17 +94,7 @@ impl Machine {
                 self.gather_untimed_pages();
                 self.gpu.set_mode(mode)?;
                 let pages = std::mem::take(&mut self.untimed_pages);
-                self.gpu.kernels_wrote(pages.before.into_iter());
-                // What was written last has been read by nobody since.
-                let last = pages.last.iter().rev().map(|page| *page..page + PAGE);
-                self.gpu.dma_written(DmaSource::Device, last);
-                let device = self.device_memory();
-                let arrays = self.gpu.contents().ranges();
-                let arrays = arrays.iter().filter(|bytes| {
-                    device.contains(&bytes.start) && bytes.end - bytes.start <= LARGE
-                });
-                let arrays: Vec<_> = arrays.collect();
-                self.gpu.kernels_touched(&arrays);
+                self.enter_caches(pages);
             }
         }
         self.options.mode = mode;
@@ -134,7 +123,7 @@ impl Machine {
         }
     }
 
-    fn device_memory(&self) -> Range<u64> {
+    pub(super) fn device_memory(&self) -> Range<u64> {
         layout::Region::Device(self.ordinal).range()
     }
 

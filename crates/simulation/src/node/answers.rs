@@ -115,7 +115,13 @@ impl Node {
                 return advance;
             }
             Played::Reached(state, launches) => {
-                if let Err(error) = machine.restore(&lock(&shared), &state, launches) {
+                let log = lock(&shared);
+                let restored = match log.began_elsewhere() {
+                    Some(at) => machine.restore_elsewhere(&log, at, &state, launches),
+                    None => machine.restore(&log, &state, launches),
+                };
+                drop(log);
+                if let Err(error) = restored {
                     return Advance::Faulted(Fault {
                         code: CuResult::UNKNOWN,
                         launch: None,
