@@ -176,6 +176,10 @@ mod tests {
     }
 
     #[test]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the host's clock is what is tested"
+    )]
     fn a_socket_that_is_not_asked_any_more_ends_no_sleep() {
         let (one, _other) = UnixStream::pair().unwrap();
         let (old, mut writes) = UnixStream::pair().unwrap();
