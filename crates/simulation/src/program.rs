@@ -145,6 +145,10 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     let outcome = match run.simulate(command, listener, &reporter) {
         Ok(mut results) => {
             reporter.finish();
+            let others = description.ranks.as_ref();
+            if others.is_some_and(|ranks| ranks.lost().is_none()) {
+                ranks::ended_well();
+            }
             for sentence in processes.map(RankProcesses::finish).unwrap_or_default() {
                 results.fail(sentence);
             }

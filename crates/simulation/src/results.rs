@@ -82,6 +82,7 @@ impl Results {
         wall: Duration,
         mut ending: Ending,
     ) -> Self {
+        let ranks_remark = ranks_remark(description);
         runtime.device_mut().gather();
         let launches = runtime.launches().to_vec();
         let mut kernels: Vec<KernelRow> = launches
@@ -136,7 +137,9 @@ impl Results {
         let digest = machine.digest_of(&statistics);
         let disagreement = machine.agree_on(&digest);
         if let Some(sentence) = &disagreement {
-            ending.problems.push(sentence.clone());
+            if !ending.problems.contains(sentence) {
+                ending.problems.push(sentence.clone());
+            }
             ending.exit_code = ending.exit_code.max(1);
         }
         let agreed = disagreement.is_none();
@@ -181,7 +184,7 @@ impl Results {
             .concat(),
             remarks: node_remark(description)
                 .into_iter()
-                .chain(ranks_remark(description))
+                .chain(ranks_remark)
                 .chain(runtime.remarks().iter().cloned())
                 .chain(regions::remarks(regions, &launches))
                 .collect(),

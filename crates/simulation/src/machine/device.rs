@@ -98,6 +98,9 @@ impl Device for Machine {
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
                     self.note_lost();
+                    if let Err(fault) = self.check() {
+                        return Advance::Faulted(fault);
+                    }
                     return Advance::Faulted(self.fault_of(&fault));
                 }
                 lockstep_gpu::Advance::Stuck(_) if self.can_begin_beside() => {

@@ -68,7 +68,10 @@ fn play(description: &Description) -> Result<i32, RunError> {
                 let statistics = node.statistics();
                 node.agree_on(&node.digest_of(&statistics));
                 return match node.failure() {
-                    None => Ok(0),
+                    None => {
+                        super::ended_well();
+                        Ok(0)
+                    }
                     Some(_) => Ok(LOST_ANOTHER),
                 };
             }

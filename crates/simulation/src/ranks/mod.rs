@@ -37,6 +37,12 @@ pub fn of_mpi() -> Result<Ranks, RunError> {
     Ok(Ranks::new(Box::new(mpi)))
 }
 
+/// The other ranks wait for nothing of this process any more: who leaves them before ends them.
+pub fn ended_well() {
+    #[cfg(feature = "mpi")]
+    mpi::ended_well();
+}
+
 /// The ranks that a launcher of MPI started, as this process sees them.
 ///
 /// # Errors

@@ -1,13 +1,23 @@
 //! Ranks that `mpirun` started, perhaps on several machines.
 //!
 //! An exchange sends to every other rank without waiting, then takes one message of each; MPI keeps messages of one
-//! sender in their order. If a rank dies, the launcher of MPI ends the others and says so.
+//! sender in their order. If a rank dies, the launcher of MPI ends the others and says so; a rank whose run fails has
+//! MPI do the same.
 
 use lockstep_gpu::{Lost, Transport};
 use mpi::environment::Universe;
 use mpi::request::{WaitGuard, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, Destination, Source};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the run of this process has ended as the others expect.
+static ENDED_WELL: AtomicBool = AtomicBool::new(false);
+
+/// The other ranks wait for nothing of this one any more.
+pub fn ended_well() {
+    ENDED_WELL.store(true, Ordering::Relaxed);
+}
 
 /// One rank of a program of MPI.
 pub struct Mpi {
@@ -36,6 +46,15 @@ impl Mpi {
             world: universe.world(),
             _universe: universe,
         })
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        if !ENDED_WELL.load(Ordering::Relaxed) {
+            // The end of MPI would wait for others, who wait for this rank.
+            self.world.abort(1);
+        }
     }
 }
 

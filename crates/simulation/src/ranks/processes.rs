@@ -7,7 +7,7 @@
 //! Start reading at [`RankProcesses::start`].
 
 use super::follow::LOST_ANOTHER;
-use super::sockets::Sockets;
+use super::sockets::{Sockets, pairs};
 use crate::interrupts::signal_name;
 use crate::program::{RunError, system};
 use lockstep_gpu::Ranks;
@@ -44,7 +44,7 @@ impl RankProcesses {
     /// # Errors
     /// A process cannot be started.
     pub fn start(count: usize, threads: usize) -> Result<Self, RunError> {
-        let mut streams = join(count).map_err(system("sockets between ranks"))?;
+        let mut streams = pairs(count).map_err(system("sockets between ranks"))?;
         let mut own = streams.remove(0);
         let program = std::env::current_exe().map_err(system("the program of other ranks"))?;
         let mut children = Vec::new();
@@ -179,20 +179,6 @@ pub fn started_as_rank(threads: usize) -> Result<Option<Ranks>, RunError> {
 pub fn is_rank(process: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
     name.is_ok_and(|name| Ok(name.trim_end()) == super::follow::NAME.to_str())
-}
-
-/// Sockets between all pairs of ranks, by rank and other rank.
-fn join(count: usize) -> io::Result<Vec<Vec<Option<UnixStream>>>> {
-    let none = || (0..count).map(|_| None).collect::<Vec<_>>();
-    let mut streams: Vec<_> = (0..count).map(|_| none()).collect();
-    for one in 0..count {
-        for other in one + 1..count {
-            let (first, second) = UnixStream::pair()?;
-            streams[one][other] = Some(first);
-            streams[other][one] = Some(second);
-        }
-    }
-    Ok(streams)
 }
 
 /// Sends files over a socket.

@@ -202,6 +202,22 @@ impl Sockets {
     }
 }
 
+/// Sockets between all pairs of ranks, by rank and other rank; none from a rank to itself.
+pub fn pairs(count: usize) -> io::Result<Vec<Vec<Option<UnixStream>>>> {
+    let mut streams: Vec<Vec<Option<UnixStream>>> = Vec::new();
+    for _ in 0..count {
+        let mut own = Vec::new();
+        for lower in &mut streams {
+            let (first, second) = UnixStream::pair()?;
+            lower.push(Some(first));
+            own.push(Some(second));
+        }
+        own.push(None);
+        streams.push(own);
+    }
+    Ok(streams)
+}
+
 /// Whether a message of a rank is wanted.
 fn wants(goal: Goal, rank: usize) -> bool {
     match goal {
@@ -268,18 +284,8 @@ mod tests {
 
     /// Ranks of one process.
     fn ranks(count: usize) -> Vec<Sockets> {
-        let mut streams: Vec<Vec<_>> = (0..count)
-            .map(|_| (0..count).map(|_| None).collect())
-            .collect();
-        for one in 0..count {
-            for other in one + 1..count {
-                let (first, second) = UnixStream::pair().unwrap();
-                streams[one][other] = Some(first);
-                streams[other][one] = Some(second);
-            }
-        }
         let names: Vec<String> = (0..count).map(|rank| format!("rank {rank}")).collect();
-        let all = streams.into_iter().enumerate();
+        let all = pairs(count).unwrap().into_iter().enumerate();
         all.map(|(rank, streams)| Sockets::new(rank, streams, names.clone(), 1).unwrap())
             .collect()
     }
