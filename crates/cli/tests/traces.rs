@@ -167,10 +167,13 @@ fn a_record_replays_to_the_digest_and_becomes_the_same_traces() {
     refused(&["replay", "calls", "--out", "x"], "--record full");
     let path = folder.0.join("direct/calls.record");
     let whole = std::fs::read(&path).unwrap();
-    let mut torn = whole.clone();
-    torn[whole.len() / 2] ^= 0x55;
-    std::fs::write(&path, torn).unwrap();
-    refused(&["replay", "direct", "--out", "y"], "calls.record");
-    let nothing = ["trace", "--record", "traces", "--output", "z"];
+    // Damage in the middle is found by what comes of it.
+    for (place, expected, out) in [(0, "calls.record", "y"), (whole.len() / 2, "entry", "z")] {
+        let mut torn = whole.clone();
+        torn[place] ^= 0x55;
+        std::fs::write(&path, torn).unwrap();
+        refused(&["replay", "direct", "--out", out], expected);
+    }
+    let nothing = ["trace", "--record", "traces", "--output", "none"];
     refused(&nothing, "there is no record of calls");
 }

@@ -120,3 +120,47 @@ fn a_launch_that_never_comes_is_said() {
     assert_ne!(said.code, Some(0));
     assert!(said.err.contains("never came to launch 1000"), "{said:?}");
 }
+
+#[test]
+fn points_of_a_sweep_share_a_checkpoint() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, SOURCE, &["-arch=sm_90"]) {
+        return;
+    }
+    let file = |first: &str| {
+        let clocks = "[grid]\n\"device.clock\" = [\"990 MHz\", \"1980 MHz\"]\n";
+        let program = format!("program = \"./program\"\narguments = \"{STEPS}\"");
+        let text = format!("{program}\nwarm-start = {first}\n{clocks}");
+        std::fs::write(folder.0.join("sweep.toml"), text).unwrap();
+    };
+    let sweep = ["sweep", "sweep.toml", "--workers", "1", "--out", "swept"];
+    file("\"late\"");
+    let said = folder.run(&sweep);
+    assert_ne!(said.code, Some(0));
+    assert!(
+        said.err.contains("write the number of a launch"),
+        "{said:?}"
+    );
+
+    file(FIRST);
+    let said = folder.run(&sweep);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let entries = |name: &str| -> Vec<_> {
+        let entries = std::fs::read_dir(folder.0.join(name)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    assert_eq!(entries("swept/checkpoints").len(), 1);
+    let points: Vec<Value> = entries("swept/points")
+        .iter()
+        .map(|one| summary(one))
+        .collect();
+    assert_eq!(points.len(), 2);
+    assert_ne!(points[0]["digest"], points[1]["digest"]);
+    for point in &points {
+        assert!(
+            point["remarks"].to_string().contains("caches began cold"),
+            "{point}"
+        );
+        assert_eq!(point["memory_digest"], points[0]["memory_digest"]);
+    }
+}

@@ -31,13 +31,13 @@ use clap::Subcommand;
 pub enum Command {
     /// Run a CUDA program on a simulated GPU
     Run(run::Run),
-    /// Go on with a run that was killed, from its last checkpoint
+    /// Go on with a run from its checkpoint, or start one with other settings from there
     Resume(resume::Resume),
     /// Run one kernel of a PTX or cubin file, without a host program
     Kernel(kernel::Kernel),
     /// Write what a CUDA program's kernels execute as traces for Accel-Sim, without a GPU
     Trace(trace::Trace),
-    /// Simulate the kernels of Accel-Sim traces, cycle by cycle
+    /// Simulate a recorded run again, or the kernels of Accel-Sim traces, cycle by cycle
     Replay(replay::Replay),
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Simulate a recorded run again, or the kernels of Accel-Sim traces, cycle by cycle.
 #[derive(Args)]
 #[command(
-    after_help = "A run that was made with --record full needs no program any more: its record gives the same cycles, counters\nand digest on the same GPU, and others on another.\n\nTraces may be plain or compressed (.xz, .gz, .zst), of versions 1 to 5, of machine code from Volta to\nHopper.\n\nExamples:\n  lockstep run --record full --out kept -- ./program\n  lockstep replay kept --set l2.capacity=\"30 MiB\"\n  lockstep replay traces --gpu h200\n  lockstep replay traces/kernelslist.g --gpu a100 --out results"
+    after_help = "A run that was made with --record full needs no program any more: its record gives the same cycles, counters and digest on the same GPU, and others on another.\n\nTraces may be plain or compressed (.xz, .gz, .zst), of versions 1 to 5, of machine code from Volta to\nHopper.\n\nExamples:\n  lockstep run --record full --out kept -- ./program\n  lockstep replay kept --set l2.capacity=\"30 MiB\"\n  lockstep replay traces --gpu h200\n  lockstep replay traces/kernelslist.g --gpu a100 --out results"
 )]
 pub struct Replay {
     /// Run folder with a full record, or the record itself; folder with kernelslist.g, or the list itself

@@ -9,13 +9,14 @@ use lockstep_simulation::{CheckpointOptions, Existing, started};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Go on with a run that was killed, from its last checkpoint, or start another one with other settings from a launch.
+/// Go on with a run from its checkpoint, or start one with other settings from there.
 #[derive(Args)]
 #[command(
     after_help = "The program is started again with the arguments it had, in the directory it had, and its calls are \
                   answered as before until the checkpoint; what it prints before comes again. A call that differs \
-                  ends the run.\n\nWith --out, memory and calls are those of a checkpoint between two kernels (--checkpoint-before), \
-                  the GPU has the settings given here, and every launch from there on takes its time.\n\nExamples:\n  lockstep run --checkpoint-every 60s --out long -- ./long_program\n  \
+                  ends the run.\n\nWith --out, memory and calls are those of a checkpoint between two kernels \
+                  (--checkpoint-before), the GPU has the settings given here, and every launch from there on takes \
+                  its time.\n\nExamples:\n  lockstep run --checkpoint-every 60s --out long -- ./long_program\n  \
                   lockstep resume long\n  \
                   lockstep run --mode functional --checkpoint-before 100 --out warm -- ./long_program\n  \
                   lockstep resume warm --out fast --set device.clock=\"2 GHz\""
