@@ -25,6 +25,8 @@ pub struct Reached {
     pub wants_entry: bool,
     /// Whether the run is over: it failed, and its end says why.
     pub is_over: bool,
+    /// Whether time was given without end, and nothing happens in it before a request is complete.
+    pub awaits_memory: bool,
     /// Launches that ended.
     pub launches: Vec<PlayedLaunch>,
     /// Requests that left the GPU, if its memory is outside.
@@ -77,12 +79,25 @@ impl OutsideClock {
     }
 
     /// The run: how far time may pass from `now`, not beyond `limit`, and what is complete. Waits where no more time
-    /// is given or somebody may want to answer requests first. Nothing if the run is given up.
-    pub(crate) fn given(&self, now: Time, limit: Time) -> Option<(Time, Vec<(u64, Time)>)> {
+    /// is given or somebody may want to answer requests first; and, if the GPU `awaits_memory` alone, where time is
+    /// given without end and nothing is complete. Nothing if the run is given up.
+    pub(crate) fn given(
+        &self,
+        now: Time,
+        limit: Time,
+        awaits_memory: bool,
+    ) -> Option<(Time, Vec<(u64, Time)>)> {
         let mut state = lock(&self.state);
         if now < limit {
             state.reached.now = now;
-            while !state.ends && (now >= state.granted || !state.reached.requests.is_empty()) {
+            loop {
+                let asked = !state.reached.requests.is_empty();
+                let endless = state.granted.min(limit) == Time::NEVER && state.complete.is_empty();
+                state.reached.awaits_memory = awaits_memory && endless && !asked;
+                let waits = now >= state.granted || asked || state.reached.awaits_memory;
+                if state.ends || !waits {
+                    break;
+                }
                 state = self.hand_over(state);
             }
             if state.ends {

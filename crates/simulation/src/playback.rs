@@ -93,7 +93,7 @@ impl Playback {
     }
 
     /// Lets time pass until a boundary not before `until`; or to one at which requests left, or where all that was
-    /// entered is done.
+    /// entered is done. With [`Time::NEVER`], also to one from which nothing happens before a request is complete.
     pub fn pass(&mut self, until: Time) -> Reached {
         self.clock.pass(until)
     }
@@ -355,6 +355,36 @@ mod tests {
             assert_eq!(again, cycles, "{threads} {step:?}");
             assert_eq!(results.summary.digest, first.summary.digest);
         }
+    }
+
+    #[test]
+    fn time_without_end_stops_where_requests_wait() {
+        let record = record();
+        let mut entries = full_record(&record[..]).unwrap().map(Result::unwrap);
+        let mut playback = Playback::new(&description(1), true).unwrap();
+        let mut told = Vec::new();
+        let mut reached = playback.pass(Time::NEVER);
+        while !reached.awaits_memory {
+            if reached.wants_entry {
+                playback.enter(entries.next().unwrap()).unwrap();
+            }
+            reached = playback.pass(Time::NEVER);
+            told.extend(reached.requests.iter().map(|request| request.number));
+        }
+        assert!(!told.is_empty() && playback.waiting() == told.len());
+        let stood = reached.now;
+        let reached = playback.pass(Time::NEVER);
+        assert!(reached.awaits_memory && reached.now == stood);
+        // Time with an end passes at once.
+        let later = stood + Duration::microseconds(100_000);
+        let reached = playback.pass(later);
+        assert!(!reached.awaits_memory && reached.now >= later);
+        for request in told {
+            playback.complete(request, Time::ZERO).unwrap();
+        }
+        // The atomics behind the loads.
+        let reached = playback.pass(Time::NEVER);
+        assert!(!reached.awaits_memory && !reached.requests.is_empty());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The machine as the runtime sees it.
 
-use super::{Machine, RETURNED, SHORT_SLICE};
+use super::outside::Awaits;
+use super::{Machine, RETURNED};
 use crate::host::{Inside, who_may_act};
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{DmaSource, Launch, Topic};
@@ -56,6 +57,7 @@ impl Device for Machine {
 
     fn advance(&mut self, limit: Time) -> Advance {
         self.gpu.outside_acts();
+        let mut awaits = Awaits::Nothing;
         loop {
             if self.gpu.on_any_rank(self.progress.is_stopped()) {
                 return Advance::Stopped;
@@ -73,19 +75,15 @@ impl Device for Machine {
             if idle && limit == Time::NEVER {
                 return Advance::Reached(Vec::new());
             }
-            let Some(given) = self.time_given(limit) else {
+            let Some(given) = self.time_given(limit, awaits) else {
                 return Advance::Stopped;
             };
-            let next = if idle {
-                limit
-            } else {
-                let slice = match self.reload {
-                    None => self.pace.slice(),
-                    Some(_) => SHORT_SLICE,
-                };
-                limit.min(self.next_stop(slice)).min(self.sample_due())
+            let next = match idle {
+                true => limit,
+                false => limit.min(self.next_look(awaits)),
             };
             let next = next.min(given);
+            let before = self.awaited();
             let began = self.pace.begin();
             self.progress.begins();
             let advanced = self.gpu.advance(next);
@@ -94,7 +92,7 @@ impl Device for Machine {
                 self.publish_progress();
             }
             self.progress.reached(self.gpu.now().nanoseconds());
-            self.tell_outside();
+            awaits = self.tell_outside(before);
             match advanced {
                 lockstep_gpu::Advance::Faulted(fault) => {
                     self.note_lost();
