@@ -46,7 +46,7 @@ typedef struct LockstepGpu LockstepGpu;
 // One simulated GPU that plays the calls of a program.
 typedef struct LockstepPlayback LockstepPlayback;
 
-// The calls of a program, as `lockstep run --record full` writes them (`calls.bin` of its run folder).
+// The calls of a program, as `lockstep run --record full` writes them (`calls.record` of its run folder).
 typedef struct LockstepRecord LockstepRecord;
 
 // One launch.
@@ -301,7 +301,8 @@ enum LockstepStatus lockstep_playback_enter(struct LockstepPlayback *playback,
                                             size_t entry_bytes);
 
 // Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning, or until
-// all that was entered is done; `progress` says how far it came.
+// all that was entered is done; `progress` says how far it came. With memory outside and `until` at its greatest, who
+// is told of requests completes them: it is refused where nothing happens before one is complete.
 //
 // # Safety
 // The pointers are good, and so is who is told of what happens.

@@ -1,8 +1,8 @@
 //! What stands between C and the simulation: pointers become references, failures a status with a sentence, and no
 //! panic leaves.
 
-use crate::{LockstepGpu, LockstepStatus};
-use lockstep_simulation::{EmbeddedError, EmbeddedGpu, RunError};
+use crate::LockstepStatus;
+use lockstep_simulation::{EmbeddedError, RunError};
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,6 +18,14 @@ impl Failure {
         Self {
             status: LockstepStatus::InvalidArgument,
             message: message.into(),
+        }
+    }
+
+    /// The simulator panicked.
+    pub fn internal() -> Self {
+        Self {
+            status: LockstepStatus::Internal,
+            message: "the simulator failed; standard error has the reason".into(),
         }
     }
 }
@@ -78,10 +86,7 @@ impl Troubles {
             Ok(Err(failure)) => failure,
             Err(_) => {
                 self.broken = true;
-                Failure {
-                    status: LockstepStatus::Internal,
-                    message: "the simulator failed; standard error has the reason".into(),
-                }
+                Failure::internal()
             }
         };
         let without_zeros = failure.message.replace('\0', "");
@@ -90,20 +95,44 @@ impl Troubles {
     }
 }
 
-/// Does work on a GPU that C points to; what it answers, or the status that C gets.
+/// What C has a pointer to: something that work is done on, and why that failed last.
+pub(crate) trait Handle {
+    /// What work is done on.
+    type Inside;
+
+    /// It, and its troubles.
+    fn parts(&mut self) -> (&mut Self::Inside, &mut Troubles);
+
+    /// Its troubles alone.
+    fn troubles(&self) -> &Troubles;
+}
+
+/// Does work on what C points to; what it answers, or the status that C gets.
 ///
 /// # Safety
-/// The pointer is null, or from this library, and nobody else uses the GPU meanwhile.
-pub unsafe fn on<T>(
-    gpu: *mut LockstepGpu,
-    work: impl FnOnce(&mut EmbeddedGpu) -> Result<T, Failure>,
+/// The pointer is null, or from this library, and nobody else uses the handle meanwhile.
+pub unsafe fn on<H: Handle, T>(
+    handle: *mut H,
+    work: impl FnOnce(&mut H::Inside) -> Result<T, Failure>,
 ) -> Result<T, LockstepStatus> {
     // SAFETY: as the caller says.
-    let Some(handle) = (unsafe { gpu.as_mut() }) else {
+    let Some(handle) = (unsafe { handle.as_mut() }) else {
         return Err(LockstepStatus::InvalidArgument);
     };
-    let LockstepGpu { gpu, troubles, .. } = handle;
-    troubles.watch(|| work(gpu))
+    let (inside, troubles) = handle.parts();
+    troubles.watch(|| work(inside))
+}
+
+/// Why the last call on a handle failed, for C; `missing` if there is no handle.
+///
+/// # Safety
+/// The pointer is null or from this library.
+pub unsafe fn message<H: Handle>(handle: *const H, missing: &'static CStr) -> *const c_char {
+    // SAFETY: as the caller says.
+    match unsafe { handle.as_ref() } {
+        Some(handle) => handle.troubles().message().as_ptr(),
+        None => missing.as_ptr(),
+    }
 }
 
 /// A status of an outcome.

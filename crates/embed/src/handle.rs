@@ -1,6 +1,6 @@
 //! A GPU as C has it: making, saving, loading and giving it back.
 
-use crate::guard::{self, Failure, Troubles};
+use crate::guard::{self, Failure, Handle, Troubles};
 use crate::listeners::Listeners;
 use lockstep_protocol::LaunchConfig;
 use lockstep_simulation::{Description, EmbeddedGpu, Mode};
@@ -74,8 +74,8 @@ impl LockstepLaunch {
 
 /// One simulated GPU.
 pub struct LockstepGpu {
-    pub(crate) gpu: EmbeddedGpu,
-    pub(crate) troubles: Troubles,
+    gpu: EmbeddedGpu,
+    troubles: Troubles,
     pub(crate) listeners: Listeners,
     /// What was saved last.
     saved: Vec<u8>,
@@ -89,6 +89,18 @@ impl LockstepGpu {
             listeners: Listeners::default(),
             saved: Vec::new(),
         }
+    }
+}
+
+impl Handle for LockstepGpu {
+    type Inside = EmbeddedGpu;
+
+    fn parts(&mut self) -> (&mut EmbeddedGpu, &mut Troubles) {
+        (&mut self.gpu, &mut self.troubles)
+    }
+
+    fn troubles(&self) -> &Troubles {
+        &self.troubles
     }
 }
 
@@ -193,10 +205,7 @@ pub(crate) unsafe fn given_back<T>(handle: *mut T) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_message(gpu: *const LockstepGpu) -> *const c_char {
     // SAFETY: as the caller says.
-    match unsafe { gpu.as_ref() } {
-        Some(handle) => handle.troubles.message().as_ptr(),
-        None => c"there is no GPU".as_ptr(),
-    }
+    unsafe { guard::message(gpu, c"there is no GPU") }
 }
 
 /// Makes a handle for C, or says why not.
@@ -221,10 +230,7 @@ pub(crate) unsafe fn made<T>(
             put
         }
         Ok(Err(failure)) => Err(failure),
-        Err(_) => Err(Failure {
-            status: LockstepStatus::Internal,
-            message: "the simulator failed; standard error has the reason".into(),
-        }),
+        Err(_) => Err(Failure::internal()),
     };
     let Err(failure) = outcome else {
         return LockstepStatus::Ok;

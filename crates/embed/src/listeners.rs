@@ -2,7 +2,7 @@
 
 use crate::guard::{self, Failure};
 use crate::{LockstepGpu, LockstepStatus};
-use lockstep_simulation::{EmbeddedGpu, EndedBlock, OutsideAccess, OutsideRequest, Passed};
+use lockstep_simulation::{EmbeddedGpu, EndedBlock, OutsideAccess, OutsideRequest};
 use lockstep_units::Time;
 use std::ffi::c_void;
 
@@ -77,35 +77,55 @@ pub(crate) struct Listeners {
 
 impl Default for Listeners {
     fn default() -> Self {
-        let nobody = std::ptr::null_mut();
-        Self {
-            kernel_end: (None, nobody),
-            block_end: (None, nobody),
-            memory: (None, nobody),
-        }
+        Self::new(None, None, std::ptr::null_mut())
     }
 }
 
 impl Listeners {
-    /// Tells of what happened. Nothing of the GPU may be borrowed: who is told may call us.
+    /// Those who are told of launches and of requests, called with one context.
+    pub(crate) fn new(
+        kernel_end: LockstepKernelEnd,
+        memory: LockstepMemoryListener,
+        context: *mut c_void,
+    ) -> Self {
+        Self {
+            kernel_end: (kernel_end, context),
+            block_end: (None, context),
+            memory: (memory, context),
+        }
+    }
+
+    /// Tells of blocks that ended. Nothing of the GPU may be borrowed: who is told may call us.
     ///
     /// # Safety
     /// What was set may be called.
-    unsafe fn tell(self, passed: &Passed) {
+    unsafe fn tell_blocks(self, blocks: &[EndedBlock]) {
         if let (Some(tell), context) = self.block_end {
-            for EndedBlock { launch, sm, at } in &passed.blocks {
+            for EndedBlock { launch, sm, at } in blocks {
                 // SAFETY: as the caller says.
                 unsafe { tell(context, *launch, *sm, at.0) };
             }
         }
+    }
+
+    /// Tells of launches that ended and of requests that left. Nothing of the GPU may be borrowed: who is told may
+    /// call us.
+    ///
+    /// # Safety
+    /// What was set may be called.
+    pub(crate) unsafe fn tell(
+        self,
+        launches: impl Iterator<Item = u32>,
+        requests: &[OutsideRequest],
+    ) {
         if let (Some(tell), context) = self.kernel_end {
-            for launch in &passed.launches {
+            for launch in launches {
                 // SAFETY: as the caller says.
-                unsafe { tell(context, *launch) };
+                unsafe { tell(context, launch) };
             }
         }
         if let (Some(tell), context) = self.memory {
-            for request in &passed.requests {
+            for request in requests {
                 let request = LockstepMemoryRequest::from(request);
                 // SAFETY: as the caller says.
                 unsafe { tell(context, &raw const request) };
@@ -125,11 +145,13 @@ pub unsafe extern "C" fn lockstep_on_kernel_end(
     context: *mut c_void,
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
-    let Some(handle) = (unsafe { gpu.as_mut() }) else {
-        return LockstepStatus::InvalidArgument;
-    };
-    handle.listeners.kernel_end = (kernel_end, context);
-    LockstepStatus::Ok
+    unsafe {
+        set(
+            gpu,
+            |_| Ok(()),
+            |listeners| listeners.kernel_end = (kernel_end, context),
+        )
+    }
 }
 
 /// Prepares a GPU for a listener and, if it could be, sets it.
@@ -248,7 +270,11 @@ unsafe fn pass(gpu: *mut LockstepGpu, until: Option<Time>) -> LockstepStatus {
             Err(status) => return status,
         };
         // SAFETY: the call above found the pointer good, and nothing of the GPU is borrowed.
-        unsafe { (*gpu).listeners.tell(&passed) };
+        unsafe {
+            let listeners = (*gpu).listeners;
+            listeners.tell_blocks(&passed.blocks);
+            listeners.tell(passed.launches.iter().copied(), &passed.requests);
+        }
         if passed.is_over {
             return LockstepStatus::Ok;
         }

@@ -1,11 +1,11 @@
 //! A GPU with CUDA's runtime before it, which takes the calls of a program from a record, in the caller's time.
 
-use crate::guard::{self, Failure, Troubles};
+use crate::guard::{self, Failure, Handle, Troubles};
 use crate::handle::{description, given_back, made};
+use crate::listeners::Listeners;
 use crate::results::{hand_out, named, put_text};
 use crate::{
-    LockstepKernelEnd, LockstepMemoryListener, LockstepMemoryRequest, LockstepOptions,
-    LockstepStatus, LockstepVisitor,
+    LockstepKernelEnd, LockstepMemoryListener, LockstepOptions, LockstepStatus, LockstepVisitor,
 };
 use lockstep_simulation::{Entry, Playback, PlayedLaunch, Reached, Results};
 use lockstep_units::Time;
@@ -28,12 +28,28 @@ pub struct LockstepProgress {
 
 /// One simulated GPU that plays the calls of a program.
 pub struct LockstepPlayback {
+    played: Played,
+    listeners: Listeners,
+    troubles: Troubles,
+}
+
+/// A playback, and what has come of it.
+pub(crate) struct Played {
     playback: Playback,
     launches: BTreeMap<u32, PlayedLaunch>,
     results: Option<Results>,
-    kernel_end: (LockstepKernelEnd, *mut c_void),
-    memory: (LockstepMemoryListener, *mut c_void),
-    troubles: Troubles,
+}
+
+impl Handle for LockstepPlayback {
+    type Inside = Played;
+
+    fn parts(&mut self) -> (&mut Played, &mut Troubles) {
+        (&mut self.played, &mut self.troubles)
+    }
+
+    fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
 }
 
 /// Makes an idle GPU at time zero that plays calls. With a `listener`, what is behind its L1 caches is outside, as
@@ -57,33 +73,16 @@ pub unsafe extern "C" fn lockstep_playback_create(
     unsafe {
         made(playback, message, message_bytes, || {
             Ok(LockstepPlayback {
-                playback: Playback::new(&description(options)?, listener.is_some())?,
-                launches: BTreeMap::new(),
-                results: None,
-                kernel_end: (kernel_end, context),
-                memory: (listener, context),
+                played: Played {
+                    playback: Playback::new(&description(options)?, listener.is_some())?,
+                    launches: BTreeMap::new(),
+                    results: None,
+                },
+                listeners: Listeners::new(kernel_end, listener, context),
                 troubles: Troubles::default(),
             })
         })
     }
-}
-
-/// Does work on a playback that C points to.
-///
-/// # Safety
-/// The pointer is null, or from this library, and nobody else uses the playback meanwhile.
-unsafe fn on<T>(
-    playback: *mut LockstepPlayback,
-    work: impl FnOnce(&mut LockstepPlayback) -> Result<T, Failure>,
-) -> Result<T, LockstepStatus> {
-    // SAFETY: as the caller says.
-    let Some(handle) = (unsafe { playback.as_mut() }) else {
-        return Err(LockstepStatus::InvalidArgument);
-    };
-    let mut troubles = std::mem::take(&mut handle.troubles);
-    let answer = troubles.watch(|| work(handle));
-    handle.troubles = troubles;
-    answer
 }
 
 /// Gives it the next entry of a record, when one is wanted.
@@ -98,17 +97,18 @@ pub unsafe extern "C" fn lockstep_playback_enter(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
+        guard::on(playback, |played| {
             let bytes = guard::slice(entry, entry_bytes, "bytes of an entry")?;
             let entry = Entry::from_bytes(bytes);
             let entry = entry.map_err(|error| Failure::argument(error.to_string()))?;
-            Ok(handle.playback.enter(entry)?)
+            Ok(played.playback.enter(entry)?)
         })
     })
 }
 
 /// Lets time pass until a boundary of epochs that is not before `until`, in femtoseconds since the beginning, or until
-/// all that was entered is done; `progress` says how far it came.
+/// all that was entered is done; `progress` says how far it came. With memory outside and `until` at its greatest, who
+/// is told of requests completes them: it is refused where nothing happens before one is complete.
 ///
 /// # Safety
 /// The pointers are good, and so is who is told of what happens.
@@ -120,25 +120,14 @@ pub unsafe extern "C" fn lockstep_playback_advance(
 ) -> LockstepStatus {
     loop {
         // SAFETY: as the caller says.
-        let passed = unsafe { on(playback, |handle| Ok(handle.pass(Time(until)))) };
-        let passed = match passed {
+        let passed = match unsafe { guard::on(playback, |played| played.pass(Time(until))) } {
             Ok(passed) => passed,
             Err(status) => return status,
         };
         // SAFETY: the call above found the pointer good, and nothing of it is borrowed.
         unsafe {
-            let (kernel_end, memory) = ((*playback).kernel_end, (*playback).memory);
-            if let (Some(tell), context) = kernel_end {
-                for launch in &passed.launches {
-                    tell(context, launch.number as u32);
-                }
-            }
-            if let (Some(tell), context) = memory {
-                for request in &passed.requests {
-                    let request = LockstepMemoryRequest::from(request);
-                    tell(context, &raw const request);
-                }
-            }
+            let launches = passed.launches.iter().map(|launch| launch.number as u32);
+            (*playback).listeners.tell(launches, &passed.requests);
         }
         if passed.wants_entry || passed.is_over || passed.now.0 >= until {
             let found = LockstepProgress {
@@ -148,18 +137,24 @@ pub unsafe extern "C" fn lockstep_playback_advance(
                 is_over: u32::from(passed.is_over),
             };
             // SAFETY: as the caller says.
-            return guard::status(unsafe { on(playback, |_| guard::put(progress, found)) });
+            return guard::status(unsafe { guard::on(playback, |_| guard::put(progress, found)) });
         }
     }
 }
 
-impl LockstepPlayback {
-    fn pass(&mut self, until: Time) -> Reached {
+impl Played {
+    fn pass(&mut self, until: Time) -> Result<Reached, Failure> {
         let passed = self.playback.pass(until);
+        if passed.awaits_memory {
+            return Err(Failure::argument(format!(
+                "{} requests wait for memory outside the GPU, and nothing else can happen before they are complete",
+                self.playback.waiting()
+            )));
+        }
         for launch in &passed.launches {
             self.launches.insert(launch.number as u32, launch.clone());
         }
-        passed
+        Ok(passed)
     }
 
     fn launch(&self, number: u32) -> Result<&PlayedLaunch, Failure> {
@@ -185,8 +180,8 @@ pub unsafe extern "C" fn lockstep_playback_complete(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
-            Ok(handle.playback.complete(request, Time(time))?)
+        guard::on(playback, |played| {
+            Ok(played.playback.complete(request, Time(time))?)
         })
     })
 }
@@ -204,9 +199,9 @@ pub unsafe extern "C" fn lockstep_playback_counter(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
+        guard::on(playback, |played| {
             let name = guard::text(name, "name of a counter")?;
-            guard::put(value, named(&handle.launch(launch)?.counters, name)?)
+            guard::put(value, named(&played.launch(launch)?.counters, name)?)
         })
     })
 }
@@ -224,8 +219,8 @@ pub unsafe extern "C" fn lockstep_playback_kernel(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
-            put_text(&handle.launch(launch)?.kernel, "the name", name, name_bytes)
+        guard::on(playback, |played| {
+            put_text(&played.launch(launch)?.kernel, "the name", name, name_bytes)
         })
     })
 }
@@ -241,10 +236,10 @@ pub unsafe extern "C" fn lockstep_playback_finish(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
-            let results = handle.playback.finish()?;
+        guard::on(playback, |played| {
+            let results = played.playback.finish()?;
             let problems = results.summary.ending.problems.join("; ");
-            handle.results = Some(results);
+            played.results = Some(results);
             match problems.is_empty() {
                 true => Ok(()),
                 false => Err(Failure {
@@ -266,18 +261,9 @@ pub unsafe extern "C" fn lockstep_playback_statistics(
     visitor: LockstepVisitor,
     context: *mut c_void,
 ) -> LockstepStatus {
-    let Some(visit) = visitor else {
-        return LockstepStatus::InvalidArgument;
-    };
+    let table = |played: &mut Played| Ok(played.results()?.statistics.clone());
     // SAFETY: as the caller says.
-    match unsafe { on(playback, |handle| Ok(handle.results()?.statistics.clone())) } {
-        Ok(table) => {
-            // SAFETY: as the caller says; nothing of the playback is borrowed.
-            unsafe { hand_out(&table, visit, context) };
-            LockstepStatus::Ok
-        }
-        Err(status) => status,
-    }
+    unsafe { hand_out(playback, table, visitor, context) }
 }
 
 /// Writes one hash of everything that was simulated, the digest of `lockstep run`: 64 hexadecimal digits and a zero,
@@ -293,8 +279,8 @@ pub unsafe extern "C" fn lockstep_playback_digest(
 ) -> LockstepStatus {
     // SAFETY: as the caller says.
     guard::status(unsafe {
-        on(playback, |handle| {
-            let found = handle.results()?.summary.digest.clone().unwrap_or_default();
+        guard::on(playback, |played| {
+            let found = played.results()?.summary.digest.clone().unwrap_or_default();
             put_text(&found, "a digest", digest, digest_bytes)
         })
     })
@@ -309,10 +295,7 @@ pub unsafe extern "C" fn lockstep_playback_message(
     playback: *const LockstepPlayback,
 ) -> *const c_char {
     // SAFETY: as the caller says.
-    match unsafe { playback.as_ref() } {
-        Some(handle) => handle.troubles.message().as_ptr(),
-        None => c"there is no playback".as_ptr(),
-    }
+    unsafe { guard::message(playback, c"there is no playback") }
 }
 
 /// Gives a playback back, also one that goes on; null is nothing to give.

@@ -1,18 +1,35 @@
 //! Records of CUDA calls as C reads them: entry by entry, as bytes to send on.
 
 use crate::LockstepStatus;
-use crate::guard::{self, Failure, Troubles};
+use crate::guard::{self, Failure, Handle, Troubles};
 use crate::handle::{given_back, made};
 use lockstep_simulation::{RecordReader, full_record};
 use std::ffi::c_char;
 use std::fs::File;
 
-/// The calls of a program, as `lockstep run --record full` writes them (`calls.bin` of its run folder).
+/// The calls of a program, as `lockstep run --record full` writes them (`calls.record` of its run folder).
 pub struct LockstepRecord {
+    file: OpenRecord,
+    troubles: Troubles,
+}
+
+/// A record that is read.
+pub(crate) struct OpenRecord {
     entries: RecordReader<File>,
     /// The entry that was read last.
     entry: Vec<u8>,
-    troubles: Troubles,
+}
+
+impl Handle for LockstepRecord {
+    type Inside = OpenRecord;
+
+    fn parts(&mut self) -> (&mut OpenRecord, &mut Troubles) {
+        (&mut self.file, &mut self.troubles)
+    }
+
+    fn troubles(&self) -> &Troubles {
+        &self.troubles
+    }
 }
 
 /// Opens a record. On failure `message`, if it is not null, gets the reason, cut to `message_bytes`.
@@ -34,8 +51,10 @@ pub unsafe extern "C" fn lockstep_record_open(
                 |error: &dyn std::fmt::Display| Failure::argument(format!("{path}: {error}"));
             let file = File::open(path).map_err(|error| named(&error))?;
             Ok(LockstepRecord {
-                entries: full_record(file).map_err(|error| named(&error))?,
-                entry: Vec::new(),
+                file: OpenRecord {
+                    entries: full_record(file).map_err(|error| named(&error))?,
+                    entry: Vec::new(),
+                },
                 troubles: Troubles::default(),
             })
         })
@@ -52,30 +71,19 @@ pub unsafe extern "C" fn lockstep_record_next(
     entry: *mut *const u8,
     entry_bytes: *mut usize,
 ) -> LockstepStatus {
+    let unreadable = |error: &dyn std::fmt::Display| Failure::argument(error.to_string());
     // SAFETY: as the caller says.
-    let Some(handle) = (unsafe { record.as_mut() }) else {
-        return LockstepStatus::InvalidArgument;
-    };
-    let LockstepRecord {
-        entries,
-        entry: held,
-        troubles,
-    } = handle;
-    guard::status(troubles.watch(|| {
-        let next = entries.next().transpose();
-        let next = next.map_err(|error| Failure::argument(error.to_string()))?;
-        *held = match next {
-            Some(next) => next
-                .to_bytes()
-                .map_err(|error| Failure::argument(error.to_string()))?,
-            None => Vec::new(),
-        };
-        // SAFETY: as the caller says.
-        unsafe {
-            guard::put(entry, held.as_ptr())?;
-            guard::put(entry_bytes, held.len())
-        }
-    }))
+    guard::status(unsafe {
+        guard::on(record, |record| {
+            let next = record.entries.next().transpose();
+            record.entry = match next.map_err(|error| unreadable(&error))? {
+                Some(next) => next.to_bytes().map_err(|error| unreadable(&error))?,
+                None => Vec::new(),
+            };
+            guard::put(entry, record.entry.as_ptr())?;
+            guard::put(entry_bytes, record.entry.len())
+        })
+    })
 }
 
 /// Why the last call on a record failed; it stays until the next failure.
@@ -85,10 +93,7 @@ pub unsafe extern "C" fn lockstep_record_next(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_record_message(record: *const LockstepRecord) -> *const c_char {
     // SAFETY: as the caller says.
-    match unsafe { record.as_ref() } {
-        Some(handle) => handle.troubles.message().as_ptr(),
-        None => c"there is no record".as_ptr(),
-    }
+    unsafe { guard::message(record, c"there is no record") }
 }
 
 /// Closes a record; null is nothing to close.

@@ -1,12 +1,10 @@
 //! What is read of a simulation: time, counters, statistics, digest.
 
-use crate::guard::{self, Failure};
+use crate::guard::{self, Failure, Handle};
 use crate::{LockstepGpu, LockstepStatus};
 use lockstep_counters::LaunchCounters;
 use lockstep_stats::Table;
 use std::ffi::{CString, c_char, c_void};
-
-type Visitor = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, *const c_char, u64);
 
 /// Is given every statistic: the component, the statistic, its unit and its value. The texts live until it returns.
 pub type LockstepVisitor = Option<
@@ -73,24 +71,28 @@ pub unsafe extern "C" fn lockstep_statistics(
     visitor: LockstepVisitor,
     context: *mut c_void,
 ) -> LockstepStatus {
+    // SAFETY: as the caller says.
+    unsafe { hand_out(gpu, |gpu| Ok(gpu.statistics()), visitor, context) }
+}
+
+/// Hands every row of a table to a visitor. Nothing is borrowed meanwhile: the visitor may call us.
+///
+/// # Safety
+/// The pointers are good.
+pub(crate) unsafe fn hand_out<H: Handle>(
+    handle: *mut H,
+    table: impl FnOnce(&mut H::Inside) -> Result<Table, Failure>,
+    visitor: LockstepVisitor,
+    context: *mut c_void,
+) -> LockstepStatus {
     let Some(visit) = visitor else {
         return LockstepStatus::InvalidArgument;
     };
     // SAFETY: as the caller says.
-    let table = match unsafe { guard::on(gpu, |gpu| Ok(gpu.statistics())) } {
+    let table = match unsafe { guard::on(handle, table) } {
         Ok(table) => table,
         Err(status) => return status,
     };
-    // SAFETY: as the caller says; nothing of the GPU is borrowed.
-    unsafe { hand_out(&table, visit, context) };
-    LockstepStatus::Ok
-}
-
-/// Hands every row of a table to a visitor.
-///
-/// # Safety
-/// It may be called.
-pub(crate) unsafe fn hand_out(table: &Table, visit: Visitor, context: *mut c_void) {
     let words = |text: &str| CString::new(text).unwrap_or_default();
     for row in table.rows() {
         let (component, name, unit) = (words(row.component), words(&row.name), words(row.unit));
@@ -105,6 +107,7 @@ pub(crate) unsafe fn hand_out(table: &Table, visit: Visitor, context: *mut c_voi
             );
         }
     }
+    LockstepStatus::Ok
 }
 
 /// Puts a text with a zero behind it where C wants it, and refuses if there is too little room.
