@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -72,31 +73,30 @@ def statistics(path):
         return {(row["component"], row["statistic"]): row["value"] for row in csv.DictReader(file)}
 
 
+def launchers():
+    """How SST itself can run: one thread, two, and two ranks if it was built with MPI."""
+    sst = program_of_sst("sst")
+    found = {"one thread": [sst], "two threads": [sst, "-n", "2"]}
+    mpirun = shutil.which("mpirun")
+    if run([program_of_sst("sst-config"), "--MPICXX"]).strip() and mpirun:
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        found["two ranks"] = [mpirun, *as_root, "-n", "2", "--oversubscribe", sst]
+    else:
+        print("two ranks: skipped, SST was built without MPI or there is no mpirun")
+    return found
+
+
 class Inside:
     """Runs of one record inside SST."""
 
     def __init__(self, given, library, calls, folder):
         self.given, self.library, self.calls, self.folder = given, library, calls, folder
-        self.sst = program_of_sst("sst")
 
-    def ways(self):
-        """How SST itself can run: one thread, two, and two ranks if it was built with MPI."""
-        yield "one thread", []
-        yield "two threads", ["-n", "2"]
-        configuration = run([program_of_sst("sst-config"), "--MPICXX"]).strip()
-        if configuration and shutil.which("mpirun"):
-            yield "two ranks", None
-        else:
-            print("two ranks: skipped, SST was built without MPI or there is no mpirun")
-
-    def node(self, way, *options):
+    def node(self, launcher, *options):
         """Runs the example; kernels, cycles and digest of each GPU, statistics of SST and of the first GPU."""
         files = self.folder / "sst.csv", self.folder / "gpu.csv"
         for file in self.folder.glob("*.csv"):
             file.unlink()
-        launcher = [self.sst, *way] if way is not None else ["mpirun", "-n", "2", "--oversubscribe", self.sst]
-        if way is None and os.geteuid() == 0:
-            launcher.insert(1, "--allow-run-as-root")
         said = run(
             launcher
             + [f"--add-lib-path={self.library}", HERE / "examples" / "node.py", "--", "--record", self.calls]
@@ -114,39 +114,65 @@ class Inside:
         return ends, sorted(rows), statistics(files[1])
 
 
+def memories(wanted):
+    """What may be behind the L1 caches, each with the options to run it with."""
+    found = {"own": [[]], "flat": [["--latency", FAST], ["--latency", SLOW]], "hierarchy": [[]]}
+    if "standardInterface" not in run([program_of_sst("sst-info"), "memHierarchy"]):
+        print("memHierarchy: skipped, this SST does not have it")
+        del found["hierarchy"]
+    return {memory: choices for memory, choices in found.items() if memory in wanted}
+
+
 def compare(given, library, folder):
     """All comparisons; raises where one fails."""
     calls, kernels, cycles, digest, counted = record(given, folder)
-    print(f"lockstep run: {kernels} kernels, {cycles} cycles, digest {digest[:12]}")
+    print(f"lockstep run: {kernels} kernels, {cycles} cycles, digest {digest[:12]}", flush=True)
     inside = Inside(given, library, calls, folder)
-    memories = {"own": [[]], "flat": [["--latency", FAST], ["--latency", SLOW]]}
-    if "standardInterface" in run([program_of_sst("sst-info"), "memHierarchy"]):
-        memories["hierarchy"] = [[]]
-    else:
-        print("memHierarchy: skipped, this SST does not have it")
+    ways = {name: launcher for name, launcher in launchers().items() if name in given.ways}
+    assert ways, f"SST cannot run in any of these ways: {', '.join(given.ways)}"
+    first_way = next(iter(ways))
     obtained = {}
-    for memory, choices in memories.items():
+    for memory, choices in memories(given.memories).items():
         for choice in choices:
             found = {}
-            for groups in (1, 2, 4):
-                for name, way in inside.ways() if groups == 1 else [("one thread", [])]:
+            for groups in given.sm_groups:
+                # One way is enough for the others.
+                for name in ways if groups == given.sm_groups[0] else [first_way]:
                     options = ["--memory", memory, "--sm-groups", groups, *choice]
-                    found[f"{name}, {groups} SM groups"] = inside.node(way, *options)
+                    began = time.monotonic()
+                    found[f"{name}, {groups} SM groups"] = inside.node(ways[name], *options)
+                    if given.times:
+                        print(f"  {name}, {groups} SM groups: {time.monotonic() - began:.0f} s", flush=True)
             first = next(iter(found.values()))
             for name, other in found.items():
                 assert other == first, f"memory {memory} {choice}: {name} differs:\n{other[0]}\n{first[0]}"
             ((_, *end),) = first[0]
             obtained[memory, *choice] = end
-            print(f"memory {memory} {' '.join(choice)}: {end[0]} kernels, {end[1]} cycles in {len(found)} ways")
+            what = f"{end[0]} kernels, {end[1]} cycles, digest {end[2][:12]}"
+            print(f"memory {' '.join([memory, *choice])}: {what} in {len(found)} ways", flush=True)
             if memory == "own":
                 assert end == [kernels, cycles, digest], f"{end} is not what `lockstep run` has"
                 assert first[2] == counted, "the statistics are not those of `lockstep run`"
-    # A GHz or more, and two accesses behind each other.
-    slower = obtained["flat", "--latency", SLOW][1] - obtained["flat", "--latency", FAST][1]
-    assert slower > 2 * 1000 * kernels, f"a memory that takes 1000 ns more costs {slower} cycles"
-    several, _, _ = inside.node(["-n", "2"], "--nodes", "2")
-    assert [end[1:] for end in several] == [(kernels, cycles, digest)] * 2, several
-    print(f"two nodes: {several[0][2]} cycles each")
+    if "flat" in given.memories:
+        # A GHz or more, and two accesses behind each other.
+        slower = obtained["flat", "--latency", SLOW][1] - obtained["flat", "--latency", FAST][1]
+        assert slower > 2 * 1000 * kernels, f"a memory that takes 1000 ns more costs {slower} cycles"
+    if given.two_nodes:
+        several, _, _ = inside.node(ways.get("two threads", ways[first_way]), "--nodes", "2")
+        assert [end[1:] for end in several] == [(kernels, cycles, digest)] * 2, several
+        print(f"two nodes: {several[0][2]} cycles each")
+
+
+def some_of(*known):
+    """Reads a list with commas of known words."""
+
+    def read(text):
+        unknown = [word for word in text.split(",") if word not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"`{unknown[0]}` is none of: {', '.join(known)}")
+        return text.split(",")
+
+    return {"type": read, "default": list(known), "metavar": ",".join(known)}
 
 
 def main():
@@ -155,6 +181,11 @@ def main():
     parser.add_argument("--embed", default=ROOT / "target/release", type=Path, help="where liblockstep_embed.so is")
     parser.add_argument("--library", type=Path, help="folder of a liblockstep.so that is built already")
     parser.add_argument("--gpu", default="h200")
+    parser.add_argument("--memories", **some_of("own", "flat", "hierarchy"))
+    parser.add_argument("--ways", **some_of("one thread", "two threads", "two ranks"))
+    parser.add_argument("--sm-groups", **some_of("1", "2", "4"))
+    parser.add_argument("--no-two-nodes", dest="two_nodes", action="store_false", help="run one node only")
+    parser.add_argument("--times", action="store_true", help="say how long each run took")
     parser.add_argument("program", nargs="*", default=[ROOT / ".lockstep/bin/sm_90/vector_add", "8192"])
     given = parser.parse_args()
     try:

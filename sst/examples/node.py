@@ -14,6 +14,15 @@ import sst
 
 # The link between CPU and GPU of the SST-GPU report (its listing 1).
 LINK_LATENCY = "23840ps"
+# L2 of `--memory hierarchy`, by GPU: slices, what one holds, its ways and the clock of the crossbar. The SST-GPU
+# report's CPU + V100 (its table 2) and Broadwell + P100 (table 6), and something for others.
+L2S = {"v100-sst": (32, "192KiB", 24, "1.2GHz"), "p100": (8, "512KiB", 16, "1GHz")}
+OTHER_L2 = (32, "1MiB", 16, "1.5GHz")
+# Misses that a slice has open at once; one of them it keeps for itself.
+MSHRS = 128
+# Between the GPU and a slice, and within the slice: most of it in the link, which lets ranks meet less often.
+CROSSBAR_LATENCY = "20ns"
+SLICE_CYCLES = 32
 
 
 def arguments():
@@ -41,30 +50,38 @@ def fill_memory(gpu, name, given):
         memory = gpu.setSubComponent("memory", "lockstep.flatMemory")
         memory.addParams({"latency": given.latency})
     elif given.memory == "hierarchy":
-        interface = gpu.setSubComponent("memory", "memHierarchy.standardInterface")
-        cache = sst.Component(f"{name}.l2", "memHierarchy.Cache")
-        cache.addParams(
-            {
-                "cache_frequency": "1.2GHz",
-                "cache_size": "6MiB",
-                "associativity": 16,
-                "access_latency_cycles": 80,
-                "mshr_num_entries": 4096,
-                "max_requests_per_cycle": 32,
-                "cache_line_size": 128,
-                "L1": 1,
-            }
-        )
-        controller = sst.Component(f"{name}.memory", "memHierarchy.MemController")
-        controller.addParams({"clock": "1GHz", "addr_range_start": 0, "addr_range_end": 16 * 2**30 - 1})
-        backend = controller.setSubComponent("backend", "memHierarchy.simpleMem")
-        backend.addParams({"mem_size": "16GiB", "access_time": "200ns", "max_requests_per_cycle": -1})
-        above = sst.Link(f"{name}.above_l2")
-        above.connect((interface, "lowlink", "1ns"), (cache, "highlink", "1ns"))
-        below = sst.Link(f"{name}.below_l2")
-        below.connect((cache, "lowlink", "1ns"), (controller, "highlink", "1ns"))
-        return [cache, controller]
+        gpu.addParams({"max_outstanding": MSHRS - 1})
+        slices, *shape = L2S.get(given.gpu, OTHER_L2)
+        return [part for slice in range(slices) for part in l2_slice(gpu, name, slice, *shape)]
     return []
+
+
+def l2_slice(gpu, name, slice, size, ways, clock):
+    """A slice of L2 with its memory controller, of SST's memHierarchy."""
+    interface = gpu.setSubComponent("memory", "memHierarchy.standardInterface", slice)
+    cache = sst.Component(f"{name}.l2_{slice}", "memHierarchy.Cache")
+    cache.addParams(
+        {
+            "cache_frequency": clock,
+            "cache_size": size,
+            "associativity": ways,
+            "access_latency_cycles": SLICE_CYCLES,
+            "mshr_num_entries": MSHRS,
+            "max_requests_per_cycle": 2,
+            "cache_line_size": 128,
+            "L1": 1,
+        }
+    )
+    controller = sst.Component(f"{name}.memory_{slice}", "memHierarchy.MemController")
+    # Values stay in the GPU.
+    controller.addParams({"clock": "1GHz", "addr_range_start": 0, "addr_range_end": 16 * 2**30 - 1, "backing": "none"})
+    backend = controller.setSubComponent("backend", "memHierarchy.simpleMem")
+    backend.addParams({"mem_size": "16GiB", "access_time": "200ns", "max_requests_per_cycle": 1})
+    above = sst.Link(f"{name}.above_l2_{slice}")
+    above.connect((interface, "lowlink", CROSSBAR_LATENCY), (cache, "highlink", CROSSBAR_LATENCY))
+    below = sst.Link(f"{name}.below_l2_{slice}")
+    below.connect((cache, "lowlink", "1ns"), (controller, "highlink", "1ns"))
+    return [cache, controller]
 
 
 def build(given):

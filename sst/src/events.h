@@ -1,4 +1,4 @@
-// What travels between `lockstep.host` and `lockstep.gpu`.
+// What travels between `lockstep.host` and `lockstep.gpu`, and what a GPU wakes itself with.
 #ifndef LOCKSTEP_SST_EVENTS_H
 #define LOCKSTEP_SST_EVENTS_H
 
@@ -34,6 +34,15 @@ public:
 
     void serialize_order(SST::Core::Serialization::serializer &ser) override { Event::serialize_order(ser); }
     ImplementSerializable(SST::Lockstep::AnswerEvent);
+};
+
+// A GPU has come to a boundary of epochs that it has simulated already.
+class WakeEvent : public SST::Event {
+public:
+    WakeEvent() = default;
+
+    void serialize_order(SST::Core::Serialization::serializer &ser) override { Event::serialize_order(ser); }
+    ImplementSerializable(SST::Lockstep::WakeEvent);
 };
 
 } // namespace SST::Lockstep

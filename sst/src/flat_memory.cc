@@ -6,10 +6,9 @@
 
 #include <algorithm>
 
-namespace SST::Lockstep {
+#include "femtoseconds.h"
 
-static constexpr uint64_t PICOSECOND = 1000;
-static constexpr uint64_t SECOND = UINT64_C(1000000000000000);
+namespace SST::Lockstep {
 
 namespace {
 
@@ -67,7 +66,7 @@ void FlatMemory::send(Request *request)
     uint64_t now = getCurrentSimTime(picosecond) * PICOSECOND;
     free = std::max(free, now) + bytes.count * SECOND / bandwidth;
     if (request->needsResponse())
-        self->send((free + latency - now + PICOSECOND - 1) / PICOSECOND, new ReadyEvent(request->makeResponse()));
+        self->send(picoseconds(free + latency - now), new ReadyEvent(request->makeResponse()));
     delete request;
 }
 

@@ -9,10 +9,9 @@
 #include <cstdio>
 
 #include "events.h"
+#include "femtoseconds.h"
 
 namespace SST::Lockstep {
-
-static constexpr uint64_t PICOSECOND = 1000;
 
 Gpu::Gpu(SST::ComponentId_t id, SST::Params &params) : Component(id)
 {
@@ -26,6 +25,7 @@ Gpu::Gpu(SST::ComponentId_t id, SST::Params &params) : Component(id)
         return value;
     };
     quantum = (units("quantum", "10us", "s") / SST::UnitAlgebra("1fs")).getRoundedValue();
+    memory_timeout = (units("memory_timeout", "1ms", "s") / SST::UnitAlgebra("1fs")).getRoundedValue();
     uint64_t size = units("memory_size", "16GiB", "B").getRoundedValue();
     if (size < 128 || size % 128 != 0)
         output.fatal(CALL_INFO, 1, "%s: `memory_size` is no multiple of 128 bytes\n", getName().c_str());
@@ -35,10 +35,8 @@ Gpu::Gpu(SST::ComponentId_t id, SST::Params &params) : Component(id)
     if (!host)
         output.fatal(CALL_INFO, 1, "%s: no link is at the port `host`\n", getName().c_str());
     self = configureSelfLink("self", picosecond, new Event::Handler<Gpu, &Gpu::woken>(this));
-    auto *interface = loadUserSubComponent<StandardMem>("memory", ComponentInfo::SHARE_NONE, picosecond,
-                                                        new StandardMem::Handler<Gpu, &Gpu::answered>(this));
-    if (interface)
-        memory = std::make_unique<MemorySide>(interface, size);
+    auto outstanding = params.find<uint64_t>("max_outstanding", 0);
+    fill_memories(size, outstanding ? outstanding : SIZE_MAX);
 
     kernels = registerStatistic<uint64_t>("kernels");
     cycles = registerStatistic<uint64_t>("cycles");
@@ -52,6 +50,18 @@ Gpu::Gpu(SST::ComponentId_t id, SST::Params &params) : Component(id)
 }
 
 Gpu::~Gpu() { lockstep_playback_destroy(playback); }
+
+void Gpu::fill_memories(uint64_t size, uint64_t max_outstanding)
+{
+    auto *slots = getSubComponentSlotInfo("memory");
+    for (int number = 0; slots && number <= slots->getMaxPopulatedSlotNumber(); ++number) {
+        auto *handler = new StandardMem::Handler<Gpu, &Gpu::answered, size_t>(this, memories.size());
+        auto *interface = slots->create<StandardMem>(number, ComponentInfo::SHARE_NONE, picosecond, handler);
+        if (!interface)
+            output.fatal(CALL_INFO, 1, "%s: `memory` %d is none\n", getName().c_str(), number);
+        memories.push_back(std::make_unique<MemorySide>(interface, size, max_outstanding));
+    }
+}
 
 void Gpu::create(SST::Params &params)
 {
@@ -67,8 +77,8 @@ void Gpu::create(SST::Params &params)
     options.settings_count = settings.size();
     options.threads = std::max(1u, params.find<uint32_t>("sm_groups", 1));
     char reason[2000];
-    auto status = lockstep_playback_create(&options, memory ? told_request : nullptr, told_kernel, this, &playback,
-                                           reason, sizeof reason);
+    auto status = lockstep_playback_create(&options, memories.empty() ? nullptr : told_request, told_kernel, this,
+                                           &playback, reason, sizeof reason);
     if (status != LOCKSTEP_STATUS_OK)
         output.fatal(CALL_INFO, 1, "%s: %s\n", getName().c_str(), reason);
     progress.wants_entry = 1;
@@ -76,13 +86,13 @@ void Gpu::create(SST::Params &params)
 
 void Gpu::init(unsigned phase)
 {
-    if (memory)
+    for (auto &memory : memories)
         memory->init(phase);
 }
 
 void Gpu::setup()
 {
-    if (memory)
+    for (auto &memory : memories)
         memory->setup();
 }
 
@@ -110,9 +120,10 @@ void Gpu::called(SST::Event *event)
 // Lets the GPU run as far as SST's time allows, and answers the call if it is done.
 void Gpu::advance()
 {
+    check_silence();
     uint64_t reached = std::max(now() - shift, progress.now);
     // With memory outside, no further than the end of an epoch: what leaves in it may be answered in the next.
-    uint64_t until = memory ? reached + 1 : reached + quantum;
+    uint64_t until = memories.empty() ? reached + quantum : reached + 1;
     check(lockstep_playback_advance(playback, until, &progress));
     if (progress.is_over) {
         // It fails, and says why.
@@ -120,21 +131,26 @@ void Gpu::advance()
         output.fatal(CALL_INFO, 1, "%s: the run ended by itself\n", getName().c_str());
     }
     uint64_t boundary = shift + progress.now;
-    bool leaves = !told.empty();
-    for (; !told.empty(); told.pop_front())
-        leaving.emplace_back(boundary, told.front());
-    if (leaves || !progress.wants_entry)
-        wake_at(boundary);
-    if (progress.wants_entry) {
-        uint64_t answer = std::max(shift + progress.host, now());
-        host->send((answer - now() + PICOSECOND - 1) / PICOSECOND, new AnswerEvent());
-    }
+    if (!told.empty() || !progress.wants_entry)
+        self->send(delay_until(boundary), new WakeEvent());
+    for (const auto &request : told)
+        leaving.emplace_back(boundary, request);
+    told.clear();
+    if (progress.wants_entry)
+        host->send(delay_until(shift + progress.host), new AnswerEvent());
 }
 
-void Gpu::wake_at(uint64_t time)
+// For a link of SST: none if the time has passed.
+uint64_t Gpu::delay_until(uint64_t time) const { return picoseconds(std::max(time, now()) - now()); }
+
+// Without an answer the GPU would wait from epoch to epoch for ever.
+void Gpu::check_silence()
 {
-    uint64_t delay = time > now() ? (time - now() + PICOSECOND - 1) / PICOSECOND : 0;
-    self->send(delay, new AnswerEvent());
+    for (const auto &memory : memories) {
+        if (memory->waiting() > 0 && now() - memory->silent_since() > memory_timeout)
+            output.fatal(CALL_INFO, 1, "%s: `memory` has answered none of %zu requests for `memory_timeout`\n",
+                         getName().c_str(), memory->waiting());
+    }
 }
 
 void Gpu::woken(SST::Event *event)
@@ -161,14 +177,14 @@ void Gpu::send_due()
             atomics->addData(1);
             break;
         }
-        memory->send(request, now());
+        memories[request.slice % memories.size()]->send(request, now());
     }
 }
 
-void Gpu::answered(StandardMem::Request *answer)
+void Gpu::answered(StandardMem::Request *answer, size_t memory)
 {
     uint64_t number, sent;
-    if (!memory->answer(answer, &number, &sent))
+    if (!memories[memory]->answer(answer, now(), &number, &sent))
         return;
     latency->addData((now() - sent) / PICOSECOND);
     // While the GPU stands still, a request is complete where it stands.

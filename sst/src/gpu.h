@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "memory_side.h"
 
@@ -29,14 +30,17 @@ public:
         {"settings", "Changes of its configuration, a list of KEY=VALUE", "[]"},
         {"sm_groups", "Groups of SMs, each on a worker thread; no result depends on it", "1"},
         {"quantum", "How far the GPU may run ahead of SST's time while its memory is its own", "10us"},
-        {"memory_size", "Bytes of the memory behind `memory`; addresses are taken modulo it", "16GiB"},
+        {"memory_size", "Bytes of each memory in `memory`; addresses are taken modulo it", "16GiB"},
+        {"max_outstanding", "Requests that each has at once, the others wait before it; 0 for no limit", "0"},
+        {"memory_timeout", "How long `memory` may answer nothing while requests wait, before the run fails", "1ms"},
         {"statistics_file", "Every statistic of every part of the GPU, as CSV, written at the end", ""},
         {"verbose", "1: a line for each kernel", "0"})
 
     SST_ELI_DOCUMENT_PORTS({"host", "Calls come and answers leave", {"lockstep.EntryEvent", "lockstep.AnswerEvent"}})
 
     SST_ELI_DOCUMENT_SUBCOMPONENT_SLOTS({"memory",
-                                         "What is behind the L1 caches; without it the GPU's own L2 and DRAM",
+                                         "What is behind the L1 caches, or several that share the slices of L2 among "
+                                         "them; without it the GPU's own L2 and DRAM",
                                          "SST::Interfaces::StandardMem"})
 
     SST_ELI_DOCUMENT_STATISTICS({"kernels", "Kernels that ended", "kernels", 1},
@@ -60,30 +64,35 @@ private:
     static void told_kernel(void *self, uint32_t launch);
 
     void create(SST::Params &params);
+    void fill_memories(uint64_t size, uint64_t max_outstanding);
     void called(SST::Event *event);
     void woken(SST::Event *event);
-    void answered(StandardMem::Request *answer);
+    void answered(StandardMem::Request *answer, size_t memory);
     void advance();
     void send_due();
-    void wake_at(uint64_t time);
+    void check_silence();
     void write_statistics();
     uint64_t counter(uint32_t launch, const char *name);
     uint64_t now() const;
+    uint64_t delay_until(uint64_t time) const;
     void check(LockstepStatus status);
 
     SST::Output output;
     SST::TimeConverter picosecond;
     SST::Link *host = nullptr;
     SST::Link *self = nullptr;
-    std::unique_ptr<MemorySide> memory;
+    // A request goes to the one that its slice of L2 says; none if the GPU has its own.
+    std::vector<std::unique_ptr<MemorySide>> memories;
     LockstepPlayback *playback = nullptr;
     LockstepProgress progress = {};
     // All times are in femtoseconds.
     uint64_t shift = 0;
     uint64_t quantum = 0;
+    uint64_t memory_timeout = 0;
     // Requests that have left the GPU, and when they reach the memory: at the end of their epoch.
     std::deque<std::pair<uint64_t, LockstepMemoryRequest>> leaving;
-    std::deque<LockstepMemoryRequest> told;
+    // Requests that left in the epoch which the GPU is in.
+    std::vector<LockstepMemoryRequest> told;
     std::string statistics_file;
     uint64_t all_kernels = 0;
     uint64_t all_cycles = 0;

@@ -16,6 +16,8 @@ void MemorySide::setup()
 
 void MemorySide::send(const LockstepMemoryRequest &request, uint64_t now)
 {
+    if (requests.empty())
+        last_answer = now;
     bool atomic = request.access == LOCKSTEP_ACCESS_ATOMIC;
     auto &waiting = requests[request.number] = {request, now, 0, atomic};
     waiting.parts = send_parts(request, request.access == LOCKSTEP_ACCESS_WRITE);
@@ -41,23 +43,34 @@ unsigned MemorySide::send_parts(const LockstepMemoryRequest &request, bool write
                                           request.sm);
         else
             part = new StandardMem::Read(address, bytes, 0, request.address, 0, request.sm);
-        parts[part->getID()] = request.number;
-        interface->send(part);
+        queue.emplace_back(part, request.number);
         ++count;
         first = end;
     }
+    send_queued();
     return count;
 }
 
-bool MemorySide::answer(StandardMem::Request *answer, uint64_t *number, uint64_t *sent)
+void MemorySide::send_queued()
 {
-    auto part = parts.find(answer->getID());
+    for (; !queue.empty() && outstanding.size() < max_outstanding; queue.pop_front()) {
+        auto [part, number] = queue.front();
+        outstanding[part->getID()] = number;
+        interface->send(part);
+    }
+}
+
+bool MemorySide::answer(StandardMem::Request *answer, uint64_t now, uint64_t *number, uint64_t *sent)
+{
+    auto part = outstanding.find(answer->getID());
     delete answer;
     // Caches also tell of lines that they have given up.
-    if (part == parts.end())
+    if (part == outstanding.end())
         return false;
     auto found = requests.find(part->second);
-    parts.erase(part);
+    outstanding.erase(part);
+    last_answer = now;
+    send_queued();
     Waiting &waiting = found->second;
     if (--waiting.parts > 0)
         return false;
