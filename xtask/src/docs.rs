@@ -2,7 +2,7 @@
 
 use crate::{
     configuration, coverage, cuda, glossary, instructions, links, nvml, options, process, project,
-    readme, simulator, status, validate, workloads,
+    readme, routing, simulator, status, validate, workloads,
 };
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -43,6 +43,10 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/reference/options.md",
         make: || Ok(format!("{NOTICE}{}", options::page()?)),
+    },
+    Page {
+        path: "docs/reference/sst_calls.md",
+        make: || Ok(format!("{NOTICE}{}", routing::page()?)),
     },
     Page {
         path: "docs/reference/configuration.md",

@@ -27,6 +27,7 @@ mod packages;
 mod process;
 mod project;
 mod readme;
+mod routing;
 mod simulator;
 mod soak;
 mod status;

@@ -30,6 +30,7 @@ mod range;
 mod request;
 mod response;
 mod result;
+pub mod routing;
 pub mod window;
 mod work;
 

@@ -6,4 +6,5 @@ mod calls;
 mod graphs;
 mod launches;
 mod managed;
+mod routing;
 mod support;

@@ -9,7 +9,7 @@ use lockstep_protocol::{
     Launch, LaunchConfig, MemoryAccess, ModuleHandle, ModuleImage, Place, Reply, Request, Response,
     Rows, StreamHandle, StreamName,
 };
-use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelResult};
+use lockstep_runtime::device::{Advance, Advice, Device, Fault, KernelResult, Transfer};
 use lockstep_runtime::{CallResult, Client, FrontendChoice, LoadOptions, ModuleSource, Runtime};
 use lockstep_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,8 @@ pub struct Fake {
     pub advice: Vec<Advice>,
     /// Priority and carve-out of every launch.
     pub launched: Vec<(i32, Option<u64>)>,
+    /// How often a copy engine began to work.
+    pub transfers: u32,
 }
 
 impl Fake {
@@ -56,6 +58,10 @@ fn pages_of(address: u64, bytes: u64) -> Vec<u64> {
 }
 
 impl Device for Fake {
+    fn transfer(&mut self, _: &Transfer) {
+        self.transfers += 1;
+    }
+
     fn managed_is_paged(&self) -> bool {
         self.pages
     }
@@ -466,7 +472,8 @@ fn show(response: &Response) -> String {
     format!("{result}{sticky}").trim_end().to_string()
 }
 
-fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Request {
+/// A request from its line.
+pub fn parse(line: &str, function: &mut impl FnMut(&str) -> FunctionHandle) -> Request {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |index: usize| {
         let word: &str = words[index];
