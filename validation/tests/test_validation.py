@@ -16,6 +16,15 @@ def metadata(name, licence, more=""):
     return METADATA.format(name=name, licence=licence, more=more)
 
 
+class Ranks(unittest.TestCase):
+    def test_a_program_has_one_digest_is_refused_or_is_wrong(self):
+        verdict = support.script("validation/compare_ranks.py").verdict
+        self.assertEqual(verdict(["a1", "a1", "a1"]), "equal")
+        self.assertEqual(verdict(["a1", "a1", "refused: it waits"]), "refused")
+        for wrong in [["a1", "b2"], ["a1", "ended with 1: oops"], ["ended with 1: oops"] * 2, ["refused: it waits"] * 2]:
+            self.assertEqual(verdict(wrong), "DIFFERENT")
+
+
 class Corpus(unittest.TestCase):
     def setUp(self):
         self.corpus = support.script("validation/corpus.py")
