@@ -358,7 +358,7 @@ mod tests {
         refused(
             "progam = \"x\"\n",
             expect![
-                "sweep.toml: no key of a sweep is called `progam`; did you mean `program`?; known: gpu, program, kernel, arguments, options, set, grid, list, part, plot, pareto"
+                "sweep.toml: no key of a sweep is called `progam`; did you mean `program`?; known: gpu, program, kernel, arguments, options, warm-start, set, grid, list, part, plot, pareto"
             ],
         );
         refused(
