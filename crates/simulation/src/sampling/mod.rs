@@ -235,7 +235,7 @@ mod tests {
     /// Intervals of many samples of a scattered population hold its total about as often as they say.
     #[test]
     fn intervals_hold_the_total_nearly_always() {
-        let cost = |number: u64| (500, 4000 + choice::mix(number) % 2000);
+        let cost = |number: u64| (500, 4000 + lockstep_units::splitmix64(number) % 2000);
         let all: u64 = (0..1500).map(|number| cost(number).1).sum();
         let held = (0..40).filter(|seed| {
             let sampled = run(*seed, 1500, cost).0.finish();
@@ -247,7 +247,12 @@ mod tests {
 
     #[test]
     fn a_seed_gives_one_answer() {
-        let cost = |number: u64| (500 + number % 7, 4000 + choice::mix(number) % 300);
+        let cost = |number: u64| {
+            (
+                500 + number % 7,
+                4000 + lockstep_units::splitmix64(number) % 300,
+            )
+        };
         assert_eq!(run(3, 900, cost).0.finish(), run(3, 900, cost).0.finish());
         assert_ne!(run(3, 900, cost).0.finish(), run(4, 900, cost).0.finish());
     }
