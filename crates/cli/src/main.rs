@@ -81,9 +81,12 @@ fn start_logging(verbose: u8) {
     if let Ok(text) = std::env::var("LOCKSTEP_LOG") {
         match text.parse() {
             Ok(asked) => filter = asked,
-            Err(error) => eprintln!(
-                "lockstep: LOCKSTEP_LOG=`{text}` is not followed: {error}; a level or `module=level` is expected"
-            ),
+            Err(error) => {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "lockstep: LOCKSTEP_LOG=`{text}` is not followed: {error}; a level or `module=level` is expected"
+                );
+            }
         }
     }
     let lines = tracing_subscriber::fmt::layer()
