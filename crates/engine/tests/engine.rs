@@ -315,7 +315,7 @@ fn damaged_states_are_refused_or_loaded_but_never_a_crash() {
     let saved = answer(&mut engine).saved;
     for flip in 0..400 {
         let mut damaged = saved.clone();
-        let at = toy::mix(flip) as usize % damaged.len();
+        let at = lockstep_units::splitmix64(flip) as usize % damaged.len();
         damaged[at] ^= 1 << (flip % 8);
         let _ = machine(&shape(), Options::default()).load(&mut Reader::new(&damaged));
     }

@@ -3,22 +3,9 @@
 mod toy;
 
 use lockstep_engine::*;
-use lockstep_units::Time;
+use lockstep_units::{Time, splitmix64};
 use proptest::prelude::*;
 use toy::*;
-
-fn shapes() -> impl Strategy<Value = Shape> {
-    (1u32..40, 1u32..12, 0u8..3, any::<u64>(), 1u32..12, 1u8..16).prop_map(
-        |(nodes, hubs, pattern, seed, posts, hops)| Shape {
-            nodes,
-            hubs,
-            pattern,
-            seed,
-            posts,
-            hops,
-        },
-    )
-}
 
 fn hosts(seed: u64) -> Vec<Options> {
     let mut hosts = Vec::new();
@@ -56,7 +43,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_host_never_shows(shape in shapes()) {
+    fn the_host_never_shows(shape in shapes(40)) {
         let expected = run(&shape, Options::default());
         for options in hosts(shape.seed) {
             prop_assert_eq!(&run(&shape, options.clone()), &expected, "{:?}", options);
@@ -64,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn a_save_and_a_load_never_show(shape in shapes(), stops in prop::collection::btree_set(0u64..3_000_000_000, 1..6)) {
+    fn a_save_and_a_load_never_show(shape in shapes(40), stops in prop::collection::btree_set(0u64..3_000_000_000, 1..6)) {
         let expected = run(&shape, Options::default());
         let hosts = hosts(shape.seed);
         let mut engine = machine(&shape, hosts[0].clone());
@@ -72,7 +59,7 @@ proptest! {
             engine.run(Time(stop), |_| false);
             let before = answer(&mut engine);
             // Another engine, on another host and without messages of its own, takes over.
-            let host = hosts[mix(shape.seed ^ index as u64) as usize % hosts.len()].clone();
+            let host = hosts[splitmix64(shape.seed ^ index as u64) as usize % hosts.len()].clone();
             let mut next = machine(&Shape { posts: 0, ..shape.clone() }, host);
             next.load(&mut Reader::new(&before.saved)).unwrap();
             set_memory(&next, &before.memory);
@@ -84,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn where_a_run_is_interrupted_never_shows(shape in shapes(), every in 20_000_000u64..500_000_000) {
+    fn where_a_run_is_interrupted_never_shows(shape in shapes(40), every in 20_000_000u64..500_000_000) {
         let expected = run(&shape, Options::default());
         let mut engine = machine(&shape, Options { threads: 2, together_from: 1,
                     together_from_nanoseconds: 0, ..Options::default() });
@@ -99,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn a_condition_stops_every_host_at_the_same_epoch(shape in shapes(), wanted in 1u64..60) {
+    fn a_condition_stops_every_host_at_the_same_epoch(shape in shapes(40), wanted in 1u64..60) {
         let reached = |partitions: &Partitions<'_, Node>| {
             partitions.iter().map(|(_, node)| node.received()).sum::<u64>() >= wanted
         };
@@ -113,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_fault_wins_on_every_host(shape in shapes(), messages in prop::collection::vec(1u64..6, 3)) {
+    fn the_first_fault_wins_on_every_host(shape in shapes(40), messages in prop::collection::vec(1u64..6, 3)) {
         let mut answers = Vec::new();
         for options in hosts(shape.seed).into_iter().step_by(4) {
             let mut engine = machine(&shape, options);

@@ -9,18 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lockstep_engine::*;
-use lockstep_units::{Bandwidth, Bytes, Duration, Hertz, Time};
+use lockstep_units::{Bandwidth, Bytes, Duration, Hertz, Time, splitmix64};
+use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
 pub const CELLS: usize = 32;
-
-/// The splitmix64 finaliser.
-pub fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
-}
 
 /// Contents that change only at boundaries.
 pub type Memory = Arc<[AtomicU64; CELLS]>;
@@ -63,7 +56,7 @@ pub struct Node {
 
 impl Node {
     pub fn digest(&self) -> u64 {
-        mix(self.state.digest ^ mix(self.state.received))
+        splitmix64(self.state.digest ^ splitmix64(self.state.received))
     }
 
     pub fn received(&self) -> u64 {
@@ -75,7 +68,7 @@ impl Node {
     }
 
     fn absorb(&mut self, value: u64) -> u64 {
-        self.state.digest = mix(self.state.digest ^ value);
+        self.state.digest = splitmix64(self.state.digest ^ value);
         self.state.digest
     }
 
@@ -139,12 +132,12 @@ impl Partition for Node {
                 let drawn = self.absorb(delivery.message.value ^ u64::from(delivery.sender.0));
                 if drawn.is_multiple_of(3) {
                     self.state.alarms.insert(
-                        now + window.length() * (mix(drawn) % 20)
-                            + Duration::nanoseconds(mix(drawn) >> 60),
+                        now + window.length() * (splitmix64(drawn) % 20)
+                            + Duration::nanoseconds(splitmix64(drawn) >> 60),
                     );
                 }
                 if drawn.is_multiple_of(5) {
-                    let cell = mix(drawn) as usize % CELLS;
+                    let cell = splitmix64(drawn) as usize % CELLS;
                     self.state.log.push(Write {
                         at: now,
                         cell,
@@ -217,7 +210,7 @@ impl Boundary<Node> for Commits {
             let cell = &self.memory[write.cell];
             // Order shows: the new value depends on the one before.
             cell.store(
-                mix(cell.load(Ordering::Relaxed) ^ write.value),
+                splitmix64(cell.load(Ordering::Relaxed) ^ write.value),
                 Ordering::Relaxed,
             );
         }
@@ -241,6 +234,20 @@ pub struct Shape {
     /// Messages posted from outside at the beginning.
     pub posts: u32,
     pub hops: u8,
+}
+
+/// Any of them with fewer nodes than `nodes`.
+pub fn shapes(nodes: u32) -> impl Strategy<Value = Shape> {
+    (1..nodes, 1u32..12, 0u8..3, any::<u64>(), 1u32..12, 1u8..16).prop_map(
+        |(nodes, hubs, pattern, seed, posts, hops)| Shape {
+            nodes,
+            hubs,
+            pattern,
+            seed,
+            posts,
+            hops,
+        },
+    )
 }
 
 pub type Machine = Engine<Node, Commits>;
@@ -288,7 +295,12 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
             ],
             1 => (0..count).map(|to| between(id, to)).collect(),
             _ => (0..3)
-                .map(|n| between(id, mix(shape.seed ^ u64::from(id) << 8 ^ n) as u32 % count))
+                .map(|n| {
+                    between(
+                        id,
+                        splitmix64(shape.seed ^ u64::from(id) << 8 ^ n) as u32 % count,
+                    )
+                })
                 .collect(),
         }
     };
@@ -296,7 +308,7 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
         routes: routes(id),
         memory: memory.clone(),
         state: State {
-            digest: mix(shape.seed ^ u64::from(id)),
+            digest: splitmix64(shape.seed ^ u64::from(id)),
             received: 0,
             sent: 0,
             last: None,
@@ -317,7 +329,7 @@ pub fn machine(shape: &Shape, options: Options) -> Machine {
 pub fn post(engine: &mut Machine, shape: &Shape) {
     let count = shape.nodes + shape.hubs;
     for post in 0..shape.posts {
-        let drawn = mix(shape.seed ^ 0xabcd ^ u64::from(post) << 32);
+        let drawn = splitmix64(shape.seed ^ 0xabcd ^ u64::from(post) << 32);
         let note = Note {
             value: drawn,
             sequence: post.into(),
