@@ -5,7 +5,7 @@ mod support;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use support::{Folder, Said, eventually};
+use support::{Folder, Said, eventually, signal};
 
 const DISK_FULL: i32 = 74;
 const OUT_OF_MEMORY: i32 = 71;
@@ -123,11 +123,6 @@ fn start_waiting(folder: &Folder) -> Child {
         .unwrap();
     assert!(eventually(|| folder.0.join("sleeper").exists()));
     child
-}
-
-fn signal(child: &Child, signal: rustix::process::Signal) {
-    let process = rustix::process::Pid::from_child(child);
-    rustix::process::kill_process(process, signal).unwrap();
 }
 
 #[test]

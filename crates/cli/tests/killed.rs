@@ -2,11 +2,11 @@
 
 mod support;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use support::{Folder, SCALE};
+use std::time::Duration;
+use support::{Folder, SCALE, signal, wait_until};
 
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -22,27 +22,9 @@ fn start(folder: &Folder) -> Child {
     command.spawn().unwrap()
 }
 
-/// Waits until something holds of the run, or fails.
-#[allow(clippy::disallowed_methods, reason = "a test that waits")]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn send(child: &Child, signal: Signal) {
-    let process = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(process, signal).unwrap();
-}
-
 fn ended(child: &mut Child) -> ExitStatus {
     let mut status = None;
-    wait_until("the run ends", || {
+    wait_until("the run ends", PATIENCE, || {
         status = child.try_wait().unwrap();
         status.is_some()
     });
@@ -70,9 +52,9 @@ fn a_killed_run_leaves_a_folder_that_opens() {
         let folder = Folder::new();
         let out = folder.0.join("out");
         let mut child = start(&folder);
-        wait_until(what, || reached(&out));
+        wait_until(what, PATIENCE, || reached(&out));
         let known = rows(&out);
-        send(&child, Signal::KILL);
+        signal(&child, Signal::KILL);
         ended(&mut child);
         let said = folder.run(&["report", "out"]);
         assert_eq!(said.code, Some(0), "{what}: {said:?}");
@@ -94,8 +76,8 @@ fn a_run_that_is_interrupted_ends_with_all_it_has() {
     let folder = Folder::new();
     let out = folder.0.join("out");
     let mut child = start(&folder);
-    wait_until("three launches", || rows(&out) >= 3);
-    send(&child, Signal::INT);
+    wait_until("three launches", PATIENCE, || rows(&out) >= 3);
+    signal(&child, Signal::INT);
     assert_eq!(ended(&mut child).code(), Some(130));
     let summary = std::fs::read_to_string(out.join("summary.json")).unwrap();
     for field in [

@@ -6,8 +6,8 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-use support::{Folder, Said, build_cuda};
+use std::time::Duration;
+use support::{Folder, Said, build_cuda, wait_until};
 
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -263,7 +263,7 @@ fn endless(folder: &Folder) -> Child {
     command.args(words.split_whitespace());
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    wait_until("two other ranks", || ranks_of(&child).len() == 2);
+    wait_until("two other ranks", PATIENCE, || ranks_of(&child).len() == 2);
     child
 }
 
@@ -278,18 +278,6 @@ fn ranks_of(child: &Child) -> Vec<Pid> {
     named
         .filter_map(|process| Pid::from_raw(process.parse().ok()?))
         .collect()
-}
-
-#[allow(clippy::disallowed_methods, reason = "a test that waits")]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(
-            began.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]
@@ -325,13 +313,14 @@ fn other_ranks_end_with_the_first() {
     for signal in [Signal::INT, Signal::KILL] {
         let mut child = endless(&folder);
         let ranks = ranks_of(&child);
-        let process = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        kill_process(process, signal).unwrap();
+        support::signal(&child, signal);
         assert!(!child.wait().unwrap().success());
-        wait_until("no rank is left", || {
+        wait_until("no rank is left", PATIENCE, || {
             ranks.iter().all(|rank| test_kill_process(*rank).is_err())
         });
-        wait_until("no socket is left", || folder.sockets().is_empty());
+        wait_until("no socket is left", PATIENCE, || {
+            folder.sockets().is_empty()
+        });
         std::fs::remove_dir_all(folder.0.join("out")).unwrap();
     }
 }

@@ -171,8 +171,7 @@ fn a_busy_simulator_hears_signals_within_a_second() {
         }));
         std::thread::sleep(std::time::Duration::from_millis(500));
         let began = std::time::Instant::now();
-        let process = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(process, signal).unwrap();
+        support::signal(&child, signal);
         let status = child.wait().unwrap();
         let took = began.elapsed();
         assert_eq!(status.code(), Some(code), "{mode}");

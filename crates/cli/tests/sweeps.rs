@@ -2,9 +2,11 @@
 
 mod support;
 
+use rustix::process::Signal;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use support::{Folder, Said};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use support::{Folder, Said, wait_until};
 
 /// Adds up a few words, so that clocks and caches matter little and time is short.
 const KERNEL: &str = "\
@@ -63,16 +65,8 @@ fn numbers(folder: &Folder, name: &str) -> Vec<f64> {
     cells.iter().map(|cell| cell.parse().unwrap()).collect()
 }
 
-/// Waits for what another process does; fails after two minutes.
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("{what} did not happen");
-}
+/// How long another process may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_grid_becomes_a_table_a_plot_and_a_front() {
@@ -212,35 +206,29 @@ fn stuck(folder: &Folder) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for("the second point", || {
+    wait_until("the second point", PATIENCE, || {
         std::fs::read_to_string(folder.0.join("stuck")).is_ok_and(|text| text.ends_with('\n'))
     });
     child
 }
 
-fn kill(signal: &str, child: &Child) {
-    let pid = child.id().to_string();
-    let killed = Command::new("kill").args([signal, &pid]).status().unwrap();
-    assert!(killed.success());
-}
-
 #[test]
 fn a_sweep_that_is_stopped_or_killed_goes_on_where_it_was() {
-    for (signal, code) in [("-INT", Some(130)), ("-KILL", None)] {
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
         let folder = folder(CLOCKS);
         let mut child = stuck(&folder);
-        kill(signal, &child);
+        support::signal(&child, signal);
         assert_eq!(child.wait().unwrap().code(), code);
         let pid = std::fs::read_to_string(folder.0.join("stuck")).unwrap();
         let process = Path::new("/proc").join(pid.trim());
         // Whoever inherits it may leave it unburied.
-        wait_for("the end of the point", || {
+        wait_until("the end of the point", PATIENCE, || {
             let state = std::fs::read_to_string(process.join("stat"));
             state.is_err() || state.is_ok_and(|state| state.contains(") Z "))
         });
         let said = sweep(&folder, &["--resume"]);
-        assert_eq!(said.code, Some(0), "{signal}: {said:?}");
-        assert!(said.out.contains("; 2 to simulate"), "{signal}: {said:?}");
+        assert_eq!(said.code, Some(0), "{signal:?}: {said:?}");
+        assert!(said.out.contains("; 2 to simulate"), "{signal:?}: {said:?}");
         assert_eq!(column(&folder, "state"), ["finished"; 4]);
     }
 }

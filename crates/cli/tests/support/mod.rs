@@ -3,12 +3,14 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use lockstep_protocol::library::{CORE_LIBRARY, SHIM_DIRECTORY, SHIMS};
+use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// A kernel that multiplies an array by a factor.
 pub const SCALE: &str = "\
@@ -175,9 +177,27 @@ pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
         if holds() {
             return true;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// Waits until something holds, or fails after `patience`.
+#[allow(clippy::disallowed_methods, reason = "a test that waits")]
+pub fn wait_until(what: &str, patience: Duration, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(
+            began.elapsed() < patience,
+            "not within {patience:?}: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends a signal to a process that was started.
+pub fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
 }
 
 /// The CUDA compiler, in the project's own environment or in the search path.
