@@ -30,7 +30,7 @@ pub use faults::MetFault;
 pub use heap::Heap;
 pub use memory::SYSTEM_SPACE;
 pub use module::{FrontendChoice, LoadOptions, Loader, ModuleSource, lay_out};
-pub use record::{Entry, PIECE, Piece, RecordError, RecordReader, RecordWriter};
+pub use record::{Entry, Piece, RecordError, RecordReader, RecordWriter, pieces};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
 
 use lockstep_protocol::{CuResult, Failure};

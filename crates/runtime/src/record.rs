@@ -23,7 +23,7 @@ const VERSION: u8 = b'2';
 /// Longest entry that a reader accepts: a call that carries a module of 1 GiB.
 const MAXIMUM_ENTRY: u32 = (1 << 30) + (1 << 20);
 /// Longest piece of memory in one entry.
-pub const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 20;
 /// Bytes of an entry that need no file behind them.
 const FREE_EXPANSION: u64 = 16 << 20;
 /// How many times larger than its compressed form an entry may be, past [`FREE_EXPANSION`].
@@ -200,6 +200,12 @@ pub enum RecordError {
     },
 }
 
+/// What the host wrote, in pieces that one entry each may hold.
+pub fn pieces(address: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let pieces = bytes.chunks(PIECE).enumerate();
+    pieces.map(move |(index, piece)| (address + (index * PIECE) as u64, piece))
+}
+
 /// Writes a record.
 pub struct RecordWriter<W: Write> {
     stream: zstd::Encoder<'static, BufWriter<W>>,
@@ -252,8 +258,7 @@ impl<W: Write> RecordWriter<W> {
     /// # Errors
     /// The file.
     pub fn wrote(&mut self, address: u64, bytes: &[u8]) -> Result<(), RecordError> {
-        for (index, bytes) in bytes.chunks(PIECE).enumerate() {
-            let address = address + (index * PIECE) as u64;
+        for (address, bytes) in pieces(address, bytes) {
             self.entry(&Borrowed::Wrote { address, bytes })?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use crate::ranks::Told;
 use crate::server::Recording;
 use lockstep_gpu::Ranks;
 use lockstep_protocol::{Request, Response};
-use lockstep_runtime::{Client, Entry, Piece, RecordError, RecordWriter};
+use lockstep_runtime::{Client, Entry, Piece, RecordError, RecordWriter, pieces};
 use lockstep_units::Time;
 use std::fs::File;
 
@@ -65,9 +65,9 @@ impl Entries {
 
     /// Notes memory that the host wrote.
     pub fn wrote(&mut self, address: u64, bytes: &[u8]) -> Result<(), RecordError> {
-        for (index, piece) in bytes.chunks(lockstep_runtime::PIECE).enumerate() {
+        for (address, piece) in pieces(address, bytes) {
             self.tell(|| Entry::Wrote {
-                address: address + (index * lockstep_runtime::PIECE) as u64,
+                address,
                 bytes: piece.to_vec(),
             });
         }
