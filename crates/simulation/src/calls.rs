@@ -1,6 +1,7 @@
 //! The record of calls as text: what the program asked of the simulator, when, and what it was told.
 
 use crate::program::RunError;
+use crate::record_replay::record_of;
 use lockstep_protocol::Response;
 use lockstep_runtime::{Entry, RecordError, RecordReader};
 use std::fmt::{self, Debug, Write as _};
@@ -18,11 +19,7 @@ const MICROSECOND: f64 = 1e9;
 /// # Errors
 /// The record cannot be read, or its end is missing; what is there was written before.
 pub fn list_calls(place: &Path, out: &mut impl Write) -> Result<(), RunError> {
-    let path = if place.is_dir() {
-        place.join("calls.record")
-    } else {
-        place.to_path_buf()
-    };
+    let path = record_of(place);
     let wrong =
         |error: &dyn fmt::Display| RunError::Request(format!("{}: {error}", path.display()));
     let file = File::open(&path).map_err(|error| wrong(&error))?;

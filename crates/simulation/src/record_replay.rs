@@ -10,13 +10,20 @@ use crate::in_folder::in_folder;
 use crate::program::RunError;
 use crate::replay::replay_into;
 use crate::results::Results;
+use lockstep_telemetry::run_folder::RECORD;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The record of a run folder.
-const RECORD: &str = "calls.record";
 /// How a record that stands alone is called.
 const EXTENSION: &str = "record";
+
+/// The record of a run folder, or a record itself.
+pub fn record_of(place: &Path) -> PathBuf {
+    match place.is_dir() {
+        true => place.join(RECORD),
+        false => place.to_path_buf(),
+    }
+}
 
 /// The record that a path names: itself, or that of a run folder. Nothing if it names something else.
 pub fn record_at(place: &Path) -> Option<PathBuf> {

@@ -2,6 +2,7 @@
 
 use crate::description::{Description, Execution, Schedule};
 use crate::program::{RunError, run_program};
+use crate::record_replay::record_of;
 use crate::replay::replay;
 use crate::results::Results;
 use crate::server::Recording;
@@ -164,7 +165,7 @@ pub fn verify(
     let Some(folder) = &reference.folder else {
         return Err(RunError::Request("the run left no folder to replay".into()));
     };
-    let record = folder.join("calls.record");
+    let record = record_of(folder);
     let live = Some((folder.as_path(), command));
     let outcomes = try_all(description, &reference, &record, live, variants, told)?;
     Ok((reference, outcomes))
@@ -181,11 +182,7 @@ pub fn verify_record(
     variants: &[Variant],
     told: impl FnMut(&Outcome),
 ) -> Result<(Results, Vec<Outcome>), RunError> {
-    let record = if record.is_dir() {
-        record.join("calls.record")
-    } else {
-        record.to_path_buf()
-    };
+    let record = record_of(record);
     let reference = replay(description, &record)?;
     let outcomes = try_all(description, &reference, &record, None, variants, told)?;
     Ok((reference, outcomes))

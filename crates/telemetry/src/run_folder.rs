@@ -59,7 +59,8 @@ const PARENT: &str = "lockstep-out";
 const SUMMARY: &str = "summary.json";
 /// What becomes `summary.json` if the simulator is killed without warning.
 const KILLED: &str = ".killed.json";
-const RECORD: &str = "calls.record";
+/// The record of calls.
+pub const RECORD: &str = "calls.record";
 
 /// Every name that a run may leave: what `--overwrite` removes.
 const NAMES: &[&str] = &[
