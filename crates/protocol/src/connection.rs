@@ -9,16 +9,13 @@
 //! bytes, without memory, and a sentence in the place of the welcome.
 
 use crate::frame::{self, FrameError};
+use crate::passed_files;
 use crate::peer::{self, Peer};
 use crate::window::WindowError;
 use crate::{DeviceDescription, Request, Response};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use rustix::net::SendFlags;
 use serde::{Deserialize, Serialize};
-use std::io::{BufReader, IoSlice, IoSliceMut, Read, Write};
-use std::mem::MaybeUninit;
+use std::io::{BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -321,21 +318,7 @@ fn send_preamble(
     window: Option<BorrowedFd<'_>>,
 ) -> Result<(), ConnectionError> {
     let bytes = preamble();
-    let files: Vec<BorrowedFd<'_>> = window.into_iter().collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&files));
-    }
-    let sent = rustix::io::retry_on_intr(|| {
-        rustix::net::sendmsg(
-            stream,
-            &[IoSlice::new(&bytes)],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        )
-    })
-    .map_err(std::io::Error::from)?;
+    let sent = passed_files::send(stream, &bytes, window.as_slice())?;
     // The file went with the first byte; the rest, if any, follows plainly.
     Quiet(stream).write_all(&bytes[sent..])?;
     Ok(())
@@ -359,27 +342,10 @@ fn receive_preamble(
     stream: &mut UnixStream,
 ) -> Result<([u8; 8], Option<OwnedFd>), ConnectionError> {
     let mut bytes = [0; 8];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        rustix::net::recvmsg(
-            &*stream,
-            &mut [IoSliceMut::new(&mut bytes)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )
-    })
-    .map_err(std::io::Error::from)?
-    .bytes;
-    let mut file = None;
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut files) = message {
-            file = files.next();
-        }
-    }
+    let (received, files) = passed_files::receive(stream, &mut bytes, 1)?;
     if received == 0 {
         return Err(FrameError::Closed.into());
     }
     stream.read_exact(&mut bytes[received..])?;
-    Ok((bytes, file))
+    Ok((bytes, files.into_iter().next()))
 }

@@ -24,6 +24,7 @@ pub mod library;
 mod listener;
 pub mod options;
 pub mod pages;
+pub mod passed_files;
 pub mod peer;
 pub mod program;
 mod range;

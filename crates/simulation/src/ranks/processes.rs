@@ -11,12 +11,8 @@ use super::sockets::{Sockets, pairs};
 use crate::interrupts::signal_name;
 use crate::program::{RunError, system};
 use lockstep_gpu::Ranks;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use lockstep_protocol::passed_files;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -64,7 +60,8 @@ impl RankProcesses {
             children.push(child);
             let files: Vec<BorrowedFd<'_>> = others.iter().flatten().map(AsFd::as_fd).collect();
             if let Some(link) = &own[rank] {
-                send_files(link, &files).map_err(system(&format!("sockets of rank {rank}")))?;
+                passed_files::send(link, &[1], &files)
+                    .map_err(system(&format!("sockets of rank {rank}")))?;
             }
         }
         own[0] = None;
@@ -161,7 +158,12 @@ pub fn started_as_rank(threads: usize) -> Result<Option<Ranks>, RunError> {
     }
     let input = io::stdin().as_fd().try_clone_to_owned();
     let first = UnixStream::from(input.map_err(|_| refused())?);
-    let mut files = receive_files(&first).map_err(|_| refused())?.into_iter();
+    let received = passed_files::receive(&first, &mut [0], MOST_RANKS);
+    let (bytes, files) = received.map_err(|_| refused())?;
+    if bytes == 0 {
+        return Err(refused());
+    }
+    let mut files = files.into_iter();
     let mut streams = vec![Some(first)];
     for other in 1..count {
         streams.push(match other == rank {
@@ -179,48 +181,4 @@ pub fn started_as_rank(threads: usize) -> Result<Option<Ranks>, RunError> {
 pub fn is_rank(process: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
     name.is_ok_and(|name| Ok(name.trim_end()) == super::follow::NAME.to_str())
-}
-
-/// Sends files over a socket.
-fn send_files(stream: &UnixStream, files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_RANKS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !files.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(files));
-    }
-    rustix::io::retry_on_intr(|| {
-        sendmsg(
-            stream,
-            &[IoSlice::new(&[1])],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        )
-    })?;
-    Ok(())
-}
-
-/// Takes the files that were sent.
-fn receive_files(stream: &UnixStream) -> io::Result<Vec<OwnedFd>> {
-    let mut space = vec![MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_RANKS))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let received = rustix::io::retry_on_intr(|| {
-        let mut buffers = [IoSliceMut::new(&mut byte)];
-        recvmsg(
-            stream,
-            &mut buffers,
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )
-    })?;
-    if received.bytes == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let mut all = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(files) = message {
-            all.extend(files);
-        }
-    }
-    Ok(all)
 }
