@@ -22,7 +22,7 @@ use crate::types::In;
 use abi::{Attributes, GetExportTable, Table};
 use lockstep_protocol::RangeName;
 use ranges::{end, pop, push, start};
-use text::{NarrowText, WideText};
+use text::{NarrowText, WideText, message};
 
 /// Functions of the default domain, by NVTX's numbers (module 1, "core").
 const CORE: [(usize, abi::Function); 8] = [
@@ -85,10 +85,6 @@ fn named(domain: usize, name: String) -> RangeName {
         name,
         domain: text::domain(domain),
     }
-}
-
-fn message(attributes: In<Attributes>) -> String {
-    text::message(attributes)
 }
 
 extern "C" fn range_start(attributes: In<Attributes>) -> u64 {

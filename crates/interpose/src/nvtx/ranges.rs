@@ -1,7 +1,8 @@
 //! Ranges that begin and end, and who is told of them.
 //!
 //! A thread that has made no CUDA call has no connection, and a range is no reason to open one: the process may
-//! still fork and use CUDA in its children. What it opens is kept until its first call.
+//! still fork and use CUDA in its children. What it has open is kept until its first call; what it closes before is
+//! forgotten, since no launch was within.
 
 use crate::call::call;
 use crate::process::lock;
@@ -33,7 +34,7 @@ fn of_process(step: RangeStep) {
     if is_connected() {
         tell(step);
     } else {
-        lock(&KEPT).push(step);
+        keep(&mut lock(&KEPT), step);
         KEEPS.store(true, Ordering::Release);
     }
 }
@@ -53,11 +54,30 @@ fn of_thread(step: RangeStep) -> i32 {
         return tell(step);
     }
     let mut kept = thread::current().ranges.borrow_mut();
-    let domain = domain_of(&step).to_owned();
-    let before = open(&kept, &domain);
+    let before = open(&kept, domain_of(&step));
     let opens = matches!(step, RangeStep::Push(_));
-    kept.push(step);
+    keep(&mut kept, step);
     if opens { before } else { before - 1 }
+}
+
+/// Keeps a step, or forgets the range that it closes. What closes none is kept once, so that it is said.
+fn keep(kept: &mut Vec<RangeStep>, step: RangeStep) {
+    if matches!(step, RangeStep::Push(_) | RangeStep::Start { .. }) {
+        return kept.push(step);
+    }
+    match kept.iter().rposition(|opened| closes(&step, opened)) {
+        Some(place) => drop(kept.remove(place)),
+        None if !kept.contains(&step) => kept.push(step),
+        None => {}
+    }
+}
+
+fn closes(step: &RangeStep, opened: &RangeStep) -> bool {
+    match (step, opened) {
+        (RangeStep::Pop { domain }, RangeStep::Push(name)) => name.domain == *domain,
+        (RangeStep::End { id }, RangeStep::Start { id: other, .. }) => id == other,
+        _ => false,
+    }
 }
 
 fn domain_of(step: &RangeStep) -> &str {
@@ -129,5 +149,26 @@ mod tests {
         assert_eq!(pop("".into()), 0);
         assert_eq!(pop("".into()), -1);
         assert_eq!(push(name("")), 0);
+    }
+
+    #[test]
+    fn ranges_that_were_closed_before_a_call_are_forgotten() {
+        let mut kept = Vec::new();
+        let name = RangeName::default();
+        let domain = String::new();
+        for id in 0..1000 {
+            let name = name.clone();
+            keep(&mut kept, RangeStep::Push(name.clone()));
+            keep(&mut kept, RangeStep::Start { id, name });
+            keep(&mut kept, RangeStep::End { id });
+            let domain = domain.clone();
+            keep(&mut kept, RangeStep::Pop { domain });
+        }
+        assert_eq!(kept, []);
+        for _ in 0..1000 {
+            let domain = domain.clone();
+            keep(&mut kept, RangeStep::Pop { domain });
+        }
+        assert_eq!(kept, [RangeStep::Pop { domain }]);
     }
 }
