@@ -19,21 +19,20 @@ import subprocess
 import sys
 import tempfile
 
-from harness import machine, project, simulator, tables, workloads
+from harness import machine, simulator, tables, workloads
 
 SPLITS = [(ranks, threads) for ranks in [1, 2, 4] for threads in [1, 2]]
 # How a run that ranks cannot do begins to say so.
 REFUSED = "--ranks: "
+# GPUs that a program may need.
+MOST_GPUS = 8
 
 
 def programs(binaries, only):
     """(name, GPUs) of every program that was built."""
-    with open(project.ROOT / "workloads" / "workloads.toml", "rb") as file:
-        table = workloads.tomllib.load(file)["program"]
-    for entry in table:
-        name = entry["name"]
-        if (binaries / name).exists() and (not only or name in only):
-            yield name, entry.get("gpus", 1)
+    for workload in workloads.load(most_gpus=MOST_GPUS):
+        if (binaries / workload.name).exists() and (not only or workload.name in only):
+            yield workload.name, workload.gpus
 
 
 def run_split(arguments, name, gpus, ranks, threads):

@@ -26,14 +26,15 @@ class Workload:
     relocatable: bool
     links: tuple
     sizes: dict
+    gpus: int = 1
 
     def arguments(self, size):
         """What it is called with at a size; at the default size nothing, None where it has no such size."""
         return () if size == "default" else self.sizes.get(size)
 
 
-def load(path=project.ROOT / "workloads" / "workloads.toml"):
-    """All of them that need one GPU, in the order of the table."""
+def load(path=project.ROOT / "workloads" / "workloads.toml", most_gpus=1):
+    """All of them that need no more GPUs, in the order of the table."""
     with open(path, "rb") as file:
         table = tomllib.load(file)["program"]
     return [
@@ -44,9 +45,10 @@ def load(path=project.ROOT / "workloads" / "workloads.toml"):
             relocatable=entry.get("relocatable", False),
             links=tuple(entry.get("links", ())),
             sizes={size: tuple(entry[size]) for size in SIZES if size in entry},
+            gpus=entry.get("gpus", 1),
         )
         for entry in table
-        if "gpus" not in entry
+        if entry.get("gpus", 1) <= most_gpus
     ]
 
 
