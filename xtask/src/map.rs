@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md against the tree: every crate and every top-level folder is named there, and
+//! ARCHITECTURE.md against the tree: every crate and every top-level folder is named there once, and
 //! nothing else is; and the order of the crates is the order in which they use each other. And no
 //! file of tests is forgotten.
 
@@ -40,6 +40,9 @@ pub fn check() -> Result<()> {
         }
     }
     for (position, name) in listed.iter().enumerate() {
+        if listed[..position].contains(name) {
+            problems.push(format!("ARCHITECTURE.md lists `{name}` more than once"));
+        }
         let Ok(manifest) =
             std::fs::read_to_string(root.join("crates").join(name).join("Cargo.toml"))
         else {
