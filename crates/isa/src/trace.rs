@@ -33,9 +33,17 @@ pub struct TracedInstruction {
 pub struct WarpTrace {
     /// The instructions.
     pub instructions: Vec<TracedInstruction>,
-    /// The addresses of lanes that executed, of all instructions one after the other.
-    pub addresses: Vec<u64>,
+    /// For each place of each instruction, one after the other: the address of its first lane, and where the
+    /// distances of all its lanes from there are.
+    places: Vec<(u64, u32)>,
+    /// Distances from the first lane, of patterns that a warp repeats again and again.
+    patterns: Vec<u64>,
+    /// Where the patterns that were added last begin, and how many lanes they have.
+    recent: [(u32, u8); RECENT],
 }
+
+/// Patterns that an access is compared with.
+const RECENT: usize = 8;
 
 impl WarpTrace {
     /// Adds an instruction whose lanes access no memory.
@@ -50,11 +58,41 @@ impl WarpTrace {
 
     /// Adds a place for each lane that executed the last instruction.
     pub fn push_places(&mut self, addresses: &[u64; LANES]) {
-        if let Some(last) = self.instructions.last_mut() {
-            last.places += 1;
-            self.addresses
-                .extend(lanes_of(last.lanes).map(|lane| addresses[lane]));
+        let Some(last) = self.instructions.last_mut() else {
+            return;
+        };
+        last.places += 1;
+        let lanes = last.lanes;
+        let base = lanes_of(lanes).next().map_or(0, |lane| addresses[lane]);
+        let mut distances = [0; LANES];
+        for (distance, lane) in distances.iter_mut().zip(lanes_of(lanes)) {
+            *distance = addresses[lane].wrapping_sub(base);
         }
+        let pattern = self.pattern(&distances[..lanes.count_ones() as usize]);
+        self.places.push((base, pattern));
+    }
+
+    /// Where a pattern begins, which is added unless it is one of the last.
+    fn pattern(&mut self, distances: &[u64]) -> u32 {
+        let is_it = |(start, lanes): &&(u32, u8)| {
+            let start = *start as usize;
+            self.patterns.get(start..start + usize::from(*lanes)) == Some(distances)
+        };
+        if let Some((start, _)) = self.recent.iter().find(is_it) {
+            return *start;
+        }
+        let start = self.patterns.len() as u32;
+        self.patterns.extend_from_slice(distances);
+        self.recent.rotate_right(1);
+        self.recent[0] = (start, distances.len() as u8);
+        start
+    }
+
+    /// Gives back what it has reserved and does not need.
+    pub fn shrink(&mut self) {
+        self.instructions.shrink_to_fit();
+        self.places.shrink_to_fit();
+        self.patterns.shrink_to_fit();
     }
 }
 
@@ -62,7 +100,7 @@ impl WarpTrace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceCursor {
     instruction: usize,
-    address: usize,
+    place: usize,
 }
 
 impl TraceCursor {
@@ -79,10 +117,12 @@ impl TraceCursor {
         let Some(next) = self.next(trace).filter(|next| place < next.places) else {
             return addresses;
         };
-        let first = self.address + usize::from(place) * next.lanes.count_ones() as usize;
-        let given = trace.addresses.get(first..).unwrap_or_default();
-        for (lane, address) in lanes_of(next.lanes).zip(given) {
-            addresses[lane] = *address;
+        let Some((base, pattern)) = trace.places.get(self.place + usize::from(place)) else {
+            return addresses;
+        };
+        let distances = trace.patterns.get(*pattern as usize..).unwrap_or_default();
+        for (lane, distance) in lanes_of(next.lanes).zip(distances) {
+            addresses[lane] = base.wrapping_add(*distance);
         }
         addresses
     }
@@ -91,7 +131,7 @@ impl TraceCursor {
     pub fn advance(&mut self, trace: &WarpTrace) {
         if let Some(next) = self.next(trace) {
             self.instruction += 1;
-            self.address += usize::from(next.places) * next.lanes.count_ones() as usize;
+            self.place += usize::from(next.places);
         }
     }
 }
@@ -127,5 +167,31 @@ mod tests {
         assert_eq!(cursor.next(&trace).map(|next| next.index), Some(4));
         cursor.advance(&trace);
         assert_eq!(cursor.next(&trace), None);
+    }
+
+    #[test]
+    fn places_come_back_whatever_their_patterns() {
+        let place = |number: u64| -> [u64; LANES] {
+            let stride = (number * number) % 23;
+            std::array::from_fn(|lane| 4096 * number + stride * lane as u64)
+        };
+        let lanes = |number: u64| (0xffff_ffff_u32 << (number % 5)) ^ (number as u32 % 3);
+        let mut trace = WarpTrace::default();
+        for number in 0..200 {
+            trace.push(number as u32, Mask::MAX, lanes(number));
+            trace.push_places(&place(number));
+        }
+        assert!(trace.patterns.len() < 200 * LANES, "patterns are shared");
+        trace.shrink();
+        let mut cursor = TraceCursor::default();
+        for number in 0..200 {
+            let got = cursor.addresses(&trace, 0);
+            let wanted = place(number);
+            for lane in 0..LANES {
+                let executed = lanes(number) >> lane & 1 == 1;
+                assert_eq!(got[lane], if executed { wanted[lane] } else { 0 });
+            }
+            cursor.advance(&trace);
+        }
     }
 }

@@ -231,6 +231,7 @@ impl WarpBuilder {
         if instructions.is_empty() {
             self.trace.push(end, 0, 0);
         }
+        self.trace.shrink();
         self.trace
     }
 }
