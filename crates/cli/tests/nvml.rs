@@ -13,13 +13,18 @@ const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 static void *cuda, *nvml;
-typedef int (*Function)(uintptr_t, uintptr_t, uintptr_t);
-#define CUDA(name, a, b, c) ((Function)dlsym(cuda, name))((uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c))
-#define NVML(name, a, b, c) ((Function)dlsym(nvml, name))((uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c))
+typedef int (*Function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t);
+#define CUDA4(name, a, b, c, d) \
+    ((Function)dlsym(cuda, name))((uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d))
+#define NVML4(name, a, b, c, d) \
+    ((Function)dlsym(nvml, name))((uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d))
+#define CUDA(name, a, b, c) CUDA4(name, a, b, c, 0)
+#define NVML(name, a, b, c) NVML4(name, a, b, c, 0)
 static uint64_t used(uintptr_t device) {
     uint64_t memory[3] = {0};
     int outcome = NVML("nvmlDeviceGetMemoryInfo", device, memory, 0);
@@ -85,10 +90,36 @@ static void several(int looks, uintptr_t device) {
     if (looks) pthread_join(watcher, NULL);
     printf("all done\n");
 }
+static void links(void) {
+    uintptr_t devices[2];
+    unsigned count = 0, state = 9, kind = 9, level = 9, linked = 9, atomics = 9, near = 8;
+    uintptr_t others[8];
+    char place[68] = "";
+    int can = 9, native = 9;
+    NVML("nvmlInit_v2", 0, 0, 0);
+    for (int i = 0; i < 2; i++) NVML("nvmlDeviceGetHandleByIndex_v2", i, &devices[i], 0);
+    while (NVML("nvmlDeviceGetNvLinkState", devices[0], count, &state) == 0) count++;
+    int without = NVML("nvmlDeviceGetNvLinkRemoteDeviceType", devices[0], 0, &kind);
+    NVML("nvmlDeviceGetNvLinkRemotePciInfo_v2", devices[0], 0, place);
+    NVML("nvmlDeviceGetTopologyCommonAncestor", devices[0], devices[1], &level);
+    NVML4("nvmlDeviceGetTopologyNearestGpus", devices[0], 10, &near, others);
+    NVML4("nvmlDeviceGetP2PStatus", devices[0], devices[1], 2, &linked);
+    NVML4("nvmlDeviceGetP2PStatus", devices[0], devices[1], 3, &atomics);
+    CUDA("cuInit", 0, 0, 0);
+    CUDA("cuDeviceCanAccessPeer", &can, 0, 1);
+    CUDA4("cuDeviceGetP2PAttribute", &native, 3, 0, 1);
+    printf("%u links (%d), up %u, to %u at %s; level %u, near %u; ", count, without, state, kind, place, level, near);
+    printf("linked %u, atomics %u, access %d, native %d\n", linked, atomics, can, native);
+    FILE *file = fopen(getenv("NCCL_TOPO_FILE"), "r");
+    char line[256];
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, "nvlink") || strstr(line, "0x0604")) { printf("%s", line); break; }
+}
 int main(int count, char **words) {
     cuda = dlopen("libcuda.so.1", RTLD_NOW);
     nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!cuda || !nvml) { printf("%s\n", dlerror()); return 1; }
+    if (strcmp(words[1], "links") == 0) { links(); return 0; }
     uintptr_t device = 0;
     char name[96] = "";
     int looks = strncmp(words[1], "blind", 5) != 0;
@@ -202,4 +233,46 @@ fn a_process_that_only_looked_may_fork_and_compute_in_its_child() {
     let (said, _) = run(&folder, "fork");
     assert!(said.out.contains(COMPUTED), "{said:?}");
     assert!(said.out.ends_with("shutdown 0\n"), "{said:?}");
+}
+
+/// The links of a node: how many NVLinks the first GPU has, where they lead, and how GPUs stand to each
+/// other. A status of 0 is good, of 5 "not supported".
+#[test]
+fn gpus_of_a_node_know_their_links() {
+    let Some(folder) = build() else {
+        return;
+    };
+    let check = |node: &str, expected: [&str; 2]| {
+        let program = ["--", "./program", "links"];
+        let options = [
+            "run", "--gpus", "2", "--quiet", "--node", node, "--out", node,
+        ];
+        let said = folder.run(&[&options[..], &program].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let lines: Vec<&str> = said.out.lines().map(str::trim).collect();
+        assert_eq!(lines, expected, "{node}");
+    };
+    check(
+        "hgx",
+        [
+            "18 links (0), up 1, to 2 at 0000:C0:00.0; level 30, near 0; linked 0, atomics 0, access 1, native 1",
+            "<nvlink target=\"0000:c0:00.0\" count=\"18\" tclass=\"0x068000\"/>",
+        ],
+    );
+    check(
+        "nvlink-mesh",
+        [
+            "4 links (0), up 1, to 0 at 0000:02:00.0; level 30, near 0; linked 0, atomics 0, access 1, native 1",
+            "<nvlink target=\"0000:02:00.0\" count=\"4\" tclass=\"0x030200\"/>",
+        ],
+    );
+    check(
+        "pcie",
+        [
+            "0 links (3), up 9, to 9 at ; level 10, near 1; linked 5, atomics 5, access 1, native 0",
+            "<pci busid=\"0000:c0:00.0\" class=\"0x060400\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">",
+        ],
+    );
+    let drawn = folder.run(&["topology", "--gpus", "2", "--node", "hgx", "--nccl-xml"]);
+    assert_eq!(drawn.out.matches("<nvlink").count(), 2, "{drawn:?}");
 }

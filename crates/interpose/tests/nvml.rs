@@ -96,12 +96,24 @@ clocks 1980 3201 1980
 video clock 3, no clock 2
 ECC 1, instances 0 0
 errors 0 0, of no kind 2
-link 0: 0 0, link 18: 2
-fabric: 0 state 0
+link 0: state 0 1, version 0 6, leads 0 to 2, able 0:1 0:0 0:1 0:0 0:0 0:1 2:9, at 0 00000000:C0:00.0
+nvmlPciInfo_t of a switch has its bytes
+older nvmlPciInfo_t of a switch has its bytes
+link 1: state 0 1, version 0 6, leads 0 to 0, able 0:1 0:0 0:1 0:0 0:0 0:1 2:9, at 0 00000000:41:00.0
+link 2: state 2 9, version 2 9, leads 2 to 9, able 2:9 2:9 2:9 2:9 2:9 2:9 2:9, at 2 no place
+fabric: 0 state 3
 nvmlGpuFabricInfo_v2_t has its bytes
 fabric 3: 0
 nvmlGpuFabricInfo_v3_t has its bytes
-fields: 0, links 0: 0, energy 3
+field 91: 0 0 = 2
+field 147: 0 0 = 1
+field 84: 0 0 = 25000
+field 85: 0 0 = 25000
+field 86: 0 3
+field 90: 0 0 = 25000
+field 83: 0 3
+fields of link 0: 0, 0 25000, 0 1, 0 6
+fields of link 2: 0, 3 0, 3 0, 3 0
 fields nowhere: 2, fewer than none: 2
 level 0, others 0, with itself 0 0: 0 5, of no kind 2
 power 3, temperature 3, fan 3, utilisation 3: 12345

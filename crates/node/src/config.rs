@@ -1,5 +1,6 @@
 //! Files that describe nodes.
 
+use crate::nvlink::MOST_NVLINKS;
 use lockstep_units::{Bandwidth, Duration};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -49,6 +50,9 @@ pub struct NodeConfig {
     pub bandwidth: Bandwidth,
     /// From one GPU to another, whatever is on the way.
     pub latency: Duration,
+    /// NVLinks that `bandwidth` is the sum of; as many of 25 GB/s as come near it, if it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<u32>,
 }
 
 /// Why there is no such node.
@@ -163,6 +167,15 @@ impl NodeConfig {
             let because = "GPUs are simulated apart for that long, and 50 ns are the least";
             return Err(impossible("latency", self.latency.to_string(), because));
         }
+        if let Some(links) = self.links {
+            let because = match (self.kind, links) {
+                (Kind::Pcie, _) => "links are counted of NVLink only",
+                (Kind::Nvlink, 0) => "there is one NVLink at least",
+                (Kind::Nvlink, 1..=MOST_NVLINKS) => return Ok(()),
+                (Kind::Nvlink, _) => "a GPU has 36 NVLinks at most",
+            };
+            return Err(impossible("links", links.to_string(), because));
+        }
         Ok(())
     }
 }
@@ -193,6 +206,11 @@ mod tests {
         check(&format!("{whole}latency = \"1 ns\""), "`latency` = 1 ns");
         check(&format!("{whole}latency = \"1 us\"\nspeed = 3"), "speed");
         check("kind = \"token-ring\"", "`kind`");
+        let timed = format!("{whole}latency = \"1 us\"\n");
+        check(&format!("{timed}links = 4"), "counted of NVLink only");
+        let nvlink = timed.replace("pcie", "nvlink");
+        check(&format!("{nvlink}links = 0"), "one NVLink at least");
+        check(&format!("{nvlink}links = 37"), "`links` = 37");
         let said = NodeConfig::load("nowhere").unwrap_err().to_string();
         assert!(said.contains("pcie, nvlink-mesh, hgx"), "{said}");
         assert!(NodeConfig::load("nowhere.toml").is_err());

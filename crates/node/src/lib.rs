@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  NodeConfig::load("hgx") ─▶ Topology::new(config, gpus) ─▶ route(from, to)
+//!                                      nccl_xml(), nvlinks(gpu): what NCCL and NVML are told
 //!                                      Flows: who gets how much of the links on a route, over time
 //! ```
 //!
@@ -16,8 +17,11 @@
 
 mod config;
 mod flows;
+mod nccl;
+mod nvlink;
 mod topology;
 
 pub use config::{CATALOGUE, Kind, NodeConfig, NodeError, Shape};
 pub use flows::Flows;
+pub use nvlink::{NvLinkPort, SWITCH_BUS, pci_bus};
 pub use topology::{Link, Topology};

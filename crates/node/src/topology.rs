@@ -71,6 +71,11 @@ impl Topology {
         self.config.kind
     }
 
+    /// The file that describes it.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
     /// Whether a GPU reaches all others through one link.
     pub fn has_switch(&self) -> bool {
         self.config.shape == Shape::Switch

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// Version of everything in this crate. Raise it with every change of a message.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 
 const MAGIC: [u8; 4] = *b"LKST";
 

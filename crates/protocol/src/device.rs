@@ -18,9 +18,30 @@ pub struct DeviceDescription {
     pub attributes: BTreeMap<u32, i32>,
     /// Ordinals of the devices whose memory this one can address.
     pub peers: Vec<u32>,
+    /// Its NVLinks by their numbers; none if it has no link that leads anywhere.
+    pub nvlinks: Vec<NvLink>,
+    /// Whether the devices stand behind one PCIe switch, each at a port of the host otherwise.
+    pub behind_pci_switch: bool,
+}
+
+/// One NVLink of a device, as NVML tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvLink {
+    /// The ordinal of the device at its other end; none for a switch.
+    pub peer: Option<u32>,
+    /// The PCI bus of what is at its other end.
+    pub bus: u32,
+    /// What one direction carries, in megabytes (1,000,000 bytes) a second.
+    pub megabytes_per_second: u32,
 }
 
 impl DeviceDescription {
+    /// Whether NVLinks lead to another device, directly or through a switch.
+    pub fn has_nvlink_to(&self, other: u32) -> bool {
+        let leads = |link: &NvLink| link.peer.is_none_or(|peer| peer == other);
+        self.peers.contains(&other) && self.nvlinks.iter().any(leads)
+    }
+
     /// The value of an attribute; 0 when it is not known.
     pub fn attribute(&self, number: u32) -> i32 {
         self.attributes.get(&number).copied().unwrap_or(0)

@@ -38,13 +38,13 @@ mod work;
 pub use connection::{
     ClientConnection, ConnectionError, Hello, PROTOCOL_VERSION, ServerConnection, Welcome, refuse,
 };
-pub use device::{DeviceDescription, DeviceState, ProcessOnDevice, uuid_text};
+pub use device::{DeviceDescription, DeviceState, NvLink, ProcessOnDevice, uuid_text};
 pub use function::{FunctionAttributes, FunctionInfo, ParameterSlot};
 pub use handle::{
     ContextHandle, EventHandle, FunctionHandle, GraphHandle, ModuleHandle, PhysicalHandle,
     StreamHandle, StreamName,
 };
-pub use listener::{ListenError, Listener, SOCKET_VARIABLE};
+pub use listener::{ListenError, Listener, SOCKET_VARIABLE, links_beside};
 pub use lockstep_units::{
     AddressMode, ChannelKind, FilterMode, Interleave, LaunchConfig, Sampler, Swizzle,
     TensorElement, TensorMap, TensorPart, TexelFormat, TextureLevel, TextureObject, TextureShape,

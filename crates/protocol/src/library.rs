@@ -24,6 +24,9 @@ pub const CALLS_VARIABLE: &str = "LOCKSTEP_CALLS";
 /// Variable by which NVTX, which is part of the program, finds the library that is told of ranges.
 pub const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
 
+/// Variable by which NCCL finds the description of the links.
+pub const NCCL_TOPOLOGY_VARIABLE: &str = "NCCL_TOPO_FILE";
+
 /// Libraries that the shims stand in for.
 pub const SHIMS: &[&str] = &[
     "libcuda.so.1",

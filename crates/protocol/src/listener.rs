@@ -12,6 +12,14 @@ pub const SOCKET_VARIABLE: &str = "LOCKSTEP_SOCKET";
 /// What the socket is called in its directory.
 const SOCKET: &str = "socket";
 
+/// What the description of the links is called there, which NCCL reads.
+const LINKS: &str = "links.xml";
+
+/// The description of the links beside a socket.
+pub fn links_beside(socket: &Path) -> PathBuf {
+    socket.with_file_name(LINKS)
+}
+
 /// Longest path that a Unix socket may have, in bytes.
 const MAXIMUM_PATH: usize = 107;
 
@@ -109,6 +117,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        let _ = std::fs::remove_file(links_beside(&self.path));
         let _ = std::fs::remove_file(&self.path);
         let _ = std::fs::remove_dir(&self.directory);
     }

@@ -4,7 +4,8 @@
 //! architecture offers, or what this system supports. One that is absent answers 0.
 
 use lockstep_config::GpuConfig;
-use lockstep_protocol::{DeviceDescription, attribute};
+use lockstep_node::{Kind, SWITCH_BUS, Topology, pci_bus};
+use lockstep_protocol::{DeviceDescription, NvLink, attribute};
 use std::collections::BTreeMap;
 
 /// What `cuDriverGetVersion` answers: 13.3.
@@ -95,7 +96,7 @@ pub fn describe(config: &GpuConfig, ordinal: u32, devices: u32) -> DeviceDescrip
     for (number, value) in from_file(config) {
         attributes.insert(number, clamp(value));
     }
-    attributes.insert(attribute::PCI_BUS_ID, clamp(u64::from(ordinal) + 1));
+    attributes.insert(attribute::PCI_BUS_ID, clamp(pci_bus(ordinal).into()));
     attributes.insert(
         attribute::MULTI_GPU_BOARD_GROUP_ID,
         clamp(u64::from(ordinal)),
@@ -107,7 +108,22 @@ pub fn describe(config: &GpuConfig, ordinal: u32, devices: u32) -> DeviceDescrip
         total_memory: config.device.memory.0,
         attributes,
         peers: (0..devices).filter(|peer| *peer != ordinal).collect(),
+        nvlinks: Vec::new(),
+        behind_pci_switch: false,
     }
+}
+
+/// Adds what the links of a node are to a device.
+pub fn describe_links(description: &mut DeviceDescription, topology: &Topology, ordinal: u32) {
+    let ports = topology.nvlinks(ordinal).into_iter();
+    description.nvlinks = ports
+        .map(|port| NvLink {
+            peer: port.peer,
+            bus: port.peer.map_or(SWITCH_BUS, pci_bus),
+            megabytes_per_second: (port.bandwidth.get() / 1_000_000) as u32,
+        })
+        .collect();
+    description.behind_pci_switch = topology.kind() == Kind::Pcie && topology.has_switch();
 }
 
 fn from_file(config: &GpuConfig) -> Vec<(u32, u64)> {

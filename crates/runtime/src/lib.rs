@@ -22,7 +22,7 @@ mod record;
 mod runtime;
 pub mod timeline;
 
-pub use attributes::{DRIVER_VERSION, describe};
+pub use attributes::{DRIVER_VERSION, describe, describe_links};
 pub use calls::{Annotations, Within};
 pub use context::DEFAULT_HEAP;
 pub use device::Device;

@@ -190,9 +190,14 @@ impl<D: Device> Runtime<D> {
     /// What programs are told of the devices.
     pub fn descriptions(&self) -> Vec<DeviceDescription> {
         let gpus = self.device.gpus();
-        (0..gpus)
-            .map(|gpu| crate::describe(&self.config, gpu, gpus))
-            .collect()
+        let describe = |gpu| {
+            let mut description = crate::describe(&self.config, gpu, gpus);
+            if let Some(topology) = self.timeline.links() {
+                crate::describe_links(&mut description, topology, gpu);
+            }
+            description
+        };
+        (0..gpus).map(describe).collect()
     }
 
     /// Answers one request.

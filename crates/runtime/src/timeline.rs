@@ -172,6 +172,11 @@ impl Timeline {
         self.peers = Some(PeerTransfers::new(topology));
     }
 
+    /// The links that transfers between GPUs take, if they do.
+    pub fn links(&self) -> Option<&Topology> {
+        self.peers.as_ref().map(PeerTransfers::topology)
+    }
+
     /// Whether transfers between GPUs take links.
     pub fn has_links(&self) -> bool {
         self.peers.is_some()

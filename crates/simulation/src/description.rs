@@ -192,6 +192,17 @@ impl Description {
         Topology::new(NodeConfig::load(name)?, self.gpus)
     }
 
+    /// The links between the GPUs as NCCL's topology file.
+    ///
+    /// # Errors
+    /// There is no such node, or it does not hold as many GPUs.
+    pub fn nccl_topology(&self) -> Result<String, NodeError> {
+        let seen = self.seen();
+        let capability = seen.device.compute_capability;
+        let links = self.links()?;
+        Ok(links.nccl_xml((capability.major, capability.minor), seen.copy.pinned))
+    }
+
     /// The GPU as programs and CUDA's calls see it.
     pub fn seen(&self) -> &GpuConfig {
         self.seen.as_ref().unwrap_or(&self.config)

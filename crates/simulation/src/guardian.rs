@@ -5,6 +5,7 @@
 //! pipe closes; whatever is then left of the socket and its directory is removed. A run that was
 //! not over has left a summary for this case, which is given the name of the other.
 
+use lockstep_protocol::links_beside;
 use lockstep_telemetry::run_folder::RunFolder;
 use std::ffi::CString;
 use std::io;
@@ -24,8 +25,8 @@ const NAME_BYTES: &std::ffi::CStr = c"lockstep-guard";
 
 /// What a guardian does when its simulator is gone, prepared before it begins.
 struct Orders {
-    /// The socket and its directory.
-    socket: Option<(CString, CString)>,
+    /// The socket, what lies beside it, and their directory.
+    socket: Option<[CString; 3]>,
     /// The summary for this case, and the name that it gets.
     testament: (CString, CString),
     /// What is said then.
@@ -47,7 +48,10 @@ impl Guardian {
     pub fn start(path: Option<&Path>, folder: &RunFolder) -> io::Result<Self> {
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
         let socket = match path {
-            Some(path) => Some((text(path)?, text(path.parent().unwrap_or(Path::new("/")))?)),
+            Some(path) => {
+                let directory = path.parent().unwrap_or(Path::new("/"));
+                Some([text(path)?, text(&links_beside(path))?, text(directory)?])
+            }
             None => None,
         };
         let (killed, summary) = RunFolder::testament();
@@ -126,8 +130,9 @@ unsafe fn guard(pipe: libc::c_int, folder: libc::c_int, orders: &Orders) -> ! {
                 break;
             }
         }
-        if let Some((socket, directory)) = &orders.socket {
+        if let Some([socket, links, directory]) = &orders.socket {
             libc::unlink(socket.as_ptr());
+            libc::unlink(links.as_ptr());
             libc::rmdir(directory.as_ptr());
         }
         let (killed, summary) = &orders.testament;
@@ -171,6 +176,7 @@ mod tests {
         std::fs::create_dir(&directory).unwrap();
         let socket = directory.join("socket");
         std::fs::write(&socket, "").unwrap();
+        std::fs::write(links_beside(&socket), "").unwrap();
         let path = directory.with_extension("run");
         let folder = RunFolder::create(Some(&path), Existing::MustBeEmpty, "x").unwrap();
         let running = Running::default();

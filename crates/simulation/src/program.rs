@@ -13,8 +13,10 @@ use crate::results::Results;
 use crate::server::{Recording, Server, State, lock};
 use crate::supervise::{self, Ended, Program, StartError};
 use crate::{memory_limits, surroundings};
-use lockstep_protocol::library::{CALLS_VARIABLE, Libraries, LibraryError, NVTX_VARIABLE};
-use lockstep_protocol::{ListenError, Listener, window};
+use lockstep_protocol::library::{
+    CALLS_VARIABLE, Libraries, LibraryError, NCCL_TOPOLOGY_VARIABLE, NVTX_VARIABLE,
+};
+use lockstep_protocol::{ListenError, Listener, links_beside, window};
 use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
 use lockstep_telemetry::segment::SegmentError;
 use std::path::{Path, PathBuf};
@@ -263,6 +265,15 @@ impl Run<'_> {
         let mut regions = self.description.selection.regions.iter();
         if regions.any(Region::is_nvtx) {
             variables.push((NVTX_VARIABLE, libraries.core.clone().into()));
+        }
+        if self.description.gpus > 1 && std::env::var_os(NCCL_TOPOLOGY_VARIABLE).is_none() {
+            let path = links_beside(socket);
+            let text = self
+                .description
+                .nccl_topology()
+                .map_err(MachineError::from)?;
+            std::fs::write(&path, text).map_err(system("describing the links for NCCL"))?;
+            variables.push((NCCL_TOPOLOGY_VARIABLE, path.into()));
         }
         let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
         server.program(program.process());

@@ -14,6 +14,9 @@ pub struct Topology {
     /// For Graphviz: `lockstep topology --dot | dot -Tsvg > gpu.svg`
     #[arg(long)]
     dot: bool,
+    /// The links between GPUs as NCCL's topology file, which a run with several GPUs names in NCCL_TOPO_FILE
+    #[arg(long, conflicts_with = "dot")]
+    nccl_xml: bool,
 }
 
 impl Topology {
@@ -21,6 +24,10 @@ impl Topology {
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
         self.node.apply(&mut description);
+        if self.nccl_xml {
+            say!("{}", description.nccl_topology()?);
+            return Ok(0);
+        }
         if description.gpus > 1 || description.node.is_some() {
             let links = description.links()?;
             let drawn = match self.dot {

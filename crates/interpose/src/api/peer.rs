@@ -77,7 +77,8 @@ driver! {
     }
 }
 
-/// 1 is a rank of performance, where 0 is best; 2 access, 3 native atomics, 4 arrays.
+/// 1 is a rank of performance, where 0 is best and all links of a node are alike; 2 access, 3 native
+/// atomics, which PCIe has not, 4 arrays.
 fn attribute_of(attribute: u32, number: i32, peer: i32) -> Result<i32, CuResult> {
     if number == peer {
         return Err(CuResult::INVALID_DEVICE);
@@ -85,7 +86,11 @@ fn attribute_of(attribute: u32, number: i32, peer: i32) -> Result<i32, CuResult>
     let access = i32::from(can_access(number, peer)?);
     match attribute {
         1 => Ok(0),
-        2..=4 => Ok(access),
+        2 | 4 => Ok(access),
+        3 => {
+            let peer = device(peer)?.ordinal;
+            Ok(device(number)?.description.has_nvlink_to(peer).into())
+        }
         _ => Err(CuResult::INVALID_VALUE),
     }
 }

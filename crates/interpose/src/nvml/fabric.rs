@@ -1,15 +1,13 @@
-//! NVLink and the fabric behind it. A GPU alone has no link that leads anywhere.
+//! The fabric behind the switches that NVLinks lead to.
 
-use super::boundary::{NvmlError, check_version, nvml, version_of};
-use super::library::Handle;
+use super::boundary::{check_version, nvml, version_of};
+use super::library::{Device, Handle};
 use crate::types::Out;
 
-/// Links that a GPU can have.
-const MOST_LINKS: u32 = 18;
-/// Abilities of a link that can be asked for.
-const CAPABILITIES: u32 = 6;
+/// Every GPU behind switches is part of their fabric once the fabric manager has set it up.
+const COMPLETED: u8 = 3;
 
-/// `nvmlGpuFabricInfo_t`. State 0 says that there is no fabric; all else is zero then.
+/// `nvmlGpuFabricInfo_t`. State 0 says that there is no fabric; nothing else is known.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Fabric {
@@ -42,47 +40,35 @@ struct FabricWithSummary {
 const _: () = assert!(size_of::<Fabric>() == 28 && size_of::<FabricWithHealth>() == 36);
 const _: () = assert!(size_of::<FabricWithSummary>() == 40);
 
-fn check_link(link: u32) -> Result<(), NvmlError> {
-    if link < MOST_LINKS {
-        Ok(())
-    } else {
-        Err(NvmlError::INVALID_ARGUMENT)
+/// Whether a device is part of a fabric. A node alone has no cluster, so its number is zero.
+fn state_of(device: Device<'_>) -> u8 {
+    let mut links = device.description.nvlinks.iter();
+    match links.any(|link| link.peer.is_none()) {
+        true => COMPLETED,
+        false => 0,
     }
 }
 
 nvml! {
-    fn nvmlDeviceGetNvLinkState [library] (device: Handle, link: u32, active: Out<u32>) {
-        library.device(device)?;
-        check_link(link)?;
-        Ok(active.set(0)?)
-    }
-
-    fn nvmlDeviceGetNvLinkCapability [library] (device: Handle, link: u32, capability: u32, answer: Out<u32>) {
-        library.device(device)?;
-        check_link(link)?;
-        if capability >= CAPABILITIES {
-            return Err(NvmlError::INVALID_ARGUMENT);
-        }
-        Ok(answer.set(0)?)
-    }
-
     fn nvmlDeviceGetGpuFabricInfo [library] (device: Handle, place: Out<Fabric>) {
-        library.device(device)?;
-        Ok(place.set(Fabric::default())?)
+        let state = state_of(library.device(device)?);
+        Ok(place.set(Fabric { state, ..Default::default() })?)
     }
 
     /// The second and the third revision are told apart by the version that the caller wrote.
     fn nvmlDeviceGetGpuFabricInfoV [library] (device: Handle, place: Out<FabricWithHealth>) {
-        library.device(device)?;
+        let state = state_of(library.device(device)?);
         if check_version(place, 2).is_ok() {
             return Ok(place.set(FabricWithHealth {
                 version: version_of::<FabricWithHealth>(2),
+                state,
                 ..Default::default()
             })?);
         }
         let place = Out::<FabricWithSummary>::at(place.pointer() as usize);
         check_version(place, 3)?;
         let mut all = FabricWithSummary::default();
+        all.before.state = state;
         all.before.version = version_of::<FabricWithSummary>(3);
         Ok(place.set(all)?)
     }

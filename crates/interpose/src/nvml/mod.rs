@@ -23,6 +23,7 @@ mod field;
 mod library;
 mod memory;
 mod mode;
+mod nvlink;
 mod pci;
 mod process;
 mod reliability;

@@ -8,7 +8,7 @@ use lockstep_protocol::attribute;
 /// What the first revisions of `nvmlPciInfo_t` hold.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Short {
+pub(super) struct Short {
     /// `domain:bus:device.function` with a domain of four digits.
     location: [u8; 16],
     domain: u32,
@@ -21,7 +21,7 @@ struct Short {
 /// What the second revision added.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct WithSubsystem {
+pub(super) struct WithSubsystem {
     short: Short,
     subsystem: u32,
 }
@@ -29,8 +29,8 @@ struct WithSubsystem {
 /// `nvmlPciInfo_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Full {
-    before: WithSubsystem,
+pub(super) struct Full {
+    pub(super) before: WithSubsystem,
     /// As above, with a domain of eight digits.
     location: [u8; 32],
 }
@@ -98,7 +98,7 @@ nvml! {
 }
 
 /// Where a device is, and as what it is known there.
-struct Location {
+pub(super) struct Location {
     /// Domain, bus, device.
     place: [u32; 3],
     /// Device and vendor, 0 where no file says it.
@@ -107,7 +107,8 @@ struct Location {
 }
 
 impl Location {
-    fn of(device: Device<'_>) -> Self {
+    /// Where a device is.
+    pub(super) fn of(device: Device<'_>) -> Self {
         let known = |number| device.known(number).unwrap_or(0);
         Self {
             place: [
@@ -122,7 +123,17 @@ impl Location {
         }
     }
 
-    fn full(&self) -> Full {
+    /// A part of which only the bus is known.
+    pub(super) fn at_bus(bus: u32) -> Self {
+        Self {
+            place: [0, bus, 0],
+            identity: 0,
+            subsystem: 0,
+        }
+    }
+
+    /// All that is said of it.
+    pub(super) fn full(&self) -> Full {
         let [domain, bus, device] = self.place;
         Full {
             before: WithSubsystem {

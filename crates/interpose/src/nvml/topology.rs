@@ -1,7 +1,7 @@
 //! How devices stand to each other.
 //!
-//! Left out: the bus between several devices, which no file describes yet. Of a pair, only whether
-//! each can reach the memory of the other is known.
+//! On the bus they stand as their links to the host are modelled: behind one PCIe switch where the node
+//! file says so, and each at a port of the host otherwise.
 
 use super::boundary::{NvmlError, nvml, set_list};
 use super::library::{Device, Handle};
@@ -9,6 +9,10 @@ use crate::types::Out;
 
 /// The device itself, or another one on its board.
 const INTERNAL: u32 = 0;
+/// Devices behind one switch.
+const SINGLE_SWITCH: u32 = 10;
+/// Devices at ports of one processor.
+const HOST_BRIDGE: u32 = 30;
 /// Any two devices of a system.
 const SYSTEM: u32 = 50;
 /// Levels of the bus are multiples of this.
@@ -17,10 +21,7 @@ const STEP: u32 = 10;
 nvml! {
     fn nvmlDeviceGetTopologyCommonAncestor [library] (first: Handle, second: Handle, level: Out<u32>) {
         let (first, second) = (library.device(first)?, library.device(second)?);
-        if first.number != second.number {
-            return Err(NvmlError::NOT_SUPPORTED);
-        }
-        Ok(level.set(INTERNAL)?)
+        Ok(level.set(between(first, second))?)
     }
 
     fn nvmlDeviceGetTopologyNearestGpus [library] (device: Handle, level: u32, count: Out<u32>, handles: Out<Handle>) {
@@ -30,12 +31,9 @@ nvml! {
         }
         let others: Vec<Handle> = library
             .devices()
-            .filter(|other| other.number != device.number)
+            .filter(|other| other.number != device.number && between(device, *other) <= level)
             .map(Device::handle)
             .collect();
-        if !others.is_empty() && level != SYSTEM {
-            return Err(NvmlError::NOT_SUPPORTED);
-        }
         set_list(count, handles, &others)
     }
 
@@ -48,6 +46,7 @@ nvml! {
     /// NCCL asks for every pair, a device with itself included, and gives up unless all are answered.
     fn nvmlDeviceGetP2PStatus [library] (first: Handle, second: Handle, ability: u32, status: Out<u32>) {
         const NVLINK: u32 = 2;
+        const ATOMICS: u32 = 3;
         const ABILITIES: u32 = 5;
         const POSSIBLE: u32 = 0;
         const IMPOSSIBLE: u32 = 5;
@@ -56,7 +55,25 @@ nvml! {
             return Err(NvmlError::INVALID_ARGUMENT);
         }
         let itself = first.number == second.number;
-        let reaches = itself || first.description.peers.contains(&second.number);
-        Ok(status.set(if reaches && ability != NVLINK { POSSIBLE } else { IMPOSSIBLE })?)
+        let linked = first.description.has_nvlink_to(second.number);
+        let possible = match ability {
+            NVLINK => linked,
+            // As hardware has it: over PCIe there are none.
+            ATOMICS => itself || linked,
+            _ => itself || first.description.peers.contains(&second.number),
+        };
+        Ok(status.set(if possible { POSSIBLE } else { IMPOSSIBLE })?)
+    }
+}
+
+/// Where the ways of two devices to the host meet.
+fn between(first: Device<'_>, second: Device<'_>) -> u32 {
+    match (
+        first.number == second.number,
+        first.description.behind_pci_switch,
+    ) {
+        (true, _) => INTERNAL,
+        (false, true) => SINGLE_SWITCH,
+        (false, false) => HOST_BRIDGE,
     }
 }

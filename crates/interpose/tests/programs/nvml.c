@@ -195,9 +195,27 @@ static void clocks_and_modes(uintptr_t device)
 
 static void links(uintptr_t device)
 {
-    unsigned active = 9;
-    int state = CALL("nvmlDeviceGetNvLinkState", device, 0, &active, 0);
-    printf("link 0: %d %u, link 18: %d\n", state, active, CALL("nvmlDeviceGetNvLinkState", device, 18, &active, 0));
+    for (unsigned link = 0; link < 3; link++) {
+        unsigned active = 9, version = 9, kind = 9, able[7];
+        printf("link %u: state %d", link, CALL("nvmlDeviceGetNvLinkState", device, link, &active, 0));
+        printf(" %u, version %d", active, CALL("nvmlDeviceGetNvLinkVersion", device, link, &version, 0));
+        printf(" %u, leads %d", version, CALL("nvmlDeviceGetNvLinkRemoteDeviceType", device, link, &kind, 0));
+        printf(" to %u, able", kind);
+        for (unsigned i = 0; i < 7; i++) {
+            able[i] = 9;
+            printf(" %d", CALL("nvmlDeviceGetNvLinkCapability", device, link, i, &able[i]));
+            printf(":%u", able[i]);
+        }
+        fresh();
+        printf(", at %d", CALL("nvmlDeviceGetNvLinkRemotePciInfo_v2", device, link, buffer, 0));
+        printf(" %s\n", link < 2 ? (char *)buffer + 36 : "no place");
+        if (link == 0)
+            size_is("nvmlPciInfo_t of a switch", 68);
+        fresh();
+        CALL("nvmlDeviceGetNvLinkRemotePciInfo", device, link, buffer, 0);
+        if (link == 0)
+            size_is("older nvmlPciInfo_t of a switch", 36);
+    }
     fresh();
     set_word(0, 2 << 24 | 36);
     printf("fabric: %d", CALL("nvmlDeviceGetGpuFabricInfoV", device, buffer, 0, 0));
@@ -208,10 +226,27 @@ static void links(uintptr_t device)
     printf("fabric 3: %d\n", CALL("nvmlDeviceGetGpuFabricInfoV", device, buffer, 0, 0));
     size_is("nvmlGpuFabricInfo_v3_t", 40);
     fresh();
-    set_word(0, 91);
-    set_word(40, 83);
-    printf("fields: %d", CALL("nvmlDeviceGetFieldValues", device, 2, buffer, 0));
-    printf(", links %u: %lu, energy %u\n", word(28), wide(32) & 0xffffffff, word(68));
+    /* Links, to switches, speed of 0, 1, 2 and all; energy. */
+    static const unsigned fields[] = {91, 147, 84, 85, 86, 90, 83};
+    for (unsigned i = 0; i < sizeof fields / sizeof *fields; i++) {
+        fresh();
+        set_word(0, fields[i]);
+        int outcome = CALL("nvmlDeviceGetFieldValues", device, 1, buffer, 0);
+        printf("field %u: %d %u", fields[i], outcome, word(28));
+        printf(word(28) ? "\n" : " = %u\n", word(32));
+    }
+    /* Speed, state and version of the link that is beside the number. */
+    for (unsigned link = 0; link < 3; link += 2) {
+        fresh();
+        for (unsigned i = 0; i < 3; i++) {
+            set_word(40 * i, 164 + i);
+            set_word(40 * i + 4, link);
+        }
+        printf("fields of link %u: %d", link, CALL("nvmlDeviceGetFieldValues", device, 3, buffer, 0));
+        for (unsigned i = 0; i < 3; i++)
+            printf(", %u %u", word(40 * i + 28), word(40 * i + 28) ? 0 : word(40 * i + 32));
+        printf("\n");
+    }
     printf("fields nowhere: %d, fewer than none: %d\n", CALL("nvmlDeviceGetFieldValues", device, 1, 0, 0),
            CALL("nvmlDeviceGetFieldValues", device, -1, buffer, 0));
     unsigned level = 9, count = 3;

@@ -197,6 +197,15 @@ fn serve(
     }
 }
 
+/// One of the two NVLinks of the device: to a switch, and, as no real one does, to itself.
+fn link(peer: Option<u32>, bus: u32) -> NvLink {
+    NvLink {
+        peer,
+        bus,
+        megabytes_per_second: 25_000,
+    }
+}
+
 /// The device that is offered.
 pub fn device() -> DeviceDescription {
     let attributes = [
@@ -223,6 +232,8 @@ pub fn device() -> DeviceDescription {
         total_memory: 80 << 30,
         attributes: attributes.into_iter().collect(),
         peers: Vec::new(),
+        nvlinks: vec![link(None, 0xc0), link(Some(0), 0x41)],
+        behind_pci_switch: false,
     }
 }
 

@@ -35,6 +35,11 @@ impl PeerTransfers {
         }
     }
 
+    /// The links.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
     /// Begins a transfer over links; others are none of its business.
     pub fn begin(&mut self, order: u64, at: Time, takes: Takes, owner: (StreamKey, u32)) {
         let Takes::Links {
