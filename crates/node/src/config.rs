@@ -1,7 +1,7 @@
 //! Files that describe nodes.
 
 use crate::nvlink::MOST_NVLINKS;
-use lockstep_units::{Bandwidth, Duration};
+use lockstep_units::{Bandwidth, Bytes, Duration};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use thiserror::Error;
@@ -53,6 +53,10 @@ pub struct NodeConfig {
     /// NVLinks that `bandwidth` is the sum of; as many of 25 GB/s as come near it, if it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<u32>,
+    /// What a packet of up to a line of 128 bytes has on a link beside its data; nothing, if `bandwidth` is that of
+    /// data.
+    #[serde(default)]
+    pub packet_header: Bytes,
 }
 
 /// Why there is no such node.
@@ -154,6 +158,7 @@ impl NodeConfig {
     fn check(&self, path: &str) -> Result<(), NodeError> {
         /// GPUs stand still for each other once in the latency of a link.
         const LEAST: Duration = Duration::nanoseconds(50);
+        const MOST_HEADER: Bytes = Bytes(128);
         let impossible = |key, found: String, because| NodeError::Impossible {
             path: path.into(),
             key,
@@ -166,6 +171,11 @@ impl NodeConfig {
         if self.latency < LEAST {
             let because = "GPUs are simulated apart for that long, and 50 ns are the least";
             return Err(impossible("latency", self.latency.to_string(), because));
+        }
+        if self.packet_header > MOST_HEADER {
+            let because = "no packet has more than 128 B beside its data";
+            let found = self.packet_header.to_string();
+            return Err(impossible("packet-header", found, because));
         }
         if let Some(links) = self.links {
             let because = match (self.kind, links) {
@@ -205,6 +215,10 @@ mod tests {
         check(whole, "missing field `latency`");
         check(&format!("{whole}latency = \"1 ns\""), "`latency` = 1 ns");
         check(&format!("{whole}latency = \"1 us\"\nspeed = 3"), "speed");
+        check(
+            &format!("{whole}latency = \"1 us\"\npacket-header = \"1 KiB\""),
+            "`packet-header` = 1 KiB",
+        );
         check("kind = \"token-ring\"", "`kind`");
         let timed = format!("{whole}latency = \"1 us\"\n");
         check(&format!("{timed}links = 4"), "counted of NVLink only");

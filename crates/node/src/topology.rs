@@ -1,8 +1,11 @@
 //! The links of a node with so many GPUs, and the way from one GPU to another.
 
 use crate::config::{Kind, NodeConfig, NodeError, Shape};
-use lockstep_units::{Bandwidth, Duration};
+use lockstep_units::{Bandwidth, Bytes, Duration};
 use std::fmt::Write;
+
+/// Data of a packet.
+const LINE: Bytes = Bytes(128);
 
 /// One direction of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +87,18 @@ impl Topology {
     /// What one direction of a link carries.
     pub fn bandwidth(&self) -> Bandwidth {
         self.config.bandwidth
+    }
+
+    /// What a packet has on a link beside its data.
+    pub fn packet_header(&self) -> Bytes {
+        self.config.packet_header
+    }
+
+    /// What one direction of a link carries of data, in packets of a line each.
+    pub fn data_bandwidth(&self) -> Bandwidth {
+        let packet = u128::from(LINE.0) + u128::from(self.config.packet_header.0);
+        let data = u128::from(self.config.bandwidth.get()) * u128::from(LINE.0) / packet;
+        Bandwidth::new(data as u64).unwrap_or(self.config.bandwidth)
     }
 
     /// Every direction of every link.

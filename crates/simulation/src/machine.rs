@@ -304,6 +304,7 @@ fn peer_links(topology: &Topology, ordinal: u32) -> PeerLinks {
             .collect(),
         one_port: topology.has_switch(),
         bandwidth: topology.bandwidth(),
+        packet_header: topology.packet_header(),
         latency: topology.latency(),
     }
 }

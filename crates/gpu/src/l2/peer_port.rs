@@ -2,7 +2,8 @@
 //!
 //! L2 holds no lines of other GPUs: what SMs want of them crosses the links each time. A slice has its
 //! share of the links, as addresses are spread over slices evenly: reads wait for their data to come
-//! in, and writes for their turn to go out. Only time is modelled here; values are performed where
+//! in, and writes for their turn to go out. The sectors of a line are one packet; requests to read and
+//! answers to writes are packets without data, which go the other way. Only time is modelled here; values are performed where
 //! the GPU performs its own, in the one order that memory has.
 //!
 //! Left out: what several GPUs want of the same one at the same time, and copies on the same links.
@@ -26,6 +27,8 @@ pub struct PeerLinks {
     pub one_port: bool,
     /// What a port carries in one direction.
     pub bandwidth: Bandwidth,
+    /// What a packet has on a link beside its data.
+    pub packet_header: Bytes,
     /// From one GPU to another.
     pub latency: Duration,
 }
@@ -48,6 +51,8 @@ pub struct PeerPort {
     round_trip: Duration,
     /// How long the share of a link is busy with a sector.
     sector_time: Duration,
+    /// How long it is busy with what a packet has beside its data.
+    header_time: Duration,
     /// When each port has brought in what came before, and when it has sent out what went before.
     free: Vec<[Time; 2]>,
     /// When the last write has arrived.
@@ -55,9 +60,6 @@ pub struct PeerPort {
     /// What it counts.
     pub stats: PeerStats,
 }
-
-const IN: usize = 0;
-const OUT: usize = 1;
 
 impl PeerPort {
     /// A share of idle links, one of `slices`; a look into L2 at the other end takes `hit_latency`.
@@ -71,6 +73,9 @@ impl PeerPort {
         Self {
             round_trip: links.latency * 2 + hit_latency,
             sector_time: links.bandwidth.time_for(sector),
+            header_time: links
+                .bandwidth
+                .time_for(links.packet_header * u64::from(slices)),
             free: vec![[Time::ZERO; 2]; ports],
             arrived: Time::ZERO,
             stats: PeerStats::default(),
@@ -90,20 +95,25 @@ impl PeerPort {
     pub fn read(&mut self, port: usize, sectors: u8, begin: Time) -> Time {
         let count = u64::from(sectors.count_ones());
         self.stats.read_sectors.add(count);
-        let free = &mut self.free[port][IN];
-        *free = (begin + self.round_trip).max(*free) + self.sector_time * count;
-        *free
+        let data = self.header_time + self.sector_time * count;
+        let [free_in, free_out] = &mut self.free[port];
+        // A request is small enough to slip in between writes that wait, but takes their time.
+        *free_out = begin.max(*free_out) + self.header_time;
+        *free_in = (begin + self.header_time + self.round_trip).max(*free_in) + data;
+        *free_in
     }
 
     /// Writes sectors through a port; says when the other GPU has acknowledged them.
     pub fn write(&mut self, port: usize, sectors: u8, begin: Time) -> Time {
         let count = u64::from(sectors.count_ones());
         self.stats.written_sectors.add(count);
-        let free = &mut self.free[port][OUT];
-        *free = begin.max(*free) + self.sector_time * count;
-        let arrived = *free + self.links.latency;
+        let data = self.header_time + self.sector_time * count;
+        let [free_in, free_out] = &mut self.free[port];
+        *free_out = begin.max(*free_out) + data;
+        *free_in = begin.max(*free_in) + self.header_time;
+        let arrived = *free_out + self.links.latency;
         self.arrived = self.arrived.max(arrived);
-        arrived + self.links.latency
+        arrived + self.links.latency + self.header_time
     }
 
     /// When all writes so far have arrived.
@@ -137,10 +147,15 @@ mod tests {
 
     /// Two other GPUs; one slice has a whole link of 32 bytes a nanosecond.
     fn port(one_port: bool) -> PeerPort {
+        with_header(one_port, 0)
+    }
+
+    fn with_header(one_port: bool, header: u64) -> PeerPort {
         let links = PeerLinks {
             memories: vec![1 << 40..2 << 40, 2 << 40..3 << 40],
             one_port,
             bandwidth: Bandwidth::new(32_000_000_000).unwrap(),
+            packet_header: Bytes(header),
             latency: Duration::nanoseconds(500),
         };
         PeerPort::new(&links, 1, Duration::nanoseconds(100))
@@ -185,6 +200,22 @@ mod tests {
         assert_eq!(port.write(0, 0b0011, Time::ZERO), after(1002));
         assert_eq!(port.arrived(), after(502));
         assert_eq!(port.stats.written_sectors.get(), 2);
+    }
+
+    #[test]
+    fn packets_have_headers_in_both_directions() {
+        let mut port = with_header(true, 32);
+        for _ in 0..1000 {
+            port.write(0, 0b1111, Time::ZERO);
+        }
+        // Five for each packet of four sectors.
+        assert_eq!(port.arrived(), after(5000 + 500));
+        // Answers to these take what comes in too.
+        assert_eq!(port.free[0][0], after(1000));
+        // The request, the way, and a packet with one sector.
+        let mut port = with_header(true, 32);
+        assert_eq!(port.read(0, 0b0001, Time::ZERO), after(1 + 1100 + 2));
+        assert_eq!(port.free[0][1], after(1));
     }
 
     #[test]

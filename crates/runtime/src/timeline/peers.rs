@@ -27,7 +27,7 @@ pub struct PeerTransfers {
 impl PeerTransfers {
     /// Links with nothing on them.
     pub fn new(topology: Topology) -> Self {
-        let links = topology.links().iter().map(|link| link.bandwidth);
+        let links = topology.links().iter().map(|_| topology.data_bandwidth());
         Self {
             flows: Flows::new(links),
             topology,
