@@ -11,6 +11,7 @@ use crate::{
     RangeStep, StreamHandle, StreamName, TextureObject,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Write as _};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -538,6 +539,17 @@ pub struct ModuleImage {
     pub bytes: Vec<u8>,
 }
 
+/// Takes the letters and digits that a text begins with, and refuses the rest.
+struct FirstWord(String);
+
+impl fmt::Write for FirstWord {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        let end = piece.find(|letter: char| !letter.is_alphanumeric());
+        self.0.push_str(&piece[..end.unwrap_or(piece.len())]);
+        end.map_or(Ok(()), |_| Err(fmt::Error))
+    }
+}
+
 /// What an image is, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ImageKind {
@@ -588,9 +600,10 @@ impl Request {
     /// The name of the call, without its arguments.
     #[must_use]
     pub fn name(&self) -> String {
-        let text = format!("{self:?}");
-        let end = text.find(|letter: char| !letter.is_alphanumeric());
-        text[..end.unwrap_or(text.len())].to_owned()
+        let mut name = FirstWord(String::new());
+        // It ends with an error, before arguments of many megabytes become text.
+        let _ = write!(name, "{self:?}");
+        name.0
     }
 
     /// Whether the program waits for the device and does nothing else; afterwards it may look at
