@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Err(error) => *gaps.entry(format!("{path}: {error}")).or_default() += 1,
                 Ok(module) => {
                     instructions += module.code.len();
-                    for instruction in &module.code {
+                    for instruction in module.code.iter() {
                         if let Operation::Unsupported(why) | Operation::Illegal(why) =
                             &instruction.operation
                         {

@@ -8,6 +8,7 @@ pub mod ptx;
 pub mod sass;
 
 use lockstep_isa::{Module, module::Global};
+use sass::fatbinary::Packed;
 use thiserror::Error;
 
 /// Code before its variables have addresses.
@@ -106,7 +107,7 @@ pub struct Loaded {
 /// If the bytes are of no known kind, malformed, or hold no image that fits.
 pub fn load(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
     if sass::fatbinary::is_fatbinary(bytes) {
-        let entries = sass::fatbinary::read(bytes)?;
+        let entries = sass::fatbinary::list(bytes)?;
         return load_best(&entries, options);
     }
     if sass::cubin::is_elf(bytes) {
@@ -126,18 +127,18 @@ pub fn load(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
     }
 }
 
-fn load_best(entries: &[sass::fatbinary::Entry], options: &Options) -> Result<Loaded, Error> {
+fn load_best(entries: &[Packed<'_>], options: &Options) -> Result<Loaded, Error> {
     let architecture = options.architecture;
     if options.choice != Choice::Ptx
         && let Some(entry) = sass::select::cubin(entries, architecture)
     {
-        return load(&entry.bytes, options);
+        return load(&entry.unpack()?, options);
     }
     if options.choice != Choice::Sass
         && let Some((entry, newer)) = sass::select::ptx(entries, architecture)
         && !(newer && options.strict)
     {
-        let mut loaded = load(&entry.bytes, options)?;
+        let mut loaded = load(&entry.unpack()?, options)?;
         if newer {
             loaded.warnings.push(format!(
                 "the program's PTX is for compute capability {}, which a driver would refuse on {architecture}; it runs as far as it uses nothing newer",
@@ -146,7 +147,7 @@ fn load_best(entries: &[sass::fatbinary::Entry], options: &Options) -> Result<Lo
         }
         return Ok(loaded);
     }
-    let describe = |entry: &sass::fatbinary::Entry| match entry.kind {
+    let describe = |entry: &Packed<'_>| match entry.kind {
         sass::fatbinary::Kind::Ptx => format!("PTX for {}", entry.architecture),
         sass::fatbinary::Kind::Cubin => format!("SASS for {}", entry.architecture),
         sass::fatbinary::Kind::Other(kind) => format!("an image of kind {kind}"),
@@ -209,12 +210,7 @@ mod tests {
 
     #[test]
     fn a_missing_image_is_named() {
-        let entry = |kind, architecture| sass::fatbinary::Entry {
-            kind,
-            architecture,
-            bytes: Vec::new(),
-        };
-        let entries = [entry(sass::fatbinary::Kind::Cubin, 75)];
+        let entries = [Packed::plain(sass::fatbinary::Kind::Cubin, 75, &[])];
         let message = load_best(&entries, &OPTIONS)
             .err()
             .map(|error| error.to_string());

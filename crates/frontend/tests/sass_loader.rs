@@ -259,12 +259,16 @@ fn place(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
     start..start + number(header + 32)
 }
 
+/// An address for each variable.
+fn addresses_of(image: &Image) -> Vec<u64> {
+    (1..=image.globals().len() as u64)
+        .map(|n| n << 32)
+        .collect()
+}
+
 fn linked(bytes: &[u8]) -> Result<lockstep_isa::Module, Error> {
     let image = Image::read(bytes)?;
-    let addresses: Vec<u64> = (1..=image.globals().len() as u64)
-        .map(|n| n << 32)
-        .collect();
-    image.link(&addresses)
+    image.link(&addresses_of(&image))
 }
 
 /// One word that no table knows does not refuse the module: it faults where it is executed.
@@ -291,8 +295,13 @@ fn an_unknown_encoding_faults_where_it_stands() {
           it is; run with `--frontend ptx` if the program carries PTX"
         ]
     );
-    assert_eq!(module.unknown_encoding.as_deref(), Some(illegal[0]));
-    assert!(linked(SM_90).expect("it links").unknown_encoding.is_none());
+    let unknown = |bytes: &[u8]| {
+        let image = Image::read(bytes).expect("a cubin");
+        let addresses = addresses_of(&image);
+        image.unknown_encoding(&addresses).expect("it links")
+    };
+    assert_eq!(unknown(&bytes).as_deref(), Some(illegal[0]));
+    assert_eq!(unknown(SM_90), None);
 }
 
 /// Figures that no GPU has: the largest that their fields can hold.
@@ -338,10 +347,7 @@ fn a_function_that_is_defined_nowhere_stops_who_calls_it() {
         bytes[at] = b'x';
     }
     let image = Image::read(&bytes).expect("a cubin");
-    let addresses: Vec<u64> = (1..=image.globals().len() as u64)
-        .map(|n| n << 32)
-        .collect();
-    let module = image.link(&addresses).expect("it links");
+    let module = image.link(&addresses_of(&image)).expect("it links");
     let (index, _) = module
         .functions
         .iter()

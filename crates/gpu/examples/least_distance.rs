@@ -44,9 +44,9 @@ fn main() {
 }
 
 fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
-    let hazards = Hazards::new(module);
+    let hazards = Hazards::new(module.code.iter());
     let mut starts = BTreeSet::new();
-    for instruction in &module.code {
+    for instruction in module.code.iter() {
         if let Operation::Flow(Flow::Branch { target } | Flow::BranchOnDivergence { target, .. }) =
             instruction.operation
         {
@@ -72,7 +72,7 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
         control_bit_checker.issue(
             pc,
             instruction,
-            &hazards.get(pc),
+            &hazards.get(index),
             !0,
             !0,
             &mut |dependence| {
@@ -80,8 +80,8 @@ fn scan(module: &Module, path: &str, seen: &mut BTreeMap<String, Seen>) {
                     == lockstep_isa::operand::PredicateRegister::Lanes(dependence.register)
                     && dependence.file
                         == lockstep_gpu::sm::sub_core::control_bit_checker::File::Predicate;
-                let writer = &module.listing[dependence.writer as usize];
-                let reader = &module.listing[index];
+                let writer = &*module.text(dependence.writer).expect("a text");
+                let reader = &*module.text(pc).expect("a text");
                 let distance = match dependence.readiness {
                     Readiness::After(distance) => distance,
                     Readiness::Outstanding(_) => 0,

@@ -61,6 +61,13 @@ impl LaunchContext {
         &self.issue_table
     }
 
+    /// Whether a register may lead lanes to an instruction.
+    #[must_use]
+    #[inline]
+    pub fn may_jump_to(&self, index: u64) -> bool {
+        self.verified.code.holds(&self.module, index)
+    }
+
     /// Takes a copy of the constant banks, if nobody has.
     pub fn fill_constants(&self, contents: &Contents, sms: u32) {
         self.constants.get_or_init(|| {

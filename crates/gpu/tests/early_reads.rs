@@ -54,11 +54,13 @@ fn compiled_code_reads_nothing_early() {
 fn lowered_stall_counts_are_found() {
     for mode in MODES {
         let mut module = module();
-        for instruction in &mut module.code {
-            if let Some(control) = &mut instruction.scheduling.control {
-                control.stall = 1;
+        module.code.edit(|code| {
+            for instruction in code {
+                if let Some(control) = &mut instruction.scheduling.control {
+                    control.stall = 1;
+                }
             }
-        }
+        });
         let what = found(module, mode).expect("early reads");
         assert!(what.contains("cycles after it"), "{what}");
     }
@@ -71,7 +73,8 @@ fn a_single_lowered_stall_count_is_found() {
     let (mut lowered, mut noticed) = (0, 0);
     for index in 0..length {
         let mut module = module();
-        let Some(control) = &mut module.code[index].scheduling.control else {
+        let mut changed = module.code[index].clone();
+        let Some(control) = &mut changed.scheduling.control else {
             continue;
         };
         // Shorter stalls cover no latency of arithmetic.
@@ -79,6 +82,7 @@ fn a_single_lowered_stall_count_is_found() {
             continue;
         }
         control.stall = 1;
+        module.code.replace(index, changed);
         lowered += 1;
         noticed += usize::from(found(module, Mode::Functional).is_some());
     }
@@ -93,12 +97,14 @@ fn a_forgotten_wait_is_found() {
     let mut noticed = Vec::new();
     for index in 0..length {
         let mut module = module();
-        let Some(control) = &mut module.code[index].scheduling.control else {
+        let mut changed = module.code[index].clone();
+        let Some(control) = &mut changed.scheduling.control else {
             continue;
         };
         if std::mem::take(&mut control.wait_mask) == 0 {
             continue;
         }
+        module.code.replace(index, changed);
         noticed.extend(found(module, Mode::Functional));
     }
     assert!(noticed.len() >= 2, "{noticed:?}");

@@ -137,7 +137,9 @@ fn failure_of(mode: Mode, change: impl Fn(&mut Module)) -> String {
 #[test]
 fn a_register_above_the_count_is_an_illegal_instruction() {
     for mode in MODES {
-        let message = failure_of(mode, |module| module.code[1].destination = Some(200));
+        let message = failure_of(mode, |module| {
+            module.code.edit(|code| code[1].destination = Some(200));
+        });
         assert_eq!(
             message,
             "illegal instruction: test+0x10: `an instruction` touches R200, and kernel `test` has 32 \
@@ -156,14 +158,16 @@ fn code_of_another_kernel_cannot_be_jumped_into() {
             (other.name, other.entry) = ("other".into(), module.code.len() as u32);
             other.warp_registers = 250;
             module.sections = vec![0, other.entry];
-            let mut wide = module.code[0].clone();
-            wide.destination = Some(240);
-            module.code[1].operation = Operation::Flow(Flow::BranchIndirect {
-                address: CodeAddress::Index,
+            module.code.edit(|code| {
+                let mut wide = code[0].clone();
+                wide.destination = Some(240);
+                code[1].operation = Operation::Flow(Flow::BranchIndirect {
+                    address: CodeAddress::Index,
+                });
+                code[1].sources[0] = imm(u64::from(other.entry)).into();
+                let exit = code[code.len() - 1].clone();
+                code.extend([wide, exit]);
             });
-            module.code[1].sources[0] = imm(u64::from(other.entry)).into();
-            let exit = module.code[module.code.len() - 1].clone();
-            module.code.extend([wide, exit]);
             module.kernels.push(other);
         });
         assert_eq!(

@@ -5,6 +5,7 @@
 mod back_pressure;
 mod bulk_copies;
 mod clusters;
+mod code_on_demand;
 mod combined_stores;
 mod common;
 mod computes_correctly;

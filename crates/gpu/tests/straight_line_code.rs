@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::*;
 use lockstep_frontend::sass::Image;
 use lockstep_gpu::{Launch, Mode};
-use lockstep_isa::Module;
+use lockstep_isa::{Module, code::PAGE};
 
 const CUBIN: &[u8] = include_bytes!("sass/mix.sm_90.cubin");
 
@@ -17,16 +17,15 @@ fn module() -> Module {
 #[test]
 fn runs_of_instructions_that_compute_are_found() {
     let module = module();
-    assert_eq!(module.straight_line_lengths.len(), module.code.len());
-    let longest = module.straight_line_lengths.iter().max().unwrap();
+    let lengths = (0..=module.code.len() as u32).map(|index| module.straight_line(index).len());
+    let lengths: Vec<usize> = lengths.collect();
+    let longest = lengths.iter().max().unwrap();
     assert!(*longest >= 4, "{longest}");
-    for (index, straight) in module.straight_line_lengths.iter().enumerate() {
-        let next = module
-            .straight_line_lengths
-            .get(index + 1)
-            .copied()
-            .unwrap_or(0);
-        assert!(*straight == 0 || *straight == next + 1, "at {index}");
+    for (index, pair) in lengths.windows(2).enumerate() {
+        let [straight, next] = [pair[0], pair[1]];
+        let page_ends = (index + 1).is_multiple_of(PAGE);
+        let after = if page_ends { 0 } else { next };
+        assert!(straight == 0 || straight == after + 1, "at {index}");
     }
 }
 
@@ -46,7 +45,7 @@ fn straight_on_or_step_by_step_is_one_answer() {
     };
     let straight = module();
     let mut step_by_step = straight.clone();
-    step_by_step.straight_line_lengths.clear();
+    step_by_step.runs_straight = false;
     let (record, memory, whole) = outcome(straight);
     let (expected, expected_memory, expected_whole) = outcome(step_by_step);
     assert!(record.counters.inst_executed > 1000);

@@ -1,9 +1,10 @@
 //! Programs as front ends deliver them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use crate::{
-    instruction::{Instruction, Operation},
+    code::Code,
+    instruction::Instruction,
     lanes::{ConstantBanks, Identity},
     trace::TraceSource,
 };
@@ -16,7 +17,7 @@ pub const CODE_BASE: u64 = 0x0000_1200_0000_0000;
 #[derive(Debug, Clone, Default)]
 pub struct Module {
     /// All functions, one after the other.
-    pub code: Vec<Instruction>,
+    pub code: Code,
     /// Entry points by name.
     pub kernels: Vec<Kernel>,
     /// Names of functions by their first index, ascending, for messages.
@@ -24,8 +25,6 @@ pub struct Module {
     /// First instructions of the pieces that were linked as one, ascending; empty if all code is one.
     /// Only calls, and jumps by register, lead from one into another.
     pub sections: Vec<u32>,
-    /// The first encoding that no decoder knows, as a sentence, if there is one.
-    pub unknown_encoding: Option<String>,
     /// Source lines that [`crate::instruction::SchedulingInfo::line`] points into; entry 0 is unused.
     pub lines: Vec<SourceLine>,
     /// Constant banks that the module fills (not bank 0).
@@ -39,10 +38,13 @@ pub struct Module {
     pub native: bool,
     /// Whether its code calls the device runtime: it may launch kernels.
     pub launches_kernels: bool,
-    /// Text of an instruction for messages, by index; may be empty.
+    /// Texts of instructions for messages, by index; may be empty. Machine code is spelled when somebody asks:
+    /// see [`Self::text`].
     pub listing: Vec<String>,
-    /// How many instructions from each on do nothing but compute; see [`Self::find_straight_line_code`]. May be empty.
-    pub straight_line_lengths: Vec<u8>,
+    /// Whether warps may run straight on where code only computes. Only in machine code: its lanes diverge and
+    /// reconverge where an instruction says so. In PTX lanes may reconverge anywhere, so one has to look after every
+    /// step.
+    pub runs_straight: bool,
     /// What the blocks of its kernel did, if it is replayed from a trace instead of executed.
     pub trace: Option<Arc<dyn TraceSource>>,
 }
@@ -57,34 +59,47 @@ impl Module {
             .map(|(_, name)| name.as_str())
     }
 
-    /// Finds where warps can run straight on. Only for machine code: its lanes diverge and reconverge where an instruction
-    /// says so. In PTX lanes may reconverge anywhere, so one has to look after every step.
-    pub fn find_straight_line_code(&mut self) {
-        let mut next = 0u8;
-        self.straight_line_lengths = vec![0; self.code.len()];
-        for (instruction, straight) in self.code.iter().zip(&mut self.straight_line_lengths).rev() {
-            let computes = matches!(
-                instruction.operation,
-                Operation::Compute(_) | Operation::Nothing
-            );
-            next = if computes && !instruction.scheduling.pseudo && self.native {
-                next.saturating_add(1)
-            } else {
-                0
-            };
-            *straight = next;
+    /// Number of sections; code that is all one has one.
+    #[must_use]
+    pub fn section_count(&self) -> usize {
+        self.sections.len().max(1)
+    }
+
+    /// Instructions of a section.
+    #[must_use]
+    pub fn section(&self, number: usize) -> Range<u32> {
+        let start = self.sections.get(number).copied().unwrap_or(0);
+        let end = self.sections.get(number + 1).copied();
+        start..end.unwrap_or(self.code.len() as u32).max(start)
+    }
+
+    /// The section that holds an instruction.
+    #[must_use]
+    pub fn section_of(&self, index: u32) -> usize {
+        let after = self.sections.partition_point(|start| *start <= index);
+        after.saturating_sub(1)
+    }
+
+    /// Instructions from one on that warps can run through without looking: see [`Code::straight_line`].
+    #[must_use]
+    #[inline(always)]
+    pub fn straight_line(&self, index: u32) -> &[Instruction] {
+        if self.runs_straight {
+            self.code.straight_line(index as usize)
+        } else {
+            &[]
         }
     }
 
-    /// How many instructions from this one on do nothing but compute.
+    /// Text of an instruction for messages, if it is known.
     #[must_use]
-    #[inline(always)]
-    pub fn straight_line_from(&self, index: u32) -> u64 {
-        self.straight_line_lengths
-            .get(index as usize)
-            .copied()
-            .unwrap_or(0)
-            .into()
+    pub fn text(&self, index: u32) -> Option<Cow<'_, str>> {
+        let index = index as usize;
+        if let Some(text) = self.listing.get(index) {
+            return Some(Cow::Borrowed(text));
+        }
+        let words = self.code.words().filter(|words| index < words.length())?;
+        Some(Cow::Owned(words.text(index)))
     }
 
     /// Kernel by name.

@@ -65,20 +65,15 @@ fn list(module: &Module, only: Option<&str>, text: &mut String) -> bool {
             .map_or(module.code.len(), |(next, _)| *next as usize);
         let _ = writeln!(text, "{name}:");
         let mut line = 0;
-        for (place, instruction) in module
-            .code
-            .iter()
-            .enumerate()
-            .take(end)
-            .skip(*start as usize)
-        {
+        let start = *start as usize;
+        for (place, instruction) in (start..).zip(module.code.range(start..end)) {
             if instruction.scheduling.line != line {
                 line = instruction.scheduling.line;
                 if let Some(source) = module.lines.get(line as usize) {
                     let _ = writeln!(text, "        // {}:{}", source.file, source.line);
                 }
             }
-            let listing = module.listing.get(place).map_or("", String::as_str);
+            let listing = module.text(place as u32).unwrap_or_default();
             let shown = if listing.is_empty() {
                 format!("{:?}", instruction.operation)
             } else {

@@ -6,8 +6,11 @@
 //!
 //! Start reading at [`load`].
 
+use std::borrow::Cow;
+
 use crate::assemble::{Assembler, Assembling};
-use lockstep_frontend::sass::fatbinary::{self, Entry, Kind};
+use crate::shared_images::{SharedImage, SharedImages};
+use lockstep_frontend::sass::fatbinary::{self, Kind, Packed};
 use lockstep_frontend::{ptx, sass};
 use lockstep_isa::Module;
 use lockstep_isa::module::Global;
@@ -41,6 +44,7 @@ pub fn image_of(mut bytes: Vec<u8>) -> ModuleImage {
 pub fn load<'assembler>(
     images: &[ModuleImage],
     options: &LoadOptions,
+    shared: &SharedImages,
     assembling: Assembling,
     assembler: impl FnOnce() -> &'assembler Assembler,
 ) -> CallResult<Box<dyn ModuleSource>> {
@@ -56,7 +60,7 @@ pub fn load<'assembler>(
     };
     match chosen {
         Some(Choice::Sass(entry)) => {
-            let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
+            let image = shared.read(entry).map_err(invalid)?;
             let text = match options.frontend {
                 FrontendChoice::Auto => texts(&main, &before_linking, options.architecture),
                 _ => None,
@@ -96,14 +100,15 @@ pub fn load<'assembler>(
 
 /// PTX made into machine code for the simulated GPU.
 fn assembled(
-    texts: &[&Entry],
+    texts: &[&Packed<'_>],
     assembler: &Assembler,
     options: &LoadOptions,
 ) -> CallResult<SassSource> {
-    let texts: Vec<&str> = texts
+    let texts = texts
         .iter()
         .map(|entry| text_of(entry))
-        .collect::<CallResult<_>>()?;
+        .collect::<CallResult<Vec<_>>>()?;
+    let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
     let assembled = assembler
         .assemble(&texts, options.architecture)
         .map_err(invalid_ptx)?;
@@ -113,7 +118,7 @@ fn assembled(
         options.architecture, assembled.by
     );
     Ok(SassSource {
-        image,
+        image: SharedImage::new(image),
         notes: assembled.notes,
         remark: Some(remark),
     })
@@ -127,16 +132,12 @@ fn boxed(source: PtxSource) -> Box<dyn ModuleSource> {
 /// hardware's.
 fn sass_or_ptx(
     code: SassSource,
-    texts: &[&Entry],
+    texts: &[&Packed<'_>],
     newer: bool,
     options: &LoadOptions,
 ) -> CallResult<Box<dyn ModuleSource>> {
     let addresses = made_up(code.image.globals().len());
-    let why = match code.image.link(&addresses) {
-        Ok(module) => module.unknown_encoding,
-        Err(error) => Some(error.to_string()),
-    };
-    let Some(error) = why else {
+    let Some(error) = code.image.unknown(&addresses) else {
         return Ok(Box::new(code));
     };
     let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;
@@ -154,18 +155,18 @@ fn made_up(count: usize) -> Vec<u64> {
 }
 
 enum Choice<'entry> {
-    Sass(&'entry Entry),
+    Sass(&'entry Packed<'entry>),
     /// PTX of each translation unit; `newer` if the driver would refuse it for its target.
     Ptx {
-        texts: Vec<&'entry Entry>,
+        texts: Vec<&'entry Packed<'entry>>,
         newer: bool,
     },
 }
 
 /// The PTX to run: of the main image, or one of every translation unit before linking.
 fn texts<'entry>(
-    main: &'entry [Entry],
-    units: &'entry [Entry],
+    main: &'entry [Packed<'entry>],
+    units: &'entry [Packed<'entry>],
     architecture: u32,
 ) -> Option<Choice<'entry>> {
     if let Some((entry, newer)) = sass::select::ptx(main, architecture) {
@@ -185,29 +186,21 @@ fn texts<'entry>(
     })
 }
 
-/// All images of a role, unpacked.
-fn entries(images: &[ModuleImage], role: ImageRole) -> CallResult<Vec<Entry>> {
+/// All images of a role, as they are packed.
+fn entries(images: &[ModuleImage], role: ImageRole) -> CallResult<Vec<Packed<'_>>> {
     let mut all = Vec::new();
     for image in images.iter().filter(|image| image.role == role) {
         match image.kind {
-            ImageKind::FatBinary => all.extend(fatbinary::read(&image.bytes).map_err(invalid)?),
+            ImageKind::FatBinary => all.extend(fatbinary::list(&image.bytes).map_err(invalid)?),
             ImageKind::Cubin => {
                 let architecture = sass::Image::read(&image.bytes)
                     .map_err(invalid)?
                     .architecture();
-                all.push(Entry {
-                    kind: Kind::Cubin,
-                    architecture,
-                    bytes: image.bytes.clone(),
-                });
+                all.push(Packed::plain(Kind::Cubin, architecture, &image.bytes));
             }
             ImageKind::Ptx => {
                 let architecture = target(&image.bytes);
-                all.push(Entry {
-                    kind: Kind::Ptx,
-                    architecture,
-                    bytes: image.bytes.clone(),
-                });
+                all.push(Packed::plain(Kind::Ptx, architecture, &image.bytes));
             }
         }
     }
@@ -240,8 +233,8 @@ fn invalid_ptx(error: impl std::fmt::Display) -> Failure {
     }
 }
 
-fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failure {
-    let describe = |entry: &Entry| match entry.kind {
+fn nothing_fits(main: &[Packed<'_>], units: &[Packed<'_>], options: &LoadOptions) -> Failure {
+    let describe = |entry: &Packed<'_>| match entry.kind {
         Kind::Ptx => format!("PTX for sm_{}", entry.architecture),
         Kind::Cubin => format!("machine code for sm_{}", entry.architecture),
         Kind::Other(kind) => format!("an image of kind {kind}"),
@@ -268,7 +261,7 @@ fn nothing_fits(main: &[Entry], units: &[Entry], options: &LoadOptions) -> Failu
 }
 
 struct SassSource {
-    image: sass::Image,
+    image: SharedImage,
     /// What was changed to get it.
     notes: Vec<String>,
     /// How it came to be.
@@ -276,7 +269,7 @@ struct SassSource {
 }
 
 impl SassSource {
-    fn new(image: sass::Image) -> Self {
+    fn new(image: SharedImage) -> Self {
         Self {
             image,
             notes: Vec::new(),
@@ -327,7 +320,10 @@ impl ModuleSource for PtxSource {
 }
 
 /// The text of a program that was not linked on the device from several.
-fn only_text<'entry>(texts: &[&'entry Entry], options: &LoadOptions) -> CallResult<&'entry str> {
+fn only_text<'entry>(
+    texts: &[&Packed<'entry>],
+    options: &LoadOptions,
+) -> CallResult<Cow<'entry, str>> {
     let [entry] = texts else {
         return Err(invalid(format!(
             "the program was compiled in {} units that are linked on the device (-rdc=true), and PTX of several \
@@ -339,13 +335,18 @@ fn only_text<'entry>(texts: &[&'entry Entry], options: &LoadOptions) -> CallResu
     text_of(entry)
 }
 
-fn text_of(entry: &Entry) -> CallResult<&str> {
-    std::str::from_utf8(&entry.bytes)
-        .map_err(|error| invalid(format!("PTX is text, and this is not: {error}")))
+fn text_of<'entry>(entry: &Packed<'entry>) -> CallResult<Cow<'entry, str>> {
+    let broken = |error| invalid(format!("PTX is text, and this is not: {error}"));
+    Ok(match entry.unpack().map_err(invalid)? {
+        Cow::Borrowed(bytes) => Cow::Borrowed(str::from_utf8(bytes).map_err(broken)?),
+        Cow::Owned(bytes) => {
+            Cow::Owned(String::from_utf8(bytes).map_err(|error| broken(error.utf8_error()))?)
+        }
+    })
 }
 
 /// PTX that the real driver would refuse on this GPU, if the user wants it so.
-fn refuse_newer(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<()> {
+fn refuse_newer(texts: &[&Packed<'_>], newer: bool, options: &LoadOptions) -> CallResult<()> {
     if !newer || !options.strict {
         return Ok(());
     }
@@ -358,7 +359,7 @@ fn refuse_newer(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallRes
     })
 }
 
-fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
+fn read_ptx(texts: &[&Packed<'_>], newer: bool, options: &LoadOptions) -> CallResult<PtxSource> {
     let text = only_text(texts, options)?;
     let target = texts[0].architecture;
     let warning = newer.then(|| {
@@ -368,7 +369,7 @@ fn read_ptx(texts: &[&Entry], newer: bool, options: &LoadOptions) -> CallResult<
             options.architecture
         )
     });
-    let image = ptx::parse(text).map_err(invalid_ptx)?;
+    let image = ptx::parse(&text).map_err(invalid_ptx)?;
     Ok(PtxSource { image, warning })
 }
 
@@ -380,13 +381,13 @@ pub fn read_all(bytes: &[u8]) -> CallResult<Vec<(String, Module)>> {
         Some([0x50, 0xed, 0x55, 0xba]) => ImageKind::FatBinary,
         _ => ImageKind::Ptx,
     };
-    let image = ModuleImage {
+    let images = [ModuleImage {
         kind,
         role: ImageRole::Main,
         bytes: bytes.to_vec(),
-    };
+    }];
     let mut all = Vec::new();
-    for entry in entries(&[image], ImageRole::Main)? {
+    for entry in entries(&images, ImageRole::Main)? {
         let options = LoadOptions {
             frontend: FrontendChoice::Auto,
             architecture: entry.architecture,
@@ -394,7 +395,7 @@ pub fn read_all(bytes: &[u8]) -> CallResult<Vec<(String, Module)>> {
         };
         let (name, source): (_, Box<dyn ModuleSource>) = match entry.kind {
             Kind::Cubin => {
-                let image = sass::Image::read(&entry.bytes).map_err(invalid)?;
+                let image = SharedImages::default().read(&entry).map_err(invalid)?;
                 ("machine code", Box::new(SassSource::new(image)))
             }
             Kind::Ptx => ("PTX", boxed(read_ptx(&[&entry], false, &options)?)),

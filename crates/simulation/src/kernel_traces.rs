@@ -179,14 +179,15 @@ impl State {
         if let Some((_, code)) = known {
             return code.clone();
         }
-        let mut code = Vec::with_capacity(module.listing.len());
-        for (index, text) in module.listing.iter().enumerate() {
+        let mut code = Vec::with_capacity(module.code.len());
+        for index in 0..module.code.len() as u32 {
             let after = module
                 .functions
-                .partition_point(|(start, _)| *start as usize <= index);
+                .partition_point(|(start, _)| *start <= index);
             let function = after.checked_sub(1).map_or(0, |at| module.functions[at].0);
-            let offset = index as u64 - u64::from(function);
-            code.push(read_spelling(offset * INSTRUCTION, text));
+            let offset = u64::from(index - function);
+            let text = module.text(index).unwrap_or_default();
+            code.push(read_spelling(offset * INSTRUCTION, &text));
         }
         let code = Arc::new(code);
         self.modules.push((module.clone(), code.clone()));

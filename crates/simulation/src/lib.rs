@@ -43,6 +43,7 @@ mod sampling;
 mod selection;
 mod server;
 mod session;
+mod shared_images;
 mod supervise;
 mod surroundings;
 mod trace_replay;

@@ -28,6 +28,7 @@ use crate::node::Node;
 use crate::outside_clock::OutsideClock;
 use crate::progress::Progress;
 use crate::selection::Selection;
+use crate::shared_images::SharedImages;
 use journal::Journal;
 use lockstep_gpu::{
     Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
@@ -175,8 +176,9 @@ pub fn runtime(description: &Description, memory: &OwnedFd) -> Result<Runtime<No
     let assembling = description.assembling;
     // Looked for when it is first needed.
     let assembler = OnceLock::new();
+    let shared = SharedImages::default();
     let loader: Loader = Box::new(move |all, options| {
-        images::load(all, options, assembling, || {
+        images::load(all, options, &shared, assembling, || {
             assembler.get_or_init(Assembler::find)
         })
     });

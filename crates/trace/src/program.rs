@@ -59,8 +59,8 @@ pub fn module_of(
     let (places, length) = places(&scan);
     let code_length = length + 1;
     let nothing = Instruction::new(Operation::Nothing, SchedulingInfo::default());
+    let mut code = vec![nothing; length as usize];
     let mut module = Module {
-        code: vec![nothing; length as usize],
         listing: vec![String::new(); length as usize],
         architecture: version,
         functions: vec![(0, scan.header.name.clone())],
@@ -68,13 +68,14 @@ pub fn module_of(
     };
     for (line, place) in scan.code.iter().zip(&places) {
         let bound = bind_line(line, architecture, *place, code_length).map_err(refused)?;
-        module.code[*place as usize] = bound;
+        code[*place as usize] = bound;
         module.listing[*place as usize].clone_from(&line.opcode);
     }
     // For warps that did nothing.
     let mut end = Instruction::new(Operation::Flow(Flow::Exit), SchedulingInfo::default());
     end.scheduling.pseudo = true;
-    module.code.push(end);
+    code.push(end);
+    module.code = code.into();
     module.listing.push(String::new());
     let header = &scan.header;
     let reserved = if version >= 90 {

@@ -101,9 +101,8 @@ fn traced(folder: &Path) -> (KernelRecord, PathBuf, u64) {
         version: 5,
         ..KernelHeader::default()
     };
-    let listing = module.listing.iter().enumerate();
-    let code: Vec<_> = listing
-        .map(|(index, text)| read_spelling(16 * index as u64, text))
+    let code: Vec<_> = (0..module.code.len() as u32)
+        .map(|index| read_spelling(16 * u64::from(index), &module.text(index).unwrap()))
         .collect();
     writer.begin_kernel(&header);
     for (block, warps) in blocks.0.lock().unwrap().iter().rev() {

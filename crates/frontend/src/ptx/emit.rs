@@ -386,6 +386,7 @@ pub(super) fn emit(
     functions: Vec<Compiled<'_>>,
 ) {
     let mut tables = Vec::new();
+    let mut instructions = Vec::new();
     for function in functions {
         let index = function.body.function;
         let place = &placed.functions[&index];
@@ -405,9 +406,10 @@ pub(super) fn emit(
         for (code, target) in function.flat.code.into_iter().zip(targets) {
             let code = finish(code, target, index, place, placed, rows, flags, local_bytes);
             module.listing.push(code.text.to_owned());
-            module.code.push(code.instruction);
+            instructions.push(code.instruction);
         }
     }
+    module.code = instructions.into();
     if !tables.is_empty() {
         module.constants.push(ConstantBank {
             bank: TABLE_BANK,

@@ -1,5 +1,7 @@
 //! nvcc's container: several images of one program, for several GPUs, perhaps compressed.
 
+use std::borrow::Cow;
+
 use super::error::Error;
 
 /// Magic of the wrapper structure in a host program's `.nvFatBinSegment`.
@@ -43,6 +45,66 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
+/// One image as it lies in its container.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a> {
+    /// PTX text or machine code.
+    pub kind: Kind,
+    /// Compute capability × 10 that it was compiled for.
+    pub architecture: u32,
+    /// The bytes in the container, or of the image itself.
+    pub payload: &'a [u8],
+    compression: Option<Compression>,
+}
+
+/// How an image was packed.
+#[derive(Debug, Clone, Copy)]
+struct Compression {
+    /// By LZ4, else by Zstandard.
+    lz4: bool,
+    /// Bytes of the image.
+    unpacked: usize,
+}
+
+impl<'a> Packed<'a> {
+    /// An image that is not packed.
+    #[must_use]
+    pub fn plain(kind: Kind, architecture: u32, payload: &'a [u8]) -> Self {
+        Self {
+            kind,
+            architecture,
+            payload,
+            compression: None,
+        }
+    }
+
+    /// Its bytes; PTX without its closing zeros.
+    ///
+    /// # Errors
+    /// If it does not unpack.
+    pub fn unpack(&self) -> Result<Cow<'a, [u8]>, Error> {
+        let broken = |error: String| Error::malformed("compressed image", error);
+        let mut bytes = match self.compression {
+            None => Cow::Borrowed(self.payload),
+            Some(Compression { lz4, unpacked }) => Cow::Owned(match lz4 {
+                true => lz4_flex::block::decompress(self.payload, unpacked)
+                    .map_err(|error| broken(error.to_string()))?,
+                false => zstd::bulk::decompress(self.payload, unpacked)
+                    .map_err(|error| broken(error.to_string()))?,
+            }),
+        };
+        if self.kind == Kind::Ptx {
+            let end = bytes.iter().rposition(|byte| *byte != 0);
+            let length = end.map_or(0, |last| last + 1);
+            match &mut bytes {
+                Cow::Borrowed(text) => *text = &text[..length],
+                Cow::Owned(text) => text.truncate(length),
+            }
+        }
+        Ok(bytes)
+    }
+}
+
 fn field<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     bytes.get(offset..offset.checked_add(N)?)?.try_into().ok()
 }
@@ -73,11 +135,26 @@ pub fn length(bytes: &[u8]) -> Option<usize> {
     header.checked_add(body)
 }
 
-/// All images of a container. Several containers may follow each other.
+/// All images of a container, unpacked. Several containers may follow each other.
 ///
 /// # Errors
 /// If a header is broken or an image does not unpack.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
+    let unpacked = |packed: &Packed<'_>| {
+        Ok(Entry {
+            kind: packed.kind,
+            architecture: packed.architecture,
+            bytes: packed.unpack()?.into_owned(),
+        })
+    };
+    list(bytes)?.iter().map(unpacked).collect()
+}
+
+/// All images of a container, as they lie there: whoever needs one unpacks it.
+///
+/// # Errors
+/// If a header is broken, or an image claims to be larger than what it came from can hold.
+pub fn list(bytes: &[u8]) -> Result<Vec<Packed<'_>>, Error> {
     let mut entries = Vec::new();
     let mut left = bytes
         .len()
@@ -111,7 +188,11 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
 }
 
 /// The images of one container; `left` bytes may still be unpacked.
-fn read_entries(mut body: &[u8], left: &mut usize, entries: &mut Vec<Entry>) -> Result<(), Error> {
+fn read_entries<'a>(
+    mut body: &'a [u8],
+    left: &mut usize,
+    entries: &mut Vec<Packed<'a>>,
+) -> Result<(), Error> {
     while body.len() >= ENTRY_BYTES {
         let cut = |what: &str| Error::malformed("fat binary entry", what.to_owned());
         let kind = u16_at(body, 0).ok_or_else(|| cut("no kind"))?;
@@ -128,41 +209,34 @@ fn read_entries(mut body: &[u8], left: &mut usize, entries: &mut Vec<Entry>) -> 
         let flags = u64_at(body, 40).unwrap_or(0);
         let unpacked = u64_at(body, 56).unwrap_or(0);
         let payload = &body[header..end];
-        let bytes = unpack(payload, compressed, unpacked, flags, *left)?;
-        *left = left.saturating_sub(bytes.len());
+        let (payload, compression) = compression(payload, compressed, unpacked, flags, *left)?;
+        *left = left.saturating_sub(compression.map_or(payload.len(), |one| one.unpacked));
         let kind = match kind {
             1 => Kind::Ptx,
             2 => Kind::Cubin,
             other => Kind::Other(other),
         };
-        entries.push(Entry {
+        entries.push(Packed {
             kind,
             architecture,
-            bytes: trimmed(kind, bytes),
+            payload,
+            compression,
         });
         body = &body[end..];
     }
     Ok(())
 }
 
-fn trimmed(kind: Kind, mut bytes: Vec<u8>) -> Vec<u8> {
-    if kind == Kind::Ptx {
-        while bytes.last() == Some(&0) {
-            bytes.pop();
-        }
-    }
-    bytes
-}
-
-fn unpack(
+/// How an image is packed, and the bytes of it that count, where it may have `most` bytes.
+fn compression(
     payload: &[u8],
     compressed: usize,
     unpacked: u64,
     flags: u64,
     most: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<(&[u8], Option<Compression>), Error> {
     if flags & (FLAG_LZ4 | FLAG_ZSTD) == 0 {
-        return Ok(payload.to_vec());
+        return Ok((payload, None));
     }
     let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
     let packed = payload.get(..compressed).unwrap_or(payload);
@@ -176,12 +250,8 @@ fn unpack(
             ),
         ));
     }
-    let broken = |error: String| Error::malformed("compressed image", error);
-    if flags & FLAG_LZ4 != 0 {
-        lz4_flex::block::decompress(packed, unpacked).map_err(|error| broken(error.to_string()))
-    } else {
-        zstd::bulk::decompress(packed, unpacked).map_err(|error| broken(error.to_string()))
-    }
+    let lz4 = flags & FLAG_LZ4 != 0;
+    Ok((packed, Some(Compression { lz4, unpacked })))
 }
 
 #[cfg(test)]

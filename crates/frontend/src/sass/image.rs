@@ -1,28 +1,23 @@
-//! A cubin decoded, bound and linked.
+//! A cubin linked: its words get their addresses, and become instructions when somebody asks for them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use lockstep_isa::{
-    Instruction, Module, Operation,
-    instruction::{Flow, SchedulingInfo},
+    Code, Module, Operation,
     module::{CODE_BASE, ConstantBank, Global, GlobalKind},
-    sass::{
-        Architecture, Decoded, Value, Word, decode,
-        execute::{Frame, bind},
-        word::WORD_BYTES,
-    },
-    warpgroup::Warpgroup,
+    sass::{Architecture, word::WORD_BYTES},
 };
 
 use super::{
-    cubin::{Cubin, Section, Symbol},
+    code::{LinkedCode, Text},
+    cubin::{Cubin, Symbol},
     error::Error,
     grid_barrier,
     kernel::MOST_CONSTANT,
     lines,
-    relocation::{self, Action},
+    relocated::Relocated,
     source_lines::name_lines,
-    system_functions::{SYSTEM_FUNCTIONS, system_functions, undefined_function, undefined_length},
+    system_functions::{SYSTEM_FUNCTIONS, SystemCode, undefined_length},
 };
 
 const OBJECT: u8 = 1;
@@ -32,10 +27,13 @@ const TEXTURE: u8 = 10;
 const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
 
+/// Instructions from which on several threads look for unknown ones.
+const PARALLEL: usize = 1 << 16;
+
 /// Machine code of one module, its variables not placed yet.
 #[derive(Debug, Clone)]
 pub struct Image {
-    pub(super) cubin: Cubin,
+    pub(super) cubin: Arc<Cubin>,
     pub(super) architecture: Architecture,
     globals: Vec<Global>,
     /// Symbol that each global stands for.
@@ -44,8 +42,8 @@ pub struct Image {
 
 /// Where each function of the module went.
 struct Layout {
-    /// First instruction of each text section.
-    sections: BTreeMap<usize, u32>,
+    /// Each text section by its number in the file.
+    texts: BTreeMap<usize, Text>,
     /// System functions behind all code, in the order of [`SYSTEM_FUNCTIONS`].
     system: u32,
     /// Functions that are defined nowhere, behind those: symbols and how far behind.
@@ -64,6 +62,22 @@ impl Image {
                 architecture: cubin.architecture,
             })?;
         grid_barrier::define(&mut cubin, architecture);
+        Self::of(Arc::new(cubin), architecture)
+    }
+
+    /// The same code again, for another context: nothing of it is copied.
+    ///
+    /// # Errors
+    /// None for the file of an image.
+    pub fn again(cubin: Arc<Cubin>) -> Result<Self, Error> {
+        let architecture =
+            Architecture::from_sm(cubin.architecture).ok_or(Error::UnknownArchitecture {
+                architecture: cubin.architecture,
+            })?;
+        Self::of(cubin, architecture)
+    }
+
+    fn of(cubin: Arc<Cubin>, architecture: Architecture) -> Result<Self, Error> {
         let mut globals = Vec::new();
         let mut global_symbols = Vec::new();
         for (index, symbol) in cubin.symbols.iter().enumerate() {
@@ -80,6 +94,12 @@ impl Image {
         })
     }
 
+    /// The file, which the modules that are linked from it share.
+    #[must_use]
+    pub fn cubin(&self) -> &Arc<Cubin> {
+        &self.cubin
+    }
+
     /// Compute capability × 10 of the code.
     #[must_use]
     pub fn architecture(&self) -> u32 {
@@ -92,7 +112,8 @@ impl Image {
         &self.globals
     }
 
-    /// Decodes everything and fixes all addresses, those of [`Self::globals`] in their order.
+    /// Fixes all addresses, those of [`Self::globals`] in their order. Nothing is decoded but what says how a kernel is
+    /// launched: the rest is when it is first needed.
     ///
     /// # Errors
     /// If a relocation is unknown, a variable is defined nowhere, or a header claims what no GPU has. A word
@@ -105,76 +126,135 @@ impl Image {
             });
         }
         let layout = self.lay_out();
-        let sections = self.relocated(&layout, addresses)?;
-        let uniform_registers = self.uniform_registers(&sections);
+        let address = |symbol| self.address(symbol, &layout, addresses);
+        let mut relocated = Relocated::new(&self.cubin, &layout.texts, address)?;
         let mut module = Module {
             architecture: self.cubin.architecture,
             native: true,
+            runs_straight: true,
             ..Module::default()
         };
+        let mut code = LinkedCode {
+            cubin: self.cubin.clone(),
+            architecture: self.architecture,
+            texts: layout.texts.values().copied().collect(),
+            relocated: std::mem::take(&mut relocated.words),
+            uniform_registers: 0,
+            lines: Vec::new(),
+            system: Vec::new(),
+        };
+        code.uniform_registers = code.count_uniform_registers();
         let lines = lines::read(&self.cubin);
         let mut known = BTreeMap::new();
-        for (section, start) in &layout.sections {
-            debug_assert_eq!(*start as usize, module.code.len());
-            module.sections.push(*start);
-            self.bind_section(&sections, *section, *start, uniform_registers, &mut module);
-            let rows = lines.get(section).map_or(&[][..], Vec::as_slice);
-            name_lines(rows, *start, &mut known, &mut module);
+        for text in &code.texts {
+            module.sections.push(text.start);
+            // The section before may have ended with a line.
+            if code.lines.last().is_some_and(|(_, line)| *line != 0) {
+                code.lines.push((text.start, 0));
+            }
+            if let Some(rows) = lines.get(&text.section) {
+                code.lines
+                    .extend(name_lines(rows, *text, &mut known, &mut module.lines));
+            }
         }
-        system_functions(uniform_registers, &mut module);
+        let mut system = SystemCode::new(code.words(), code.uniform_registers);
+        system.add_functions(&mut module);
         for (index, _) in &layout.missing {
-            let name = &self.cubin.symbols[*index].name;
-            undefined_function(name, uniform_registers, &mut module);
+            system.add_undefined(&self.cubin.symbols[*index].name, &mut module);
         }
-        add_constants(&sections, &mut module)?;
-        self.add_initial(&sections, addresses, &mut module);
+        code.system = system.code;
+        self.add_constants(&relocated, &mut module)?;
+        self.add_initial(&relocated, addresses, &mut module);
+        self.add_functions(&code, &layout, &relocated, &mut module)?;
+        module.functions.sort();
+        module.sections.sort_unstable();
+        module.code = Code::of_words(Arc::new(code));
+        Ok(module)
+    }
+
+    /// The first encoding that no decoder knows, as a sentence, if there is one. All code is decoded to find it.
+    ///
+    /// # Errors
+    /// If it cannot be linked with these addresses.
+    pub fn unknown_encoding(&self, addresses: &[u64]) -> Result<Option<String>, Error> {
+        let module = self.link(addresses)?;
+        let Some(words) = module.code.words() else {
+            return Ok(None);
+        };
+        let unknown = |index: usize| match words.instruction(index).operation {
+            Operation::Illegal(sentence) => Some(sentence.into_string()),
+            _ => None,
+        };
+        // Libraries have millions of them.
+        let parts = match words.length() {
+            0..PARALLEL => 1,
+            _ => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        let part = words.length().div_ceil(parts);
+        Ok(std::thread::scope(|scope| {
+            let looking: Vec<_> = (0..parts)
+                .map(|number| {
+                    let end = words.length().min((number + 1) * part);
+                    scope.spawn(move || (number * part..end).find_map(unknown))
+                })
+                .collect();
+            let found = looking
+                .into_iter()
+                .map(|one| one.join().unwrap_or_default());
+            found.fold(None, Option::or)
+        }))
+    }
+
+    /// Functions by name, and those among them that can be launched.
+    fn add_functions(
+        &self,
+        code: &LinkedCode,
+        layout: &Layout,
+        relocated: &Relocated<'_>,
+        module: &mut Module,
+    ) -> Result<(), Error> {
         for symbol in &self.cubin.symbols {
             let Some(section) = symbol.section.filter(|_| symbol.kind == FUNCTION) else {
                 continue;
             };
-            let Some(start) = layout.sections.get(&section) else {
+            let Some(text) = layout.texts.get(&section) else {
                 continue;
             };
-            let words = self.cubin.sections[section].bytes.len() as u64 / WORD_BYTES;
             let offset = symbol.value / WORD_BYTES;
-            if offset >= words {
+            if offset >= u64::from(text.length) {
+                let length = text.length;
                 return Err(Error::malformed(
                     "ELF symbol",
-                    format!("`{}` lies {offset} instructions into {words}", symbol.name),
+                    format!("`{}` lies {offset} instructions into {length}", symbol.name),
                 ));
             }
-            let index = start + offset as u32;
+            let index = text.start + offset as u32;
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
-                let mut kernel = self.kernel(symbol, index, uniform_registers, &sections)?;
-                let code = *start as usize..*start as usize + words as usize;
-                let code = &module.code[code];
-                kernel.calls = code.iter().any(|instruction| {
-                    matches!(
-                        instruction.operation,
-                        Operation::Flow(Flow::Call { .. } | Flow::CallIndirect { .. })
-                    )
-                });
-                if let Some(most) = most_registers(code) {
-                    let rows = uniform_registers + most;
+                let mut kernel = self.kernel(symbol, index, code.uniform_registers, relocated)?;
+                kernel.calls = code.calls(*text);
+                if let Some(most) = code.most_registers(*text) {
+                    let rows = code.uniform_registers + most;
                     kernel.warp_registers = kernel.warp_registers.max(rows);
                 }
                 module.kernels.push(kernel);
             }
         }
-        module.functions.sort();
-        module.sections.sort_unstable();
-        module.find_straight_line_code();
-        Ok(module)
+        Ok(())
     }
 
     fn lay_out(&self) -> Layout {
-        let mut sections = BTreeMap::new();
+        let mut texts = BTreeMap::new();
         let mut next = 0;
         for (index, section) in self.cubin.sections.iter().enumerate() {
             if section.name.starts_with(".text.") {
-                sections.insert(index, next);
-                next += (section.bytes.len() as u64 / WORD_BYTES) as u32;
+                let text = Text {
+                    start: next,
+                    length: (section.bytes.len() as u64 / WORD_BYTES) as u32,
+                    section: index,
+                };
+                next += text.length;
+                texts.insert(index, text);
             }
         }
         let missing = |symbol: &Symbol| {
@@ -193,42 +273,10 @@ impl Image {
                 (index, at)
             });
         Layout {
-            sections,
+            texts,
             system: next,
             missing: indices.collect(),
         }
-    }
-
-    /// Contents of all sections with relocations applied.
-    fn relocated(&self, layout: &Layout, addresses: &[u64]) -> Result<Vec<Section>, Error> {
-        let mut sections = self.cubin.sections.clone();
-        for relocation in &self.cubin.relocations {
-            let name = &self.cubin.sections[relocation.section].name;
-            let loaded = [".text.", ".nv.constant", ".nv.global"];
-            if !loaded.iter().any(|prefix| name.starts_with(prefix)) {
-                continue;
-            }
-            let symbol = &self.cubin.symbols[relocation.symbol];
-            let unknown = || Error::UnknownRelocation {
-                section: name.clone(),
-                offset: relocation.offset,
-                kind: relocation.kind,
-                symbol: symbol.name.clone(),
-            };
-            let kind = relocation::kind(relocation.kind).ok_or_else(unknown)?;
-            let Action::Address(size, parts) = kind.action else {
-                continue;
-            };
-            let value = self.address(relocation.symbol, layout, addresses)?;
-            let bytes = &mut sections[relocation.section].bytes;
-            let start = usize::try_from(relocation.offset).map_err(|_| unknown())?;
-            let end = start
-                .checked_add(usize::from(size))
-                .filter(|end| *end <= bytes.len());
-            let place = &mut bytes[start..end.ok_or_else(unknown)?];
-            relocation::patch(parts, place, value, relocation.addend);
-        }
-        Ok(sections)
     }
 
     /// Final address of a symbol: a variable, code, or a function of the system.
@@ -259,8 +307,8 @@ impl Image {
             };
             return Ok(CODE_BASE + WORD_BYTES * (u64::from(layout.system) + behind as u64));
         };
-        if let Some(start) = layout.sections.get(&section) {
-            return Ok((CODE_BASE + WORD_BYTES * u64::from(*start)).wrapping_add(symbol.value));
+        if let Some(text) = layout.texts.get(&section) {
+            return Ok((CODE_BASE + WORD_BYTES * u64::from(text.start)).wrapping_add(symbol.value));
         }
         // A section symbol stands for its first variable.
         let inside = self.global_symbols.iter().position(|other| {
@@ -272,100 +320,8 @@ impl Image {
             .ok_or_else(unresolved)
     }
 
-    /// How many uniform registers the code names, and one row more for barriers; before it two for a register of
-    /// its own that some code has (`RPCMOV`).
-    fn uniform_registers(&self, sections: &[Section]) -> u16 {
-        let (mut highest, mut moves) = (0, 0);
-        for section in sections
-            .iter()
-            .filter(|section| section.name.starts_with(".text."))
-        {
-            for (address, word) in words(section) {
-                if let Ok(decoded) = decode(self.architecture, address, word) {
-                    highest = highest.max(highest_uniform(&decoded));
-                    if decoded.opcode.name() == "RPCMOV" {
-                        moves = 2;
-                    }
-                }
-            }
-        }
-        highest + moves + 1
-    }
-
-    fn bind_section(
-        &self,
-        sections: &[Section],
-        index: usize,
-        start: u32,
-        uniform_registers: u16,
-        module: &mut Module,
-    ) {
-        let section = &sections[index];
-        let frame = Frame {
-            uniform_registers,
-            section: start,
-            length: (section.bytes.len() as u64 / WORD_BYTES) as u32,
-            architecture: self.cubin.architecture,
-        };
-        for (address, word) in words(section) {
-            let (instruction, text) = self.instruction(section, address, word, &frame);
-            if let (Operation::Illegal(sentence), None) =
-                (&instruction.operation, &module.unknown_encoding)
-            {
-                module.unknown_encoding = Some(sentence.to_string());
-            }
-            module.code.push(instruction);
-            module.listing.push(text);
-        }
-    }
-
-    /// A word as an instruction, and its text. One that no table describes, or whose operands
-    /// contradict each other, is illegal when it is executed.
-    fn instruction(
-        &self,
-        section: &Section,
-        address: u64,
-        word: Word,
-        frame: &Frame,
-    ) -> (Instruction, String) {
-        let function = || section.name.trim_start_matches(".text.").to_owned();
-        let (error, text) = match decode(self.architecture, address, word) {
-            Ok(decoded) => {
-                let text = decoded.to_string();
-                match bind(&decoded, frame) {
-                    Ok(instruction) => return (instruction, text),
-                    Err(error) => {
-                        let error = Error::BadInstruction {
-                            function: function(),
-                            address,
-                            text: text.clone(),
-                            word: word.0,
-                            why: error.to_string(),
-                        };
-                        (error, text)
-                    }
-                }
-            }
-            Err(_) => {
-                let error = Error::UnknownInstruction {
-                    function: function(),
-                    address,
-                    word: word.0,
-                    architecture: self.cubin.architecture,
-                };
-                (error, format!("{:#034x}", word.0))
-            }
-        };
-        let scheduling = SchedulingInfo {
-            control: Some(word.control()),
-            ..SchedulingInfo::default()
-        };
-        let operation = Operation::Illegal(error.to_string().into_boxed_str());
-        (Instruction::new(operation, scheduling), text)
-    }
-
     /// Initial bytes of the variables.
-    fn add_initial(&self, sections: &[Section], addresses: &[u64], module: &mut Module) {
+    fn add_initial(&self, relocated: &Relocated<'_>, addresses: &[u64], module: &mut Module) {
         for (index, address) in self.global_symbols.iter().zip(addresses) {
             let symbol = &self.cubin.symbols[*index];
             let Some(section) = symbol.section else {
@@ -375,92 +331,32 @@ impl Image {
                 symbol.value as usize,
                 symbol.value.saturating_add(symbol.size) as usize,
             );
-            if let Some(bytes) = sections[section].bytes.get(start..end)
+            if let Some(bytes) = relocated.bytes(section).get(start..end)
                 && !bytes.is_empty()
             {
                 module.initial.push((*address, bytes.to_vec()));
             }
         }
     }
-}
-
-/// Registers a thread that a warp of a kernel may come to hold, if it asks for more than it begins
-/// with (`USETMAXREG`).
-fn most_registers(code: &[Instruction]) -> Option<u16> {
-    let wanted = code
-        .iter()
-        .filter_map(|instruction| match instruction.operation {
-            Operation::Warpgroup(Warpgroup::TakeRegisters { wanted }) => Some(wanted),
-            _ => None,
-        });
-    wanted.max().map(|most| most.min(255))
-}
-
-/// Constant banks that all kernels share.
-fn add_constants(sections: &[Section], module: &mut Module) -> Result<(), Error> {
-    for section in sections {
-        let bank = match section.name.strip_prefix(".nv.constant") {
-            Some("2") => 2,
-            Some("3") => 3,
-            Some("4") => 4,
-            _ => continue,
-        };
-        let bytes = section.bytes.len() as u64;
-        Error::limit(&section.name, "bytes of constants", bytes, MOST_CONSTANT)?;
-        module.constants.push(ConstantBank {
-            bank,
-            bytes: section.bytes.clone(),
-            backing: None,
-        });
-    }
-    Ok(())
-}
-
-/// The words of a text section with their addresses.
-fn words(section: &Section) -> impl Iterator<Item = (u64, Word)> {
-    let (words, _) = section.bytes.as_chunks::<{ WORD_BYTES as usize }>();
-    words
-        .iter()
-        .zip(0u64..)
-        .filter_map(|(bytes, index)| Some((index * WORD_BYTES, Word::from_bytes(bytes)?)))
-}
-
-/// One past the highest uniform register that an instruction may touch; pairs count.
-fn highest_uniform(decoded: &Decoded) -> u16 {
-    let mut highest = 0;
-    let mut touch = |index: u8| {
-        if index < 63 {
-            highest = highest.max(u16::from(index) + 2);
+    /// Constant banks that all kernels share.
+    fn add_constants(&self, relocated: &Relocated<'_>, module: &mut Module) -> Result<(), Error> {
+        for (number, section) in self.cubin.sections.iter().enumerate() {
+            let bank = match section.name.strip_prefix(".nv.constant") {
+                Some("2") => 2,
+                Some("3") => 3,
+                Some("4") => 4,
+                _ => continue,
+            };
+            let bytes = section.bytes.len() as u64;
+            Error::limit(&section.name, "bytes of constants", bytes, MOST_CONSTANT)?;
+            module.constants.push(ConstantBank {
+                bank,
+                bytes: relocated.bytes(number).to_vec(),
+                backing: None,
+            });
         }
-    };
-    for operand in &decoded.operands {
-        match operand.value {
-            Value::UniformRegister(index) => touch(index),
-            Value::Memory(memory) => {
-                [memory.uniform, memory.descriptor]
-                    .into_iter()
-                    .flatten()
-                    .for_each(&mut touch);
-            }
-            Value::Constant(constant) => {
-                if let lockstep_isa::sass::decoded::Index::Uniform(index) = constant.index {
-                    touch(index);
-                }
-            }
-            Value::RegisterTarget {
-                register,
-                uniform: true,
-                ..
-            } => touch(register),
-            Value::Descriptor(index) => touch(index),
-            // Four registers describe two matrices.
-            Value::MatrixDescriptor(index) => [index, index.saturating_add(2)]
-                .into_iter()
-                .for_each(&mut touch),
-            _ => {}
-        }
+        Ok(())
     }
-    highest
 }
 
 /// A symbol that is a variable, as a global.

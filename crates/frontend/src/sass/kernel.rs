@@ -9,10 +9,7 @@ use lockstep_isa::{
 };
 
 use super::{
-    cubin::{Section, Symbol},
-    error::Error,
-    image::Image,
-    info,
+    cubin::Symbol, error::Error, image::Image, info, relocated::Relocated,
     relocation::TEXTURE_INDEX,
 };
 
@@ -40,7 +37,7 @@ impl Image {
         symbol: &Symbol,
         entry: u32,
         uniform_registers: u16,
-        sections: &[Section],
+        relocated: &Relocated<'_>,
     ) -> Result<Kernel, Error> {
         let name = &symbol.name;
         let hopper = self.architecture >= Architecture::Sm90;
@@ -71,15 +68,19 @@ impl Image {
         read_kernel_attributes(self.cubin.bytes(&format!(".nv.info.{name}")), &mut kernel);
         kernel.constant_bytes = self.cubin.bytes(&format!(".nv.constant0.{name}")).len() as u32;
         check_limits(&kernel)?;
-        self.add_kernel_constants(sections, &mut kernel)?;
-        self.add_bank0_words(sections, &mut kernel);
+        self.add_kernel_constants(relocated, &mut kernel)?;
+        self.add_bank0_words(relocated, &mut kernel);
         kernel.warp_registers = uniform_registers + (kernel.registers as u16).max(1);
         Ok(kernel)
     }
 
     /// Constants of one kernel alone.
-    fn add_kernel_constants(&self, sections: &[Section], kernel: &mut Kernel) -> Result<(), Error> {
-        for section in sections {
+    fn add_kernel_constants(
+        &self,
+        relocated: &Relocated<'_>,
+        kernel: &mut Kernel,
+    ) -> Result<(), Error> {
+        for (number, section) in self.cubin.sections.iter().enumerate() {
             let bank = section
                 .name
                 .strip_prefix(".nv.constant")
@@ -92,7 +93,7 @@ impl Image {
                 Error::limit(&section.name, "bytes of constants", bytes, MOST_CONSTANT)?;
                 kernel.constants.push(ConstantBank {
                     bank,
-                    bytes: section.bytes.clone(),
+                    bytes: relocated.bytes(number).to_vec(),
                     backing: None,
                 });
             }
@@ -101,15 +102,15 @@ impl Image {
     }
 
     /// Words of bank 0 that hold texture references: the rest of the bank is the driver's and the launch's.
-    fn add_bank0_words(&self, sections: &[Section], kernel: &mut Kernel) {
+    fn add_bank0_words(&self, relocated: &Relocated<'_>, kernel: &mut Kernel) {
         let name = format!(".nv.constant0.{}", kernel.name);
         for relocation in &self.cubin.relocations {
-            let section = &sections[relocation.section];
+            let section = &self.cubin.sections[relocation.section];
             let start = relocation.offset as usize;
-            if section.name == name
-                && relocation.kind == TEXTURE_INDEX
+            if relocation.kind == TEXTURE_INDEX
+                && section.name == name
                 && let Some(end) = start.checked_add(4)
-                && let Some(&[a, b, c, d]) = section.bytes.get(start..end)
+                && let Some(&[a, b, c, d]) = relocated.bytes(relocation.section).get(start..end)
             {
                 let word = u32::from_le_bytes([a, b, c, d]);
                 kernel.bank0_words.push((start as u32, word));

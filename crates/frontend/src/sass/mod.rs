@@ -1,13 +1,15 @@
 //! SASS in: fat binaries, cubins, and the programs inside them.
 //!
 //! [`fatbinary`] finds the images that nvcc packed, [`cubin`] reads one ELF file, [`info`] its
-//! attributes, [`image`] decodes and links it into a [`Module`](lockstep_isa::Module).
+//! attributes, [`image`] links it into a [`Module`](lockstep_isa::Module), whose code is decoded when it
+//! is needed.
 //!
 //! Every byte is untrusted: lengths are checked before they are used, and what a file claims to
 //! hold is bounded by what it has.
 //!
 //! Start reading at [`image::Image::read`].
 
+mod code;
 pub mod cubin;
 pub mod disassemble;
 pub mod error;
@@ -17,7 +19,9 @@ pub mod image;
 pub mod info;
 mod kernel;
 pub mod lines;
+mod relocated;
 pub mod relocation;
+mod scan;
 pub mod select;
 mod source_lines;
 mod system_functions;

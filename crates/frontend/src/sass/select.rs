@@ -1,10 +1,13 @@
 //! Which image of a fat binary runs, as the driver chooses.
 
-use super::fatbinary::{Entry, Kind};
+use super::fatbinary::{Kind, Packed};
 
 /// The best machine code for a GPU: same major version, the highest minor that is not above.
 #[must_use]
-pub fn cubin(entries: &[Entry], architecture: u32) -> Option<&Entry> {
+pub fn cubin<'list, 'bytes>(
+    entries: &'list [Packed<'bytes>],
+    architecture: u32,
+) -> Option<&'list Packed<'bytes>> {
     entries
         .iter()
         .filter(|entry| entry.kind == Kind::Cubin)
@@ -17,7 +20,10 @@ pub fn cubin(entries: &[Entry], architecture: u32) -> Option<&Entry> {
 /// The best PTX for a GPU: the highest target that is not above, or, if there is none, the lowest
 /// one above (then `true`: the driver would refuse it).
 #[must_use]
-pub fn ptx(entries: &[Entry], architecture: u32) -> Option<(&Entry, bool)> {
+pub fn ptx<'list, 'bytes>(
+    entries: &'list [Packed<'bytes>],
+    architecture: u32,
+) -> Option<(&'list Packed<'bytes>, bool)> {
     let texts = || entries.iter().filter(|entry| entry.kind == Kind::Ptx);
     let fitting = texts()
         .filter(|entry| entry.architecture <= architecture)
@@ -33,13 +39,9 @@ pub fn ptx(entries: &[Entry], architecture: u32) -> Option<(&Entry, bool)> {
 mod tests {
     use super::*;
 
-    fn entries(list: &[(Kind, u32)]) -> Vec<Entry> {
+    fn entries(list: &[(Kind, u32)]) -> Vec<Packed<'static>> {
         list.iter()
-            .map(|(kind, architecture)| Entry {
-                kind: *kind,
-                architecture: *architecture,
-                bytes: Vec::new(),
-            })
+            .map(|(kind, architecture)| Packed::plain(*kind, *architecture, &[]))
             .collect()
     }
 

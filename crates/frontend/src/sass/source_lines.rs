@@ -2,29 +2,30 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lockstep_isa::{Module, module::SourceLine, sass::word::WORD_BYTES};
+use lockstep_isa::{module::SourceLine, sass::word::WORD_BYTES};
 
-use super::lines;
+use super::{code::Text, lines};
 
 /// Numbers of source lines: file, line, and the call that it was put in the place of.
 pub(super) type KnownLines = BTreeMap<(Arc<str>, u32, Option<(Arc<str>, u32)>), u32>;
 
-/// Gives the instructions of a section, from `start` on, the lines that they come from.
+/// The lines that the instructions of a section come from, as numbers: each from an instruction on. Lines that no
+/// section before had are added to `lines`.
 pub(super) fn name_lines(
     rows: &[lines::Row],
-    start: u32,
+    text: Text,
     known: &mut KnownLines,
-    module: &mut Module,
-) {
+    lines: &mut Vec<SourceLine>,
+) -> Vec<(u32, u32)> {
+    let mut named = Vec::new();
     if rows.is_empty() {
-        return;
+        return named;
     }
-    if module.lines.is_empty() {
-        module.lines.push(SourceLine::default());
+    if lines.is_empty() {
+        lines.push(SourceLine::default());
     }
-    for index in start as usize..module.code.len() {
-        let address = (index as u64 - u64::from(start)) * WORD_BYTES;
-        let Some(row) = lines::at(rows, address) else {
+    for offset in 0..text.length {
+        let Some(row) = lines::at(rows, u64::from(offset) * WORD_BYTES) else {
             continue;
         };
         let number = *known
@@ -32,13 +33,16 @@ pub(super) fn name_lines(
             .or_insert_with(|| {
                 let call = row.inlined_at.as_ref();
                 let inlined_at = call.map(|(file, line)| format!("{file}:{line}"));
-                module.lines.push(SourceLine {
+                lines.push(SourceLine {
                     file: row.file.to_string(),
                     line: row.line,
                     inlined_at: inlined_at.unwrap_or_default(),
                 });
-                module.lines.len() as u32 - 1
+                lines.len() as u32 - 1
             });
-        module.code[index].scheduling.line = number;
+        if named.last().is_none_or(|(_, last)| *last != number) {
+            named.push((text.start + offset, number));
+        }
     }
+    named
 }

@@ -30,102 +30,113 @@ const DEVICE_RUNTIME: &str = "__cuda_syscall_cnp";
 /// The register with the return address.
 const RETURN: u8 = 20;
 
-/// Behind the module's code: each function of the system, and the way back through `R20`.
-pub(super) fn system_functions(uniform_registers: u16, module: &mut Module) {
-    for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
-        system_function(name, *kind, arguments, *result, uniform_registers, module);
+/// Code of the system behind that of a module.
+#[derive(Debug)]
+pub(super) struct SystemCode {
+    /// Its instructions and their texts.
+    pub code: Vec<(Instruction, String)>,
+    /// Index of its first instruction.
+    start: u32,
+    uniform_registers: u16,
+}
+
+/// How instructions that only we have are scheduled.
+fn pseudo() -> SchedulingInfo {
+    SchedulingInfo {
+        pseudo: true,
+        ..SchedulingInfo::default()
     }
 }
 
-fn system_function(
-    name: &str,
-    kind: SystemCallKind,
-    arguments: &[u8],
-    result: Option<u8>,
-    uniform_registers: u16,
-    module: &mut Module,
-) {
-    let row = |register: u8| uniform_registers + u16::from(register);
-    module.sections.push(module.code.len() as u32);
-    module
-        .functions
-        .push((module.code.len() as u32, name.to_owned()));
-    let call = SystemCall {
-        kind,
-        arguments: arguments
-            .iter()
-            .map(|register| Operand::Register(row(*register)))
-            .collect(),
-        result: result.map(row),
-    };
-    let scheduling = SchedulingInfo {
-        pseudo: true,
-        ..SchedulingInfo::default()
-    };
-    module.code.push(Instruction::new(
-        Operation::System(Box::new(call)),
-        scheduling,
-    ));
-    let back = Operation::Flow(Flow::Return {
-        address: CodeAddress::Absolute,
-    });
-    let mut back = Instruction::new(back, scheduling);
-    back.sources[0] = Source::from(Operand::Register(row(RETURN)));
-    module.code.push(back);
-    module.listing.push(format!("{name} (system)"));
-    module.listing.push("return".to_owned());
+impl SystemCode {
+    /// None, behind so many instructions of a module.
+    pub(super) fn new(start: u32, uniform_registers: u16) -> Self {
+        Self {
+            code: Vec::new(),
+            start,
+            uniform_registers,
+        }
+    }
+
+    /// Each function of the system, and the way back through `R20`.
+    pub(super) fn add_functions(&mut self, module: &mut Module) {
+        for (name, kind, arguments, result) in SYSTEM_FUNCTIONS {
+            self.add(name, *kind, arguments, *result, module);
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        kind: SystemCallKind,
+        arguments: &[u8],
+        result: Option<u8>,
+        module: &mut Module,
+    ) {
+        let row = |register: u8| self.uniform_registers + u16::from(register);
+        let call = SystemCall {
+            kind,
+            arguments: arguments
+                .iter()
+                .map(|register| Operand::Register(row(*register)))
+                .collect(),
+            result: result.map(row),
+        };
+        let call = Instruction::new(Operation::System(Box::new(call)), pseudo());
+        let back = Operation::Flow(Flow::Return {
+            address: CodeAddress::Absolute,
+        });
+        let mut back = Instruction::new(back, pseudo());
+        back.sources[0] = Source::from(Operand::Register(row(RETURN)));
+        self.begin(name, module);
+        self.code.push((call, format!("{name} (system)")));
+        self.code.push((back, "return".to_owned()));
+    }
+
+    /// A function begins behind what is there.
+    fn begin(&self, name: &str, module: &mut Module) {
+        let start = self.start + self.code.len() as u32;
+        module.sections.push(start);
+        module.functions.push((start, name.to_owned()));
+    }
+
+    /// Behind those: what runs in place of a function that the module does not define. That is a call of the
+    /// device runtime, or an instruction that faults.
+    pub(super) fn add_undefined(&mut self, name: &str, module: &mut Module) {
+        if let Some(call) = device_runtime::system_call(name) {
+            let kind = SystemCallKind::DeviceRuntime {
+                call,
+                library: false,
+            };
+            let arguments = argument_registers(call.argument_words());
+            module.launches_kernels = true;
+            return self.add(name, kind, &arguments, Some(FIRST_ARGUMENT), module);
+        }
+        let sentence = if name.starts_with(FIRST_DEVICE_RUNTIME) {
+            format!(
+                "`{name}` belongs to dynamic parallelism as it was before CUDA 12, which is not modelled"
+            )
+        } else if name.starts_with(DEVICE_RUNTIME) {
+            format!("`{name}` belongs to a part of dynamic parallelism that is not modelled")
+        } else {
+            let symbol = name.to_owned();
+            Error::Unresolved { symbol }.to_string()
+        };
+        self.begin(name, module);
+        let operation = Operation::Unsupported(sentence.into_boxed_str());
+        let text = format!("{name} (defined nowhere)");
+        self.code
+            .push((Instruction::new(operation, pseudo()), text));
+    }
 }
 
-/// Instructions of what [`undefined_function`] adds.
+/// Instructions of what [`SystemCode::add_undefined`] adds.
 pub(super) fn undefined_length(name: &str) -> u32 {
     if device_runtime::system_call(name).is_some() {
         2
     } else {
         1
     }
-}
-
-/// Behind those: what runs in place of a function that the module does not define. That is a call of the
-/// device runtime, or an instruction that faults.
-pub(super) fn undefined_function(name: &str, uniform_registers: u16, module: &mut Module) {
-    if let Some(call) = device_runtime::system_call(name) {
-        let kind = SystemCallKind::DeviceRuntime {
-            call,
-            library: false,
-        };
-        let arguments = argument_registers(call.argument_words());
-        module.launches_kernels = true;
-        return system_function(
-            name,
-            kind,
-            &arguments,
-            Some(FIRST_ARGUMENT),
-            uniform_registers,
-            module,
-        );
-    }
-    let sentence = if name.starts_with(FIRST_DEVICE_RUNTIME) {
-        format!(
-            "`{name}` belongs to dynamic parallelism as it was before CUDA 12, which is not modelled"
-        )
-    } else if name.starts_with(DEVICE_RUNTIME) {
-        format!("`{name}` belongs to a part of dynamic parallelism that is not modelled")
-    } else {
-        let symbol = name.to_owned();
-        Error::Unresolved { symbol }.to_string()
-    };
-    module.sections.push(module.code.len() as u32);
-    module
-        .functions
-        .push((module.code.len() as u32, name.to_owned()));
-    module.code.push(Instruction::new(
-        Operation::Unsupported(sentence.into_boxed_str()),
-        SchedulingInfo {
-            pseudo: true,
-            ..SchedulingInfo::default()
-        },
-    ));
-    module.listing.push(format!("{name} (defined nowhere)"));
 }
 
 /// The register of the first argument, and of the result.

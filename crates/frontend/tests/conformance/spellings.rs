@@ -32,19 +32,19 @@ pub fn count(cubins: &[Vec<u8>], reached: &[Reached]) -> String {
             let kernel = kernels.find(|kernel| kernel.name == reached.kernel);
             let start = kernel.expect("a kernel of the manifest").entry;
             let end = starts.iter().find(|other| **other > start);
-            let end = end.copied().unwrap_or(start) as usize;
-            let mut spellings: Vec<(&str, bool)> = (start as usize..end)
+            let end = end.copied().unwrap_or(start);
+            let mut spellings: Vec<(String, bool)> = (start..end)
                 .filter_map(|pc| {
-                    let operation = &module.code[pc].operation;
+                    let operation = &module.code[pc as usize].operation;
                     let refused =
                         matches!(operation, Operation::Unsupported(_) | Operation::Illegal(_));
-                    Some((spelling(&module.listing[pc])?, refused))
+                    Some((spelling(&module.text(pc)?)?.to_owned(), refused))
                 })
                 .collect();
             spellings.sort_unstable();
             spellings.dedup();
             for (spelling, refused) in spellings {
-                let count = counts.entry(spelling.to_owned()).or_default();
+                let count = counts.entry(spelling).or_default();
                 if !refused {
                     count.0 += 1;
                     count.1 += reached.vectors;

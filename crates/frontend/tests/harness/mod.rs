@@ -181,7 +181,7 @@ impl<'m> Machine<'m> {
             self.executed += 1;
         }
         let at = |message: String| {
-            let text = module.listing.get(pc as usize).map_or("", String::as_str);
+            let text = module.text(pc).unwrap_or_default();
             format!("{message} at {pc} ({text})")
         };
         let warp = &mut self.warps[index];

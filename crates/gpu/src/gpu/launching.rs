@@ -137,19 +137,22 @@ impl Gpu {
         if self.options.mode == Mode::Functional && !self.options.checks.control_bits {
             return Arc::default();
         }
-        // A module that only this list holds is gone.
-        self.issue_tables
-            .retain(|(known, _)| Arc::strong_count(known) > 1);
-        let found = self
-            .issue_tables
-            .iter()
-            .find(|(known, _)| Arc::ptr_eq(known, module));
-        if let Some((_, issue_table)) = found {
+        // A module that only its table holds is gone.
+        self.issue_tables.retain(|known| {
+            known
+                .module()
+                .is_some_and(|known| Arc::strong_count(known) > 1)
+        });
+        let found = self.issue_tables.iter().find(|known| {
+            known
+                .module()
+                .is_some_and(|known| Arc::ptr_eq(known, module))
+        });
+        if let Some(issue_table) = found {
             return issue_table.clone();
         }
         let issue_table = Arc::new(IssueTable::new(module, &self.parameters));
-        self.issue_tables
-            .push((module.clone(), issue_table.clone()));
+        self.issue_tables.push(issue_table.clone());
         issue_table
     }
 

@@ -66,7 +66,7 @@ pub struct Gpu {
     records: BTreeMap<LaunchId, KernelRecord>,
     failed: Option<Box<Fault>>,
     /// What the instructions of modules cost, as long as they are used.
-    issue_tables: Vec<(Arc<Module>, Arc<IssueTable>)>,
+    issue_tables: Vec<Arc<IssueTable>>,
     /// What is known of the code of modules, as long as they are used.
     verifiers: Vec<(Weak<Module>, Verifier)>,
     parameters: SmParameters,

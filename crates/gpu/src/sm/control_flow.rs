@@ -4,7 +4,7 @@ use lockstep_isa::instruction::{CodeAddress, Flow};
 use lockstep_isa::lanes::Lanes;
 use lockstep_isa::module::CODE_BASE;
 use lockstep_isa::warp_register::{FULL, LANES, lanes_of};
-use lockstep_isa::{CodeSet, Instruction, Mask, Operand, WarpRegister};
+use lockstep_isa::{Instruction, Mask, Operand, WarpRegister};
 
 use super::cta::Block;
 use super::problem::Problem;
@@ -12,6 +12,7 @@ use super::site::Site;
 use super::warp::Warp;
 use crate::check::barriers;
 use crate::fault::FaultKind;
+use crate::launch::LaunchContext;
 
 /// Moves the lanes of a warp to where they go next.
 ///
@@ -20,7 +21,7 @@ use crate::fault::FaultKind;
 pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> Result<(), Problem> {
     let lanes = site.warp.lanes(site.context, instruction);
     let execute = lanes.execute & lanes.predicate(instruction.predicates[0]);
-    let code = &site.context.verified.code;
+    let context = site.context;
     let native = site.context.launch.module.native;
     match flow {
         Flow::Branch { target } => {
@@ -42,12 +43,12 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         }
         Flow::BranchIndirect { address } | Flow::Return { address } => {
             let values = code_values(&lanes, instruction, address);
-            let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
+            let targets = targets(&values, address, execute, lanes.convergence.pc(), context)?;
             site.warp.convergence.branch_indirect(&targets);
         }
         Flow::CallIndirect { address } => {
             let values = code_values(&lanes, instruction, address);
-            let targets = targets(&values, address, execute, lanes.convergence.pc(), code)?;
+            let targets = targets(&values, address, execute, lanes.convergence.pc(), context)?;
             link(site, instruction, execute);
             site.warp.convergence.branch_indirect(&targets);
         }
@@ -180,7 +181,7 @@ fn targets(
     address: CodeAddress,
     execute: Mask,
     pc: u32,
-    code: &CodeSet,
+    context: &LaunchContext,
 ) -> Result<[u32; LANES], Problem> {
     let mut targets = [pc + 1; LANES];
     for lane in lanes_of(execute) {
@@ -199,7 +200,7 @@ fn targets(
             CodeAddress::Index => Some(u64::from(value as u32)),
         };
         match index {
-            Some(index) if code.holds(index) => targets[lane] = index as u32,
+            Some(index) if context.may_jump_to(index) => targets[lane] = index as u32,
             _ => {
                 return Err(Problem {
                     lane,

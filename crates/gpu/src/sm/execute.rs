@@ -396,9 +396,9 @@ fn note_instruction(site: &Site<'_, '_>, pc: u32, execute: Mask) {
     let Some(probe) = &site.port.probe else {
         return;
     };
-    let listing = &site.context.launch.module.listing;
+    let module = &site.context.launch.module;
     probe.note(Topic::Sm, site.now.time, || {
-        let text = listing.get(pc as usize).map_or("", String::as_str);
+        let text = module.text(pc).unwrap_or_default();
         let [x, y, z] = site.warp.identity.block;
         let (slot, warp) = (site.slot, site.warp.identity.warp_in_block);
         format!(

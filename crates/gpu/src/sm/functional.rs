@@ -256,17 +256,15 @@ fn run_straight(state: &mut SmState, slot: u32, clock: &mut Clock, until: u64) -
     };
     let module = &context.launch.module;
     let pc = warp.convergence.pc();
-    let count = module
-        .straight_line_from(pc)
-        .min(until.saturating_sub(clock.cycle().0));
+    let straight = module.straight_line(pc);
+    let count = (straight.len() as u64).min(until.saturating_sub(clock.cycle().0));
     if count < 2 || warp.control_bit_checker.is_some() || state.port.is_watched() {
         return false;
     }
     let active = warp.convergence.active();
     let counters = &mut block.counters;
     let mut executing = 0;
-    let first = pc as usize;
-    for instruction in &module.code[first..first + count as usize] {
+    for instruction in &straight[..count as usize] {
         warp.identity.clock = clock.cycle().0;
         warp.identity.time = clock.time().0;
         let execute = active & guard(warp, instruction);

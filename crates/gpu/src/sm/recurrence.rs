@@ -159,9 +159,14 @@ pub(super) fn note(site: &mut Site<'_, '_>, instruction: &Instruction, execute: 
         return;
     };
     let slot = usize::from(site.slot);
-    let pc = site.warp.convergence.pc() as usize;
-    let listing = &site.context.launch.module.listing;
-    if listing.get(pc).is_some_and(|text| reads_clock(text)) {
+    let text = || {
+        let pc = site.warp.convergence.pc();
+        site.context.launch.module.text(pc)
+    };
+    if !watch.progress
+        && matches!(instruction.operation, Operation::Compute(_))
+        && text().is_some_and(|text| reads_clock(&text))
+    {
         watch.progress = true;
     }
     watch.note(slot, site.warp, site.block, instruction);

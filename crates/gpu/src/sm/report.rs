@@ -74,7 +74,7 @@ pub(crate) fn place_at(identity: &Identity, launch: &LaunchContext, lane: usize,
         thread: identity.thread(lane),
         pc,
         function: module.function_at(pc).unwrap_or_default().to_owned(),
-        instruction: module.listing.get(pc as usize).cloned().unwrap_or_default(),
+        instruction: module.text(pc).unwrap_or_default().into_owned(),
         line: line_of(module, pc),
     }
 }
@@ -128,7 +128,7 @@ fn describe_warp(state: &SmState, slot: usize, what: &mut String) {
         };
         let [x, y, z] = warp.identity.block;
         let [tx, ty, tz] = warp.identity.thread(first);
-        let instruction = module.listing.get(pc as usize).map_or("", String::as_str);
+        let instruction = module.text(pc).unwrap_or_default();
         let word = instruction.to_ascii_lowercase();
         let verb = if word.contains("bar.") || word.contains("barrier") {
             "wait"
@@ -180,8 +180,8 @@ fn line_of(module: &Module, pc: u32) -> String {
 
 /// The lines of the smallest loop around an instruction, beside its own.
 fn loop_lines(module: &Module, pc: u32) -> Vec<String> {
-    let around = module.code.iter().zip(0u32..).filter_map(|(found, at)| {
-        let target = match found.operation {
+    let around = module.section(module.section_of(pc)).filter_map(|at| {
+        let target = match module.code[at as usize].operation {
             Operation::Flow(Flow::Branch { target }) => target,
             _ => return None,
         };

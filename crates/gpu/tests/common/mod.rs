@@ -529,7 +529,7 @@ impl Assembler {
             functions: vec![(0, "test".into())],
             kernels: vec![kernel],
             architecture: 90,
-            code: self.code,
+            code: self.code.into(),
             ..Module::default()
         })
     }

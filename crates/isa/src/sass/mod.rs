@@ -19,6 +19,7 @@ pub mod float_text;
 pub mod modifier;
 pub mod opcode;
 pub mod print;
+pub mod shape;
 pub mod special_register;
 pub mod table;
 pub mod word;
@@ -31,4 +32,5 @@ pub use decoded::{
 };
 pub use modifier::Modifier;
 pub use opcode::Opcode;
+pub use shape::Shape;
 pub use word::Word;

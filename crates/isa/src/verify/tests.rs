@@ -52,12 +52,14 @@ fn module(sections: &[&[Instruction]]) -> Module {
         }],
         ..Module::default()
     };
+    let mut code = Vec::new();
     for (number, section) in sections.iter().enumerate() {
-        let start = module.code.len() as u32;
+        let start = code.len() as u32;
         module.sections.push(start);
         module.functions.push((start, format!("f{number}")));
-        module.code.extend_from_slice(section);
+        code.extend_from_slice(section);
     }
+    module.code = code.into();
     module
 }
 
@@ -79,7 +81,11 @@ fn check(sections: &[&[Instruction]], illegal: &[&str], reached: &[usize]) {
         assert!(found.contains(wanted), "{found} does not say {wanted}");
     }
     let entered = (0..sections.len())
-        .filter(|number| verified.code.holds(module.sections[*number].into()))
+        .filter(|number| {
+            verified
+                .code
+                .holds(&module, module.sections[*number].into())
+        })
         .collect::<Vec<_>>();
     assert_eq!(entered, reached);
 }

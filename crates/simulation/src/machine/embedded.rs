@@ -17,6 +17,7 @@ use super::{MachineError, contents, load_options, options};
 use crate::assemble::{Assembler, Assembling};
 use crate::description::{Description, Mode};
 use crate::images;
+use crate::shared_images::SharedImages;
 use lockstep_counters::LaunchCounters;
 use lockstep_gpu::{
     Advance, DmaSource, EndedBlock, Gpu, GpuError, KernelRecord, Launch, LaunchId, OutsideRequest,
@@ -160,6 +161,7 @@ impl EmbeddedGpu {
         let source = images::load(
             &[images::image_of(image.to_vec())],
             &load_options(&self.description),
+            &SharedImages::default(),
             Assembling::Never,
             || nobody.get_or_init(Assembler::find),
         )

@@ -35,7 +35,7 @@ fn row(module: &Module, index: u32, counts: &LineCounts) -> LineRow {
     LineRow {
         function: name.to_string(),
         offset: u64::from(index - start) * unit,
-        instruction: module.listing.get(place).cloned().unwrap_or_default(),
+        instruction: module.text(index).unwrap_or_default().into_owned(),
         file: source.map(|source| source.file.clone()).unwrap_or_default(),
         line: source.map_or(0, |source| source.line),
         inlined_at: source

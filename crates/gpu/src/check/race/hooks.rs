@@ -205,7 +205,7 @@ pub fn instruction(site: &mut Site<'_, '_>, instruction: &Instruction, execute: 
     let warp = site.warp.identity.warp_in_block as usize;
     let active = site.warp.convergence.active();
     let pc = site.warp.convergence.pc();
-    let listing = &site.context.launch.module.listing;
+    let module = &site.context.launch.module;
     let mask = match instruction.operation {
         Operation::Flow(Flow::WarpSync | Flow::WarpSyncExclusive | Flow::Collective { .. })
             if execute != 0 =>
@@ -215,8 +215,8 @@ pub fn instruction(site: &mut Site<'_, '_>, instruction: &Instruction, execute: 
         }
         // A `__syncwarp` of lanes that are together anyway is a NOP.
         Operation::Nothing if execute != 0 => {
-            let text = listing.get(pc as usize).map_or("NOP", String::as_str);
-            if text.starts_with("NOP") { active } else { 0 }
+            let is_nop = module.text(pc).is_none_or(|text| text.starts_with("NOP"));
+            if is_nop { active } else { 0 }
         }
         _ => 0,
     };

@@ -1,9 +1,9 @@
-//! Which registers and predicates instructions read and write, found once for a module.
+//! Which registers and predicates instructions read and write, found once.
 
 use lockstep_isa::instruction::BlockBarrierMode;
 use lockstep_isa::memory::{Action, MemoryOperation};
 use lockstep_isa::operand::{PredicateOperand, PredicateRegister};
-use lockstep_isa::{Instruction, Module, Operand, Operation};
+use lockstep_isa::{Instruction, Operand, Operation};
 
 /// Registers or predicates from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct Slice {
     predicate_writes: u8,
 }
 
-/// The hazards of a module.
+/// The hazards of some instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Hazards {
     spans: Vec<Span>,
@@ -52,21 +52,21 @@ pub struct Hazard<'a> {
 }
 
 impl Hazards {
-    /// Looks at every instruction of a module.
+    /// Looks at every one of some instructions.
     #[must_use]
-    pub fn new(module: &Module) -> Self {
+    pub fn new<'code>(code: impl IntoIterator<Item = &'code Instruction>) -> Self {
         let mut hazards = Self::default();
-        for instruction in &module.code {
+        for instruction in code {
             hazards.add(instruction);
         }
         hazards
     }
 
-    /// Those of one instruction.
+    /// Those of one of them.
     #[must_use]
     #[inline]
-    pub fn get(&self, pc: u32) -> Hazard<'_> {
-        let slice = self.slices[pc as usize];
+    pub fn get(&self, place: usize) -> Hazard<'_> {
+        let slice = self.slices[place];
         let all = &self.spans[slice.start as usize..];
         let (reads, all) = all.split_at(usize::from(slice.reads));
         let (writes, all) = all.split_at(usize::from(slice.writes));

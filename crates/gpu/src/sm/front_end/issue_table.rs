@@ -1,7 +1,10 @@
 //! What every instruction of a module costs, decoded once: the issue model reads a row of this
 //! instead of looking at instructions.
 
+use std::sync::{Arc, OnceLock};
+
 use lockstep_isa::bulk::BulkAction;
+use lockstep_isa::code::PAGE;
 use lockstep_isa::instruction::{
     BlockBarrierMode, DependencyBarrier, Flow, Latency, Mix, SchedulingInfo, Unit,
 };
@@ -129,40 +132,81 @@ pub const BANK_SHIFT: u32 = 24;
 /// No constant is read.
 pub const NO_CONSTANT: u32 = u32::MAX;
 
-/// The rows of a module.
-#[derive(Clone, Debug, Default)]
+/// The rows of a module, each found when somebody first asks for it or one near it.
+#[derive(Debug, Default)]
 pub struct IssueTable {
+    pages: Vec<OnceLock<Box<Page>>>,
+    source: Option<(Arc<Module>, SmParameters)>,
+}
+
+/// Rows of instructions that are decoded together.
+#[derive(Debug)]
+struct Page {
     rows: Vec<IssueInfo>,
     hazards: Hazards,
 }
 
 impl IssueTable {
-    /// Looks at every instruction of a module.
+    /// Looks at none of the instructions of a module.
     #[must_use]
-    pub fn new(module: &Module, parameters: &SmParameters) -> Self {
-        let mut rows: Vec<IssueInfo> = Vec::with_capacity(module.code.len());
-        for (index, instruction) in module.code.iter().enumerate() {
-            let before = index.checked_sub(1).map(|before| &module.code[before]);
-            rows.push(info(instruction, before, parameters));
-        }
+    pub fn new(module: &Arc<Module>, parameters: &SmParameters) -> Self {
+        let pages = module.code.len().div_ceil(PAGE);
         Self {
-            rows,
-            hazards: Hazards::new(module),
+            pages: (0..pages).map(|_| OnceLock::new()).collect(),
+            source: Some((module.clone(), parameters.clone())),
         }
+    }
+
+    /// The module that it is about.
+    #[must_use]
+    pub fn module(&self) -> Option<&Arc<Module>> {
+        self.source.as_ref().map(|(module, _)| module)
     }
 
     /// One instruction.
     #[must_use]
     #[inline]
     pub fn info(&self, pc: u32) -> Option<&IssueInfo> {
-        self.rows.get(pc as usize)
+        self.page(pc)?.rows.get(pc as usize % PAGE)
     }
 
     /// What it reads and writes, for the scoreboard.
+    ///
+    /// # Panics
+    /// If the module has no such instruction.
     #[must_use]
     #[inline]
     pub fn hazard(&self, pc: u32) -> Hazard<'_> {
-        self.hazards.get(pc)
+        let page = self.page(pc).expect("an instruction of the module");
+        page.hazards.get(pc as usize % PAGE)
+    }
+
+    #[inline]
+    fn page(&self, pc: u32) -> Option<&Page> {
+        let page = self.pages.get(pc as usize / PAGE)?;
+        match page.get() {
+            Some(page) => Some(page),
+            None => self.look_at(pc as usize / PAGE),
+        }
+    }
+
+    #[cold]
+    fn look_at(&self, number: usize) -> Option<&Page> {
+        let (module, parameters) = self.source.as_ref()?;
+        let code = &module.code;
+        let page = self.pages[number].get_or_init(|| {
+            let first = number * PAGE;
+            let range = first..code.len().min(first + PAGE);
+            let row = |index: usize| {
+                let before = index.checked_sub(1).map(|before| &code[before]);
+                info(&code[index], before, parameters)
+            };
+            Box::new(Page {
+                rows: range.clone().map(row).collect(),
+                hazards: Hazards::new(code.range(range)),
+            })
+        });
+        Some(page)
     }
 }
 

@@ -234,16 +234,12 @@ mod tests {
     }
 
     fn told(code: Vec<Instruction>, lanes: &[Mask]) -> Vec<Dependence> {
-        let module = Module {
-            code,
-            ..Module::default()
-        };
-        let hazards = Hazards::new(&module);
+        let hazards = Hazards::new(&code);
         let mut control_bit_checker = ControlBitChecker::default();
         control_bit_checker.reset(8, 1);
         let mut told = Vec::new();
-        for (pc, instruction) in module.code.iter().enumerate() {
-            let hazard = hazards.get(pc as u32);
+        for (pc, instruction) in code.iter().enumerate() {
+            let hazard = hazards.get(pc);
             control_bit_checker.issue(
                 pc as u32,
                 instruction,

@@ -29,8 +29,7 @@ pub fn check(
         }
     });
     let (writer, why) = early?;
-    let unknown = String::new();
-    let text = module.listing.get(writer as usize).unwrap_or(&unknown);
+    let text = module.text(writer).unwrap_or_default();
     Some(Problem {
         lane: active.trailing_zeros() as usize,
         kind: FaultKind::EarlyRead(format!("what instruction {writer} `{text}` writes, {why}")),
