@@ -294,6 +294,7 @@ pub fn sent(_: &Corpus) -> Vec<u8> {
             process: 1,
             thread: 1,
             name: "fuzz".into(),
+            node: Ok(0),
         };
         add_frame(&mut bytes, &hello);
         for (request, _) in &conversation().turns {

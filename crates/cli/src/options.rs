@@ -89,10 +89,14 @@ pub struct SimulationOptions {
 /// How many GPUs there are, and what joins them.
 #[derive(Args)]
 pub struct NodeOptions {
-    /// GPUs of the node, all of the kind of --gpu
+    /// GPUs of a node, all of the kind of --gpu
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub gpus: u32,
-    /// Links between GPUs: pcie, nvlink-mesh, hgx, or a .toml file [default: those that such GPUs usually have]
+    /// Equal nodes, each with so many GPUs; a process is on one of them, as its launcher or LOCKSTEP_NODE says
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub nodes: u32,
+    /// Links between GPUs: pcie, nvlink-mesh, hgx, hgx-cluster, or a .toml file [default: those that such GPUs
+    /// usually have]
     #[arg(long, value_name = "NAME|FILE")]
     pub node: Option<String>,
 }
@@ -101,6 +105,7 @@ impl NodeOptions {
     /// Says in a description of a run what node it has.
     pub fn apply(&self, description: &mut Description) {
         description.gpus = self.gpus;
+        description.nodes = self.nodes;
         description.node.clone_from(&self.node);
     }
 }
@@ -133,11 +138,11 @@ impl RecordingOptions {
             "--series and --lines follow launches that take their time; leave them or --detail sampled out"
         );
         anyhow::ensure!(
-            description.sampling.is_none() || description.gpus == 1,
+            description.sampling.is_none() || description.all_gpus() == 1,
             "--detail sampled follows one GPU so far; leave it or --gpus out"
         );
         anyhow::ensure!(
-            description.gpus == 1 || (self.series.is_none() && !self.lines),
+            description.all_gpus() == 1 || (self.series.is_none() && !self.lines),
             "--series and --lines follow one GPU; leave them or --gpus out"
         );
         description.series = self.series;

@@ -31,6 +31,7 @@ fn hello(thread: u32) -> Hello {
         process: std::process::id(),
         thread,
         name: "test".into(),
+        node: Ok(0),
     }
 }
 

@@ -26,6 +26,7 @@ fn acts_as_a_program() {
         process: std::process::id(),
         thread: 1,
         name: "test".into(),
+        node: Ok(0),
     };
     let (mut connection, welcome, file) =
         ClientConnection::connect(Path::new(&socket), &hello).unwrap();

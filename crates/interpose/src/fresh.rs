@@ -5,7 +5,7 @@
 //! can be written and read past the mapping, which avoids all of that.
 
 use crate::managed;
-use lockstep_protocol::layout::{WINDOW_BASE, WINDOW_SIZE};
+use lockstep_protocol::layout::{LONGEST_WINDOW, WINDOW_BASE};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
@@ -65,7 +65,7 @@ fn untouched(address: usize, bytes: usize) -> Option<(i32, i64)> {
     let offset = (address as u64)
         .checked_sub(WINDOW_BASE)
         .filter(|_| bytes >= LEAST || watched)?;
-    if offset.checked_add(bytes as u64)? > WINDOW_SIZE {
+    if offset.checked_add(bytes as u64)? > LONGEST_WINDOW {
         return None;
     }
     let file = FILE.get()?.as_raw_fd();

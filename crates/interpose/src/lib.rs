@@ -27,6 +27,7 @@ mod fresh;
 mod graph;
 mod heap;
 mod hook;
+mod host_name;
 mod image;
 mod managed;
 mod nvml;

@@ -2,6 +2,7 @@
 
 use crate::managed::polling;
 use crate::{fresh, hook, report, thread, watch};
+use lockstep_protocol::placement::{self, PlacementError};
 use lockstep_protocol::window::Window;
 use lockstep_protocol::{
     ClientConnection, ConnectionError, CuResult, DeviceDescription, Hello, Request,
@@ -15,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Process {
     /// What `cuDriverGetVersion` answers.
     pub driver_version: i32,
-    /// The devices that `CUDA_VISIBLE_DEVICES` leaves, in its order.
+    /// The devices of the process's node that `CUDA_VISIBLE_DEVICES` leaves, in its order.
     pub devices: Vec<Device>,
 }
 
@@ -145,20 +146,27 @@ pub fn hello(watching: bool) -> Hello {
         process: std::process::id(),
         thread: if watching { 0 } else { thread },
         name: name.to_string_lossy().into_owned(),
+        node: node().map_err(|error| error.to_string()),
     }
+}
+
+/// The node that this process is on.
+pub fn node() -> Result<u32, PlacementError> {
+    placement::node_of(|name| std::env::var(name).ok())
 }
 
 fn open(path: &std::path::Path) -> Result<ClientConnection, ConnectionError> {
     let (connection, welcome, memory) = ClientConnection::connect(path, &hello(false))?;
     if PROCESS.get().is_none() {
-        if (welcome.window_base, welcome.window_size) != (layout::WINDOW_BASE, layout::WINDOW_SIZE)
-        {
+        let known = [layout::WINDOW_SIZE, layout::LONGEST_WINDOW];
+        if welcome.window_base != layout::WINDOW_BASE || !known.contains(&welcome.window_size) {
             return Err(ConnectionError::Refused(format!(
-                "its memory lies at {:#x} ({} bytes), ours at {:#x} ({} bytes)",
+                "its memory lies at {:#x} ({} bytes), ours at {:#x} ({} or {} bytes)",
                 welcome.window_base,
                 welcome.window_size,
                 layout::WINDOW_BASE,
-                layout::WINDOW_SIZE
+                known[0],
+                known[1]
             )));
         }
         Window::map_fixed(&memory)?.leak();
@@ -188,7 +196,7 @@ fn adopt(welcome: Welcome) -> Process {
     let wanted = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let devices = visible(&welcome.devices, wanted.as_deref());
     let device = |ordinal: usize| Device {
-        ordinal: ordinal as u32,
+        ordinal: welcome.first_device + ordinal as u32,
         description: welcome.devices[ordinal].clone(),
     };
     Process {

@@ -14,6 +14,10 @@ pub const CATALOGUE: &[(&str, &str)] = &[
         include_str!("../../../configs/nodes/nvlink-mesh.toml"),
     ),
     ("hgx", include_str!("../../../configs/nodes/hgx.toml")),
+    (
+        "hgx-cluster",
+        include_str!("../../../configs/nodes/hgx-cluster.toml"),
+    ),
 ];
 
 /// How GPUs are joined.
@@ -57,6 +61,24 @@ pub struct NodeConfig {
     /// data.
     #[serde(default)]
     pub packet_header: Bytes,
+    /// What joins several such nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
+}
+
+/// The network between equal nodes. It is drawn; no traffic of programs is timed by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Network {
+    /// The most nodes that it joins.
+    pub nodes: u32,
+    /// Network adapters of a node.
+    pub adapters: u32,
+    /// What one direction of an adapter carries.
+    pub bandwidth: Bandwidth,
+    /// From one node to another, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Duration>,
 }
 
 /// Why there is no such node.
@@ -97,6 +119,14 @@ pub enum NodeError {
         found: String,
         /// Why not.
         because: &'static str,
+    },
+    /// More nodes than the network joins.
+    #[error("{nodes} nodes, and the network joins {most}")]
+    TooManyNodes {
+        /// Nodes that were asked for.
+        nodes: u32,
+        /// The most that it joins.
+        most: u32,
     },
     /// More GPUs than it holds.
     #[error("{gpus} GPUs, and the node holds {most}")]
@@ -147,9 +177,10 @@ impl NodeConfig {
         Ok(config)
     }
 
-    /// The node that GPUs of a compute capability are usually found in.
-    pub fn usual(major: u32, minor: u32) -> &'static str {
+    /// The node that GPUs of a compute capability are usually found in, where there are so many nodes.
+    pub fn usual(major: u32, minor: u32, nodes: u32) -> &'static str {
         match (major, minor) {
+            (7..=9, 0) if nodes > 1 => "hgx-cluster",
             (7..=9, 0) => "hgx",
             _ => "pcie",
         }
@@ -177,14 +208,29 @@ impl NodeConfig {
             let found = self.packet_header.to_string();
             return Err(impossible("packet-header", found, because));
         }
-        if let Some(links) = self.links {
-            let because = match (self.kind, links) {
-                (Kind::Pcie, _) => "links are counted of NVLink only",
-                (Kind::Nvlink, 0) => "there is one NVLink at least",
-                (Kind::Nvlink, 1..=MOST_NVLINKS) => return Ok(()),
-                (Kind::Nvlink, _) => "a GPU has 36 NVLinks at most",
-            };
+        let links_wrong = match (self.kind, self.links) {
+            (Kind::Pcie, Some(_)) => Some("links are counted of NVLink only"),
+            (Kind::Nvlink, Some(0)) => Some("there is one NVLink at least"),
+            (Kind::Nvlink, Some(links)) if links > MOST_NVLINKS => {
+                Some("a GPU has 36 NVLinks at most")
+            }
+            _ => None,
+        };
+        if let (Some(links), Some(because)) = (self.links, links_wrong) {
             return Err(impossible("links", links.to_string(), because));
+        }
+        let network = self.network.iter();
+        let counts = network.flat_map(|network| {
+            [
+                ("network.nodes", network.nodes),
+                ("network.adapters", network.adapters),
+            ]
+        });
+        for (key, count) in counts {
+            if count == 0 {
+                let because = "a network joins nodes, each by an adapter at least";
+                return Err(impossible(key, "0".into(), because));
+            }
         }
         Ok(())
     }
@@ -201,8 +247,9 @@ mod tests {
             assert!(config.gpus >= 2, "{name}");
         }
         assert_eq!(NodeConfig::load("hgx").unwrap().shape, Shape::Switch);
-        assert_eq!(NodeConfig::usual(9, 0), "hgx");
-        assert_eq!(NodeConfig::usual(8, 6), "pcie");
+        assert_eq!(NodeConfig::usual(9, 0, 1), "hgx");
+        assert_eq!(NodeConfig::usual(9, 0, 2), "hgx-cluster");
+        assert_eq!(NodeConfig::usual(8, 6, 2), "pcie");
     }
 
     #[test]
@@ -225,8 +272,15 @@ mod tests {
         let nvlink = timed.replace("pcie", "nvlink");
         check(&format!("{nvlink}links = 0"), "one NVLink at least");
         check(&format!("{nvlink}links = 37"), "`links` = 37");
+        let network = "[network]\nnodes = 2\nadapters = 0\nbandwidth = \"1 GB/s\"";
+        let node = format!("{whole}latency = \"1 us\"\n{network}");
+        check(&node, "`network.adapters` = 0");
+        check(&format!("{node}\nspeed = 3"), "speed");
         let said = NodeConfig::load("nowhere").unwrap_err().to_string();
-        assert!(said.contains("pcie, nvlink-mesh, hgx"), "{said}");
+        assert!(
+            said.contains("pcie, nvlink-mesh, hgx, hgx-cluster"),
+            "{said}"
+        );
         assert!(NodeConfig::load("nowhere.toml").is_err());
     }
 }

@@ -10,8 +10,10 @@
 //! each to each. Transfers are flows; those that share a link share its rate, and no link ever carries
 //! more than that.
 //!
-//! Left out: several switches on one way, several nodes, and traffic other than copies between GPUs on
-//! the same links.
+//! Several equal nodes make a cluster: links join the GPUs of a node, and no copy goes from one node to another.
+//! The network between them is drawn and times nothing.
+//!
+//! Left out: several switches on one way, and traffic other than copies between GPUs on the same links.
 //!
 //! Start reading at [`NodeConfig`], then at [`Flows`].
 
@@ -21,7 +23,7 @@ mod nccl;
 mod nvlink;
 mod topology;
 
-pub use config::{CATALOGUE, Kind, NodeConfig, NodeError, Shape};
+pub use config::{CATALOGUE, Kind, Network, NodeConfig, NodeError, Shape};
 pub use flows::Flows;
 pub use nvlink::{NvLinkPort, SWITCH_BUS, pci_bus};
 pub use topology::{Link, Topology};

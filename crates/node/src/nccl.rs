@@ -42,7 +42,7 @@ fn bus_id(bus: u32) -> String {
 }
 
 impl Topology {
-    /// The topology file of NCCL, for GPUs of a compute capability with a link to the host.
+    /// The topology file of NCCL, on any of the nodes, for GPUs of a compute capability with a link to the host.
     pub fn nccl_xml(&self, (major, minor): (u32, u32), host_link: Bandwidth) -> String {
         let behind_switch = self.kind() == Kind::Pcie && self.has_switch();
         let host_link = match self.kind() {
@@ -59,7 +59,8 @@ impl Topology {
         if behind_switch {
             let _ = writeln!(text, "    {}", device(SWITCH_BUS, PCI_SWITCH_CLASS));
         }
-        for gpu in 0..self.gpus() {
+        // All nodes are alike.
+        for gpu in self.neighbours(0) {
             let _ = writeln!(text, "    {}", device(pci_bus(gpu), GPU_CLASS));
             let _ = writeln!(
                 text,

@@ -40,7 +40,8 @@ impl Topology {
         let bandwidth = Bandwidth::new(sum.get() / u64::from(count)).unwrap_or(sum);
         let peers: Vec<Option<u32>> = match self.config().shape {
             Shape::Switch => vec![None],
-            Shape::Mesh => (0..self.gpus())
+            Shape::Mesh => self
+                .neighbours(gpu)
                 .filter(|peer| *peer != gpu)
                 .map(Some)
                 .collect(),

@@ -2,7 +2,9 @@
 
 use crate::config::{Kind, NodeConfig, NodeError, Shape};
 use lockstep_units::{Bandwidth, Bytes, Duration};
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Data of a packet.
 const LINE: Bytes = Bytes(128);
@@ -18,11 +20,13 @@ pub struct Link {
     pub bandwidth: Bandwidth,
 }
 
-/// The links between the GPUs of a node.
+/// The links between the GPUs of a node, or of several equal ones. GPUs are counted node by node.
 #[derive(Clone, Debug)]
 pub struct Topology {
     config: NodeConfig,
-    gpus: u32,
+    /// GPUs of each node.
+    each: u32,
+    nodes: u32,
     links: Vec<Link>,
 }
 
@@ -32,41 +36,52 @@ impl Topology {
     /// # Errors
     /// It does not hold as many.
     pub fn new(config: NodeConfig, gpus: u32) -> Result<Self, NodeError> {
-        if gpus > config.gpus {
+        Self::cluster(config, gpus, 1)
+    }
+
+    /// So many nodes with so many GPUs each.
+    ///
+    /// # Errors
+    /// A node does not hold as many GPUs, or the network does not join as many nodes.
+    pub fn cluster(config: NodeConfig, each: u32, nodes: u32) -> Result<Self, NodeError> {
+        if each > config.gpus {
             return Err(NodeError::TooMany {
-                gpus,
+                gpus: each,
                 most: config.gpus,
             });
         }
-        let name = |gpu: u32| format!("gpu {gpu}");
-        let link = |from: String, to: String| Link {
-            from,
-            to,
-            bandwidth: config.bandwidth,
-        };
-        let links = match config.shape {
-            Shape::Switch => (0..gpus)
-                .flat_map(|gpu| {
-                    let switch = || "switch".to_owned();
-                    [link(name(gpu), switch()), link(switch(), name(gpu))]
-                })
-                .collect(),
-            Shape::Mesh => (0..gpus)
-                .flat_map(|from| (0..gpus).map(move |to| (from, to)))
-                .filter(|(from, to)| from != to)
-                .map(|(from, to)| link(name(from), name(to)))
-                .collect(),
-        };
+        let network = config.network.as_ref();
+        if let Some(network) = network.filter(|network| nodes > network.nodes) {
+            return Err(NodeError::TooManyNodes {
+                nodes,
+                most: network.nodes,
+            });
+        }
+        let links =
+            (0..nodes).flat_map(|node| links_of(&config, each, (nodes > 1).then_some(node)));
         Ok(Self {
+            links: links.collect(),
             config,
-            gpus,
-            links,
+            each,
+            nodes,
         })
     }
 
-    /// GPUs that it has.
+    /// GPUs that it has, all nodes together.
     pub fn gpus(&self) -> u32 {
-        self.gpus
+        self.each * self.nodes
+    }
+
+    /// Nodes that it has.
+    pub fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// The GPUs of the node that a GPU is on.
+    pub fn neighbours(&self, gpu: u32) -> Range<u32> {
+        let each = self.each.max(1);
+        let first = gpu / each * each;
+        first..first + each
     }
 
     /// What the links are.
@@ -112,16 +127,19 @@ impl Topology {
     }
 
     /// The links from one GPU to another, by their place in [`Topology::links`]; none from a GPU to
-    /// itself or to one that is not there.
+    /// itself, to one on another node or to one that is not there.
     pub fn route(&self, from: u32, to: u32) -> Vec<usize> {
-        let (gpus, own, other) = (self.gpus as usize, from as usize, to as usize);
-        if from == to || own >= gpus || other >= gpus {
+        let near = self.neighbours(from);
+        if from == to || from >= self.gpus() || !near.contains(&to) {
             return Vec::new();
         }
+        let (own, other) = ((from - near.start) as usize, (to - near.start) as usize);
+        let gpus = self.each as usize;
+        let before = near.start as usize / gpus * (self.links.len() / self.nodes as usize);
         match self.config.shape {
-            Shape::Switch => vec![2 * own, 2 * other + 1],
+            Shape::Switch => vec![before + 2 * own, before + 2 * other + 1],
             // A GPU has no link to itself.
-            Shape::Mesh => vec![own * (gpus - 1) + other - usize::from(other > own)],
+            Shape::Mesh => vec![before + own * (gpus - 1) + other - usize::from(other > own)],
         }
     }
 
@@ -141,10 +159,14 @@ impl Topology {
 
     /// The node as a list of links.
     pub fn text(&self) -> String {
-        let mut text = format!(
-            "{} GPUs, {} from one to another\n",
-            self.gpus, self.config.latency
-        );
+        let Self { config, each, .. } = self;
+        let mut text = match self.nodes {
+            1 => format!("{each} GPUs, {} from one to another\n", config.latency),
+            nodes => format!(
+                "{nodes} nodes of {each} GPUs, {} from one to another of a node\n",
+                config.latency
+            ),
+        };
         for link in &self.links {
             let Link {
                 from,
@@ -152,6 +174,9 @@ impl Topology {
                 bandwidth,
             } = link;
             let _ = writeln!(text, "  {from} -> {to}  {} {bandwidth}", self.kind_name());
+        }
+        for (node, words) in self.uplinks() {
+            let _ = writeln!(text, "  {node} <-> network  {words}");
         }
         text
     }
@@ -167,8 +192,38 @@ impl Topology {
             } = link;
             let _ = writeln!(text, "  \"{from}\" -> \"{to}\" [label=\"{bandwidth}\"];");
         }
+        for (node, words) in self.uplinks() {
+            let _ = writeln!(
+                text,
+                "  \"{node}\" -> \"network\" [dir=both, label=\"{words}\"];"
+            );
+            let own = self.links.iter().map(|link| link.from.as_str());
+            let gpu = format!("{node}/gpu ");
+            let parts: BTreeSet<&str> = own.filter(|part| part.starts_with(&gpu)).collect();
+            for part in parts {
+                let _ = writeln!(text, "  \"{part}\" -> \"{node}\" [dir=none, style=dashed];");
+            }
+        }
         text.push_str("}\n");
         text
+    }
+
+    /// What joins each of several nodes to the network, in words.
+    fn uplinks(&self) -> impl Iterator<Item = (String, String)> {
+        let words = match &self.config.network {
+            Some(network) => {
+                let latency = network.latency.map(|latency| format!(", {latency}"));
+                format!(
+                    "{} adapters of {}{}",
+                    network.adapters,
+                    network.bandwidth,
+                    latency.unwrap_or_default()
+                )
+            }
+            None => "not described".into(),
+        };
+        let nodes = if self.nodes > 1 { self.nodes } else { 0 };
+        (0..nodes).map(move |node| (format!("node {node}"), words.clone()))
     }
 
     fn kind_name(&self) -> &'static str {
@@ -176,6 +231,33 @@ impl Topology {
             Kind::Pcie => "PCIe",
             Kind::Nvlink => "NVLink",
         }
+    }
+}
+
+/// Every direction of every link of a node, named after it if there are several.
+fn links_of(config: &NodeConfig, gpus: u32, node: Option<u32>) -> Vec<Link> {
+    let named = |part: String| match node {
+        Some(node) => format!("node {node}/{part}"),
+        None => part,
+    };
+    let name = |gpu: u32| named(format!("gpu {gpu}"));
+    let link = |from: String, to: String| Link {
+        from,
+        to,
+        bandwidth: config.bandwidth,
+    };
+    match config.shape {
+        Shape::Switch => (0..gpus)
+            .flat_map(|gpu| {
+                let switch = || named("switch".to_owned());
+                [link(name(gpu), switch()), link(switch(), name(gpu))]
+            })
+            .collect(),
+        Shape::Mesh => (0..gpus)
+            .flat_map(|from| (0..gpus).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| link(name(from), name(to)))
+            .collect(),
     }
 }
 
@@ -220,5 +302,41 @@ mod tests {
         assert!(topology.text().contains("gpu 0 -> gpu 1  NVLink 100 GB/s"));
         let refused = Topology::new(NodeConfig::load("nvlink-mesh").unwrap(), 5).unwrap_err();
         assert_eq!(refused.to_string(), "5 GPUs, and the node holds 4");
+    }
+
+    #[test]
+    fn ways_stay_within_a_node() {
+        for name in ["nvlink-mesh", "hgx-cluster"] {
+            let config = NodeConfig::load(name).unwrap();
+            let topology = Topology::cluster(config, 3, 2).unwrap();
+            assert_eq!((topology.gpus(), topology.nodes()), (6, 2));
+            assert_eq!(topology.neighbours(4), 3..6);
+            for (from, to) in (0..6).flat_map(|from| (0..6).map(move |to| (from, to))) {
+                let route = topology.route(from, to);
+                assert_eq!(route.is_empty(), from == to || from / 3 != to / 3, "{name}");
+                let links: Vec<&Link> = route.iter().map(|at| &topology.links()[*at]).collect();
+                if let (Some(first), Some(last)) = (links.first(), links.last()) {
+                    let part = |gpu: u32| format!("node {}/gpu {}", gpu / 3, gpu % 3);
+                    assert_eq!((&first.from, &last.to), (&part(from), &part(to)), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_drawn_with_its_network() {
+        let config = NodeConfig::load("hgx-cluster").unwrap();
+        let text = Topology::cluster(config.clone(), 8, 8).unwrap().text();
+        assert!(text.starts_with("8 nodes of 8 GPUs, 500 ns from"), "{text}");
+        assert!(text.contains("node 7/gpu 7 -> node 7/switch  NVLink 450 GB/s"));
+        assert!(text.contains("node 7 <-> network  8 adapters of 50 GB/s"));
+        let drawn = Topology::cluster(config.clone(), 1, 2).unwrap().graphviz();
+        assert!(
+            drawn.contains("\"node 1\" -> \"network\" [dir=both"),
+            "{drawn}"
+        );
+        assert!(drawn.contains("\"node 1/gpu 0\" -> \"node 1\""), "{drawn}");
+        let refused = Topology::cluster(config, 1, 65).unwrap_err();
+        assert_eq!(refused.to_string(), "65 nodes, and the network joins 64");
     }
 }

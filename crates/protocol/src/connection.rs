@@ -43,6 +43,8 @@ pub struct Hello {
     pub thread: u32,
     /// Name of the program.
     pub name: String,
+    /// The node that the process is on, or why that is not known ([`crate::placement`]).
+    pub node: Result<u32, String>,
 }
 
 /// What the simulator offers.
@@ -54,7 +56,9 @@ pub struct Welcome {
     pub window_size: u64,
     /// What `cuDriverGetVersion` answers: 13030 is 13.3.
     pub driver_version: i32,
-    /// The GPUs, by ordinal.
+    /// The ordinal of the first GPU of the client's node among those of the run.
+    pub first_device: u32,
+    /// The GPUs of the client's node, by ordinal from there on.
     pub devices: Vec<DeviceDescription>,
 }
 
@@ -86,6 +90,9 @@ pub enum ConnectionError {
     /// The simulator declines.
     #[error("the simulator declined: {0}")]
     Refused(String),
+    /// This simulator has nothing for the program.
+    #[error("{0}")]
+    NotWelcome(String),
     /// The program belongs to somebody else.
     #[error(
         "process {} of user {} may not use the simulator of user {own}: only the same user and root \
@@ -205,17 +212,21 @@ impl Read for Shared {
 }
 
 impl ServerConnection {
-    /// Shakes hands with a client that connected, handing over the window's file. A client that
-    /// is not let in hears why.
-    pub fn accept(
+    /// Shakes hands with a client that connected, handing over the window's file; `welcome` says what a client is
+    /// offered, or why it is not. A client that is not let in hears why.
+    pub fn accept<'welcome>(
         stream: impl Into<Arc<UnixStream>>,
-        welcome: &Welcome,
+        welcome: impl FnOnce(&Hello) -> Result<&'welcome Welcome, String>,
         window: BorrowedFd<'_>,
     ) -> Result<(Self, Hello), ConnectionError> {
         let stream = stream.into();
         let mut buffer = Vec::new();
-        let hello = match meet(&stream, &mut buffer) {
-            Ok(hello) => hello,
+        let met = meet(&stream, &mut buffer).and_then(|hello| {
+            let welcome = welcome(&hello).map_err(ConnectionError::NotWelcome)?;
+            Ok((hello, welcome))
+        });
+        let (hello, welcome) = match met {
+            Ok(met) => met,
             Err(error) => {
                 refuse(&stream, &error.to_string());
                 return Err(error);

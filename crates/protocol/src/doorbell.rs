@@ -1,6 +1,6 @@
 //! Doorbells: how a simulator knows of calls that are on their way.
 //!
-//! At the end of the window every process has a counter, found by its process id. A thread adds one
+//! At the end of the window of one node every process has a counter, found by its process id. A thread adds one
 //! to it before it sends a request. A simulator that has received fewer requests than that knows
 //! that one is coming, although the thread that sent it already sleeps.
 

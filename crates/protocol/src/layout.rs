@@ -9,7 +9,8 @@
 //!             + 4 TiB  addresses that programs reserve and map memory to by themselves
 //!             + 8 TiB  pinned host memory
 //!             + 12 TiB managed memory
-//!             at the end: doorbells ([`crate::doorbell`])
+//!             + 16 TiB doorbells just below ([`crate::doorbell`]): the end of the window of one node
+//!             + 16 TiB devices 8 and on, in a run of several nodes with more than eight GPUs
 //! ```
 //!
 //! The simulator assigns all addresses; the program only asks [`region_of`] what a
@@ -25,14 +26,22 @@ pub const WINDOW_BASE: u64 = 0x2000_0000_0000;
 /// program's.
 pub const CLIENT_HEAP: u64 = WINDOW_BASE - (1 << 40);
 
-/// Length of the window. The file is sparse: only touched pages exist.
+/// Length of the window of up to [`NEAR_DEVICES`] devices. The file is sparse: only touched pages exist.
 pub const WINDOW_SIZE: u64 = 16 << 40;
+
+/// Length of the longest window, that of [`MAXIMUM_DEVICES`] devices. It ends below the addresses that Linux
+/// gives to programs.
+pub const LONGEST_WINDOW: u64 =
+    WINDOW_SIZE + (MAXIMUM_DEVICES - NEAR_DEVICES) as u64 * DEVICE_REGION_SIZE;
 
 /// Address space of each device: more than any GPU's memory.
 pub const DEVICE_REGION_SIZE: u64 = 512 << 30;
 
+/// Devices whose regions lie at the beginning of the window.
+pub const NEAR_DEVICES: u32 = 8;
+
 /// How many devices have a region.
-pub const MAXIMUM_DEVICES: u32 = 8;
+pub const MAXIMUM_DEVICES: u32 = 64;
 
 /// Where addresses begin that programs reserve (`cuMemAddressReserve`).
 pub const RESERVED_BASE: u64 = WINDOW_BASE + (4 << 40);
@@ -75,7 +84,11 @@ impl Region {
     pub fn range(self) -> Range<u64> {
         match self {
             Self::Device(ordinal) if ordinal < MAXIMUM_DEVICES => {
-                let base = WINDOW_BASE + u64::from(ordinal) * DEVICE_REGION_SIZE;
+                let (first, number) = match ordinal.checked_sub(NEAR_DEVICES) {
+                    Some(far) => (WINDOW_BASE + WINDOW_SIZE, far),
+                    None => (WINDOW_BASE, ordinal),
+                };
+                let base = first + u64::from(number) * DEVICE_REGION_SIZE;
                 base..base + DEVICE_REGION_SIZE
             }
             Self::Device(_) => 0..0,
@@ -86,12 +99,25 @@ impl Region {
     }
 }
 
+/// Length of the window of a run with so many devices.
+#[must_use]
+pub fn window_size(devices: u32) -> u64 {
+    match devices {
+        0..=NEAR_DEVICES => WINDOW_SIZE,
+        _ => LONGEST_WINDOW,
+    }
+}
+
 /// The region that an address lies in; `None` outside the window, which is to say for
 /// ordinary memory of the program.
 pub fn region_of(address: u64) -> Option<Region> {
     let offset = address.checked_sub(WINDOW_BASE)?;
-    if offset >= WINDOW_SIZE {
+    if offset >= LONGEST_WINDOW {
         None
+    } else if let Some(far) = offset.checked_sub(WINDOW_SIZE) {
+        Some(Region::Device(
+            NEAR_DEVICES + (far / DEVICE_REGION_SIZE) as u32,
+        ))
     } else if address >= MANAGED_BASE {
         Some(Region::Managed)
     } else if address >= PINNED_BASE {
@@ -119,14 +145,18 @@ mod tests {
 
     #[test]
     fn regions_fill_the_window_without_overlap() {
-        assert_eq!(
-            Region::Device(MAXIMUM_DEVICES - 1).range().end,
-            RESERVED_BASE
-        );
+        assert_eq!(Region::Device(NEAR_DEVICES - 1).range().end, RESERVED_BASE);
         assert_eq!(Region::Reserved.range().end, PINNED_BASE);
         assert_eq!(Region::Pinned.range().end, MANAGED_BASE);
         let end = Region::Managed.range().end + crate::doorbell::DOORBELLS_SIZE;
         assert_eq!(end, WINDOW_BASE + WINDOW_SIZE);
+        assert_eq!(Region::Device(NEAR_DEVICES).range().start, end);
+        assert_eq!(
+            Region::Device(MAXIMUM_DEVICES - 1).range().end,
+            WINDOW_BASE + LONGEST_WINDOW
+        );
+        assert_eq!(window_size(NEAR_DEVICES), WINDOW_SIZE);
+        assert_eq!(window_size(NEAR_DEVICES + 1), LONGEST_WINDOW);
     }
 
     #[test]
@@ -135,7 +165,7 @@ mod tests {
             0,
             0x7fff_0000_0000,
             WINDOW_BASE - 1,
-            WINDOW_BASE + WINDOW_SIZE,
+            WINDOW_BASE + LONGEST_WINDOW,
         ] {
             assert_eq!(region_of(address), None);
         }

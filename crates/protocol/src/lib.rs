@@ -26,6 +26,7 @@ pub mod options;
 pub mod pages;
 pub mod passed_files;
 pub mod peer;
+pub mod placement;
 pub mod program;
 mod range;
 mod request;

@@ -1,6 +1,6 @@
 //! The file behind the window of addresses, and mappings of it.
 
-use crate::layout::{WINDOW_BASE, WINDOW_SIZE};
+use crate::layout::{self, LONGEST_WINDOW, WINDOW_BASE, WINDOW_SIZE};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -18,25 +18,38 @@ pub enum WindowError {
     )]
     Create(io::Error),
     /// The file handed over is not of the expected size.
-    #[error("the shared memory handed over has {found} bytes where {WINDOW_SIZE} are expected")]
+    #[error(
+        "the shared memory handed over has {found} bytes where {WINDOW_SIZE} or {LONGEST_WINDOW} are \
+         expected"
+    )]
     Size {
         /// Its size.
         found: u64,
     },
     /// The addresses are taken or forbidden.
     #[error(
-        "cannot map {WINDOW_SIZE} bytes at {WINDOW_BASE:#x}: {0}; is the address space of the \
-         process limited (ulimit -v) or used by a sanitizer?"
+        "cannot map {size} bytes at {WINDOW_BASE:#x}: {error}; is the address space of the process \
+         limited (ulimit -v) or used by a sanitizer?"
     )]
-    Map(io::Error),
+    Map {
+        /// Bytes of the window.
+        size: u64,
+        /// What the operating system says.
+        error: io::Error,
+    },
 }
 
-/// Creates the sparse file of the whole window. It can neither grow nor shrink.
+/// Creates the sparse file of the window of a single node. It can neither grow nor shrink.
 pub fn create() -> Result<OwnedFd, WindowError> {
+    create_for(1)
+}
+
+/// The same, for so many devices.
+pub fn create_for(devices: u32) -> Result<OwnedFd, WindowError> {
     let create = || -> rustix::io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create(c"lockstep-memory", flags)?;
-        rustix::fs::ftruncate(&file, WINDOW_SIZE)?;
+        rustix::fs::ftruncate(&file, layout::window_size(devices))?;
         let seals = SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&file, seals)?;
         Ok(file)
@@ -48,6 +61,7 @@ pub fn create() -> Result<OwnedFd, WindowError> {
 #[derive(Debug)]
 pub struct Window {
     start: *mut c_void,
+    size: u64,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread; whoever reads or writes
@@ -69,39 +83,44 @@ impl Window {
     }
 
     fn map(file: impl AsFd, wanted: *mut c_void, flags: MapFlags) -> Result<Self, WindowError> {
-        let status = rustix::fs::fstat(&file).map_err(|error| WindowError::Map(error.into()))?;
-        if status.st_size as u64 != WINDOW_SIZE {
-            return Err(WindowError::Size {
-                found: status.st_size as u64,
-            });
+        let refused = |size: u64| move |error: io::Error| WindowError::Map { size, error };
+        let status = rustix::fs::fstat(&file).map_err(|error| refused(0)(error.into()))?;
+        let size = status.st_size as u64;
+        if ![WINDOW_SIZE, LONGEST_WINDOW].contains(&size) {
+            return Err(WindowError::Size { found: size });
         }
         // SAFETY: FIXED_NOREPLACE never replaces a mapping, and without it the kernel
         // chooses free addresses; the mapping is new memory of ours.
         let start = unsafe {
             rustix::mm::mmap(
                 wanted,
-                WINDOW_SIZE as usize,
+                size as usize,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::SHARED | MapFlags::NORESERVE | flags,
                 file,
                 0,
             )
         }
-        .map_err(|error| WindowError::Map(error.into()))?;
-        let window = Self { start };
+        .map_err(|error| refused(size)(error.into()))?;
+        let window = Self { start, size };
         if flags.contains(MapFlags::FIXED_NOREPLACE) && start != wanted {
             // A kernel before 4.17 takes the flag for a hint.
-            return Err(WindowError::Map(io::ErrorKind::AddrInUse.into()));
+            return Err(refused(size)(io::ErrorKind::AddrInUse.into()));
         }
         // SAFETY: the range is the mapping just made. A core dump must not hold the holes
         // of a sparse file; if the advice fails, only core files are larger.
-        let _ = unsafe { rustix::mm::madvise(start, WINDOW_SIZE as usize, Advice::LinuxDontDump) };
+        let _ = unsafe { rustix::mm::madvise(start, size as usize, Advice::LinuxDontDump) };
         Ok(window)
     }
 
     /// Where the window starts in this process.
     pub fn start(&self) -> *mut u8 {
         self.start.cast()
+    }
+
+    /// Its length in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// Keeps the mapping for the rest of the process.
@@ -114,7 +133,7 @@ impl Drop for Window {
     fn drop(&mut self) {
         // SAFETY: the range is the mapping that this value owns; that nobody uses it any
         // more is what dropping it says.
-        let _ = unsafe { rustix::mm::munmap(self.start, WINDOW_SIZE as usize) };
+        let _ = unsafe { rustix::mm::munmap(self.start, self.size as usize) };
     }
 }
 
@@ -136,7 +155,27 @@ mod tests {
             assert_eq!(elsewhere.start().read_volatile(), 0);
         }
         // The addresses are taken now, and taking them twice is refused.
-        assert!(matches!(Window::map_fixed(&file), Err(WindowError::Map(_))));
+        assert!(matches!(
+            Window::map_fixed(&file),
+            Err(WindowError::Map { .. })
+        ));
+    }
+
+    #[test]
+    fn a_window_of_many_devices_reaches_the_last_of_them() {
+        let file = create_for(layout::MAXIMUM_DEVICES).unwrap();
+        let window = Window::map_anywhere(&file).unwrap();
+        assert_eq!(window.size(), LONGEST_WINDOW);
+        let last = layout::Region::Device(layout::MAXIMUM_DEVICES - 1)
+            .range()
+            .end
+            - 1;
+        // SAFETY: the address is in the mapping, which nobody else uses.
+        unsafe {
+            let place = window.start().add((last - WINDOW_BASE) as usize);
+            place.write_volatile(7);
+            assert_eq!(place.read_volatile(), 7);
+        }
     }
 
     #[test]

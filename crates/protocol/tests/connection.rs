@@ -12,6 +12,7 @@ fn hello() -> Hello {
         process: 7,
         thread: 8,
         name: "program".into(),
+        node: Ok(0),
     }
 }
 
@@ -20,6 +21,7 @@ fn welcome() -> Welcome {
         window_base: layout::WINDOW_BASE,
         window_size: layout::WINDOW_SIZE,
         driver_version: 13030,
+        first_device: 0,
         devices: vec![DeviceDescription::default()],
     }
 }
@@ -36,8 +38,9 @@ fn the_handshake_hands_over_memory_and_devices() {
         let memory = window::create().unwrap();
         let map = Window::map_anywhere(&memory).unwrap();
         let stream = listener.accept().unwrap();
+        let welcome = welcome();
         let (mut connection, client) =
-            ServerConnection::accept(stream, &welcome(), memory.as_fd()).unwrap();
+            ServerConnection::accept(stream, |_| Ok(&welcome), memory.as_fd()).unwrap();
         assert_eq!(client, hello());
         let mut answered = 0;
         while let Some(request) = connection.receive().unwrap() {
@@ -74,7 +77,8 @@ fn another_version_is_named_on_both_sides() {
     let mut preamble = *b"LKST\0\0\0\0";
     preamble[4..].copy_from_slice(&99u32.to_le_bytes());
     theirs.write_all(&preamble).unwrap();
-    let error = ServerConnection::accept(ours, &welcome(), memory.as_fd()).unwrap_err();
+    let welcome = welcome();
+    let error = ServerConnection::accept(ours, |_| Ok(&welcome), memory.as_fd()).unwrap_err();
     assert!(error.to_string().contains("version 99"), "{error}");
     // The other side still learns ours.
     let mut answer = [0; 8];
@@ -88,7 +92,8 @@ fn something_else_on_the_socket_is_recognised() {
     let (mut theirs, ours) = UnixStream::pair().unwrap();
     let memory = window::create().unwrap();
     theirs.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-    let error = ServerConnection::accept(ours, &welcome(), memory.as_fd()).unwrap_err();
+    let welcome = welcome();
+    let error = ServerConnection::accept(ours, |_| Ok(&welcome), memory.as_fd()).unwrap_err();
     assert!(matches!(error, ConnectionError::Magic));
 }
 

@@ -82,8 +82,11 @@ impl Statistics {
     }
 }
 
-/// A component without its numbers.
+/// A component without its numbers; those of several nodes are of one kind.
 fn kind(component: &str) -> String {
+    let on_node = component.strip_prefix("node ");
+    let own = on_node.and_then(|rest| rest.split_once('/'));
+    let component = own.map_or(component, |(_, rest)| rest);
     let mut kind = String::new();
     let mut start = true;
     for letter in component.chars() {
@@ -111,6 +114,10 @@ mod tests {
     fn components_of_a_kind_are_one() {
         assert_eq!(
             kind("gpu 0/sm/17/l1/global_load"),
+            "gpu */sm/*/l1/global_load"
+        );
+        assert_eq!(
+            kind("node 7/gpu 0/sm/17/l1/global_load"),
             "gpu */sm/*/l1/global_load"
         );
         assert_eq!(

@@ -7,6 +7,7 @@ use lockstep_config::GpuConfig;
 use lockstep_node::{Kind, SWITCH_BUS, Topology, pci_bus};
 use lockstep_protocol::{DeviceDescription, NvLink, attribute};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What `cuDriverGetVersion` answers: 13.3.
 pub const DRIVER_VERSION: i32 = 13_030;
@@ -90,24 +91,23 @@ const COMMON: &[(u32, i32)] = &[
     (attribute::NUMA_ID, -1),
 ];
 
-/// The description that a program receives when it attaches.
-pub fn describe(config: &GpuConfig, ordinal: u32, devices: u32) -> DeviceDescription {
+/// The description that a program receives when it attaches, of one of the devices of a node.
+pub fn describe(config: &GpuConfig, ordinal: u32, node: Range<u32>) -> DeviceDescription {
+    // Where it lies on the bus, as its own node counts.
+    let place = ordinal - node.start;
     let mut attributes: BTreeMap<u32, i32> = COMMON.iter().copied().collect();
     for (number, value) in from_file(config) {
         attributes.insert(number, clamp(value));
     }
-    attributes.insert(attribute::PCI_BUS_ID, clamp(pci_bus(ordinal).into()));
-    attributes.insert(
-        attribute::MULTI_GPU_BOARD_GROUP_ID,
-        clamp(u64::from(ordinal)),
-    );
+    attributes.insert(attribute::PCI_BUS_ID, clamp(pci_bus(place).into()));
+    attributes.insert(attribute::MULTI_GPU_BOARD_GROUP_ID, clamp(u64::from(place)));
     attributes.retain(|_, value| *value != 0);
     DeviceDescription {
         name: config.device.name.clone(),
         uuid: identity(ordinal),
         total_memory: config.device.memory.0,
         attributes,
-        peers: (0..devices).filter(|peer| *peer != ordinal).collect(),
+        peers: node.filter(|peer| *peer != ordinal).collect(),
         nvlinks: Vec::new(),
         behind_pci_switch: false,
     }
@@ -115,11 +115,12 @@ pub fn describe(config: &GpuConfig, ordinal: u32, devices: u32) -> DeviceDescrip
 
 /// Adds what the links of a node are to a device.
 pub fn describe_links(description: &mut DeviceDescription, topology: &Topology, ordinal: u32) {
+    let first = topology.neighbours(ordinal).start;
     let ports = topology.nvlinks(ordinal).into_iter();
     description.nvlinks = ports
         .map(|port| NvLink {
             peer: port.peer,
-            bus: port.peer.map_or(SWITCH_BUS, pci_bus),
+            bus: port.peer.map_or(SWITCH_BUS, |peer| pci_bus(peer - first)),
             megabytes_per_second: (port.bandwidth.get() / 1_000_000) as u32,
         })
         .collect();
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn an_h200_says_what_a_real_one_said() {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
-        let device = describe(&config, 0, 1);
+        let device = describe(&config, 0, 0..1);
         let table = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../validation/hardware/h200/attributes.csv"
@@ -281,7 +282,7 @@ mod tests {
         for gpu in ["h200", "a100", "rtx2060", "v100"] {
             let config = lockstep_config::load::<&str>(Some(gpu), &[]).unwrap();
             let number = attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
-            assert_eq!(describe(&config, 0, 1).attribute(number), 1, "{gpu}");
+            assert_eq!(describe(&config, 0, 0..1).attribute(number), 1, "{gpu}");
         }
     }
 }

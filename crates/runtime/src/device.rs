@@ -11,6 +11,7 @@ use lockstep_protocol::{CuResult, Extent, MemoryAccess, Rows};
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is known of a kernel that has ended. What a mode does not know is absent.
@@ -142,6 +143,14 @@ pub trait Device {
         1
     }
 
+    /// The GPUs of the node that a GPU is on.
+    fn neighbours(&self, _gpu: u32) -> Range<u32> {
+        0..self.gpus()
+    }
+
+    /// A context is made on a GPU: it may have work from now on.
+    fn open(&mut self, _gpu: u32) {}
+
     /// The boundary at which it stands; with several GPUs, the one that all of them have reached.
     fn now(&self) -> Time;
 
@@ -169,20 +178,20 @@ pub trait Device {
     /// What kernels printed since the last call.
     fn take_output(&mut self) -> Vec<u8>;
 
-    /// Makes addresses legal; they read zero.
-    fn map(&mut self, address: u64, bytes: u64);
+    /// Makes addresses legal that were allocated for a GPU; they read zero.
+    fn map(&mut self, gpu: u32, address: u64, bytes: u64);
 
-    /// Lets addresses of a program name memory, until that is unmapped; false if they name other
-    /// memory already.
-    fn alias(&mut self, _address: u64, _bytes: u64, _place: u64) -> bool {
+    /// Lets addresses of a program name memory on the node of a GPU, until that is unmapped; false if they name
+    /// other memory already.
+    fn alias(&mut self, _gpu: u32, _address: u64, _bytes: u64, _place: u64) -> bool {
         false
     }
 
     /// Makes addresses illegal again and forgets their contents.
     fn unmap(&mut self, address: u64, bytes: u64);
 
-    /// Says what kernels may do with addresses; their contents stay.
-    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess);
+    /// Says what kernels may do with addresses that have memory of a GPU; their contents stay.
+    fn set_access(&mut self, gpu: u32, address: u64, bytes: u64, access: MemoryAccess);
 
     /// Moves contents to where nothing is; nothing stays behind.
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64);

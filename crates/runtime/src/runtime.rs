@@ -189,15 +189,28 @@ impl<D: Device> Runtime<D> {
 
     /// What programs are told of the devices.
     pub fn descriptions(&self) -> Vec<DeviceDescription> {
-        let gpus = self.device.gpus();
         let describe = |gpu| {
-            let mut description = crate::describe(&self.config, gpu, gpus);
+            let neighbours = self.device.neighbours(gpu);
+            let mut description = crate::describe(&self.config, gpu, neighbours);
             if let Some(topology) = self.timeline.links() {
                 crate::describe_links(&mut description, topology, gpu);
             }
             description
         };
-        (0..gpus).map(describe).collect()
+        (0..self.device.gpus()).map(describe).collect()
+    }
+
+    /// A GPU in messages: by its number on its node, and by that node if there are several.
+    pub(crate) fn gpu_name(&self, gpu: u32) -> String {
+        let near = self.device.neighbours(gpu);
+        match near.len() < self.device.gpus() as usize {
+            true => format!(
+                "GPU {} of node {}",
+                gpu - near.start,
+                near.start / near.len() as u32
+            ),
+            false => format!("GPU {gpu}"),
+        }
     }
 
     /// Answers one request.
@@ -513,7 +526,7 @@ impl<D: Device> Runtime<D> {
             fault.message.push_str(&story);
         }
         let launch = fault.launch.and_then(|id| self.launches.get(id as usize));
-        let foreign = launch.and_then(|launch| foreign_memory(fault.address?, launch.gpu));
+        let foreign = launch.and_then(|launch| self.foreign_memory(fault.address?, launch.gpu));
         fault.message.extend(foreign);
         let at_fault = launch.map(|launch| ContextHandle(launch.context)).or(known);
         let context = at_fault.and_then(|handle| self.contexts.get(&handle));
@@ -561,11 +574,30 @@ impl<D: Device> Runtime<D> {
             };
             context.sticky = Some(CuResult::LAUNCH_FAILED);
             let (gpu, other) = (context.device, context.process);
+            let gpu = self.gpu_name(gpu);
             self.warn(format!(
-                "process {other} of the run had work on GPU {gpu} when a kernel of process {process} failed \
+                "process {other} of the run had work on {gpu} when a kernel of process {process} failed \
                  there: it is lost, and its calls fail with CUDA_ERROR_LAUNCH_FAILED (719)"
             ));
         }
+    }
+
+    /// What to say of an address in the memory of another GPU than the one that a kernel runs on.
+    fn foreign_memory(&self, address: u64, gpu: u32) -> Option<String> {
+        let Some(Region::Device(home)) = region_of(address) else {
+            return None;
+        };
+        if home == gpu {
+            return None;
+        }
+        let (own, other) = (self.gpu_name(gpu), self.gpu_name(home));
+        Some(match self.device.neighbours(gpu).contains(&home) {
+            true => format!(
+                "; {own} may not use the memory of {other} unless peer access is enabled \
+                 (cudaDeviceEnablePeerAccess)"
+            ),
+            false => format!("; {own} cannot use the memory of {other}, which is on another node"),
+        })
     }
 
     /// The error of a dead context. What happened was said when it did: the code alone comes again.
@@ -573,19 +605,6 @@ impl<D: Device> Runtime<D> {
         let code = self.contexts.get(&context)?.sticky?;
         Some(failure(code, String::new()))
     }
-}
-
-/// What to say of an address in the memory of another GPU than the one that a kernel runs on.
-fn foreign_memory(address: u64, gpu: u32) -> Option<String> {
-    let Some(Region::Device(home)) = region_of(address) else {
-        return None;
-    };
-    (home != gpu).then(|| {
-        format!(
-            "; GPU {gpu} may not use the memory of GPU {home} unless peer access is enabled \
-             (cudaDeviceEnablePeerAccess)"
-        )
-    })
 }
 
 /// Calls that a dead context still answers.

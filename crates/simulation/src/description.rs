@@ -16,6 +16,7 @@ use lockstep_runtime::{FrontendChoice, LaunchSummary};
 use lockstep_telemetry::run_folder::Existing;
 use lockstep_telemetry::schema::Metadata;
 use lockstep_units::{Cycles, Duration, Hertz};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -128,8 +129,10 @@ pub struct Description {
     /// The GPU as programs and CUDA's calls see it, where that is another one: a run that goes on from a checkpoint of
     /// other settings.
     pub seen: Option<GpuConfig>,
-    /// How many of them the node has.
+    /// How many of them a node has.
     pub gpus: u32,
+    /// How many equal nodes there are.
+    pub nodes: u32,
     /// The links between them, by name or file; the usual ones of the GPU if it is not said.
     pub node: Option<String>,
     /// Which instructions to run.
@@ -187,9 +190,29 @@ impl Description {
     /// There is no such node, or it does not hold as many GPUs.
     pub fn links(&self) -> Result<Topology, NodeError> {
         let capability = self.config.device.compute_capability;
-        let usual = || NodeConfig::usual(capability.major, capability.minor);
+        let usual = || NodeConfig::usual(capability.major, capability.minor, self.nodes);
         let name = self.node.as_deref().unwrap_or_else(usual);
-        Topology::new(NodeConfig::load(name)?, self.gpus)
+        Topology::cluster(NodeConfig::load(name)?, self.gpus, self.nodes)
+    }
+
+    /// GPUs of all nodes, which are counted node by node.
+    pub fn all_gpus(&self) -> u32 {
+        self.gpus.saturating_mul(self.nodes)
+    }
+
+    /// The GPUs of the node that a GPU is on.
+    pub fn neighbours(&self, gpu: u32) -> Range<u32> {
+        let each = self.gpus.max(1);
+        let first = gpu / each * each;
+        first..first + each
+    }
+
+    /// What a GPU is called in tables: by its number on its node, and by that node if there are several.
+    pub fn gpu_name(&self, gpu: u32) -> String {
+        match self.nodes {
+            0 | 1 => format!("gpu {gpu}"),
+            _ => format!("node {}/gpu {}", gpu / self.gpus, gpu % self.gpus),
+        }
     }
 
     /// The links between the GPUs as NCCL's topology file.
@@ -230,6 +253,7 @@ impl Description {
             config,
             seen: None,
             gpus: 1,
+            nodes: 1,
             node: None,
             frontend: FrontendChoice::default(),
             assembling: Assembling::default(),

@@ -1,6 +1,7 @@
 //! The simulated GPU as the runtime sees it, and what only a whole run needs of it: stopping,
 //! progress, fresh memory after a free, saving and loading, the digest.
 
+mod backing;
 pub mod checkpoint;
 mod device;
 pub mod embedded;
@@ -29,6 +30,7 @@ use crate::outside_clock::OutsideClock;
 use crate::progress::Progress;
 use crate::selection::Selection;
 use crate::shared_images::SharedImages;
+pub use backing::Backing;
 use journal::Journal;
 use lockstep_gpu::{
     Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
@@ -48,7 +50,7 @@ use reload::Reload;
 use sampling::{Sampling, UntimedPages};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
@@ -84,6 +86,16 @@ pub enum MachineError {
         /// The most that there can be.
         most: u32,
     },
+    /// How many nodes there should be.
+    #[error("{nodes} nodes of {gpus} GPUs: a run has 1 to {most} GPUs")]
+    Nodes {
+        /// Nodes that were asked for.
+        nodes: u32,
+        /// GPUs of each.
+        gpus: u32,
+        /// The most GPUs that there can be.
+        most: u32,
+    },
     /// State of several GPUs.
     #[error("{found} GPUs: state can be saved and loaded only with one so far")]
     Saving {
@@ -99,20 +111,20 @@ const PATIENCE: Cycles = Cycles(1 << 21);
 /// Pages of managed memory.
 const MANAGED_PAGE: u64 = 4096;
 
-/// Memory of the context below the first allocation that kernels can read (`validation/checks/mapped.txt`).
-const CONTEXT_MEMORY: u64 = 488 << 20;
-
-/// A page that stands for it, at the end of the device's region, past the heap of device code. Nobody writes it.
+/// A page that stands for memory of the context, at the end of the device's region, past the heap of device code.
+/// Nobody writes it.
 fn context_page(ordinal: u32) -> u64 {
     layout::Region::Device(ordinal).range().end - lockstep_gpu::memory::PAGE
 }
 
 /// One simulated GPU in a run.
 pub struct Machine {
-    /// Its number among the GPUs of the node.
+    /// Its number among the GPUs of the run.
     ordinal: u32,
+    /// What its parts are called after.
+    name: String,
     gpu: Gpu,
-    memory: OwnedFd,
+    memory: Arc<OwnedFd>,
     config: lockstep_config::GpuConfig,
     options: Options,
     progress: Arc<Progress>,
@@ -194,10 +206,7 @@ pub fn runtime_with(
     memory: &OwnedFd,
     loader: Loader,
 ) -> Result<Runtime<Node>, MachineError> {
-    let mut node = Node::new(description, memory)?;
-    for gpu in 0..node.gpus() {
-        node.set_heap(gpu, lockstep_runtime::DEFAULT_HEAP);
-    }
+    let node = Node::new(description, memory)?;
     let options = load_options(description);
     let links = description.links()?;
     let several = node.gpus() > 1;
@@ -252,14 +261,7 @@ pub fn topology(description: &Description, graph: bool) -> Result<String, Machin
 }
 
 fn contents(memory: &OwnedFd, ordinal: u32) -> Result<Contents, MachineError> {
-    let (base, size) = (layout::WINDOW_BASE, layout::WINDOW_SIZE);
-    let contents = Contents::shared(memory.as_fd(), base, size);
-    let mut contents = contents.map_err(|error| MachineError::Memory(error.to_string()))?;
-    contents.set_page_size(layout::Region::Managed.range(), MANAGED_PAGE);
-    let device = layout::Region::Device(ordinal).range();
-    let below = device.start - CONTEXT_MEMORY..device.start;
-    contents.set_context_memory(below, context_page(ordinal));
-    Ok(contents)
+    Backing::of(memory)?.contents(ordinal)
 }
 
 /// Where reads of memory that nobody has written are found. The heap of device code is the kernels' own.
@@ -299,7 +301,9 @@ fn options(description: &Description) -> Options {
 
 /// How a GPU reaches the memory of the others.
 fn peer_links(topology: &Topology, ordinal: u32) -> PeerLinks {
-    let others = (0..topology.gpus()).filter(|other| *other != ordinal);
+    let others = topology
+        .neighbours(ordinal)
+        .filter(|other| *other != ordinal);
     PeerLinks {
         memories: others
             .map(|other| layout::Region::Device(other).range())
@@ -328,14 +332,23 @@ impl Machine {
         memory: &OwnedFd,
         ordinal: u32,
     ) -> Result<Self, MachineError> {
-        let memory = memory
-            .try_clone()
-            .map_err(|error| MachineError::Memory(error.to_string()))?;
+        Self::over(description, &Backing::of(memory)?, ordinal)
+    }
+
+    /// The same, over memory that is mapped already.
+    ///
+    /// # Errors
+    /// The GPU cannot be built.
+    pub fn over(
+        description: &Description,
+        backing: &Backing,
+        ordinal: u32,
+    ) -> Result<Self, MachineError> {
         let mut options = options(description);
         if ordinal == 0 {
             options.recorder = Recorder::new(&description.watches, &description.config)?;
         }
-        if description.gpus > 1 {
+        if description.all_gpus() > 1 {
             // Pages would have to move between GPUs; without places they count as being everywhere.
             options.managed = None;
             options.peers = Some(peer_links(&description.links()?, ordinal));
@@ -347,7 +360,7 @@ impl Machine {
         options.profile = description
             .lines
             .then(|| Profile::new(description.config.device.sms));
-        let mut contents = contents(&memory, ordinal)?;
+        let mut contents = backing.contents(ordinal)?;
         if options.checks.initialised {
             let tracked = contents.track_initialised(tracked(ordinal));
             tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
@@ -356,8 +369,9 @@ impl Machine {
         let timed = description.mode == Mode::Timing;
         Ok(Self {
             ordinal,
+            name: description.gpu_name(ordinal),
             gpu,
-            memory,
+            memory: backing.file.clone(),
             config: description.config.clone(),
             options,
             progress: description.progress.clone(),
@@ -417,7 +431,7 @@ mod tests {
     fn machine(memory: &OwnedFd, pinned: u64) -> Machine {
         let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
         let mut machine = Machine::new(&Description::new("h200", config), memory, 0).unwrap();
-        machine.map(pinned, 0x10000);
+        machine.map(0, pinned, 0x10000);
         machine
     }
 
@@ -430,7 +444,7 @@ mod tests {
         let mut machine = machine(&memory, pinned);
         assert!(machine.check().is_ok());
         // Memory that is there already cannot be allocated.
-        machine.map(pinned, 0x10000);
+        machine.map(0, pinned, 0x10000);
         let failure = machine.failure().unwrap().to_owned();
         assert!(failure.contains("cannot be used"), "{failure}");
         let fault = machine.check().unwrap_err();

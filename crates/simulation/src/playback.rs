@@ -51,7 +51,7 @@ impl Playback {
         if outside_memory && description.mode == Mode::Functional {
             return refused("without time no request leaves the GPU");
         }
-        if description.gpus != 1 {
+        if description.all_gpus() != 1 {
             return refused("the time of several GPUs cannot be given from outside");
         }
         let clock = Arc::new(OutsideClock::new(outside_memory));

@@ -16,6 +16,7 @@ use crate::{memory_limits, surroundings};
 use lockstep_protocol::library::{
     CALLS_VARIABLE, Libraries, LibraryError, NCCL_TOPOLOGY_VARIABLE, NVTX_VARIABLE,
 };
+use lockstep_protocol::placement::NODES_VARIABLE;
 use lockstep_protocol::{ListenError, Listener, links_beside, window};
 use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
 use lockstep_telemetry::segment::SegmentError;
@@ -191,7 +192,7 @@ impl Run<'_> {
         reporter: &Reporter,
     ) -> Result<Results, RunError> {
         let description = self.description;
-        let memory = window::create()?;
+        let memory = window::create_for(description.all_gpus())?;
         let mut runtime = machine::runtime(description, &memory)?;
         runtime
             .device_mut()
@@ -262,11 +263,15 @@ impl Run<'_> {
         if tracing::enabled!(tracing::Level::DEBUG) {
             variables.push((CALLS_VARIABLE, "1".into()));
         }
+        if self.description.nodes > 1 {
+            let nodes = self.description.nodes.to_string();
+            variables.push((NODES_VARIABLE, nodes.into()));
+        }
         let mut regions = self.description.selection.regions.iter();
         if regions.any(Region::is_nvtx) {
             variables.push((NVTX_VARIABLE, libraries.core.clone().into()));
         }
-        if self.description.gpus > 1 && std::env::var_os(NCCL_TOPOLOGY_VARIABLE).is_none() {
+        if self.description.all_gpus() > 1 && std::env::var_os(NCCL_TOPOLOGY_VARIABLE).is_none() {
             let path = links_beside(socket);
             let text = self
                 .description

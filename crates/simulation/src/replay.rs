@@ -114,7 +114,7 @@ impl Replayed {
         reason = "figures about the host are outside the digest"
     )]
     pub(crate) fn new(description: &Description, name: &str) -> Result<Self, RunError> {
-        let memory = window::create()?;
+        let memory = window::create_for(description.all_gpus())?;
         Ok(Self {
             runtime: machine::runtime(description, &memory)?,
             name: name.to_owned(),

@@ -252,11 +252,14 @@ impl Results {
 /// What joins several GPUs, in a sentence.
 fn node_remark(description: &Description) -> Option<String> {
     let links = description.links().ok().filter(|node| node.gpus() > 1)?;
-    Some(format!(
-        "{} GPUs, joined by {}",
-        links.gpus(),
-        links.words()
-    ))
+    let (gpus, words) = (links.gpus(), links.words());
+    Some(match links.nodes() {
+        1 => format!("{gpus} GPUs, joined by {words}"),
+        nodes => format!(
+            "{gpus} GPUs on {nodes} nodes, those of a node joined by {words}; what goes between nodes is sent by \
+             the host and takes no simulated time on a network"
+        ),
+    })
 }
 
 /// How ranks simulated together, in a sentence.
@@ -319,8 +322,11 @@ fn mode(launch: &LaunchSummary, description: &Description) -> &'static str {
 
 fn row_of(launch: &LaunchSummary, description: &Description) -> KernelRow {
     let mode = mode(launch, description);
+    let several = description.nodes > 1;
     KernelRow {
         region: description.selection.region_of(launch),
+        node: several.then(|| launch.gpu / description.gpus),
+        gpu: launch.gpu % description.gpus,
         ..row(launch, mode, description.config.sm.warps)
     }
 }

@@ -10,6 +10,7 @@
 
 mod entries;
 mod state;
+mod welcomes;
 
 use crate::checkpoint::SharedCheckpoints;
 use crate::connections::{Door, Streams};
@@ -19,9 +20,9 @@ use entries::Entries;
 use lockstep_gpu::Ranks;
 use lockstep_protocol::doorbell::Doorbells;
 use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Request, Response, ServerConnection, Welcome, layout, refuse,
+    ConnectionError, Hello, Listener, Request, Response, ServerConnection, refuse,
 };
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, Runtime};
+use lockstep_runtime::{Client, Device, Runtime};
 use lockstep_units::Time;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,6 +31,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use welcomes::Welcomes;
+pub use welcomes::welcome;
 
 /// How long a client may take to shake hands.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -97,6 +100,7 @@ struct Process {
 /// A process that has ended.
 struct Ended {
     client: Client,
+    /// What it is called in sentences.
     name: String,
 }
 
@@ -143,12 +147,7 @@ impl<D: Device + Send + 'static> Server<D> {
         checkpoints: Option<SharedCheckpoints>,
         ranks: Option<Ranks>,
     ) -> std::io::Result<Self> {
-        let welcome = Welcome {
-            window_base: layout::WINDOW_BASE,
-            window_size: layout::WINDOW_SIZE,
-            driver_version: DRIVER_VERSION,
-            devices: runtime.descriptions(),
-        };
+        let welcomes = Welcomes::of(&runtime);
         let entries = Entries::new(record, recording, ranks).map_err(std::io::Error::other)?;
         let arrivals = Arrivals::at(listener.clone());
         let state = Arc::new(Mutex::new(State {
@@ -188,7 +187,7 @@ impl<D: Device + Send + 'static> Server<D> {
                         (&listener, &arrivals),
                         &woken,
                         &Arc::new(window),
-                        &Arc::new(welcome),
+                        &Arc::new(welcomes),
                         &state,
                         &streams,
                     )
@@ -259,7 +258,7 @@ fn accept<D: Device + Send + 'static>(
     (listener, arrivals): (&Listener, &Arrivals),
     woken: &OwnedFd,
     window: &Arc<OwnedFd>,
-    welcome: &Arc<Welcome>,
+    welcomes: &Arc<Welcomes>,
     state: &Arc<Mutex<State<D>>>,
     streams: &Arc<Mutex<Streams>>,
 ) {
@@ -295,17 +294,23 @@ fn accept<D: Device + Send + 'static>(
             }
         };
         let number = lock(streams).opened(&stream);
-        let (welcome, window) = (welcome.clone(), window.clone());
+        let (welcomes, window) = (welcomes.clone(), window.clone());
         let (shared, left, served) = (state.clone(), streams.clone(), stream.clone());
         let spawned = std::thread::Builder::new()
             .name("connection".into())
             .spawn(move || {
-                if let Err(error) = serve((served, arriving), &welcome, &window, &shared)
+                if let Err(error) = serve((served, arriving), &welcomes, &window, &shared)
                     && !is_stranger(&error)
                 {
-                    lock(&shared)
-                        .problems
-                        .push(format!("a connection ended: {error}"));
+                    let problem = match error {
+                        // Every thread of such a program hears it.
+                        ConnectionError::NotWelcome(reason) => reason,
+                        error => format!("a connection ended: {error}"),
+                    };
+                    let problems = &mut lock(&shared).problems;
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
                 }
                 lock(&left).ended(number);
             });
@@ -335,18 +340,23 @@ fn is_stranger(error: &ConnectionError) -> bool {
 
 fn serve<D: Device>(
     (stream, arriving): (Arc<UnixStream>, Arriving),
-    welcome: &Welcome,
+    welcomes: &Welcomes,
     window: &OwnedFd,
     state: &Mutex<State<D>>,
 ) -> Result<(), ConnectionError> {
     stream.set_read_timeout(Some(HANDSHAKE))?;
-    let accepted = ServerConnection::accept(stream.clone(), welcome, window.as_fd());
+    let accepted = ServerConnection::accept(
+        stream.clone(),
+        |hello| welcomes.for_client(hello),
+        window.as_fd(),
+    );
     drop(arriving);
-    let (mut connection, hello) = match accepted {
+    let (mut connection, mut hello) = match accepted {
         // How a program ended is not said here.
         Err(error) if error.is_gone() => return Ok(()),
         accepted => accepted?,
     };
+    hello.name = welcomes.name_of(&hello);
     connection.stream().set_read_timeout(None)?;
     let key = {
         let mut state = lock(state);

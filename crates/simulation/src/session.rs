@@ -8,11 +8,12 @@ use crate::description::Description;
 use crate::machine;
 use crate::node::Node;
 use crate::program::RunError;
+use crate::server::welcome;
 use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleHandle, ModuleImage, Reply, Request,
-    Response, StreamName, Welcome, layout, window,
+    Response, StreamName, Welcome, window,
 };
-use lockstep_runtime::{Client, DRIVER_VERSION, Device, Runtime};
+use lockstep_runtime::{Client, Device, Runtime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const CLIENT: Client = Client {
@@ -46,7 +47,7 @@ impl Session {
     /// # Errors
     /// The GPU cannot be built.
     pub fn new(description: &Description) -> Result<Self, RunError> {
-        let memory = window::create()?;
+        let memory = window::create_for(description.all_gpus())?;
         let runtime = machine::runtime(description, &memory)?;
         Ok(Self { runtime, memory })
     }
@@ -83,12 +84,10 @@ impl Session {
     /// What a client of this GPU is told.
     #[must_use]
     pub fn welcome(&self) -> Welcome {
-        Welcome {
-            window_base: layout::WINDOW_BASE,
-            window_size: layout::WINDOW_SIZE,
-            driver_version: DRIVER_VERSION,
-            devices: self.runtime.descriptions(),
-        }
+        welcome(
+            &self.runtime.descriptions(),
+            0..self.runtime.device().gpus(),
+        )
     }
 
     /// The file with the contents of its memory.

@@ -296,7 +296,7 @@ impl Replay {
             }
             self.taken.insert(place);
             self.pages.insert(page, place);
-            self.runtime.device_mut().map(place * PAGE, PAGE);
+            self.runtime.device_mut().map(0, place * PAGE, PAGE);
         }
         Ok(())
     }

@@ -46,7 +46,8 @@ pub fn run_server(bytes: &[u8]) {
             let _ = (&client).read_to_end(&mut Vec::new());
         });
         use std::os::fd::AsFd;
-        if let Ok((mut connection, _)) = ServerConnection::accept(server, &welcome, window.as_fd())
+        if let Ok((mut connection, _)) =
+            ServerConnection::accept(server, |_| Ok(&welcome), window.as_fd())
         {
             while let Ok(Some(request)) = connection.receive() {
                 let response = session.ask(&request);
@@ -95,6 +96,7 @@ pub fn run_client(bytes: &[u8]) {
             process: 1,
             thread: 1,
             name: "fuzz".into(),
+            node: Ok(0),
         };
         if let Ok((mut connection, _, _)) = ClientConnection::attach(client, &hello) {
             let request = Request::Profiler { start: true };

@@ -4,7 +4,7 @@ use crate::options::{NodeOptions, SimulationOptions};
 use crate::say::say;
 use clap::Args;
 
-/// Show the parts of a simulated GPU and the links between them; with --gpus or --node, the links between GPUs.
+/// Show the parts of a simulated GPU and the links between them; with --gpus, --nodes or --node, the links between GPUs.
 #[derive(Args)]
 pub struct Topology {
     #[command(flatten)]
@@ -28,7 +28,7 @@ impl Topology {
             say!("{}", description.nccl_topology()?);
             return Ok(0);
         }
-        if description.gpus > 1 || description.node.is_some() {
+        if description.all_gpus() > 1 || description.node.is_some() {
             let links = description.links()?;
             let drawn = match self.dot {
                 true => links.graphviz(),

@@ -61,7 +61,7 @@ impl Verify {
             None if self.quick => quick_variants(),
             None => variants(self.reloads),
         };
-        if description.gpus > 1 {
+        if description.all_gpus() > 1 {
             // State is saved and loaded with one GPU only.
             variants.retain(|variant| variant.execution.reload_seed.is_none());
         }

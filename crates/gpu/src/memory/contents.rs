@@ -11,12 +11,13 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 use thiserror::Error;
 
 use super::aliases::Aliases;
 use super::geometry::{SECTOR, SectorBytes};
 use super::initialised::Initialised;
+use super::mapping::Mapping;
 use super::pages::{PAGE, Pages};
 use super::ranges::{RangeError, Ranges};
 
@@ -46,10 +47,8 @@ pub struct Contents {
     start: *mut u8,
     base: u64,
     size: u64,
-    /// Whether the mapping is ours to remove.
-    owned: bool,
-    /// Whether it is a file that others map too.
-    shared: bool,
+    /// What `start` points into.
+    mapping: Arc<Mapping>,
     pages: Pages,
     pub(super) ranges: RwLock<Ranges>,
     aliases: RwLock<Aliases>,
@@ -86,17 +85,7 @@ impl Contents {
     /// # Errors
     /// If the window is not made of whole pages or cannot be mapped.
     pub fn anonymous(base: u64, size: u64) -> Result<Self, ContentsError> {
-        Self::check(base, size)?;
-        // SAFETY: without a fixed address the kernel chooses free addresses.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                size as usize,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        };
-        Self::over(start, base, size, false)
+        Self::mapped(base, size, Mapping::anonymous)
     }
 
     /// The first `size` bytes of a file that others map too.
@@ -104,19 +93,16 @@ impl Contents {
     /// # Errors
     /// If the window is not made of whole pages or cannot be mapped.
     pub fn shared(file: impl AsFd, base: u64, size: u64) -> Result<Self, ContentsError> {
-        Self::check(base, size)?;
-        // SAFETY: without a fixed address the kernel chooses free addresses.
-        let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                size as usize,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::NORESERVE,
-                file,
-                0,
-            )
-        };
-        Self::over(start, base, size, true)
+        Self::mapped(base, size, |size| Mapping::of_file(file, size))
+    }
+
+    /// All of a mapping, which others may use too.
+    ///
+    /// # Errors
+    /// If the window is not made of whole pages.
+    pub fn over(mapping: Arc<Mapping>, base: u64) -> Result<Self, ContentsError> {
+        Self::check(base, mapping.size())?;
+        Ok(Self::new(mapping, base))
     }
 
     /// Memory that the caller has mapped.
@@ -129,7 +115,9 @@ impl Contents {
     /// as the value lives.
     pub unsafe fn borrowed(start: *mut u8, base: u64, size: u64) -> Result<Self, ContentsError> {
         Self::check(base, size)?;
-        Ok(Self::new(start, base, size, [false, true]))
+        // SAFETY: by the caller's promise.
+        let mapping = unsafe { Mapping::borrowed(start, size) };
+        Ok(Self::new(Arc::new(mapping), base))
     }
 
     fn check(base: u64, size: u64) -> Result<(), ContentsError> {
@@ -141,28 +129,25 @@ impl Contents {
         }
     }
 
-    fn over(
-        start: rustix::io::Result<*mut std::ffi::c_void>,
+    fn mapped(
         base: u64,
         size: u64,
-        shared: bool,
+        map: impl FnOnce(u64) -> io::Result<Mapping>,
     ) -> Result<Self, ContentsError> {
-        match start {
-            Ok(start) => Ok(Self::new(start.cast(), base, size, [true, shared])),
-            Err(cause) => Err(ContentsError::Map {
-                size,
-                cause: cause.into(),
-            }),
+        Self::check(base, size)?;
+        match map(size) {
+            Ok(mapping) => Ok(Self::new(Arc::new(mapping), base)),
+            Err(cause) => Err(ContentsError::Map { size, cause }),
         }
     }
 
-    fn new(start: *mut u8, base: u64, size: u64, [owned, shared]: [bool; 2]) -> Self {
+    fn new(mapping: Arc<Mapping>, base: u64) -> Self {
+        let size = mapping.size();
         Self {
-            start,
+            start: mapping.start(),
             base,
             size,
-            owned,
-            shared,
+            mapping,
             pages: Pages::new(size / PAGE),
             ranges: RwLock::default(),
             aliases: RwLock::default(),
@@ -346,7 +331,7 @@ impl Contents {
         unsafe {
             start.write_bytes(0, (first - range.start) as usize);
             let whole = start.add((first - range.start) as usize);
-            let advice = if self.shared {
+            let advice = if self.mapping.is_shared() {
                 Advice::LinuxRemove
             } else {
                 Advice::LinuxDontNeed
@@ -452,15 +437,6 @@ impl Contents {
             if !reads_zero(&page) {
                 found(address, &page);
             }
-        }
-    }
-}
-
-impl Drop for Contents {
-    fn drop(&mut self) {
-        if self.owned {
-            // SAFETY: the mapping was made by this value and nobody uses it any more.
-            let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.size as usize) };
         }
     }
 }

@@ -22,7 +22,9 @@ pub struct Handle {
     process: u64,
     number: u64,
     identity: u64,
-    rest: [u64; 4],
+    /// The node of who made it: others have no way to what it names.
+    node: u64,
+    rest: [u64; 3],
 }
 
 const MEMORY: u64 = u64::from_le_bytes(*b"lkst mem");
@@ -57,6 +59,19 @@ fn process() -> u64 {
     u64::from(std::process::id())
 }
 
+/// The node of this process, which has connected and so is on one.
+fn node() -> u64 {
+    crate::process::node().map_or(u64::MAX, u64::from)
+}
+
+/// Refuses a handle of another kind or from another node, where a driver finds nothing that it names.
+fn check(handle: &Handle, magic: u64) -> Result<(), CuResult> {
+    match handle.magic == magic && handle.node == node() {
+        true => Ok(()),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
 fn memory_handle(address: Address) -> Result<Handle, CuResult> {
     let info = pointer_info(address)?.ok_or(CuResult::INVALID_VALUE)?;
     if info.kind != PointerKind::Device {
@@ -67,14 +82,16 @@ fn memory_handle(address: Address) -> Result<Handle, CuResult> {
         process: process(),
         number: info.base,
         identity: info.identity,
-        rest: [0; 4],
+        node: node(),
+        rest: [0; 3],
     })
 }
 
 fn open_memory(context: ContextHandle, handle: Handle, flags: u32) -> Result<Address, CuResult> {
-    if flags != LAZY_PEER_ACCESS || handle.magic != MEMORY {
+    if flags != LAZY_PEER_ACCESS {
         return Err(CuResult::INVALID_VALUE);
     }
+    check(&handle, MEMORY)?;
     if handle.process == process() {
         // A process has no need to open what is its own, and CUDA does not let it.
         return Err(CuResult::INVALID_CONTEXT);
@@ -120,14 +137,13 @@ fn event_handle(event: Address) -> Result<Handle, CuResult> {
         process: process(),
         number,
         identity: 0,
-        rest: [0; 4],
+        node: node(),
+        rest: [0; 3],
     })
 }
 
 fn open_event(handle: Handle) -> Result<Address, CuResult> {
-    if handle.magic != EVENT {
-        return Err(CuResult::INVALID_VALUE);
-    }
+    check(&handle, EVENT)?;
     if handle.process == process() {
         return Err(CuResult::INVALID_CONTEXT);
     }

@@ -19,7 +19,7 @@ mod kernel;
 pub mod polling;
 mod protection;
 mod running;
-mod wrappers;
+pub mod wrappers;
 
 use crate::process::{self, lock};
 use crate::report;

@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The next definition of a function, after ours.
-fn next(name: &'static std::ffi::CStr, known: &AtomicUsize) -> usize {
+pub fn next(name: &'static std::ffi::CStr, known: &AtomicUsize) -> usize {
     match known.load(Ordering::Relaxed) {
         0 => {
             // SAFETY: a look-up by a constant name.

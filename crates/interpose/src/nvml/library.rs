@@ -19,6 +19,8 @@ const FIRST_HANDLE: Handle = 0x4e56_4d4c_0000;
 pub struct Library {
     /// What `cuDriverGetVersion` answers.
     pub cuda_version: i32,
+    /// The simulator's ordinal of the first device.
+    first: u32,
     devices: Vec<DeviceDescription>,
     connection: Mutex<Connection>,
 }
@@ -32,8 +34,10 @@ struct Connection {
 /// A device by which a function was called.
 #[derive(Clone, Copy)]
 pub struct Device<'a> {
-    /// Its number, which is the simulator's ordinal.
+    /// Its number.
     pub number: u32,
+    /// The simulator's ordinal.
+    pub ordinal: u32,
     /// What is known of it.
     pub description: &'a DeviceDescription,
 }
@@ -98,6 +102,7 @@ impl Library {
         let (connection, welcome) = connect()?;
         Ok(Self {
             cuda_version: welcome.driver_version,
+            first: welcome.first_device,
             devices: welcome.devices,
             connection: Mutex::new(connection),
         })
@@ -110,6 +115,7 @@ impl Library {
             .zip(0..)
             .map(|(description, number)| Device {
                 number,
+                ordinal: self.first + number,
                 description,
             })
     }
@@ -128,7 +134,7 @@ impl Library {
             *connection = connect()?.0;
         }
         let request = Request::DeviceState {
-            device: device.number,
+            device: device.ordinal,
             rung: !process::is_forked() && process::ring(),
         };
         let response = connection.open.call(&request);

@@ -55,12 +55,12 @@ nvml! {
             return Err(NvmlError::INVALID_ARGUMENT);
         }
         let itself = first.number == second.number;
-        let linked = first.description.has_nvlink_to(second.number);
+        let linked = first.description.has_nvlink_to(second.ordinal);
         let possible = match ability {
             NVLINK => linked,
             // As hardware has it: over PCIe there are none.
             ATOMICS => itself || linked,
-            _ => itself || first.description.peers.contains(&second.number),
+            _ => itself || first.description.peers.contains(&second.ordinal),
         };
         Ok(status.set(if possible { POSSIBLE } else { IMPOSSIBLE })?)
     }

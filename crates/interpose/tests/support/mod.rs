@@ -179,9 +179,11 @@ fn serve(
         window_base: WINDOW_BASE,
         window_size: WINDOW_SIZE,
         driver_version: 13030,
+        first_device: 0,
         devices: vec![device()],
     };
-    let Ok((mut connection, hello)) = ServerConnection::accept(stream, &welcome, file.as_fd())
+    let Ok((mut connection, hello)) =
+        ServerConnection::accept(stream, |_| Ok(&welcome), file.as_fd())
     else {
         return;
     };

@@ -131,6 +131,17 @@ impl<D: Device> Runtime<D> {
         if self.context(handle)?.device == self.context(peer)?.device {
             return fail(CuResult::INVALID_DEVICE, "a device is not its own peer");
         }
+        let (own, other) = (self.context(handle)?.device, self.context(peer)?.device);
+        if !self.device.neighbours(own).contains(&other) {
+            return fail(
+                CuResult::PEER_ACCESS_UNSUPPORTED,
+                format!(
+                    "{} and {} are on different nodes",
+                    self.gpu_name(own),
+                    self.gpu_name(other)
+                ),
+            );
+        }
         let peers = &mut self.context_mut(handle)?.peers;
         if peers.contains(&peer) {
             return fail(CuResult::PEER_ACCESS_ALREADY_ENABLED, "");
@@ -226,6 +237,7 @@ impl<D: Device> Runtime<D> {
     fn new_context(&mut self, client: Client, device: u32, retained: Option<u32>) -> ContextHandle {
         let handle = ContextHandle(self.fresh());
         let legacy = self.fresh();
+        self.device.open(device);
         self.timeline.create(legacy, device);
         self.contexts.insert(
             handle,

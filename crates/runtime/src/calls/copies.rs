@@ -5,7 +5,7 @@ use crate::host::Direction;
 use crate::timeline::{BusTime, Effect, Moves, Takes, Work};
 use crate::{CallResult, Client, Piece, Runtime, fail, failure};
 use lockstep_protocol::{
-    Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
+    ContextHandle, Copy, CuResult, Extent, Fill, MemoryAccess, Place, PointerKind, Reply, Rows,
 };
 use lockstep_units::{Bytes, Duration};
 
@@ -49,6 +49,9 @@ impl<D: Device> Runtime<D> {
         let (write, read) = (MemoryAccess::ReadWrite, MemoryAccess::Read);
         let destination = self.check_place(copy.destination, &copy.extent, write)?;
         let source = self.check_place(copy.source, &copy.extent, read)?;
+        for place in [destination, source] {
+            self.check_near(copy.context, place)?;
+        }
         if bytes == 0 {
             return Ok(None);
         }
@@ -94,7 +97,8 @@ impl<D: Device> Runtime<D> {
         }
         let bytes = size(&fill.extent)?;
         let place = Place::Window(fill.destination);
-        self.check_place(place, &fill.extent, MemoryAccess::ReadWrite)?;
+        let filled = self.check_place(place, &fill.extent, MemoryAccess::ReadWrite)?;
+        self.check_near(fill.context, filled)?;
         if bytes == 0 {
             return Ok(None);
         }
@@ -138,6 +142,26 @@ impl<D: Device> Runtime<D> {
             self.check_access(rows.address, span, access)?;
         }
         Ok(Some((allocation.info.kind, allocation.info.device)))
+    }
+
+    /// Refuses memory of another node.
+    fn check_near(
+        &self,
+        context: ContextHandle,
+        place: Option<(PointerKind, u32)>,
+    ) -> CallResult<()> {
+        let own = self.context(context)?.device;
+        match place {
+            Some((_, gpu)) if !self.device.neighbours(own).contains(&gpu) => fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "{} cannot reach memory of {}, which is on another node",
+                    self.gpu_name(own),
+                    self.gpu_name(gpu)
+                ),
+            ),
+            _ => Ok(()),
+        }
     }
 
     fn transfer_time(

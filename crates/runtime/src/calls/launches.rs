@@ -158,9 +158,10 @@ impl<D: Device> Runtime<D> {
         let mut limits = context.limits.clone();
         // Those of contexts that are shared with graphics are only read.
         limits.extend([(7, sm.shared_per_block_optin.0), (8, 0)]);
+        let node = self.device.neighbours(context.device);
         Ok(Arc::new(DeviceRuntime {
             pending_launches: pending.copied().unwrap_or(0),
-            attributes: describe(&self.config, context.device, self.device.gpus()).attributes,
+            attributes: describe(&self.config, context.device, node).attributes,
             limits,
             shared_per_block: sm.shared_per_block.0,
         }))

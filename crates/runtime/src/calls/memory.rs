@@ -41,7 +41,7 @@ impl<D: Device> Runtime<D> {
         bytes: u64,
         place: u64,
     ) -> CallResult<Reply> {
-        self.context(context)?;
+        let gpu = self.context(context)?.device;
         let kind = self.memory.covering(place, bytes)?.info.kind;
         let end = address.checked_add(bytes);
         if kind != PointerKind::Host || bytes == 0 || end.is_none() {
@@ -50,7 +50,7 @@ impl<D: Device> Runtime<D> {
                 format!("{bytes} bytes at {address:#x} cannot be registered as {place:#x}"),
             );
         }
-        if !self.device.alias(address, bytes, place) {
+        if !self.device.alias(gpu, address, bytes, place) {
             return fail(
                 CuResult::NOT_SUPPORTED,
                 format!("another process has registered memory at {address:#x}"),
@@ -159,7 +159,7 @@ impl<D: Device> Runtime<D> {
         let device = self.context(context)?.device;
         self.spend(self.config.host.allocate);
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
-        self.device.map(allocation.info.base, bytes);
+        self.device.map(device, allocation.info.base, bytes);
         if kind == PointerKind::Managed {
             if self.device.gpus() > 1 {
                 self.warn(

@@ -266,10 +266,11 @@ impl<D: Device> Runtime<D> {
                 continue;
             }
             covered += physical.bytes;
-            let (home, size) = (physical.home, physical.bytes);
+            let (home, size, context) = (physical.home, physical.bytes, physical.context);
             if physical.access != access {
                 physical.access = access;
-                self.device.set_access(home, size, access);
+                let gpu = self.context(context)?.device;
+                self.device.set_access(gpu, home, size, access);
             }
         }
         if covered < bytes {
@@ -328,10 +329,14 @@ impl<D: Device> Runtime<D> {
         }
         let (home, bytes) = (physical.home, physical.bytes);
         let (access, released) = (physical.access, physical.released);
+        let context = physical.context;
         physical.mapped = false;
         physical.access = MemoryAccess::None;
-        if access != MemoryAccess::None {
-            self.device.set_access(home, bytes, MemoryAccess::None);
+        if access != MemoryAccess::None
+            && let Some(context) = self.contexts.get(&context)
+        {
+            let none = MemoryAccess::None;
+            self.device.set_access(context.device, home, bytes, none);
         }
         self.memory.remove_mapped(home);
         if released {

@@ -198,14 +198,14 @@ impl Device for Fake {
         Vec::new()
     }
 
-    fn map(&mut self, _: u64, _: u64) {}
+    fn map(&mut self, _: u32, _: u64, _: u64) {}
 
     fn unmap(&mut self, address: u64, bytes: u64) {
         self.memory
             .retain(|at, _| *at < address || *at >= address + bytes);
     }
 
-    fn set_access(&mut self, _: u64, _: u64, _: MemoryAccess) {}
+    fn set_access(&mut self, _: u32, _: u64, _: u64, _: MemoryAccess) {}
 
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
         self.copy(destination, source, bytes);

@@ -114,7 +114,7 @@ pub fn check(description: &Description) -> Result<(), CheckpointError> {
         return Ok(());
     };
     let unsaved = [
-        (description.gpus > 1, "several GPUs (--gpus)"),
+        (description.all_gpus() > 1, "several GPUs (--gpus)"),
         (description.series.is_some(), "samples over time (--series)"),
         (description.lines, "counts by instruction (--lines)"),
         (!description.watches.is_empty(), "what is watched (--debug)"),

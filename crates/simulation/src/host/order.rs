@@ -459,6 +459,7 @@ mod tests {
             process: PROCESS,
             thread: 1,
             name: "program".into(),
+            node: Ok(0),
         }
     }
 

@@ -156,12 +156,12 @@ impl Device for Machine {
         std::mem::take(&mut self.output)
     }
 
-    fn map(&mut self, address: u64, bytes: u64) {
+    fn map(&mut self, _: u32, address: u64, bytes: u64) {
         self.gpu.contents().note_fresh(address..address + bytes);
         self.make_valid(address, bytes);
     }
 
-    fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
+    fn alias(&mut self, _: u32, address: u64, bytes: u64, place: u64) -> bool {
         self.gpu.contents().alias(address..address + bytes, place)
     }
 
@@ -176,7 +176,7 @@ impl Device for Machine {
         self.forget(address, bytes);
     }
 
-    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
+    fn set_access(&mut self, _: u32, address: u64, bytes: u64, access: MemoryAccess) {
         self.gpu.contents().unmap(address);
         if access != MemoryAccess::None {
             self.make_valid(address, bytes);
@@ -243,7 +243,7 @@ impl Device for Machine {
             self.gpu.contents().set_system(page);
         }
         self.gpu.contents().unmap(start);
-        self.map(start, bytes);
+        self.map(self.ordinal, start, bytes);
         self.gpu.contents().set_system(start);
         self.gpu.set_heap(start..start + bytes);
     }

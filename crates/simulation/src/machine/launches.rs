@@ -131,7 +131,7 @@ impl Machine {
         if !self.has_launch_pool {
             self.has_launch_pool = true;
             let range = self.launch_pool();
-            self.map(range.start, range.end - range.start);
+            self.map(self.ordinal, range.start, range.end - range.start);
             self.gpu.set_launch_pool(range);
         }
     }

@@ -85,7 +85,8 @@ pub struct Publication {
 
 impl Publication {
     fn new(segment: SharedSegment, ordinal: u32, description: &Description) -> Self {
-        let described = lockstep_runtime::describe(&description.config, ordinal, description.gpus);
+        let node = description.neighbours(ordinal);
+        let described = lockstep_runtime::describe(&description.config, ordinal, node);
         let uuid = format!("GPU-{}", uuid_text(&described.uuid));
         let mut publisher = segment.lock();
         let device = publisher.name(IdentityKind::Device, NO_IDENTITY, ordinal, &uuid);

@@ -40,7 +40,7 @@ impl Machine {
             .rebuilt(&saved)
             .unwrap_or_else(|error| panic!("state that was saved loads: {error}"));
         self.gpu = gpu;
-        self.memory = memory;
+        self.memory = Arc::new(memory);
         self.skip_recent_pages();
         self.reloads += 1;
     }

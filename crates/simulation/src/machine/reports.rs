@@ -53,7 +53,7 @@ impl Machine {
 
     /// What its parts are called after.
     fn path(&self) -> String {
-        format!("gpu {}", self.ordinal)
+        self.name.clone()
     }
 
     /// What happened to managed memory, in simulated time; nothing without it.

@@ -56,19 +56,31 @@ impl Node {
     /// Lets every GPU that has kernels and is not there yet advance to a time; answers in the order of
     /// their numbers.
     fn step(&mut self, until: Time) -> Vec<Advance> {
-        let threads = if self.shares { 1 } else { self.threads };
+        let (each, shares) = (self.each, &self.shares);
+        // Ranks do everything in one order.
+        let threads = if self.ranks.is_some() {
+            1
+        } else {
+            self.threads
+        };
         let busy: Vec<bool> = self.machines.iter().map(Machine::is_busy).collect();
-        let chosen = self.machines.iter_mut().zip(&busy);
-        let mut behind: Vec<&mut Machine> = chosen
-            .filter(|(machine, busy)| **busy && machine.now() < until)
-            .map(|(machine, _)| machine)
-            .collect();
-        let advanced = match threads.min(behind.len()) {
-            0 | 1 => behind
-                .iter_mut()
-                .map(|machine| machine.advance(until))
-                .collect(),
-            threads => at_once(&mut behind, threads, until),
+        // GPUs of a node that share memory advance in turn.
+        let mut groups: Vec<(Option<u32>, Vec<&mut Machine>)> = Vec::new();
+        for ((gpu, machine), busy) in self.machines.numbered_mut().zip(&busy) {
+            if !busy || machine.now() >= until {
+                continue;
+            }
+            let sharing = Some(gpu / each).filter(|node| shares.contains(node));
+            match groups.last_mut() {
+                Some((last, group)) if sharing.is_some() && *last == sharing => group.push(machine),
+                _ => groups.push((sharing, vec![machine])),
+            }
+        }
+        let mut groups: Vec<Vec<&mut Machine>> =
+            groups.into_iter().map(|(_, group)| group).collect();
+        let advanced = match threads.min(groups.len()) {
+            0 | 1 => in_turn(groups.iter_mut().flatten(), until),
+            threads => at_once(&mut groups, threads, until),
         };
         let chosen = self.machines.iter().zip(&busy);
         let times = chosen
@@ -81,18 +93,21 @@ impl Node {
     }
 }
 
-/// Lets GPUs that share nothing advance at the same time.
-fn at_once(machines: &mut [&mut Machine], threads: usize, until: Time) -> Vec<Advance> {
-    let each = machines.len().div_ceil(threads);
+/// Lets GPUs advance one after the other.
+fn in_turn<'machine, 'node: 'machine>(
+    machines: impl Iterator<Item = &'machine mut &'node mut Machine>,
+    until: Time,
+) -> Vec<Advance> {
+    machines.map(|machine| machine.advance(until)).collect()
+}
+
+/// Lets groups of GPUs that share nothing with other groups advance at the same time.
+fn at_once(groups: &mut [Vec<&mut Machine>], threads: usize, until: Time) -> Vec<Advance> {
+    let each = groups.len().div_ceil(threads);
     std::thread::scope(|scope| {
-        let workers: Vec<_> = machines
+        let workers: Vec<_> = groups
             .chunks_mut(each)
-            .map(|own| {
-                scope.spawn(move || {
-                    let advance = |machine: &mut &mut Machine| machine.advance(until);
-                    own.iter_mut().map(advance).collect::<Vec<_>>()
-                })
-            })
+            .map(|own| scope.spawn(move || in_turn(own.iter_mut().flatten(), until)))
             .collect();
         let advanced = workers.into_iter().map(|worker| match worker.join() {
             Ok(advanced) => advanced,

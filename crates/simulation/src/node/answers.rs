@@ -25,7 +25,7 @@ impl Node {
 
     /// Logs answers from now on, or repeats those before the checkpoint.
     pub fn keep_checkpoints(&mut self, checkpoints: &SharedCheckpoints) {
-        for machine in &mut self.machines {
+        for machine in self.machines.iter_mut() {
             machine.keep_checkpoints(checkpoints);
         }
         self.checkpoints = Some(checkpoints.clone());

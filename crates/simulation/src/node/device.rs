@@ -11,6 +11,7 @@ use lockstep_protocol::{Extent, MemoryAccess, Rows};
 use lockstep_runtime::device::{Advance, Advice, Fault, Listener, Part, Transfer};
 use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
+use std::ops::Range;
 
 impl Device for Node {
     fn note(&mut self, part: Part, at: Time, words: &dyn Fn() -> String) {
@@ -22,19 +23,28 @@ impl Device for Node {
     }
 
     fn transfer(&mut self, transfer: &Transfer) {
-        if let [only] = &mut self.machines[..] {
+        if let Some(only) = self.machines.only_mut() {
             only.transfer(transfer);
         }
     }
 
     fn gpus(&self) -> u32 {
-        self.machines.len() as u32
+        self.machines.count() as u32
+    }
+
+    fn neighbours(&self, gpu: u32) -> Range<u32> {
+        let first = self.node_of(gpu) * self.each;
+        first..first + self.each
+    }
+
+    fn open(&mut self, gpu: u32) {
+        self.open_gpu(gpu);
     }
 
     fn now(&self) -> Time {
-        match &self.machines[..] {
-            [only] => self.stands_at().unwrap_or_else(|| only.now()),
-            _ => self.reached,
+        match self.machines.only() {
+            Some(only) => self.stands_at().unwrap_or_else(|| only.now()),
+            None => self.reached,
         }
     }
 
@@ -43,60 +53,65 @@ impl Device for Node {
     }
 
     fn host_is_inside(&mut self, threads: &Inside) {
-        for machine in &mut self.machines {
+        if self.is_cluster() {
+            self.host.clone_from(threads);
+        }
+        for machine in self.machines.iter_mut() {
             machine.host_is_inside(threads);
         }
     }
 
     fn listen(&mut self, listener: Option<Listener>) {
-        for machine in &mut self.machines {
+        for machine in self.machines.iter_mut() {
             machine.listen(listener.clone());
         }
     }
 
     fn advance(&mut self, limit: Time) -> Advance {
-        match &self.machines[..] {
-            [_] => self.advance_logged(limit),
-            _ => self.advance_all(limit),
+        match self.machines.only() {
+            Some(_) => self.advance_logged(limit),
+            None => self.advance_all(limit),
         }
     }
 
     fn abort(&mut self, gpu: u32) {
-        match &self.machines[..] {
-            [_] => self.abort_logged(gpu),
-            _ => self.machines[gpu as usize].abort(gpu),
+        match self.machines.only() {
+            Some(_) => self.abort_logged(gpu),
+            // One that was never built has nothing to give up.
+            None if self.machines.get(gpu as usize).is_none() => {}
+            None => self.machines[gpu as usize].abort(gpu),
         }
     }
 
     fn take_output(&mut self) -> Vec<u8> {
-        if self.machines.len() == 1 {
+        if self.machines.count() == 1 {
             return self.ask(Kind::Output, Device::take_output);
         }
         let outputs = self.machines.iter_mut().map(Device::take_output);
         outputs.flatten().collect()
     }
 
-    fn map(&mut self, address: u64, bytes: u64) {
+    fn map(&mut self, gpu: u32, address: u64, bytes: u64) {
         self.note_allocated(address);
-        self.map_everywhere(address, bytes);
+        self.map_everywhere(gpu, address, bytes);
     }
 
-    fn alias(&mut self, address: u64, bytes: u64, place: u64) -> bool {
-        match &self.machines[..] {
-            [_] => self.ask(Kind::Alias, |only| only.alias(address, bytes, place)),
-            _ => self.alias_everywhere(address, bytes, place),
+    fn alias(&mut self, gpu: u32, address: u64, bytes: u64, place: u64) -> bool {
+        match self.machines.only() {
+            Some(_) => self.ask(Kind::Alias, |only| only.alias(gpu, address, bytes, place)),
+            None => self.alias_everywhere(gpu, address, bytes, place),
         }
     }
 
     fn unmap(&mut self, address: u64, bytes: u64) {
-        match &self.machines[..] {
-            [_] => self.unmap_logged(address, bytes),
-            _ => self.unmap_everywhere(address, bytes),
+        match self.machines.only() {
+            Some(_) => self.unmap_logged(address, bytes),
+            None => self.unmap_everywhere(address, bytes),
         }
     }
 
-    fn set_access(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
-        self.set_access_everywhere(address, bytes, access);
+    fn set_access(&mut self, gpu: u32, address: u64, bytes: u64, access: MemoryAccess) {
+        self.set_access_everywhere(gpu, address, bytes, access);
     }
 
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {

@@ -1,8 +1,8 @@
 //! Which GPUs reach which memory.
 //!
 //! Memory of a device has one home. Others reach it once they are peers; host memory, and addresses
-//! that programs map by themselves, are within the reach of all. Contents are one file, so a byte has
-//! one place whoever writes it.
+//! that programs map by themselves, are within the reach of all GPUs of a node, and of none of another. Contents
+//! are one file, so a byte has one place whoever writes it.
 
 use super::Node;
 use crate::machine::Machine;
@@ -13,10 +13,13 @@ use lockstep_runtime::Device;
 impl Node {
     /// The GPU that keeps account of an address: its home, or the first.
     pub(super) fn home(&self, address: u64) -> usize {
-        match region_of(address) {
-            Some(Region::Device(gpu)) if (gpu as usize) < self.machines.len() => gpu as usize,
-            _ => 0,
-        }
+        let home = match region_of(address) {
+            Some(Region::Device(gpu)) => Some(gpu),
+            _ => self.hosted.home(address),
+        };
+        let home = home.map(|gpu| gpu as usize);
+        home.filter(|gpu| self.machines.get(*gpu).is_some())
+            .unwrap_or(0)
     }
 
     pub(super) fn home_of(&self, address: u64) -> &Machine {
@@ -33,17 +36,57 @@ impl Node {
         let home = self.home(address);
         let peer = |gpu: usize| self.peers.contains(&(gpu as u32, home as u32));
         let everybody = !matches!(region_of(address), Some(Region::Device(_)));
-        (0..self.machines.len())
+        self.built_on(self.node_of(home as u32))
             .filter(|gpu| *gpu != home && (everybody || peer(*gpu)))
             .collect()
     }
 
-    pub(super) fn map_everywhere(&mut self, address: u64, bytes: u64) {
-        self.home_of_mut(address).map(address, bytes);
-        for gpu in self.guests(address) {
-            self.machines[gpu].share(address, bytes);
-            self.home_of_mut(address).open_to_peers(address, bytes);
-            self.begin_sharing();
+    /// The GPUs of a node that were built.
+    fn built_on(&self, node: u32) -> impl Iterator<Item = usize> + '_ {
+        let first = (node * self.each) as usize;
+        let all = first..first + self.each as usize;
+        all.filter(|gpu| self.machines.get(*gpu).is_some())
+    }
+
+    /// Notes memory that belongs to the node of a GPU, where there are several nodes.
+    fn note_hosted(&mut self, gpu: u32, address: u64, bytes: u64, access: Option<MemoryAccess>) {
+        if self.is_cluster() && !matches!(region_of(address), Some(Region::Device(_))) {
+            self.hosted.insert(address, bytes, gpu, access);
+        }
+    }
+
+    pub(super) fn map_everywhere(&mut self, gpu: u32, address: u64, bytes: u64) {
+        self.note_hosted(gpu, address, bytes, None);
+        self.home_of_mut(address).map(gpu, address, bytes);
+        for guest in self.guests(address) {
+            self.let_in(guest, address, bytes);
+        }
+    }
+
+    /// Lets a guest reach memory.
+    fn let_in(&mut self, guest: usize, address: u64, bytes: u64) {
+        self.machines[guest].share(address, bytes);
+        self.home_of_mut(address).open_to_peers(address, bytes);
+        self.begin_sharing(self.node_of(guest as u32));
+    }
+
+    /// Lets a GPU that was just built reach the memory of its node.
+    pub(super) fn join_node(&mut self, gpu: u32) {
+        let node = self.node_of(gpu);
+        let near = |home: u32| home != gpu && self.node_of(home) == node;
+        let hosted = self.hosted.iter().filter(|(_, one)| near(one.home));
+        let hosted: Vec<_> = hosted.map(|(base, one)| (base, one.clone())).collect();
+        for (base, one) in hosted {
+            match one.access {
+                Some(access) => {
+                    self.machines[gpu as usize].set_access(gpu, base, one.bytes, access);
+                    self.begin_sharing(node);
+                }
+                None => self.let_in(gpu as usize, base, one.bytes),
+            }
+            for (address, bytes, place) in one.aliases {
+                self.machines[gpu as usize].alias(gpu, address, bytes, place);
+            }
         }
     }
 
@@ -52,17 +95,43 @@ impl Node {
             self.machines[gpu].unshare(address);
         }
         self.home_of_mut(address).unmap(address, bytes);
+        self.hosted.remove(address);
     }
 
-    pub(super) fn alias_everywhere(&mut self, address: u64, bytes: u64, place: u64) -> bool {
-        let mut machines = self.machines.iter_mut();
-        machines.all(|machine| machine.alias(address, bytes, place))
+    pub(super) fn alias_everywhere(
+        &mut self,
+        gpu: u32,
+        address: u64,
+        bytes: u64,
+        place: u64,
+    ) -> bool {
+        let near: Vec<usize> = self.built_on(self.node_of(gpu)).collect();
+        let named = near
+            .into_iter()
+            .all(|near| self.machines[near].alias(gpu, address, bytes, place));
+        if named {
+            self.hosted.alias(address, bytes, place);
+        }
+        named
     }
 
-    pub(super) fn set_access_everywhere(&mut self, address: u64, bytes: u64, access: MemoryAccess) {
-        self.begin_sharing();
-        for machine in &mut self.machines {
-            machine.set_access(address, bytes, access);
+    pub(super) fn set_access_everywhere(
+        &mut self,
+        gpu: u32,
+        address: u64,
+        bytes: u64,
+        access: MemoryAccess,
+    ) {
+        let near: Vec<usize> = self.built_on(self.node_of(gpu)).collect();
+        if near.len() > 1 {
+            self.begin_sharing(self.node_of(gpu));
+        }
+        for near in near {
+            self.machines[near].set_access(gpu, address, bytes, access);
+        }
+        match access {
+            MemoryAccess::None => self.hosted.remove(address),
+            _ => self.note_hosted(gpu, address, bytes, Some(access)),
         }
     }
 
@@ -75,7 +144,7 @@ impl Node {
         if !changed {
             return;
         }
-        self.begin_sharing();
+        self.begin_sharing(self.node_of(gpu));
         for (address, bytes) in self.machines[peer as usize].own_allocations() {
             match allowed {
                 true => {

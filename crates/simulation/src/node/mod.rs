@@ -8,11 +8,15 @@
 //!
 //! A single GPU is asked directly, and nothing here adds to what it does.
 //!
+//! GPUs of several nodes share nothing between nodes, whatever those of one node do: nodes run at once.
+//!
 //! Start reading at `Node::advance`.
 
 mod advance;
 mod answers;
 mod device;
+mod hosted;
+mod machines;
 mod memory;
 mod reports;
 #[cfg(test)]
@@ -20,17 +24,23 @@ mod tests;
 
 use crate::checkpoint::SharedCheckpoints;
 use crate::description::Description;
-use crate::machine::{Machine, MachineError, worker_threads};
+use crate::host::Inside;
+use crate::machine::{Backing, MachineError, worker_threads};
+use hosted::Hosted;
 use lockstep_gpu::Ranks;
 use lockstep_protocol::layout;
+use lockstep_runtime::Device;
 use lockstep_runtime::device::KernelResult;
 use lockstep_units::{Duration, Time};
+use machines::Machines;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
-/// All GPUs of a run.
+/// All GPUs of a run, on one node or on several.
 pub struct Node {
-    machines: Vec<Machine>,
+    machines: Machines,
+    /// GPUs of each node.
+    each: u32,
     /// How far GPUs run between two meetings.
     meeting: Duration,
     /// The boundary that all of them have reached.
@@ -39,10 +49,14 @@ pub struct Node {
     ended: Vec<KernelResult>,
     /// Worker threads of the run.
     threads: usize,
-    /// Whether some memory was ever within the reach of several GPUs.
-    shares: bool,
+    /// Nodes on which some memory was ever within the reach of several GPUs.
+    shares: BTreeSet<u32>,
     /// GPUs whose kernels may use the memory of another: who, whose.
     peers: BTreeSet<(u32, u32)>,
+    /// Memory of the nodes of a cluster.
+    hosted: Hosted,
+    /// Threads of the host that are inside a call, for GPUs that are built later.
+    host: Inside,
     /// The ranks that simulate the node together, if there are several.
     ranks: Option<Ranks>,
     /// Where the answers of a single GPU are logged and repeated, if that is asked for.
@@ -55,15 +69,23 @@ impl Node {
     /// # Errors
     /// There are too many GPUs or too few, no such links, or state of several is to be saved.
     pub fn check(description: &Description) -> Result<(), MachineError> {
-        let gpus = description.gpus;
-        if gpus == 0 || gpus > layout::MAXIMUM_DEVICES {
+        let (gpus, nodes) = (description.gpus, description.nodes);
+        if gpus == 0 || gpus > layout::NEAR_DEVICES {
             return Err(MachineError::Gpus {
                 found: gpus,
+                most: layout::NEAR_DEVICES,
+            });
+        }
+        let all = description.all_gpus();
+        if all == 0 || all > layout::MAXIMUM_DEVICES {
+            return Err(MachineError::Nodes {
+                nodes,
+                gpus,
                 most: layout::MAXIMUM_DEVICES,
             });
         }
-        if gpus > 1 && description.execution.reload_seed.is_some() {
-            return Err(MachineError::Saving { found: gpus });
+        if all > 1 && description.execution.reload_seed.is_some() {
+            return Err(MachineError::Saving { found: all });
         }
         description.links()?;
         Ok(())
@@ -75,17 +97,19 @@ impl Node {
     /// They cannot be built.
     pub fn new(description: &Description, memory: &OwnedFd) -> Result<Self, MachineError> {
         Self::check(description)?;
-        let gpus = description.gpus;
-        let machines = (0..gpus).map(|ordinal| Machine::new(description, memory, ordinal));
+        // Ranks do everything in one order, so their GPUs run in turn.
+        let in_turn = description.ranks.is_some().then_some(0..description.nodes);
         let mut node = Self {
-            machines: machines.collect::<Result<_, _>>()?,
+            machines: Machines::new(description, Backing::of(memory)?)?,
+            each: description.gpus,
             meeting: description.links()?.latency(),
             reached: Time::ZERO,
             ended: Vec::new(),
             threads: worker_threads(description) as usize,
-            // Ranks do everything in one order, so their GPUs run in turn.
-            shares: description.ranks.is_some(),
+            shares: in_turn.into_iter().flatten().collect(),
             peers: BTreeSet::new(),
+            hosted: Hosted::default(),
+            host: Inside::new(),
             ranks: description.ranks.clone(),
             checkpoints: None,
         };
@@ -93,25 +117,50 @@ impl Node {
         Ok(node)
     }
 
-    /// Gives each GPU its part of the threads: all of them when GPUs run in turn.
+    /// Whether there are several nodes.
+    fn is_cluster(&self) -> bool {
+        self.machines.count() > self.each as usize
+    }
+
+    /// The node that a GPU is on.
+    fn node_of(&self, gpu: u32) -> u32 {
+        gpu / self.each
+    }
+
+    /// Gives each GPU its part of the threads. GPUs that run in turn are one among those that run at once.
     fn divide_threads(&mut self) {
-        if self.machines.len() == 1 {
+        if self.machines.count() == 1 {
             return;
         }
-        let each = match self.shares {
-            true => self.threads,
-            false => (self.threads / self.machines.len()).max(1),
-        };
-        for machine in &mut self.machines {
-            machine.set_threads(each);
+        let (each, shares) = (self.each, &self.shares);
+        let built = (0..self.machines.count()).filter(|gpu| self.machines.get(*gpu).is_some());
+        let at_once: BTreeSet<(u32, usize)> = built
+            .map(|gpu| match gpu as u32 / each {
+                node if shares.contains(&node) => (node, 0),
+                node => (node, gpu),
+            })
+            .collect();
+        let threads = (self.threads / at_once.len().max(1)).max(1);
+        for machine in self.machines.iter_mut() {
+            machine.set_threads(threads);
         }
     }
 
-    /// From now on several GPUs reach the same memory.
-    fn begin_sharing(&mut self) {
-        if !self.shares && self.machines.len() > 1 {
-            self.shares = true;
+    /// From now on several GPUs of a node reach the same memory.
+    fn begin_sharing(&mut self, node: u32) {
+        if self.each > 1 && self.shares.insert(node) {
             self.divide_threads();
         }
+    }
+
+    /// Builds a GPU that is not there yet, with the memory of its node.
+    fn open_gpu(&mut self, gpu: u32) {
+        if !self.machines.open(gpu) {
+            return;
+        }
+        let machine = &mut self.machines[gpu as usize];
+        machine.host_is_inside(&self.host);
+        self.join_node(gpu);
+        self.divide_threads();
     }
 }

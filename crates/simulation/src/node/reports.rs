@@ -18,9 +18,9 @@ impl Node {
 
     /// The same, with statistics that were gathered already.
     pub fn digest_of(&self, statistics: &Table) -> String {
-        match &self.machines[..] {
-            [only] => only.digest_of(statistics),
-            _ => self.digest(),
+        match self.machines.only() {
+            Some(only) => only.digest_of(statistics),
+            None => self.digest(),
         }
     }
 
@@ -31,12 +31,15 @@ impl Node {
 
     /// One number out of those of the GPUs, in their order; that of a single one is its own.
     fn joined(&self, digest: impl Fn(&Machine) -> String) -> String {
-        if let [only] = &self.machines[..] {
+        if let Some(only) = self.machines.only() {
             return digest(only);
         }
         let mut hasher = Hasher::new("node");
-        for machine in &self.machines {
-            hasher.text(&digest(machine));
+        for machine in self.machines.slots() {
+            match machine {
+                Some(machine) => hasher.text(&digest(machine)),
+                None => hasher.text("never used"),
+            }
         }
         hasher.finish().to_string()
     }
@@ -63,7 +66,7 @@ impl Node {
     /// Every statistic of every part.
     pub fn statistics(&self) -> Table {
         let mut table = Table::default();
-        for machine in &self.machines {
+        for machine in self.machines.iter() {
             machine.add_statistics(&mut table);
         }
         table
@@ -83,17 +86,15 @@ impl Node {
         folder: &Arc<RunFolder>,
         series: Option<Interval>,
     ) -> Result<(), RunFolderError> {
-        match &mut self.machines[..] {
-            [only] => only.write_down(folder, series),
-            _ => Ok(()),
+        match self.machines.only_mut() {
+            Some(only) => only.write_down(folder, series),
+            None => Ok(()),
         }
     }
 
     /// Tells readers of shared memory from now on what happens.
     pub fn publish(&mut self, segment: &SharedSegment, description: &Description) {
-        for machine in &mut self.machines {
-            machine.publish(segment, description);
-        }
+        self.machines.publish(segment, description);
     }
 
     /// Ends the series.

@@ -16,7 +16,9 @@ pub struct KernelRow {
     pub launch: u64,
     /// The name of the kernel.
     pub kernel: String,
-    /// The device.
+    /// The node, where there are several.
+    pub node: Option<u32>,
+    /// The device, by its number on its node.
     pub gpu: u32,
     /// The context.
     pub context: u64,
@@ -54,6 +56,14 @@ pub struct KernelRow {
 }
 
 impl KernelRow {
+    /// The device as the table names it: a number, with its node where there are several.
+    fn gpu_name(&self) -> String {
+        match self.node {
+            Some(node) => format!("node {node}/gpu {}", self.gpu),
+            None => self.gpu.to_string(),
+        }
+    }
+
     /// A counter by name, if it is known.
     pub fn counter(&self, name: &str) -> Option<u64> {
         let projected = self.projected.filter(|_| name == CYCLES);
@@ -144,7 +154,7 @@ pub(super) fn fields(row: &KernelRow) -> Vec<String> {
     let mut fields = vec![
         row.launch.to_string(),
         row.kernel.clone(),
-        row.gpu.to_string(),
+        row.gpu_name(),
         row.context.to_string(),
         row.stream.to_string(),
         shape(row.grid),
@@ -203,6 +213,8 @@ mod tests {
         ));
         let known = "0,\"add, twice\",0,0,0,160x1x1,256x2x1,1.500,,,,7,,";
         assert!(line.starts_with(known), "{line}");
+        row.node = Some(3);
+        assert_eq!(fields(&row)[2], "node 3/gpu 0");
     }
 
     #[test]
