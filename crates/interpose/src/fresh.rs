@@ -4,9 +4,9 @@
 //! zeros that are then written over; even reading takes up memory. The file behind the window
 //! can be written and read past the mapping, which avoids all of that.
 
-use crate::managed;
+use crate::{managed, views};
 use lockstep_protocol::layout::{LONGEST_WINDOW, WINDOW_BASE};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 /// The file behind the window.
@@ -18,6 +18,11 @@ const LEAST: usize = 1 << 20;
 /// Keeps the file behind the window.
 pub fn keep(file: OwnedFd) {
     let _ = FILE.set(file);
+}
+
+/// The file behind the window, once there is one.
+pub fn file() -> Option<BorrowedFd<'static>> {
+    FILE.get().map(AsFd::as_fd)
 }
 
 /// Writes to the window past the mapping; false if the bytes are to be moved as usual.
@@ -61,6 +66,9 @@ pub unsafe fn read(to: *mut u8, from: usize, bytes: usize) -> bool {
 /// The file and the offset of a range that is large and holds pages that nobody has touched, or
 /// whose pages must not be touched through the mapping.
 fn untouched(address: usize, bytes: usize) -> Option<(i32, i64)> {
+    if views::overlap(address, bytes) {
+        return None;
+    }
     let watched = managed::is_watched(address);
     let offset = (address as u64)
         .checked_sub(WINDOW_BASE)

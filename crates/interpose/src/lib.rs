@@ -42,4 +42,5 @@ mod streams;
 mod thread;
 mod trace;
 mod types;
+mod views;
 mod watch;

@@ -357,16 +357,32 @@ pub enum Request {
     PhysicalCreate {
         /// The context.
         context: ContextHandle,
+        /// The device that has it.
+        device: u32,
         /// Bytes.
         bytes: u64,
+        /// Whether it may be handed to other processes.
+        shared: bool,
     },
-    /// Release physical memory, once nothing maps it → `Done`.
-    PhysicalRelease {
+    /// Hold physical memory that is there already → `Done`.
+    PhysicalOpen {
+        /// The context.
+        context: ContextHandle,
         /// The memory.
         physical: PhysicalHandle,
     },
-    /// Map physical memory to reserved addresses → `Done`.
+    /// Hold physical memory no longer: it goes once nobody holds it and nothing maps it → `Done`.
+    PhysicalRelease {
+        /// The context that held it.
+        context: ContextHandle,
+        /// The memory.
+        physical: PhysicalHandle,
+    },
+    /// Map physical memory to reserved addresses → `Address`, where its bytes are: there, or elsewhere
+    /// for all addresses that it is mapped at.
     PhysicalMap {
+        /// A context that holds it.
+        context: ContextHandle,
         /// First address.
         address: u64,
         /// Bytes, all of the memory.
@@ -387,8 +403,10 @@ pub enum Request {
     TextureDestroy(ContextHandle, u32),
     /// Bind a texture reference to a texture, or to nothing → `Done`. Launches that were made before keep what they had.
     TextureBind(ContextHandle, u32, Option<Box<TextureObject>>),
-    /// Say what kernels may do with what is mapped in a range → `Done`.
+    /// Say what kernels of a device may do with what is mapped in a range → `Done`.
     AccessSet {
+        /// The device.
+        device: u32,
         /// First address.
         address: u64,
         /// Bytes.

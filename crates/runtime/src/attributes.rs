@@ -80,6 +80,7 @@ const COMMON: &[(u32, i32)] = &[
     (attribute::COMPUTE_PREEMPTION_SUPPORTED, 1),
     (attribute::COOPERATIVE_LAUNCH, 1),
     (attribute::VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 1),
+    (attribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1),
     (attribute::MEMORY_POOLS_SUPPORTED, 1),
     (attribute::CAN_TEX2D_GATHER, 1),
     (attribute::CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1),
@@ -230,7 +231,6 @@ mod tests {
     const DIFFERENT: &[(std::ops::RangeInclusive<u32>, &str)] = &[
         (33..=34, "where it lies on the bus of that machine"),
         (96..=96, "launches of several devices, which are gone"),
-        (103..=103, "export of memory as file descriptors"),
         (107..=107, "compression of memory"),
         (110..=110, "other devices that reach its memory"),
         (112..=112, "sparse arrays"),

@@ -193,6 +193,14 @@ pub trait Device {
     /// Says what kernels may do with addresses that have memory of a GPU; their contents stay.
     fn set_access(&mut self, gpu: u32, address: u64, bytes: u64, access: MemoryAccess);
 
+    /// Lets addresses of the window name memory at `place` for all that is read, written and copied past
+    /// kernels, or no longer.
+    fn name(&mut self, _address: u64, _bytes: u64, _place: Option<u64>) {}
+
+    /// Says what kernels of a GPU may do at addresses that name memory at `place`.
+    fn grant(&mut self, _gpu: u32, _address: u64, _bytes: u64, _place: u64, _access: MemoryAccess) {
+    }
+
     /// Moves contents to where nothing is; nothing stays behind.
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64);
 

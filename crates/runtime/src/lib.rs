@@ -21,6 +21,7 @@ mod ranges;
 mod record;
 mod runtime;
 pub mod timeline;
+mod virtual_memory;
 
 pub use attributes::{DRIVER_VERSION, describe, describe_links};
 pub use calls::{Annotations, Within};

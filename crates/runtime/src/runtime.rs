@@ -1,8 +1,6 @@
 //! The state behind all calls, and the way from a request to its answer.
 
-use crate::calls::{
-    Annotations, Graph, GraphRun, HostViews, Polls, Sharing, VirtualMemory, Within,
-};
+use crate::calls::{Annotations, Graph, GraphRun, HostViews, Polls, Sharing, Within};
 use crate::context::{Context, Event, Stream};
 use crate::device::{Device, Fault, KernelLaunch, KernelResult, Part};
 use crate::faults::MetFault;
@@ -10,6 +8,7 @@ use crate::host::HostMachine;
 use crate::memory::{Allocation, Memory};
 use crate::module::{Function, LoadOptions, LoadedModule, Loader};
 use crate::timeline::{Goal, Interruption, StreamKey, Timeline};
+use crate::virtual_memory::VirtualMemory;
 use crate::{CallResult, Piece, failure};
 use lockstep_config::GpuConfig;
 use lockstep_node::Topology;

@@ -1,10 +1,10 @@
-//! Graphs, values in memory and mapped memory, on a device that knows nothing but time.
+//! Graphs and values in memory, on a device that knows nothing but time.
 
 use crate::support::{CONTEXT, Fake, runtime};
 use lockstep_protocol::{
-    ContextHandle, Copy, CuResult, Extent, Fill, FunctionHandle, GraphHandle, GraphNode, GraphWork,
-    ImageKind, ImageRole, Launch, LaunchConfig, MemoryAccess, ModuleImage, PhysicalHandle, Place,
-    Reply, Request, Rows, StreamName, ValueAction, ValueWork,
+    ContextHandle, CuResult, FunctionHandle, GraphHandle, GraphNode, GraphWork, ImageKind,
+    ImageRole, Launch, LaunchConfig, ModuleImage, Reply, Request, StreamName, ValueAction,
+    ValueWork,
 };
 use lockstep_runtime::{Client, Device, Runtime};
 
@@ -13,13 +13,13 @@ const CLIENT: Client = Client {
     process: 0,
 };
 
-struct Bench {
-    runtime: Runtime<Fake>,
+pub struct Bench {
+    pub runtime: Runtime<Fake>,
     spin: FunctionHandle,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut runtime = runtime();
         runtime.handle(CLIENT, &Request::PrimaryContextRetain { device: 0 });
         let image = ModuleImage {
@@ -43,7 +43,7 @@ impl Bench {
         Self { runtime, spin }
     }
 
-    fn ask(&mut self, request: &Request) -> Result<Reply, CuResult> {
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, CuResult> {
         let answer = self.runtime.handle(CLIENT, request).result;
         answer.map_err(|failure| failure.code)
     }
@@ -213,160 +213,4 @@ fn a_stream_waits_for_a_value_that_another_writes() {
         work.address += 1;
     }
     assert_eq!(bench.ask(&odd), Err(CuResult::INVALID_VALUE));
-}
-
-#[test]
-fn mapped_memory_keeps_its_bytes_when_it_moves() {
-    const MEGA: u64 = 1 << 20;
-    let mut bench = Bench::new();
-    let context = CONTEXT;
-    let reserve = Request::AddressReserve {
-        context,
-        bytes: 8 * MEGA,
-        alignment: 0,
-    };
-    let Ok(Reply::Address(area)) = bench.ask(&reserve) else {
-        panic!("addresses are there");
-    };
-    let create = Request::PhysicalCreate {
-        context,
-        bytes: 2 * MEGA,
-    };
-    let Ok(Reply::Physical(physical)) = bench.ask(&create) else {
-        panic!("memory is there");
-    };
-    let map = |address, physical| Request::PhysicalMap {
-        address,
-        bytes: 2 * MEGA,
-        physical,
-    };
-    let unmap = |address| Request::PhysicalUnmap {
-        address,
-        bytes: 2 * MEGA,
-    };
-    bench.ask(&map(area, physical)).unwrap();
-    assert_eq!(
-        bench.ask(&map(area + 2 * MEGA, physical)),
-        Err(CuResult::INVALID_VALUE),
-        "one address at a time"
-    );
-    bench.runtime.device_mut().write(area + 5, &[1, 2, 3]);
-    bench.ask(&unmap(area)).unwrap();
-    assert_eq!(bench.ask(&unmap(area)), Err(CuResult::INVALID_VALUE));
-    bench.ask(&map(area + 4 * MEGA, physical)).unwrap();
-    let mut bytes = [0; 3];
-    bench.runtime.device().read(area + 4 * MEGA + 5, &mut bytes);
-    assert_eq!(bytes, [1, 2, 3]);
-    let free = Request::AddressFree {
-        address: area,
-        bytes: 8 * MEGA,
-    };
-    assert_eq!(bench.ask(&free), Err(CuResult::INVALID_VALUE), "in use");
-    bench.ask(&Request::PhysicalRelease { physical }).unwrap();
-    bench.ask(&unmap(area + 4 * MEGA)).unwrap();
-    bench.ask(&free).unwrap();
-    assert_eq!(
-        bench.ask(&map(area, PhysicalHandle(physical.0))),
-        Err(CuResult::INVALID_HANDLE)
-    );
-    let outside = Request::AccessSet {
-        address: area,
-        bytes: 2 * MEGA,
-        access: MemoryAccess::ReadWrite,
-    };
-    assert_eq!(bench.ask(&outside), Err(CuResult::INVALID_VALUE));
-}
-
-#[test]
-fn copies_and_fills_keep_to_what_mapped_memory_allows() {
-    const MEGA: u64 = 1 << 20;
-    let mut bench = Bench::new();
-    let context = CONTEXT;
-    let address = |reply| match reply {
-        Ok(Reply::Address(address)) => address,
-        other => panic!("{other:?}"),
-    };
-    let plain = address(bench.ask(&Request::Allocate {
-        context,
-        bytes: MEGA,
-    }));
-    let area = address(bench.ask(&Request::AddressReserve {
-        context,
-        bytes: 2 * MEGA,
-        alignment: 0,
-    }));
-    let create = Request::PhysicalCreate {
-        context,
-        bytes: 2 * MEGA,
-    };
-    let Ok(Reply::Physical(physical)) = bench.ask(&create) else {
-        panic!("memory is there");
-    };
-    let map = Request::PhysicalMap {
-        address: area,
-        bytes: 2 * MEGA,
-        physical,
-    };
-    bench.ask(&map).unwrap();
-    let place = |address| Place::Window(Rows::linear(address, 64));
-    let copy = |destination, source| {
-        Request::Copy(Copy {
-            context,
-            stream: StreamName::Legacy,
-            destination,
-            source,
-            extent: Extent::linear(64),
-            blocking: true,
-        })
-    };
-    let fill = Request::Fill(Fill {
-        context,
-        stream: StreamName::Legacy,
-        destination: Rows::linear(area, 64),
-        extent: Extent::linear(64),
-        pattern: 1,
-        pattern_bytes: 1,
-        blocking: true,
-    });
-    let requests = [
-        copy(place(plain), place(area)),
-        copy(Place::Host, place(area)),
-        copy(place(area), place(plain)),
-        copy(place(area), Place::Host),
-        fill,
-    ];
-    let (yes, no) = (Ok(Reply::Done), Err(CuResult::INVALID_VALUE));
-    for (access, reads, writes) in [
-        (MemoryAccess::None, &no, &no),
-        (MemoryAccess::Read, &yes, &no),
-        (MemoryAccess::ReadWrite, &yes, &yes),
-        (MemoryAccess::Read, &yes, &no),
-    ] {
-        let set = Request::AccessSet {
-            address: area,
-            bytes: 2 * MEGA,
-            access,
-        };
-        bench.ask(&set).unwrap();
-        for (index, request) in requests.iter().enumerate() {
-            let expected = if index < 2 { reads } else { writes };
-            assert_eq!(&bench.ask(request), expected, "{access:?} {request:?}");
-        }
-    }
-    // A value that a stream writes is found by the hardware: the call succeeds, the context is lost.
-    let value = Request::Value {
-        context,
-        stream: StreamName::Legacy,
-        work: ValueWork {
-            address: area,
-            value: 1,
-            bytes: 4,
-            action: ValueAction::Write,
-        },
-    };
-    assert_eq!(bench.ask(&value), Ok(Reply::Done));
-    assert_eq!(
-        bench.ask(&Request::ContextSynchronize { context }),
-        Err(CuResult::LAUNCH_FAILED)
-    );
 }

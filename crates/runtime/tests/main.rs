@@ -6,5 +6,6 @@ mod calls;
 mod graphs;
 mod launches;
 mod managed;
+mod mapped_memory;
 mod routing;
 mod support;

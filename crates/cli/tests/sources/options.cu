@@ -85,7 +85,7 @@ static int physical(int row, CUmemGenericAllocationHandle* handle) {
     CUmemAllocationProp properties = {};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = row == 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-    if (row == 1) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (row == 1) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_WIN32;
     if (row == 2) properties.allocFlags.compressionType = 1;
     if (row == 3) properties.allocFlags.gpuDirectRDMACapable = 1;
     if (row == 4) properties.allocFlags.usage = 1;

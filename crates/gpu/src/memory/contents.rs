@@ -191,23 +191,29 @@ impl Contents {
         range
     }
 
-    /// Lets addresses of the program name memory of the window, until that memory is unmapped.
-    /// False if they lie in the window themselves, or name other memory already.
+    /// Lets addresses without an allocation name memory of the window, until that memory is unmapped.
+    /// False if there is one, or if they name other memory already.
     pub fn alias(&self, range: Range<u64>, to: u64) -> bool {
-        let window = self.window();
-        let outside = range.end <= window.start || window.end <= range.start;
+        let apart = |other: &Range<u64>| other.end <= range.start || range.end <= other.start;
+        let free = self.ranges().iter().all(|other| apart(&other));
         let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
-        outside && aliases.insert(range, to)
+        free && aliases.insert(range, to)
     }
 
-    /// What an address outside the window names.
+    /// Lets the addresses from `start` on name nothing any more.
+    pub fn forget_alias(&self, start: u64) {
+        let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
+        aliases.remove(start);
+    }
+
+    /// What an address names that has no allocation of its own.
     #[must_use]
     pub fn resolve_alias(&self, address: u64) -> Option<u64> {
         let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
         aliases.resolve(address)
     }
 
-    /// All addresses of the program that name memory of the window.
+    /// All addresses that name memory of the window.
     #[must_use]
     pub fn aliases(&self) -> Aliases {
         let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);

@@ -46,6 +46,7 @@ mod property_table;
 mod register;
 mod register_pages;
 mod registration;
+mod shareable;
 mod stream;
 mod stream_attribute;
 mod symbol;

@@ -7,23 +7,32 @@ use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::{device, lock};
 use crate::types::{Address, In, Location, Out};
+use crate::views;
 use lockstep_protocol::options::Group;
-use lockstep_protocol::{CuResult, MemoryAccess, PhysicalHandle, Request};
-use std::collections::BTreeMap;
+use lockstep_protocol::{ContextHandle, CuResult, MemoryAccess, PhysicalHandle, Request};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 /// Sizes and addresses are multiples of this.
 const GRANULARITY: usize = 2 << 20;
 
+/// The last of `CUmemLocationType`: devices are the first, memory of the host is between.
+const HOST_NUMA_CURRENT: i32 = 4;
+
 /// `CUmemAllocationProp`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Properties {
-    kind: u32,
-    handle_types: u32,
-    location: Location,
-    metadata: Address,
-    flags: u64,
+    /// 1 pinned.
+    pub kind: u32,
+    /// Bits of the handles that may be made of it; 1 file descriptors.
+    pub handle_types: u32,
+    /// Whose memory it is.
+    pub location: Location,
+    /// For Windows.
+    pub metadata: Address,
+    /// Compression, RDMA, usage.
+    pub flags: u64,
 }
 
 /// `CUmemAccessDesc`.
@@ -38,15 +47,27 @@ pub struct Access {
 
 struct Physical {
     properties: Properties,
+    /// The context that holds it for this process.
+    context: ContextHandle,
+    /// Bytes.
+    bytes: usize,
     /// Handles of the program's.
     references: u32,
-    mapped: Option<Address>,
+    /// Where it is mapped.
+    mapped: BTreeSet<Address>,
 }
 
 struct State {
     physicals: BTreeMap<u64, Physical>,
-    /// Mapped ranges: bytes, memory, access.
-    mappings: BTreeMap<Address, (usize, u64, u32)>,
+    mappings: BTreeMap<Address, Mapping>,
+}
+
+/// Memory at one address.
+struct Mapping {
+    bytes: usize,
+    physical: u64,
+    /// What devices may do, by their numbers.
+    access: BTreeMap<i32, u32>,
 }
 
 static STATE: Mutex<State> = Mutex::new(State {
@@ -58,6 +79,8 @@ static STATE: Mutex<State> = Mutex::new(State {
 /// own.
 const HOST_MEMORY: u32 = 0;
 const SHARED_HANDLES: u32 = 1;
+/// The kind of handles that is made: `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+pub const FILE_DESCRIPTOR: u32 = 1;
 const COMPRESSION: u32 = 2;
 const DIRECT_RDMA: u32 = 3;
 const USAGE: u32 = 4;
@@ -66,7 +89,10 @@ const USAGE: u32 = 4;
 fn accept_properties(properties: &Properties) -> Result<(), CuResult> {
     let [compression, rdma, usage, more, ..] = properties.flags.to_le_bytes();
     let wanted = [
-        (SHARED_HANDLES, properties.handle_types != 0),
+        (
+            SHARED_HANDLES,
+            properties.handle_types & !FILE_DESCRIPTOR != 0,
+        ),
         (COMPRESSION, compression != 0),
         (DIRECT_RDMA, rdma != 0),
         (USAGE, usage != 0 || more != 0),
@@ -104,13 +130,63 @@ fn release(handle: Address) -> Result<(), CuResult> {
     if physical.references > 0 {
         return Ok(());
     }
-    if physical.mapped.is_none() {
+    let context = physical.context;
+    if physical.mapped.is_empty() {
         state.physicals.remove(&number);
     }
     drop(state);
     done(&Request::PhysicalRelease {
+        context,
         physical: PhysicalHandle(number),
     })
+}
+
+/// Takes one more handle of memory: of another process, or of what was released while it is mapped.
+pub fn retain(number: u64, properties: Properties, bytes: usize) -> Result<Address, CuResult> {
+    let known = {
+        let state = lock(&STATE);
+        let known = state.physicals.get(&number);
+        known.map(|physical| (physical.context, physical.references))
+    };
+    let context = match known {
+        Some((context, _)) => context,
+        None => current()?,
+    };
+    if known.is_none_or(|(_, references)| references == 0) {
+        let physical = PhysicalHandle(number);
+        done(&Request::PhysicalOpen { context, physical })?;
+    }
+    let mut state = lock(&STATE);
+    let physical = state.physicals.entry(number).or_insert(Physical {
+        properties,
+        context,
+        bytes,
+        references: 0,
+        mapped: BTreeSet::new(),
+    });
+    physical.references += 1;
+    Ok(opaque::encode(Kind::Physical, number))
+}
+
+/// Number, properties and bytes of memory by its handle.
+pub fn of_handle(handle: Address) -> Result<(u64, Properties, usize), CuResult> {
+    let number = decode(handle)?;
+    let state = lock(&STATE);
+    let physical = state.physicals.get(&number);
+    let physical = physical.ok_or(CuResult::INVALID_VALUE)?;
+    Ok((number, physical.properties, physical.bytes))
+}
+
+/// Shows the bytes of memory at every address at which this process has it, once they are elsewhere.
+fn show(number: u64, place: Address) -> Result<(), CuResult> {
+    let (bytes, mapped) = {
+        let state = lock(&STATE);
+        let physical = state.physicals.get(&number);
+        let physical = physical.ok_or(CuResult::INVALID_VALUE)?;
+        (physical.bytes, physical.mapped.clone())
+    };
+    let mut elsewhere = mapped.into_iter().filter(|address| *address != place);
+    elsewhere.try_for_each(|address| views::show(address, bytes, place))
 }
 
 /// What `CUmemAccess_flags` allow.
@@ -124,19 +200,25 @@ fn allowed(flags: u32) -> Result<MemoryAccess, CuResult> {
     }
 }
 
-fn mapping(address: Address) -> Result<(Address, (usize, u64, u32)), CuResult> {
+/// Asks what is mapped at an address.
+fn mapping<T>(address: Address, ask: impl Fn(&Mapping) -> T) -> Result<T, CuResult> {
     let state = lock(&STATE);
     let found = state.mappings.range(..=address).next_back();
-    let found = found.filter(|(start, (bytes, ..))| address - **start < *bytes);
-    let (start, row) = found.ok_or(CuResult::INVALID_VALUE)?;
-    Ok((*start, *row))
+    let found = found.filter(|(start, mapping)| address - **start < mapping.bytes);
+    found
+        .map(|(_, mapping)| ask(mapping))
+        .ok_or(CuResult::INVALID_VALUE)
 }
 
 driver! {
     fn cuMemGetAllocationGranularity(answer: Out<usize>, properties: In<Properties>, option: u32) {
         check_initialized()?;
-        check(&properties.get()?)?;
-        if option > 1 {
+        let properties = properties.get()?;
+        // Who asks for memory of the host is told so when it is made: NCCL goes on without it then.
+        if properties.location.kind == 1 {
+            check(&properties)?;
+        }
+        if option > 1 || properties.kind != 1 || !(1..=HOST_NUMA_CURRENT).contains(&properties.location.kind) {
             return Err(CuResult::INVALID_VALUE);
         }
         answer.set(GRANULARITY)
@@ -170,9 +252,16 @@ driver! {
             return Err(CuResult::INVALID_VALUE);
         }
         accept_properties(&properties)?;
-        let request = Request::PhysicalCreate { context: current()?, bytes: bytes as u64 };
+        let context = current()?;
+        let request = Request::PhysicalCreate {
+            context,
+            device: device(properties.location.number)?.ordinal,
+            bytes: bytes as u64,
+            shared: properties.handle_types != 0,
+        };
         let physical = ask!(Physical, &request);
-        lock(&STATE).physicals.insert(physical.0, Physical { properties, references: 1, mapped: None });
+        let known = Physical { properties, context, bytes, references: 1, mapped: BTreeSet::new() };
+        lock(&STATE).physicals.insert(physical.0, known);
         handle.set(opaque::encode(Kind::Physical, physical.0))
     }
 
@@ -185,28 +274,25 @@ driver! {
         if flags != 0 || offset != 0 {
             return Err(CuResult::INVALID_VALUE);
         }
-        if mapping(address).is_ok() {
+        if mapping(address, |_| ()).is_ok() {
             return Err(CuResult::INVALID_VALUE);
         }
-        match lock(&STATE).physicals.get(&number) {
-            None => return Err(CuResult::INVALID_VALUE),
-            Some(physical) if physical.mapped.is_some() => {
-                crate::call::note("memory mapped at two addresses", lockstep_protocol::UnsupportedManner::Option);
-                return Err(CuResult::NOT_SUPPORTED);
-            }
-            Some(_) => {}
-        }
-        done(&Request::PhysicalMap {
+        let known = lock(&STATE).physicals.get(&number).map(|physical| physical.context);
+        let request = Request::PhysicalMap {
+            context: known.ok_or(CuResult::INVALID_VALUE)?,
             address: address as u64,
             bytes: bytes as u64,
             physical: PhysicalHandle(number),
-        })?;
+        };
+        let place = ask!(Address, &request) as Address;
         let mut state = lock(&STATE);
-        state.mappings.insert(address, (bytes, number, 0));
+        let mapping = Mapping { bytes, physical: number, access: BTreeMap::new() };
+        state.mappings.insert(address, mapping);
         if let Some(physical) = state.physicals.get_mut(&number) {
-            physical.mapped = Some(address);
+            physical.mapped.insert(address);
         }
-        Ok(())
+        drop(state);
+        show(number, place)
     }
 
     fn cuMemUnmap(address: Address, bytes: usize) {
@@ -215,15 +301,16 @@ driver! {
         let mut state = lock(&STATE);
         let gone: Vec<(Address, u64)> = state
             .mappings
-            .range(address..address + bytes)
-            .map(|(start, (_, number, _))| (*start, *number))
+            .range(address..address.saturating_add(bytes))
+            .map(|(start, mapping)| (*start, mapping.physical))
             .collect();
         for (start, number) in gone {
             state.mappings.remove(&start);
+            views::hide(start);
             let forget = match state.physicals.get_mut(&number) {
                 Some(physical) => {
-                    physical.mapped = None;
-                    physical.references == 0
+                    physical.mapped.remove(&start);
+                    physical.references == 0 && physical.mapped.is_empty()
                 }
                 None => false,
             };
@@ -241,15 +328,16 @@ driver! {
             if access.location.kind != 1 {
                 return Err(CuResult::INVALID_VALUE);
             }
-            device(access.location.number)?;
             done(&Request::AccessSet {
+                device: device(access.location.number)?.ordinal,
                 address: address as u64,
                 bytes: bytes as u64,
                 access: allowed(access.flags)?,
             })?;
             let mut state = lock(&STATE);
-            for (_, row) in state.mappings.range_mut(address..address + bytes) {
-                row.2 = access.flags;
+            let number = access.location.number;
+            for (_, mapping) in state.mappings.range_mut(address..address.saturating_add(bytes)) {
+                mapping.access.insert(number, access.flags);
             }
         }
         Ok(())
@@ -261,27 +349,19 @@ driver! {
             return Err(CuResult::INVALID_VALUE);
         }
         device(location.number)?;
-        flags.set(u64::from(mapping(address)?.1.2))
+        let given = mapping(address, |mapping| mapping.access.get(&location.number).copied())?;
+        flags.set(given.unwrap_or(0).into())
     }
 
     fn cuMemRetainAllocationHandle(handle: Out<Address>, address: Address) {
         handle.check()?;
-        let number = mapping(address)?.1.1;
-        let mut state = lock(&STATE);
-        let physical = state.physicals.get_mut(&number);
-        let physical = physical.ok_or(CuResult::INVALID_VALUE)?;
-        if physical.references == 0 {
-            // The simulator has let go of it for as long as it is mapped.
-            return Err(CuResult::NOT_SUPPORTED);
-        }
-        physical.references += 1;
-        handle.set(opaque::encode(Kind::Physical, number))
+        let number = mapping(address, |mapping| mapping.physical)?;
+        let (_, properties, bytes) = of_handle(opaque::encode(Kind::Physical, number))?;
+        handle.set(retain(number, properties, bytes)?)
     }
 
     fn cuMemGetAllocationPropertiesFromHandle(answer: Out<Properties>, handle: Address) {
-        let state = lock(&STATE);
-        let physical = state.physicals.get(&decode(handle)?);
-        answer.set(physical.ok_or(CuResult::INVALID_VALUE)?.properties)
+        answer.set(of_handle(handle)?.1)
     }
 }
 

@@ -113,7 +113,7 @@ pub const OPTIONS: &[CudaOption] = &[
     option(Access, 3, "CU_MEM_ACCESS_FLAGS_PROT_READWRITE", Obeyed("conformance/permissions"), "every access is legal"),
 
     option(PhysicalMemory, 0, "CU_MEM_LOCATION_TYPE_HOST", NOT_SUPPORTED, "physical memory is a device's"),
-    option(PhysicalMemory, 1, "requestedHandleTypes", NOT_SUPPORTED, "memory cannot be shared by its handle"),
+    option(PhysicalMemory, 1, "requestedHandleTypes", NOT_SUPPORTED, "but for file descriptors (1), which are made and taken: there are no handles of Windows and of a fabric"),
     option(PhysicalMemory, 2, "allocFlags.compressionType", Listed, "memory is never compressed"),
     option(PhysicalMemory, 3, "allocFlags.gpuDirectRDMACapable", Listed, "there are no devices beside the GPU"),
     option(PhysicalMemory, 4, "allocFlags.usage", Listed, "there are no tiled resources and no decompression in hardware"),

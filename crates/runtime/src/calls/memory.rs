@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::timeline::{Effect, Work};
 use crate::{CallResult, Client, Runtime, fail};
+use lockstep_protocol::layout::region_of;
 use lockstep_protocol::{
     ContextHandle, CuResult, DeviceState, PointerKind, ProcessOnDevice, Reply, StreamName,
 };
@@ -50,7 +51,7 @@ impl<D: Device> Runtime<D> {
                 format!("{bytes} bytes at {address:#x} cannot be registered as {place:#x}"),
             );
         }
-        if !self.device.alias(gpu, address, bytes, place) {
+        if region_of(address).is_some() || !self.device.alias(gpu, address, bytes, place) {
             return fail(
                 CuResult::NOT_SUPPORTED,
                 format!("another process has registered memory at {address:#x}"),

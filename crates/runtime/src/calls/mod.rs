@@ -21,7 +21,6 @@ pub use graphs::{Graph, GraphRun};
 pub use managed::HostViews;
 pub(crate) use polls::Polls;
 pub(crate) use sharing::Sharing;
-pub use virtual_memory::VirtualMemory;
 
 use crate::device::Device;
 use crate::{CallResult, Client, Runtime, fail};
@@ -91,14 +90,17 @@ impl<D: Device> Runtime<D> {
             R::AddressReserve { context, bytes, alignment } =>
                 self.address_reserve(*context, *bytes, *alignment),
             R::AddressFree { address, bytes } => self.address_free(*address, *bytes),
-            R::PhysicalCreate { context, bytes } => self.physical_create(*context, *bytes),
-            R::PhysicalRelease { physical } => self.physical_release(*physical),
-            R::PhysicalMap { address, bytes, physical } => self.physical_map(*address, *bytes, *physical),
+            R::PhysicalCreate { context, device, bytes, shared } => self.physical_create(*context, *device, *bytes, *shared),
+            R::PhysicalOpen { context, physical } => self.physical_open(client, *context, *physical),
+            R::PhysicalRelease { context, physical } => self.physical_release(*context, *physical),
+            R::PhysicalMap { context, address, bytes, physical } => {
+                self.physical_map(*context, *address, *bytes, *physical)
+            }
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
             R::TextureCreate(context, object) => self.texture_create(*context, object),
             R::TextureDestroy(context, handle) => self.texture_destroy(*context, *handle),
             R::TextureBind(context, handle, object) => self.texture_bind(*context, *handle, object.as_deref()),
-            R::AccessSet { address, bytes, access } => self.access_set(*address, *bytes, *access),
+            R::AccessSet { device, address, bytes, access } => self.access_set(*device, *address, *bytes, *access),
             R::StreamCreate { context, flags, priority } => self.stream_create(*context, *flags, *priority),
             R::StreamPriority { stream, priority } => self.stream_priority(*stream, *priority),
             R::StreamDestroy { stream } => self.stream_destroy(*stream),
@@ -145,6 +147,7 @@ impl<D: Device> Runtime<D> {
             | R::GraphContinue { context, .. }
             | R::AddressReserve { context, .. }
             | R::PhysicalCreate { context, .. }
+            | R::PhysicalOpen { context, .. }
             | R::StreamCreate { context, .. }
             | R::TextureCreate(context, _)
             | R::TextureDestroy(context, _)

@@ -17,7 +17,7 @@ pub(crate) struct Sharing(BTreeSet<(u32, u32)>);
 
 impl Sharing {
     /// A process has memory of another one.
-    fn note(&mut self, process: u32, owner: u32) {
+    pub(super) fn note(&mut self, process: u32, owner: u32) {
         if process != owner {
             self.0.insert((process, owner));
         }

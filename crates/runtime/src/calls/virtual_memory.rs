@@ -1,73 +1,13 @@
-//! Memory that the program maps by itself: addresses apart from what is behind them.
-//!
-//! Contents of memory are found by address, so physical memory has its bytes where it was mapped
-//! last. They stay there while it is unmapped, out of the reach of kernels, and move when it is
-//! mapped elsewhere or something else comes to its place.
+//! Calls about memory that the program maps by itself. `virtual_memory.rs` beside `calls` says where its
+//! bytes are.
 
 use crate::device::Device;
-use crate::ranges::Ranges;
-use crate::{CallResult, Runtime, fail, failure};
-use lockstep_protocol::layout::Region;
+use crate::virtual_memory::{GRANULARITY, Mapping, Physical};
+use crate::{CallResult, Client, Runtime, fail, failure};
 use lockstep_protocol::{
     ContextHandle, CuResult, MemoryAccess, PhysicalHandle, PointerKind, Reply,
 };
-use std::collections::BTreeMap;
-
-/// Sizes and addresses are multiples of this.
-const GRANULARITY: u64 = 2 << 20;
-
-/// Reserved addresses and physical memory of one device.
-#[derive(Debug)]
-pub struct VirtualMemory {
-    reserved: Ranges,
-    reservations: BTreeMap<u64, u64>,
-    physicals: BTreeMap<PhysicalHandle, Physical>,
-}
-
-#[derive(Debug)]
-struct Physical {
-    context: ContextHandle,
-    bytes: u64,
-    /// Addresses of its own, where the bytes are when they are nowhere else.
-    backing: u64,
-    /// Address at which the bytes are now.
-    home: u64,
-    mapped: bool,
-    access: MemoryAccess,
-    released: bool,
-}
-
-impl VirtualMemory {
-    /// Without reservations.
-    pub fn new() -> Self {
-        let range = Region::Reserved.range();
-        Self {
-            reserved: Ranges::new(range.start, range.end),
-            reservations: BTreeMap::new(),
-            physicals: BTreeMap::new(),
-        }
-    }
-
-    /// Physical memory whose mapping, or whose bytes without one, overlap a range.
-    fn overlapping(&self, address: u64, bytes: u64) -> Vec<PhysicalHandle> {
-        self.physicals
-            .iter()
-            .filter(|(_, physical)| {
-                physical.home < address.saturating_add(bytes)
-                    && address < physical.home + physical.bytes
-            })
-            .map(|(handle, _)| *handle)
-            .collect()
-    }
-
-    fn owned_by(&self, context: ContextHandle) -> Vec<PhysicalHandle> {
-        self.physicals
-            .iter()
-            .filter(|(_, physical)| physical.context == context)
-            .map(|(handle, _)| *handle)
-            .collect()
-    }
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<D: Device> Runtime<D> {
     pub(super) fn address_reserve(
@@ -106,26 +46,34 @@ impl<D: Device> Runtime<D> {
                 format!("{address:#x} is not the start of {bytes} reserved bytes"),
             );
         }
-        for handle in self.virtual_memory.overlapping(address, bytes) {
-            if self.physical(handle)?.mapped {
-                return fail(
-                    CuResult::INVALID_VALUE,
-                    format!("memory is still mapped at {address:#x}"),
-                );
-            }
-            self.move_home(handle, None);
-        }
+        self.make_room(address, bytes)?;
         self.virtual_memory.reservations.remove(&address);
         self.virtual_memory.reserved.give(address);
         Ok(Reply::Done)
     }
 
+    /// Moves bytes without a mapping away from a range; refuses if something is mapped there.
+    fn make_room(&mut self, address: u64, bytes: u64) -> CallResult<()> {
+        if !self.virtual_memory.mapped(address, bytes).is_empty() {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("memory is mapped at {address:#x}"),
+            );
+        }
+        for handle in self.virtual_memory.overlapping(address, bytes) {
+            self.move_home(handle, None);
+        }
+        Ok(())
+    }
+
     pub(super) fn physical_create(
         &mut self,
         context: ContextHandle,
+        device: u32,
         bytes: u64,
+        shared: bool,
     ) -> CallResult<Reply> {
-        let device = self.context(context)?.device;
+        self.context(context)?;
         if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
             return fail(
                 CuResult::INVALID_VALUE,
@@ -143,42 +91,62 @@ impl<D: Device> Runtime<D> {
         self.virtual_memory.physicals.insert(
             handle,
             Physical {
-                context,
+                device,
                 bytes,
                 backing,
                 home: backing,
-                mapped: false,
-                access: MemoryAccess::None,
-                released: false,
+                named: shared,
+                holders: BTreeSet::from([context]),
+                mappings: BTreeMap::new(),
             },
         );
         Ok(Reply::Physical(handle))
     }
 
-    pub(super) fn physical_release(&mut self, handle: PhysicalHandle) -> CallResult<Reply> {
+    /// Lets a context hold memory by a handle that came from elsewhere, or from what it has mapped.
+    pub(super) fn physical_open(
+        &mut self,
+        client: Client,
+        context: ContextHandle,
+        handle: PhysicalHandle,
+    ) -> CallResult<Reply> {
+        self.context(context)?;
         let physical = self.physical(handle)?;
-        if physical.released {
+        let users = physical.mappings.values().map(|mapping| mapping.context);
+        let users: Vec<ContextHandle> = users.chain(physical.holders.iter().copied()).collect();
+        physical.holders.insert(context);
+        for user in users {
+            if let Some(owner) = self.contexts.get(&user) {
+                self.sharing.note(client.process, owner.process);
+            }
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn physical_release(
+        &mut self,
+        context: ContextHandle,
+        handle: PhysicalHandle,
+    ) -> CallResult<Reply> {
+        let physical = self.physical(handle)?;
+        if !physical.holders.remove(&context) {
             return fail(CuResult::INVALID_HANDLE, format!("{handle} was released"));
         }
-        physical.released = true;
-        if !physical.mapped {
-            self.drop_physical(handle);
-        }
+        self.drop_unused(handle);
         Ok(Reply::Done)
     }
 
     pub(super) fn physical_map(
         &mut self,
+        context: ContextHandle,
         address: u64,
         bytes: u64,
         handle: PhysicalHandle,
     ) -> CallResult<Reply> {
+        self.context(context)?;
         let physical = self.physical(handle)?;
-        if physical.released || physical.mapped {
-            return fail(
-                CuResult::INVALID_VALUE,
-                format!("{handle} was released, or is mapped already"),
-            );
+        if !physical.holders.contains(&context) {
+            return fail(CuResult::INVALID_VALUE, format!("{handle} was released"));
         }
         if bytes != physical.bytes || !address.is_multiple_of(GRANULARITY) {
             return fail(
@@ -186,7 +154,6 @@ impl<D: Device> Runtime<D> {
                 format!("{bytes} bytes at {address:#x} of {} bytes", physical.bytes),
             );
         }
-        let context = physical.context;
         let (start, length) = self
             .virtual_memory
             .reservations
@@ -199,79 +166,112 @@ impl<D: Device> Runtime<D> {
                 format!("{bytes} bytes at {address:#x} are not reserved"),
             );
         }
-        for other in self.virtual_memory.overlapping(address, bytes) {
-            if other == handle {
-                continue;
-            }
-            if self.physical(other)?.mapped {
-                return fail(
-                    CuResult::INVALID_VALUE,
-                    format!("memory is mapped at {address:#x} already"),
-                );
-            }
-            self.move_home(other, None);
+        if self.physical(handle)?.home != address {
+            self.make_room(address, bytes)?;
+        } else if !self.virtual_memory.mapped(address, bytes).is_empty() {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("memory is mapped at {address:#x} already"),
+            );
+        }
+        if !self.physical(handle)?.mappings.is_empty() {
+            self.keep_at_own_address(handle)?;
         }
         self.spend(self.config.host.allocate);
-        self.move_home(handle, Some(address));
-        let device = self.context(context)?.device;
+        let physical = self.physical(handle)?;
+        let access = BTreeMap::new();
+        physical
+            .mappings
+            .insert(address, Mapping { context, access });
+        let (device, named, backing) = (physical.device, physical.named, physical.backing);
+        if named {
+            self.device.name(address, bytes, Some(backing));
+        } else {
+            self.move_home(handle, Some(address));
+        }
         self.memory.insert_mapped(context, device, address, bytes);
-        self.physical(handle)?.mapped = true;
-        Ok(Reply::Done)
+        Ok(Reply::Address(self.physical(handle)?.home))
+    }
+
+    /// Brings the bytes of memory to its own address for good, and lets the address that they were at
+    /// name them.
+    fn keep_at_own_address(&mut self, handle: PhysicalHandle) -> CallResult<()> {
+        if self.physical(handle)?.named {
+            return Ok(());
+        }
+        self.wait_for_users(handle)?;
+        let physical = self.physical(handle)?;
+        let (bytes, backing, home) = (physical.bytes, physical.backing, physical.device);
+        physical.named = true;
+        let mapped = physical.mappings.clone();
+        for (address, mapping) in &mapped {
+            if mapping.most() != MemoryAccess::None {
+                let none = MemoryAccess::None;
+                self.device.set_access(home, *address, bytes, none);
+            }
+        }
+        self.move_home(handle, None);
+        for (address, mapping) in mapped {
+            self.device.name(address, bytes, Some(backing));
+            // It was within the reach of all GPUs of the node.
+            let access = mapping.most();
+            for gpu in self.device.neighbours(home) {
+                self.grant(handle, address, gpu, access);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for work that may still use memory.
+    fn wait_for_users(&mut self, handle: PhysicalHandle) -> CallResult<()> {
+        let mappings = self.physical(handle)?.mappings.values();
+        let users: BTreeSet<ContextHandle> = mappings.map(|mapping| mapping.context).collect();
+        for context in users {
+            self.context_synchronize(context)?;
+        }
+        Ok(())
     }
 
     pub(super) fn physical_unmap(&mut self, address: u64, bytes: u64) -> CallResult<Reply> {
-        let found = self.virtual_memory.overlapping(address, bytes);
-        let mut inside = Vec::new();
-        for handle in found {
-            let physical = self.physical(handle)?;
-            if !physical.mapped {
-                continue;
-            }
-            if physical.home < address
-                || physical.home + physical.bytes > address.saturating_add(bytes)
-            {
-                return fail(
-                    CuResult::INVALID_VALUE,
-                    format!(
-                        "{bytes} bytes at {address:#x} hold only a part of what is mapped there"
-                    ),
-                );
-            }
-            inside.push((handle, physical.context));
+        let found = self.virtual_memory.mapped(address, bytes);
+        let partial = |(_, place, length): &(PhysicalHandle, u64, u64)| {
+            *place < address || place + length > address.saturating_add(bytes)
+        };
+        if found.iter().any(partial) {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{bytes} bytes at {address:#x} hold only a part of what is mapped there"),
+            );
         }
-        if inside.is_empty() {
+        if found.is_empty() {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("nothing is mapped in {bytes} bytes at {address:#x}"),
             );
         }
-        for (handle, context) in inside {
+        for (handle, place, _) in found {
             // Work that may still use the memory comes first.
-            self.context_synchronize(context)?;
-            self.unmap_physical(handle);
+            let mappings = &self.physical(handle)?.mappings;
+            if let Some(context) = mappings.get(&place).map(|mapping| mapping.context) {
+                self.context_synchronize(context)?;
+            }
+            self.unmap_physical(handle, place);
+            self.drop_unused(handle);
         }
         Ok(Reply::Done)
     }
 
     pub(super) fn access_set(
         &mut self,
+        device: u32,
         address: u64,
         bytes: u64,
         access: MemoryAccess,
     ) -> CallResult<Reply> {
-        let mut covered = 0;
-        for handle in self.virtual_memory.overlapping(address, bytes) {
-            let physical = self.physical(handle)?;
-            if !physical.mapped {
-                continue;
-            }
-            covered += physical.bytes;
-            let (home, size, context) = (physical.home, physical.bytes, physical.context);
-            if physical.access != access {
-                physical.access = access;
-                let gpu = self.context(context)?.device;
-                self.device.set_access(gpu, home, size, access);
-            }
+        let found = self.virtual_memory.mapped(address, bytes);
+        let covered: u64 = found.iter().map(|(.., length)| length).sum();
+        for (handle, place, _) in found {
+            self.grant(handle, place, device, access);
         }
         if covered < bytes {
             return fail(
@@ -282,6 +282,33 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Done)
     }
 
+    /// Says what kernels of a GPU may do with memory at one of its addresses.
+    fn grant(&mut self, handle: PhysicalHandle, address: u64, gpu: u32, access: MemoryAccess) {
+        let Ok(physical) = self.physical(handle) else {
+            return;
+        };
+        let (bytes, backing, named) = (physical.bytes, physical.backing, physical.named);
+        let home = physical.device;
+        let Some(mapping) = physical.mappings.get_mut(&address) else {
+            return;
+        };
+        let before = match named {
+            true => mapping.access.insert(gpu, access),
+            false => {
+                let before = mapping.most();
+                mapping.access = BTreeMap::from([(gpu, access)]);
+                Some(before)
+            }
+        };
+        if before.unwrap_or(MemoryAccess::None) == access {
+            return;
+        }
+        match named {
+            true => self.device.grant(gpu, address, bytes, backing, access),
+            false => self.device.set_access(home, address, bytes, access),
+        }
+    }
+
     /// Refuses the use of mapped memory for what the program has not allowed, as a driver does before
     /// it copies.
     pub(super) fn check_access(
@@ -290,20 +317,22 @@ impl<D: Device> Runtime<D> {
         bytes: u64,
         wanted: MemoryAccess,
     ) -> CallResult<()> {
-        for handle in self.virtual_memory.overlapping(address, bytes) {
-            let Some(physical) = self.virtual_memory.physicals.get(&handle) else {
+        for (handle, place, length) in self.virtual_memory.mapped(address, bytes) {
+            let physical = self.virtual_memory.physicals.get(&handle);
+            let mapping = physical.and_then(|physical| physical.mappings.get(&place));
+            let Some(access) = mapping.map(Mapping::most) else {
                 continue;
             };
-            if physical.mapped && physical.access < wanted {
-                let (home, end) = (physical.home, physical.home + physical.bytes);
-                let may = match physical.access {
+            if access < wanted {
+                let end = place + length;
+                let may = match access {
                     MemoryAccess::None => "not be accessed",
                     _ => "only be read",
                 };
                 return fail(
                     CuResult::INVALID_VALUE,
                     format!(
-                        "{bytes} bytes at {address:#x}: {home:#x} to {end:#x} may {may}, see cuMemSetAccess"
+                        "{bytes} bytes at {address:#x}: {place:#x} to {end:#x} may {may}, see cuMemSetAccess"
                     ),
                 );
             }
@@ -311,46 +340,62 @@ impl<D: Device> Runtime<D> {
         Ok(())
     }
 
-    /// Gives up all physical memory of a context that goes.
+    /// Gives up all physical memory that a context has, as far as no other has it too.
     pub(crate) fn drop_physicals_of(&mut self, context: ContextHandle) {
-        for handle in self.virtual_memory.owned_by(context) {
-            self.unmap_physical(handle);
-            self.drop_physical(handle);
+        let all: Vec<PhysicalHandle> = self.virtual_memory.physicals.keys().copied().collect();
+        for handle in all {
+            let Ok(physical) = self.physical(handle) else {
+                continue;
+            };
+            physical.holders.remove(&context);
+            let mappings = physical.mappings.iter();
+            let own = mappings.filter(|(_, mapping)| mapping.context == context);
+            let own: Vec<u64> = own.map(|(address, _)| *address).collect();
+            for address in own {
+                self.unmap_physical(handle, address);
+            }
+            self.drop_unused(handle);
         }
     }
 
-    /// Takes physical memory away from its addresses; its bytes stay.
-    fn unmap_physical(&mut self, handle: PhysicalHandle) {
+    /// Takes physical memory away from an address; its bytes stay.
+    fn unmap_physical(&mut self, handle: PhysicalHandle, address: u64) {
         let Ok(physical) = self.physical(handle) else {
             return;
         };
-        if !physical.mapped {
-            return;
-        }
-        let (home, bytes) = (physical.home, physical.bytes);
-        let (access, released) = (physical.access, physical.released);
-        let context = physical.context;
-        physical.mapped = false;
-        physical.access = MemoryAccess::None;
-        if access != MemoryAccess::None
-            && let Some(context) = self.contexts.get(&context)
-        {
-            let none = MemoryAccess::None;
-            self.device.set_access(context.device, home, bytes, none);
-        }
-        self.memory.remove_mapped(home);
-        if released {
-            self.drop_physical(handle);
-        }
-    }
-
-    fn drop_physical(&mut self, handle: PhysicalHandle) {
-        let Some(physical) = self.virtual_memory.physicals.remove(&handle) else {
+        let (bytes, named, backing) = (physical.bytes, physical.named, physical.backing);
+        let home = physical.device;
+        let Some(mapping) = physical.mappings.remove(&address) else {
             return;
         };
-        self.device.unmap(physical.home, physical.bytes);
-        // The addresses of its own were only set aside.
-        let _ = self.memory.free(physical.backing);
+        if named {
+            for (gpu, access) in mapping.access {
+                if access != MemoryAccess::None {
+                    let none = MemoryAccess::None;
+                    self.device.grant(gpu, address, bytes, backing, none);
+                }
+            }
+            self.device.name(address, bytes, None);
+        } else if mapping.most() != MemoryAccess::None {
+            let none = MemoryAccess::None;
+            self.device.set_access(home, address, bytes, none);
+        }
+        self.memory.remove_mapped(address);
+    }
+
+    /// Frees physical memory that nobody has any more.
+    fn drop_unused(&mut self, handle: PhysicalHandle) {
+        let physicals = &mut self.virtual_memory.physicals;
+        let used =
+            |physical: &Physical| !(physical.holders.is_empty() && physical.mappings.is_empty());
+        if physicals.get(&handle).is_none_or(used) {
+            return;
+        }
+        if let Some(physical) = physicals.remove(&handle) {
+            self.device.unmap(physical.home, physical.bytes);
+            // The addresses of its own were only set aside.
+            let _ = self.memory.free(physical.backing);
+        }
     }
 
     /// Moves the bytes of physical memory to an address, or to its own.

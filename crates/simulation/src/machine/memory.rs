@@ -4,7 +4,8 @@
 use super::Machine;
 use crate::freed;
 use lockstep_gpu::memory::PAGE;
-use lockstep_protocol::layout;
+use lockstep_protocol::{MemoryAccess, layout};
+use std::ops::Range;
 
 impl Machine {
     /// Makes memory that another GPU or the host keeps account of legal for kernels.
@@ -17,6 +18,30 @@ impl Machine {
         self.gpu.contents().unmap(address);
     }
 
+    /// Says what kernels may do at addresses that name memory at `place`. What they may do last is what
+    /// they may do at all addresses of that memory.
+    pub fn grant_at(&mut self, addresses: Range<u64>, place: u64, access: MemoryAccess) {
+        let memory = place..place + (addresses.end - addresses.start);
+        self.gpu.contents().forget_alias(addresses.start);
+        if access == MemoryAccess::None {
+            if !self.gpu.contents().aliases().lead_to(&memory) {
+                self.gpu.contents().unmap(place);
+            }
+            return;
+        }
+        if self.gpu.contents().find(place).is_none() {
+            self.make_valid(place, memory.end - place);
+        }
+        let contents = self.gpu.contents();
+        contents.set_read_only(place, access == MemoryAccess::Read);
+        let start = addresses.start;
+        if !contents.alias(addresses, place) {
+            self.fail(format!(
+                "memory was mapped at {start:#x}, where other memory is already"
+            ));
+        }
+    }
+
     /// Another GPU may write memory of this one from now on.
     pub fn open_to_peers(&mut self, address: u64, bytes: u64) {
         let contents = self.gpu.contents();
@@ -27,7 +52,11 @@ impl Machine {
     pub fn own_allocations(&self) -> Vec<(u64, u64)> {
         let own = layout::Region::Device(self.ordinal).range().start..self.heap_start();
         let ranges = self.gpu.contents().ranges();
-        let inside = ranges.iter().filter(|range| own.contains(&range.start));
+        // What has several addresses is reached by those alone.
+        let aliases = self.gpu.contents().aliases();
+        let inside = ranges
+            .iter()
+            .filter(|range| own.contains(&range.start) && !aliases.lead_to(range));
         inside
             .map(|range| (range.start, range.end - range.start))
             .collect()

@@ -114,6 +114,17 @@ impl Device for Node {
         self.set_access_everywhere(gpu, address, bytes, access);
     }
 
+    fn name(&mut self, address: u64, bytes: u64, place: Option<u64>) {
+        self.named.remove(address);
+        if let Some(place) = place {
+            self.named.insert(address..address + bytes, place);
+        }
+    }
+
+    fn grant(&mut self, gpu: u32, address: u64, bytes: u64, place: u64, access: MemoryAccess) {
+        self.grant_to(gpu, address..address + bytes, place, access);
+    }
+
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
         let home = self.home(destination).max(self.home(source));
         self.machines[home].relocate(destination, source, bytes);
@@ -121,22 +132,46 @@ impl Device for Node {
     }
 
     fn read(&self, address: u64, bytes: &mut [u8]) {
-        self.read_logged(address, bytes);
+        if self.named.is_empty() {
+            return self.read_logged(address, bytes);
+        }
+        let mut rest = bytes;
+        for (place, length) in self.named.pieces(address, rest.len() as u64) {
+            let (piece, behind) = rest.split_at_mut(length as usize);
+            self.read_logged(place, piece);
+            rest = behind;
+        }
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) {
-        self.home_of_mut(address).write(address, bytes);
-        self.note_written(address, bytes.len() as u64);
+        let mut rest = bytes;
+        for (place, length) in self.named.pieces(address, bytes.len() as u64) {
+            let (piece, behind) = rest.split_at(length as usize);
+            self.home_of_mut(place).write(place, piece);
+            self.note_written(place, length);
+            rest = behind;
+        }
     }
 
     fn copy(&mut self, destination: u64, source: u64, bytes: u64) {
-        self.home_of_mut(destination)
-            .copy(destination, source, bytes);
-        self.note_written(destination, bytes);
+        if self.named.is_empty() {
+            return self.copy_places(destination, source, bytes);
+        }
+        let mut at = source;
+        for (to, length) in self.named.pieces(destination, bytes) {
+            let mut to = to;
+            for (from, length) in self.named.pieces(at, length) {
+                self.copy_places(to, from, length);
+                to += length;
+            }
+            at += length;
+        }
     }
 
     fn dma_written(&mut self, rows: Rows, extent: Extent, from_host: bool) {
         if !self.is_playing() {
+            let address = self.place(rows.address);
+            let rows = Rows { address, ..rows };
             self.written_by_dma(rows, extent, from_host);
         }
     }
@@ -150,7 +185,9 @@ impl Device for Node {
     }
 
     fn touched(&mut self, address: u64, bytes: u64) {
-        self.home_of_mut(address).touched(address, bytes);
+        for (place, length) in self.named.pieces(address, bytes) {
+            self.home_of_mut(place).touched(place, length);
+        }
     }
 
     fn managed_is_paged(&self) -> bool {

@@ -1,14 +1,16 @@
 //! Which GPUs reach which memory.
 //!
-//! Memory of a device has one home. Others reach it once they are peers; host memory, and addresses
-//! that programs map by themselves, are within the reach of all GPUs of a node, and of none of another. Contents
-//! are one file, so a byte has one place whoever writes it.
+//! Memory of a device has one home. Others reach it once they are peers; host memory, and memory that
+//! programs map to one address by themselves, are within the reach of all GPUs of a node, and of none of
+//! another. Memory that has several addresses has its home on its device, and GPUs reach it by the
+//! addresses that they were given. Contents are one file, so a byte has one place whoever writes it.
 
 use super::Node;
 use crate::machine::Machine;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
 use lockstep_runtime::Device;
+use std::ops::Range;
 
 impl Node {
     /// The GPU that keeps account of an address: its home, or the first.
@@ -132,6 +134,39 @@ impl Node {
         match access {
             MemoryAccess::None => self.hosted.remove(address),
             _ => self.note_hosted(gpu, address, bytes, Some(access)),
+        }
+    }
+
+    /// Where the byte of an address is.
+    pub(super) fn place(&self, address: u64) -> u64 {
+        self.named.resolve(address).unwrap_or(address)
+    }
+
+    /// Copies between places that are no names of others.
+    pub(super) fn copy_places(&mut self, destination: u64, source: u64, bytes: u64) {
+        self.home_of_mut(destination)
+            .copy(destination, source, bytes);
+        self.note_written(destination, bytes);
+    }
+
+    /// Says what kernels of a GPU may do at addresses that name memory at `place`.
+    pub(super) fn grant_to(
+        &mut self,
+        gpu: u32,
+        addresses: Range<u64>,
+        place: u64,
+        access: MemoryAccess,
+    ) {
+        if gpu as usize >= self.machines.count() {
+            return;
+        }
+        self.open_gpu(gpu);
+        let bytes = addresses.end - addresses.start;
+        let home = self.home(place);
+        self.machines[gpu as usize].grant_at(addresses, place, access);
+        if access != MemoryAccess::None && gpu as usize != home {
+            self.machines[home].open_to_peers(place, bytes);
+            self.begin_sharing(self.node_of(gpu));
         }
     }
 

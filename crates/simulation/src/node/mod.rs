@@ -28,6 +28,7 @@ use crate::host::Inside;
 use crate::machine::{Backing, MachineError, worker_threads};
 use hosted::Hosted;
 use lockstep_gpu::Ranks;
+use lockstep_gpu::memory::Aliases;
 use lockstep_protocol::layout;
 use lockstep_runtime::Device;
 use lockstep_runtime::device::KernelResult;
@@ -57,6 +58,8 @@ pub struct Node {
     hosted: Hosted,
     /// Threads of the host that are inside a call, for GPUs that are built later.
     host: Inside,
+    /// Addresses that name memory elsewhere, for what passes by kernels.
+    named: Aliases,
     /// The ranks that simulate the node together, if there are several.
     ranks: Option<Ranks>,
     /// Where the answers of a single GPU are logged and repeated, if that is asked for.
@@ -110,6 +113,7 @@ impl Node {
             peers: BTreeSet::new(),
             hosted: Hosted::default(),
             host: Inside::new(),
+            named: Aliases::default(),
             ranks: description.ranks.clone(),
             checkpoints: None,
         };
