@@ -1,7 +1,7 @@
 """NCCL's own machine code between simulated GPUs: every collective in one process and in several.
 
-The programs are `nccl_collectives.cu` and `nccl_processes.cu` beside this. A run takes minutes, nearly all of them
-before the first kernel.
+The programs are `nccl_collectives.cu`, `nccl_processes.cu` and `nccl_nodes.cu` beside this. A run takes minutes, nearly
+all of them before the first kernel.
 """
 
 import functools
@@ -42,12 +42,13 @@ def program(name):
     return str(built)
 
 
-def run(gpus, name, *arguments):
-    """Runs a program; the lines of what passed, why the run depends on the host, and its digest."""
+def run(gpus, name, *arguments, nodes=1):
+    """Runs a program on so many GPUs of each node: what passed, why the run depends on the host, and its digest."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "run"
         line = [project.simulator(), "run", "--quiet", "--frontend", "sass", "--mode", "functional", "--record", "none"]
-        line += ["--gpus", str(gpus), "--out", str(out), "--", program(name), *map(str, arguments)]
+        line += ["--gpus", str(gpus), "--nodes", str(nodes), "--out", str(out)]
+        line += ["--", program(name), *map(str, arguments)]
         done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **SETTINGS})
         ended = f"{arguments}: ended with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}"
         assert done.returncode == 0, ended
@@ -83,6 +84,13 @@ def four_processes_have_one_digest():
         assert not dependences, dependences
         digests.add(digest)
     assert len(digests) == 1, digests
+
+
+@check
+def two_nodes_over_sockets():
+    # Threads of NCCL look at memory that kernels write: the run depends on the host, and says so.
+    passed, _, _ = run(1, "nccl_nodes", 2, 1, KIBIBYTE, nodes=2)
+    assert len(passed) == 2, passed
 
 
 check.run()

@@ -55,9 +55,12 @@ fn processes_of_two_nodes_exchange_over_sockets_with_one_digest() {
         assert!(kernels.contains(&format!(",{name},")), "{kernels}");
         assert!(statistics.contains(&format!("{name}/sm/0")), "{name}");
     }
+    let remarks = summary(&folder)["remarks"].to_string();
+    assert!(remarks.contains("4 GPUs on 2 nodes"), "{remarks}");
     let report = folder.run(&["report", "out"]);
     assert_eq!(report.code, Some(0), "{report:?}");
-    assert!(report.out.contains("4 GPUs on 2 nodes"), "{report:?}");
+    // Caches of all nodes are summed.
+    assert!(report.out.contains("global load     6,000"), "{report:?}");
 }
 
 #[test]
