@@ -106,14 +106,17 @@ fn variables_come_with_their_first_values() {
 #[test]
 fn containers_unpack_and_the_best_image_is_chosen() {
     for bytes in [ZSTD, LZ4] {
-        let entries = fatbinary::read(bytes).expect("a container");
+        let entries = fatbinary::list(bytes).expect("a container");
         let kinds: Vec<_> = entries
             .iter()
             .map(|entry| (entry.kind, entry.architecture))
             .collect();
         assert_eq!(kinds, [(Kind::Cubin, 80), (Kind::Ptx, 80)]);
         let cubin = select::cubin(&entries, 86).expect("sm_80 code runs on sm_86");
-        assert_eq!(listing(&cubin.bytes).0, listing(SM_80).0);
+        assert_eq!(
+            listing(&cubin.unpack().expect("it unpacks")).0,
+            listing(SM_80).0
+        );
         assert!(
             select::cubin(&entries, 90).is_none(),
             "sm_80 code does not run on sm_90"

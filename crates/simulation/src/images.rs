@@ -140,7 +140,7 @@ fn sass_or_ptx(
     let Some(error) = code.image.unknown(&addresses) else {
         return Ok(Box::new(code));
     };
-    let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(&error))?;
+    let mut source = read_ptx(texts, newer, options).map_err(|_| invalid(error))?;
     source.warning = Some(format!(
         "PTX runs instead of machine code, so instruction counts differ from the hardware's: {error}"
     ));
