@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    instruction::{CodeAddress, SchedulingInfo},
+    instruction::{CodeAddress, Flow, SchedulingInfo},
     lanes::Lanes,
     operand::{Operand, PredicateOperand, PredicateRegister, Source},
 };

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::sm::front_end::hazards::Hazards;
     use lockstep_isa::instruction::{Operation, SchedulingInfo};
-    use lockstep_isa::{Module, Operand};
+    use lockstep_isa::Operand;
 
     const FREE: Control = Control {
         stall: 1,
