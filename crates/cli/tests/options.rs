@@ -5,20 +5,9 @@ mod support;
 
 use lockstep_protocol::options::{OPTIONS, Treatment};
 use std::collections::BTreeSet;
-use std::path::Path;
-use support::{Folder, Said, build_cuda};
+use support::{Folder, Said, build_with_driver};
 
 const PROGRAM: &str = include_str!("sources/options.cu");
-
-/// Builds the program; none if this machine cannot.
-fn build() -> Option<Folder> {
-    let folder = Folder::new();
-    let shims = Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("lockstep-shims");
-    let search = format!("-L{}", shims.display());
-    let loose = ["-Xlinker", "--allow-shlib-undefined"];
-    let options = [&["-arch=sm_90", &search, "-lcuda", "-ldl"], &loose[..]].concat();
-    build_cuda(&folder, PROGRAM, &options).then_some(folder)
-}
 
 fn run(folder: &Folder, rows: &[String]) -> Said {
     let mut words = vec![
@@ -47,7 +36,7 @@ fn noted(folder: &Folder, manner: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_option_is_treated_as_the_table_says() {
-    let Some(folder) = build() else {
+    let Some(folder) = build_with_driver(PROGRAM) else {
         return;
     };
     let rows: Vec<String> = OPTIONS
@@ -90,7 +79,7 @@ fn every_option_is_treated_as_the_table_says() {
 
 #[test]
 fn a_program_without_options_is_told_of_none() {
-    let Some(folder) = build() else {
+    let Some(folder) = build_with_driver(PROGRAM) else {
         return;
     };
     let said = run(&folder, &[]);

@@ -3,20 +3,9 @@
 
 mod support;
 
-use std::path::Path;
-use support::{Folder, build_cuda};
+use support::{Folder, build_with_driver};
 
 const SOURCE: &str = include_str!("sources/shared_memory.cu");
-
-/// Builds the program; none if this machine cannot.
-fn build() -> Option<Folder> {
-    let folder = Folder::new();
-    let shims = Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("lockstep-shims");
-    let search = format!("-L{}", shims.display());
-    let loose = ["-Xlinker", "--allow-shlib-undefined"];
-    let options = [&["-arch=sm_90", &search, "-lcuda"], &loose[..]].concat();
-    build_cuda(&folder, SOURCE, &options).then_some(folder)
-}
 
 /// What each rank says, in the order of ranks.
 fn by_rank(out: &str) -> Vec<&str> {
@@ -37,7 +26,7 @@ fn run(folder: &Folder, options: &[&str], arguments: &[&str]) -> (String, String
 
 #[test]
 fn memory_has_several_addresses_in_several_processes() {
-    let Some(folder) = build() else {
+    let Some(folder) = build_with_driver(SOURCE) else {
         return;
     };
     for gpus in ["1", "2"] {
@@ -63,7 +52,7 @@ fn memory_has_several_addresses_in_several_processes() {
 
 #[test]
 fn memory_stays_with_who_has_it_when_its_owner_goes() {
-    let Some(folder) = build() else {
+    let Some(folder) = build_with_driver(SOURCE) else {
         return;
     };
     for gpus in ["1", "2"] {

@@ -247,3 +247,13 @@ pub fn build_cuda(folder: &Folder, source: &str, options: &[&str]) -> bool {
     );
     true
 }
+
+/// Builds a CUDA program that links the driver, for sm_90, in a folder of its own; none if this machine cannot.
+pub fn build_with_driver(source: &str) -> Option<Folder> {
+    let folder = Folder::new();
+    let shims = Path::new(env!("CARGO_BIN_EXE_lockstep")).with_file_name("lockstep-shims");
+    let search = format!("-L{}", shims.display());
+    let loose = ["-Xlinker", "--allow-shlib-undefined"];
+    let options = [&["-arch=sm_90", &search, "-lcuda", "-ldl"], &loose[..]].concat();
+    build_cuda(&folder, source, &options).then_some(folder)
+}
