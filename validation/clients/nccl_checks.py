@@ -23,8 +23,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 NCCL = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "nccl"
 #: What NCCL finds on a real node and not here; see docs/book/several_gpus.md.
 SETTINGS = {
-    "NCCL_CUMEM_ENABLE": "0",
-    "NCCL_CUMEM_HOST_ENABLE": "0",
     "NCCL_NVLS_ENABLE": "0",
     "NCCL_CGA_CLUSTER_SIZE": "0",
 }
