@@ -114,11 +114,25 @@ fn memory_has_as_many_addresses_as_the_program_maps() {
         let first = map(&mut bench, area);
         assert_eq!(first != area, shared);
         bench.runtime.device_mut().write(first + 5, &[1, 2, 3]);
+        let set = Request::AccessSet {
+            device: 0,
+            address: area,
+            bytes: 2 * MEGA,
+            access: MemoryAccess::ReadWrite,
+        };
+        bench.ask(&set).unwrap();
         let place = map(&mut bench, area + 2 * MEGA);
         assert!(place != area && place != area + 2 * MEGA);
         let mut bytes = [0; 3];
         bench.runtime.device().read(place + 5, &mut bytes);
         assert_eq!(bytes, [1, 2, 3]);
+        let granted =
+            |bench: &mut Bench| bench.runtime.device_mut().grants.get(&(0, area)).copied();
+        assert_eq!(
+            granted(&mut bench),
+            Some(MemoryAccess::ReadWrite),
+            "kernels go on there"
+        );
         // Who has an address of it needs no handle, and can have one again.
         let release = Request::PhysicalRelease { context, physical };
         bench.ask(&release).unwrap();

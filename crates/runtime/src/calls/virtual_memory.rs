@@ -204,6 +204,9 @@ impl<D: Device> Runtime<D> {
         let (bytes, backing, home) = (physical.bytes, physical.backing, physical.device);
         physical.named = true;
         let mapped = physical.mappings.clone();
+        for mapping in physical.mappings.values_mut() {
+            mapping.access.clear();
+        }
         for (address, mapping) in &mapped {
             if mapping.most() != MemoryAccess::None {
                 let none = MemoryAccess::None;

@@ -24,6 +24,8 @@ pub struct Fake {
     now: Time,
     running: BTreeMap<Time, Vec<(u64, lockstep_isa::Launch, Time)>>,
     memory: BTreeMap<u64, u8>,
+    /// What GPUs may do at addresses that name memory elsewhere.
+    pub grants: BTreeMap<(u32, u64), MemoryAccess>,
     /// Whether managed pages have places.
     pub pages: bool,
     /// Whether they come back whenever the host has waited.
@@ -206,6 +208,10 @@ impl Device for Fake {
     }
 
     fn set_access(&mut self, _: u32, _: u64, _: u64, _: MemoryAccess) {}
+
+    fn grant(&mut self, gpu: u32, address: u64, _: u64, _: u64, access: MemoryAccess) {
+        self.grants.insert((gpu, address), access);
+    }
 
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {
         self.copy(destination, source, bytes);
