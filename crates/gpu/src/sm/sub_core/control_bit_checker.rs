@@ -206,8 +206,8 @@ impl ControlBitChecker {
 mod tests {
     use super::*;
     use crate::sm::front_end::hazards::Hazards;
-    use lockstep_isa::instruction::{Operation, SchedulingInfo};
     use lockstep_isa::Operand;
+    use lockstep_isa::instruction::{Operation, SchedulingInfo};
 
     const FREE: Control = Control {
         stall: 1,
