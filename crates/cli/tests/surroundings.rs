@@ -126,6 +126,31 @@ fn a_sandbox_that_knows_no_new_calls_changes_nothing() {
 }
 
 #[test]
+fn a_sandbox_that_forbids_fixed_addresses_is_told_of() {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let fixed = libc::ADDR_NO_RANDOMIZE as u32;
+    let flags = u32::from_str_radix(read("/proc/self/personality").trim_end(), 16);
+    let random = flags.is_ok_and(|flags| flags & fixed == 0);
+    if !random || read("/proc/sys/kernel/randomize_va_space").trim_end() == "0" {
+        eprintln!("skipped: addresses are fixed here, or the kernel does not say");
+        return;
+    }
+    let folder = Folder::new();
+    let program = folder.script("program", "#!/bin/sh\nexit 0\n");
+    for forbidden in [true, false] {
+        let mut command = folder.lockstep();
+        command.args(["run", "--force", "--out", "out", "--", &program]);
+        if forbidden {
+            forbid(&mut command, &[libc::SYS_personality]);
+        }
+        let said = Said::from(command.output().unwrap());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
+        assert_eq!(text.contains("fixed addresses"), forbidden, "{text}");
+    }
+}
+
+#[test]
 fn a_sandbox_without_shared_memory_is_named() {
     let folder = Folder::new();
     let program = folder.script("program", "#!/bin/sh\nexit 0\n");

@@ -25,6 +25,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
+/// What is said where the program's memory lies elsewhere in every run.
+const RANDOM_ADDRESSES: &str = "the system did not let the program have fixed addresses (personality): if they reach \
+     what it computes or copies, in pointers or in bytes that nobody set, another run may have another digest";
+
 /// Why a run could not take place. What goes wrong within one is in its results.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -221,7 +225,8 @@ impl Run<'_> {
         )
         .map_err(system("serving the program"))?;
         reporter.phase(Phase::Running);
-        let ended = self.run_to_end(listener.path(), &server);
+        let mut random_addresses = false;
+        let ended = self.run_to_end(listener.path(), &server, &mut random_addresses);
         if !matches!(ended, Ok(Ended::Code(_))) {
             // Nobody waits for what is still running.
             description.progress.stop();
@@ -245,6 +250,9 @@ impl Run<'_> {
             problems.push(problem);
         }
         let mut results = self.collect(command, &ended, state, problems, wall);
+        if random_addresses {
+            results.summary.remarks.push(RANDOM_ADDRESSES.into());
+        }
         results
             .summary
             .remarks
@@ -255,7 +263,12 @@ impl Run<'_> {
         Ok(results)
     }
 
-    fn run_to_end(&self, socket: &Path, server: &Server<Node>) -> Result<Ended, RunError> {
+    fn run_to_end(
+        &self,
+        socket: &Path,
+        server: &Server<Node>,
+        random_addresses: &mut bool,
+    ) -> Result<Ended, RunError> {
         let libraries = &self.libraries;
         let mut variables = libraries
             .environment(socket, |name| std::env::var_os(name))
@@ -281,6 +294,7 @@ impl Run<'_> {
             variables.push((NCCL_TOPOLOGY_VARIABLE, path.into()));
         }
         let mut program = Program::start(&self.path, self.arguments, &variables, &self.interrupts)?;
+        *random_addresses = program.has_random_addresses();
         server.program(program.process());
         program.wait().map_err(system("waiting for the program"))
     }

@@ -222,6 +222,16 @@ impl Program {
         self.child.id()
     }
 
+    /// Whether the system gives it other addresses in every run, because it did not allow fixed ones. A system that does
+    /// not say so is believed to have allowed them.
+    pub fn has_random_addresses(&self) -> bool {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let flags = read(&format!("/proc/{}/personality", self.process()));
+        let flags = u32::from_str_radix(flags.trim_end(), 16);
+        let fixed = flags.map_or(true, |flags| flags & libc::ADDR_NO_RANDOMIZE as u32 != 0);
+        !fixed && read("/proc/sys/kernel/randomize_va_space").trim_end() != "0"
+    }
+
     /// Waits for the program to end; what ends the run is passed on and ends both.
     ///
     /// # Errors
