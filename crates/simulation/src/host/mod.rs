@@ -13,12 +13,15 @@
 //! | `sockets.rs` | who is at the other end of a socket |
 //! | `listening.rs` | who is heard while simulated time passes |
 //! | `naps.rs` | threads that look now and then whether they are to end |
+//! | `waits.rs` | a wait in words, for people |
+//! | `looks.rs` | threads that ask again and again after short times |
 //! | `order.rs` | calls of one quiet period, in one order |
 //! | `outside.rs` | whether the host can go on by itself |
 
 mod arrivals;
 mod family;
 mod listening;
+mod looks;
 mod naps;
 mod order;
 mod outside;
@@ -28,6 +31,7 @@ mod sleep;
 mod sockets;
 mod status;
 mod tasks;
+mod waits;
 
 pub use arrivals::{Arrivals, Arriving};
 pub use family::children;

@@ -17,6 +17,7 @@
 //! Start reading at [`HostOrder::turn`].
 
 use super::family::Family;
+use super::looks::{Looks, Resting};
 use super::outside::Inside;
 use super::patience::Patience;
 use super::process::Process;
@@ -56,6 +57,10 @@ pub struct HostOrder {
     /// Since when connections are being made, if some are.
     arriving: Option<Instant>,
     period: u64,
+    /// How often threads came into calls and went on from them.
+    changes: u64,
+    /// Who sleeps for short times only, and has looked since the others came to rest.
+    looks: Looks,
     /// Who was inside a call when all were found at rest.
     inside: Inside,
     /// A process without calls that slept by the host's clock while simulated time passed.
@@ -138,13 +143,23 @@ impl HostOrder {
         if !self.processes.contains_key(&key.0) {
             self.add(key.0);
         }
+        let run: Vec<u32> = self.processes.keys().copied().collect();
         let (mut begins, mut said) = (false, None);
         if let Some(process) = self.processes.get_mut(&key.0) {
             match &*request {
                 Request::HostVisible => process.asks_aside(key.1),
                 _ => {
                     begins = !process.has_called();
-                    said = process.calls(key);
+                    if process.may_have_come_by_itself(key.1) {
+                        process.suspect(format!(
+                            "thread {} of {}: when it called {} was up to the host: it slept for short times, and \
+                             came by itself while others were answered",
+                            key.1,
+                            hello.name,
+                            request.name()
+                        ));
+                    }
+                    said = process.calls(key, &run);
                 }
             }
         }
@@ -167,6 +182,7 @@ impl HostOrder {
         if aside {
             self.asides.insert(key);
         } else {
+            self.changes += 1;
             self.asides.remove(&key);
         }
         self.calls.insert(key, request);
@@ -290,6 +306,7 @@ impl HostOrder {
         let several = self.processes.len() > 1;
         let nobody = BTreeSet::new();
         let threads = |number: &u32| inside.get(number).unwrap_or(&nobody);
+        let run: Vec<u32> = self.processes.keys().copied().collect();
         let looks: Vec<_> = self
             .processes
             .iter_mut()
@@ -297,7 +314,7 @@ impl HostOrder {
             .collect();
         let mut rest = true;
         for (process, look) in self.processes.values_mut().zip(looks) {
-            rest &= process.rests_since(look, now, patience);
+            rest &= process.rests_since(look, now, patience, &run);
         }
         if !rest {
             return false;
@@ -314,12 +331,37 @@ impl HostOrder {
             self.adopt();
             return false;
         }
+        if !self.all_looked(now) {
+            return false;
+        }
         self.processes
             .retain(|_, process| process.has_called() || !process.is_gone());
-        for process in self.processes.values_mut() {
-            process.confirm_rest();
+        let processes = self.processes.values_mut();
+        let came: Vec<String> = processes.flat_map(Process::confirm_rest).collect();
+        for sentence in came {
+            self.depends(sentence);
         }
         true
+    }
+
+    /// Whether those that sleep for short times only have looked since. Nothing is won by that where the run depends
+    /// on the host already.
+    fn all_looked(&mut self, now: Instant) -> bool {
+        let processes = self.processes.values();
+        let resting: Vec<Resting> = processes.flat_map(Process::resting).copied().collect();
+        !self.dependences.is_empty() || self.looks.all_looked(self.changes, &resting, now)
+    }
+
+    /// These calls were answered, and nobody has gone on with its answer: all others were at rest. Processes have begun
+    /// to send so many calls.
+    pub fn others_answered(&mut self, calls: &[Call], rung: impl Fn(u32) -> u64) {
+        // Nobody was waited for to be at rest.
+        if calls.iter().all(|(_, request)| is_aside(request)) {
+            return;
+        }
+        for (number, process) in &mut self.processes {
+            process.others_answered(rung(*number));
+        }
     }
 
     /// Whether nobody is being let in; one that does not say who it is has its time.
@@ -352,12 +394,13 @@ impl HostOrder {
     fn time_passes(&mut self, inside: Inside) {
         self.period += 1;
         let run: Vec<u32> = self.processes.keys().copied().collect();
+        let unlooked = self.looks.are_over();
         let mut for_process = false;
         for (number, process) in &mut self.processes {
             if process.has_called() {
                 for_process |= inside
                     .get(number)
-                    .is_some_and(|inside| process.time_passes(inside, &run));
+                    .is_some_and(|inside| process.time_passes(inside, &run, unlooked));
             } else if self.slept_outside.is_none() {
                 self.slept_outside = process.waits_for_world(&run);
             }
@@ -380,6 +423,9 @@ impl HostOrder {
     pub fn release(&mut self, key: Key) {
         self.answered.remove(&key);
         self.returning.insert(key);
+        if !self.asides.contains(&key) {
+            self.changes += 1;
+        }
     }
 
     /// Whether its thread may go on.

@@ -31,7 +31,10 @@ fn may_act(process: u32, thread: u32, run: &[u32]) -> bool {
         return false;
     }
     match sleep::of(process, thread, run) {
-        Ok(sleep) => !matches!(sleep, Sleep::ForThread | Sleep::ForProcess),
+        Ok(Sleep::ForThread | Sleep::ForProcess) => false,
+        // Where there are others in the run, these will come.
+        Ok(Sleep::ForComers) => run.len() == 1,
+        Ok(Sleep::Nap | Sleep::Polls | Sleep::ForWorld | Sleep::Unknown) => true,
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
 }

@@ -4,6 +4,7 @@
 //! first.
 
 use super::family::Place;
+use super::looks::Resting;
 use super::order::Key;
 use super::patience::Patience;
 use super::status::Watched;
@@ -33,6 +34,12 @@ pub struct Process {
     entered: u64,
     /// Since when something is on its way, if it is.
     on_the_way: Option<Instant>,
+    /// Calls that were on their way when others had been answered, although all had been at rest.
+    clocked: u64,
+    /// Those of them that the program's library made by itself, or as many.
+    asides: u64,
+    /// Threads that nap and called meanwhile, in words.
+    suspects: Vec<String>,
     /// For how it ends.
     watched: Option<Watched>,
 }
@@ -49,6 +56,9 @@ impl Process {
             connections: BTreeSet::new(),
             entered,
             on_the_way: None,
+            clocked: 0,
+            asides: 0,
+            suspects: Vec::new(),
             watched: None,
         }
     }
@@ -63,8 +73,8 @@ impl Process {
         self.entered
     }
 
-    /// A thread makes a call. Says why the host decided when, if it did.
-    pub fn calls(&mut self, key: Key) -> Option<String> {
+    /// A thread makes a call, in a run of these processes. Says why the host decided when, if it did.
+    pub fn calls(&mut self, key: Key, run: &[u32]) -> Option<String> {
         if self.first.is_none() {
             self.place = self.place.clone().with_rank(self.number);
             self.watched = Some(Watched::new(self.number));
@@ -74,7 +84,7 @@ impl Process {
         self.connections.insert(key.2);
         self.nothing_more();
         match &mut self.tasks {
-            Ok(tasks) => tasks.calls(key.1).map(str::to_owned),
+            Ok(tasks) => tasks.calls(key.1, run),
             Err(error) => self
                 .several
                 .then(|| format!("the threads of its process cannot be watched ({error})")),
@@ -84,6 +94,7 @@ impl Process {
     /// A thread of the program's library asks something that changes nothing.
     pub fn asks_aside(&mut self, thread: u32) {
         self.nothing_more();
+        self.asides += 1;
         if let Ok(tasks) = &mut self.tasks {
             tasks.asks_aside(thread);
         }
@@ -112,11 +123,39 @@ impl Process {
     }
 
     /// Whether all that were looked at slept since.
-    pub fn rests_since(&mut self, look: Option<Look>, now: Instant, patience: Patience) -> bool {
+    pub fn rests_since(
+        &mut self,
+        look: Option<Look>,
+        now: Instant,
+        patience: Patience,
+        run: &[u32],
+    ) -> bool {
         match (&mut self.tasks, look) {
-            (Ok(tasks), Some(look)) => tasks.rests_since(look, now, patience),
+            (Ok(tasks), Some(look)) => tasks.rests_since(look, now, patience, run),
             _ => true,
         }
+    }
+
+    /// Its threads that slept when they were last looked at.
+    pub fn resting(&self) -> &[Resting] {
+        self.tasks.as_ref().map(Tasks::resting).unwrap_or_default()
+    }
+
+    /// Others were answered, and it has begun to send so many calls in all.
+    pub fn others_answered(&mut self, rung: u64) {
+        self.clocked += rung.saturating_sub(self.entered);
+    }
+
+    /// Whether a thread that calls now may have come by itself: it naps, and a call was on its way when others had
+    /// been answered. Whose that was is known when all are at rest again.
+    pub fn may_have_come_by_itself(&self, thread: u32) -> bool {
+        let naps = |tasks: &Tasks| tasks.naps(thread);
+        self.clocked > 0 && self.tasks.as_ref().is_ok_and(naps)
+    }
+
+    /// A thread may have come by itself, in words.
+    pub fn suspect(&mut self, words: String) {
+        self.suspects.push(words);
     }
 
     /// Whether it has ended: it has no threads any more.
@@ -147,19 +186,24 @@ impl Process {
         lost
     }
 
-    /// All threads were at rest, and none had sent a call.
-    pub fn confirm_rest(&mut self) {
+    /// All threads were at rest, and none had sent a call. Who came by itself before, in words.
+    pub fn confirm_rest(&mut self) -> Vec<String> {
+        let by_itself = self.clocked > self.asides;
+        let mut suspects = std::mem::take(&mut self.suspects);
+        suspects.retain(|_| by_itself);
+        (self.clocked, self.asides) = (0, 0);
         if let Ok(tasks) = &mut self.tasks {
             tasks.confirm_rest();
         }
+        suspects
     }
 
     /// Simulated time is about to pass. True if a thread that makes calls waits for another process of the
     /// run.
-    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32]) -> bool {
+    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32], unlooked: bool) -> bool {
         self.tasks
             .as_mut()
-            .is_ok_and(|tasks| tasks.time_passes(inside, run))
+            .is_ok_and(|tasks| tasks.time_passes(inside, run, unlooked))
     }
 
     /// What it is called, if one of its threads sleeps for a time or for the world.

@@ -3,22 +3,50 @@
 //! The kernel lists connections of TCP with both addresses, so the other end is the row with the two
 //! exchanged; of Unix sockets it tells the other end when asked. Whose an end is follows from who has it open.
 //!
-//! Start reading at [`is_of_run`].
+//! Start reading at [`other_end_of`].
 
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// Whether the other end of a socket is open in one of these processes. The number is what the kernel writes
-/// between brackets where it names an open file.
-pub fn is_of_run(number: u64, processes: &[u32]) -> bool {
+/// Who is at the other end of a socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OtherEnd {
+    /// One of the processes that were named.
+    Run,
+    /// Whoever connects: it waits for connections, and nobody but these processes has one with it.
+    Comers,
+    /// Somebody else, or the kernel does not say.
+    World,
+}
+
+/// Who of these processes is at the other end of a socket. The number is what the kernel writes between brackets
+/// where it names an open file.
+pub fn other_end_of(number: u64, processes: &[u32]) -> OtherEnd {
+    let of = |other: u64| match are_open(other, processes) {
+        true => OtherEnd::Run,
+        false => OtherEnd::World,
+    };
     if let Some(other) = unix_peer(number) {
-        return are_open(other, processes);
+        return of(other);
     }
     let table = tcp_table();
     match peer_in(&table, number) {
-        Some(other) => are_open(other, processes),
-        None => serves_run(&table, number, processes),
+        Some(other) => of(other),
+        None if serves_run(&table, number, processes) => OtherEnd::Comers,
+        None => OtherEnd::World,
     }
+}
+
+/// The first of these sockets that wait for connections with which somebody outside these processes is connected, in
+/// words.
+pub fn visited(listening: &[u64], processes: &[u32]) -> Option<String> {
+    let table = tcp_table();
+    let mut visited = listening.iter().filter(|number| {
+        let still = rows(&table).any(|row| row.number == **number && row.state == LISTENS);
+        still && !serves_run(&table, **number, processes)
+    });
+    visited.next().and_then(|number| in_words(*number))
 }
 
 /// Whether one of these processes has a socket open.
@@ -37,8 +65,8 @@ fn has_open(process: u32, name: &str) -> bool {
     targets.any(|target| target == Path::new(name))
 }
 
-/// Whether a socket of TCP waits for connections, and nobody outside these processes has one with it. Where a run
-/// has several processes, those who come later are taken to be of the run too.
+/// Whether a socket of TCP waits for connections, and nobody outside these processes has one with it. Those who come
+/// later are taken to be of the run too, until they are seen.
 fn serves_run(table: &str, number: u64, processes: &[u32]) -> bool {
     let mut listening = rows(table).filter(|row| row.state == LISTENS);
     let Some(own) = listening.find(|row| row.number == number) else {
@@ -51,7 +79,7 @@ fn serves_run(table: &str, number: u64, processes: &[u32]) -> bool {
         other_end(table, &row)
             .is_some_and(|other| other.number == 0 || are_open(other.number, processes))
     };
-    processes.len() > 1 && rows(table).filter(connected).all(of_run)
+    rows(table).filter(connected).all(of_run)
 }
 
 fn tcp_table() -> String {
@@ -121,6 +149,40 @@ fn plain(address: &str) -> &str {
 fn anywhere(address: &str) -> String {
     let machine = address.split(':').next().unwrap_or_default();
     format!("{}:{}", "0".repeat(machine.len()), port(address))
+}
+
+/// A socket in words: its addresses, if it is one of TCP.
+pub fn in_words(number: u64) -> Option<String> {
+    let table = tcp_table();
+    let Some(row) = rows(&table).find(|row| row.number == number) else {
+        return unix_peer(number).map(|peer| format!("a Unix socket to that with number {peer}"));
+    };
+    let own = address_in_words(row.own)?;
+    Some(match row.state {
+        LISTENS => format!("a TCP socket that listens at {own}"),
+        _ => format!(
+            "a TCP socket from {own} to {}",
+            address_in_words(row.other)?
+        ),
+    })
+}
+
+/// An address as the kernel writes it in its tables: words of the machine in hexadecimal, and the port.
+fn address_in_words(address: &str) -> Option<String> {
+    let (machine, port) = address.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let word = |at: usize| u32::from_str_radix(machine.get(at * 8..at * 8 + 8)?, 16).ok();
+    let machine: IpAddr = match machine.len() {
+        8 => word(0)?.to_ne_bytes().into(),
+        _ => {
+            let mut bytes = [0; 16];
+            for (at, chunk) in bytes.chunks_exact_mut(4).enumerate() {
+                chunk.copy_from_slice(&word(at)?.to_ne_bytes());
+            }
+            bytes.into()
+        }
+    };
+    Some(SocketAddr::new(machine, port).to_string())
 }
 
 /// What is asked of the kernel about a Unix socket (`unix_diag_req` behind a header of netlink).
@@ -246,24 +308,23 @@ mod tests {
     #[test]
     fn both_ends_in_this_process_are_of_the_run_of_this_process() {
         let own = [std::process::id()];
+        let is_of_run = |number: u64, run: &[u32]| other_end_of(number, run) == OtherEnd::Run;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(is_of_run(number(&client), &own), "it will be accepted here");
         let (server, _) = listener.accept().unwrap();
         assert!(is_of_run(number(&client), &own) && is_of_run(number(&server), &own));
         assert!(!is_of_run(number(&client), &[]), "nobody has it open");
-        assert!(!is_of_run(number(&listener), &own), "only others can come");
-        let table = tcp_table();
-        let two = [std::process::id(), u32::MAX];
-        assert!(serves_run(&table, number(&listener), &two), "its own came");
-        assert!(
-            !serves_run(&table, number(&listener), &[u32::MAX, 0]),
-            "a stranger came"
-        );
-        assert!(
-            !serves_run(&table, number(&server), &two),
-            "it does not listen"
-        );
+        let listens = number(&listener);
+        assert_eq!(other_end_of(listens, &own), OtherEnd::Comers);
+        assert_eq!(other_end_of(listens, &[u32::MAX]), OtherEnd::World);
+        assert_eq!(visited(&[listens], &own), None, "its own came");
+        let said = visited(&[listens], &[u32::MAX]).expect("a stranger came");
+        let address = listener.local_addr().unwrap();
+        assert_eq!(said, format!("a TCP socket that listens at {address}"));
+        assert_eq!(visited(&[number(&server)], &[]), None, "it does not listen");
+        let said = in_words(number(&client)).unwrap();
+        assert!(said.ends_with(&format!("to {address}")), "{said}");
         let (one, other) = UnixStream::pair().unwrap();
         // Kernels without this question say nothing, and then it is the world.
         if let Some(peer) = unix_peer(number(&one)) {

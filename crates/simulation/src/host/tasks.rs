@@ -8,9 +8,11 @@
 //!
 //! Start reading at [`Tasks::look`].
 
+use super::looks::{Nap, Resting};
 use super::naps::{Naps, Sleeper};
 use super::patience::{Awaited, Computing, Patience};
-use super::sleep::{self, Sleep};
+use super::sleep::{self, Sleep, Slept};
+use super::sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
@@ -37,6 +39,8 @@ pub struct Tasks {
     naps: Naps,
     /// Whether that matters: there are other processes, and nobody of this one is inside a call.
     may_nap: bool,
+    /// Those that slept when they were last looked at.
+    resting: Vec<Resting>,
 }
 
 /// What a first look at the threads of a process saw: those that may make a call soon.
@@ -51,7 +55,9 @@ struct Task {
     /// How long calls of others wait for it.
     waited_for: Option<Awaited>,
     /// How it slept when time last passed.
-    slept: Option<Sleep>,
+    slept: Option<Slept>,
+    /// How it naps, if it does, since it was given a processor so often.
+    nap: Option<(u64, Option<Nap>)>,
 }
 
 /// What the kernel shows of a thread.
@@ -116,12 +122,13 @@ impl Tasks {
             called: false,
             naps: Naps::default(),
             may_nap: false,
+            resting: Vec::new(),
         })
     }
 
-    /// A thread makes a call. A sentence if simulated time has passed while the thread did what the
-    /// simulation does not follow.
-    pub fn calls(&mut self, thread: u32) -> Option<&'static str> {
+    /// A thread makes a call, in a run of these processes. A sentence if simulated time has passed while the thread
+    /// did what the simulation does not follow.
+    pub fn calls(&mut self, thread: u32, run: &[u32]) -> Option<String> {
         self.called = true;
         let Some(task) = self.tasks.get_mut(&thread) else {
             // Another thread may have ended meanwhile, so that their number says nothing.
@@ -130,18 +137,33 @@ impl Tasks {
         };
         let standing = std::mem::replace(&mut task.standing, Standing::Caller);
         task.waited_for = None;
-        match task.slept.take() {
-            _ if standing == Standing::Unseen => {
-                Some("the system had no descriptor left to look at it with")
+        task.nap = None;
+        let slept = task.slept.take();
+        match standing {
+            Standing::Unseen => {
+                return Some("the system had no descriptor left to look at it with".into());
             }
-            _ if standing == Standing::GivenUp => {
-                Some("it was computing for longer than other threads waited for it (--patience)")
+            Standing::GivenUp => {
+                let said =
+                    "it was computing for longer than other threads waited for it (--patience)";
+                return Some(said.into());
             }
-            Some(Sleep::ForWorld) => {
-                Some("it was asleep for a time, or waited for the world outside the program")
-            }
-            Some(Sleep::ForThread | Sleep::ForProcess | Sleep::Unknown) | None => None,
+            _ => {}
         }
+        let slept = slept?;
+        if slept.sleep == Sleep::ForWorld {
+            return Some(format!(
+                "it was asleep for a time, or waited for the world outside the program ({})",
+                slept.words
+            ));
+        }
+        if slept.listening.is_empty() {
+            return None;
+        }
+        let visited = sockets::visited(&slept.listening, run)?;
+        Some(format!(
+            "it waited for connections, and somebody outside the run has one ({visited})"
+        ))
     }
 
     /// A thread of the program's library asks something aside: it is not waited for.
@@ -154,6 +176,7 @@ impl Tasks {
     /// Looks at every thread that may make a call soon and is not in one (`inside`), and with `all` at those
     /// that never made one; none if the process is gone.
     pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
+        self.resting.clear();
         if self.refresh(inside).is_err() {
             self.tasks.clear();
             return None;
@@ -174,15 +197,32 @@ impl Tasks {
 
     /// Whether all threads that were looked at slept since, or are gone. Those that computed for too long
     /// are not waited for.
-    pub fn rests_since(&mut self, look: Look, now: Instant, patience: Patience) -> bool {
-        let mut rest = true;
+    pub fn rests_since(
+        &mut self,
+        look: Look,
+        now: Instant,
+        patience: Patience,
+        run: &[u32],
+    ) -> bool {
+        let (mut rest, mut looked) = (true, false);
         let mut sleepers = Vec::new();
         for (thread, before) in look.0 {
             let after = self.sample(thread, Pass::Second);
-            let asleep = before == after && after.is_some_and(|sample| sample.asleep);
             let called = self.called;
             let Some(task) = self.tasks.get_mut(&thread) else {
                 continue;
+            };
+            let calls = task.standing == Standing::Caller;
+            let both = [before, after].map(|sample| sample.filter(|sample| sample.asleep));
+            let (asleep, nap) = match both {
+                [Some(before), Some(after)] => {
+                    let nap = calls.then(|| task.nap(self.process, thread, after.scheduled, run));
+                    let nap = nap.flatten();
+                    // Who naps may have looked between the two.
+                    looked |= nap.is_some() && before != after;
+                    (nap.is_some() || before == after, nap)
+                }
+                _ => (false, None),
             };
             let computing = match task.standing {
                 _ if !called => Computing::BeforeFirstCall,
@@ -194,10 +234,16 @@ impl Tasks {
                 None => drop(self.tasks.remove(&thread)),
                 Some(sample) if asleep => {
                     task.waited_for = None;
+                    self.resting.push(Resting {
+                        thread: (self.process, thread),
+                        scheduled: sample.scheduled,
+                        calls,
+                        nap,
+                    });
                     sleepers.push(Sleeper {
                         thread,
                         scheduled: sample.scheduled,
-                        calls: task.standing == Standing::Caller,
+                        calls,
                     });
                 }
                 Some(_) if matches!(task.standing, Standing::Bystander(_)) => {
@@ -207,8 +253,21 @@ impl Tasks {
                 Some(sample) => rest &= task.is_late(now, sample.worked, patience.with(computing)),
             }
         }
+        // It may have woken another one.
+        rest &= !looked || !self.notice_woken();
         let napping = rest && self.may_nap && !patience.in_vain;
         rest && (!napping || self.naps.all_looked(self.process, &sleepers, now))
+    }
+
+    /// Whether a thread napped when it was last asleep.
+    pub fn naps(&self, thread: u32) -> bool {
+        let nap = self.tasks.get(&thread).and_then(|task| task.nap);
+        nap.is_some_and(|(_, nap)| nap.is_some())
+    }
+
+    /// Those that slept when they were last looked at.
+    pub fn resting(&self) -> &[Resting] {
+        &self.resting
     }
 
     /// Whether no thread is left, once they were looked at.
@@ -231,8 +290,9 @@ impl Tasks {
     }
 
     /// Bystanders that were woken since may be about to make a call, whether or not they were given a
-    /// processor yet.
-    fn notice_woken(&mut self) {
+    /// processor yet. True if some were.
+    fn notice_woken(&mut self) -> bool {
+        let mut woken = false;
         for task in self.tasks.values_mut().take(MOST_BYSTANDERS) {
             let Standing::Bystander(before) = task.standing else {
                 continue;
@@ -241,22 +301,36 @@ impl Tasks {
             if !task.sample(Pass::First).is_some_and(sleeps) {
                 task.standing = Standing::New;
                 task.waited_for = None;
+                woken = true;
             }
         }
+        woken
     }
 
     /// Simulated time is about to pass: notes how threads that make calls sleep outside of them. True if
-    /// one of them waits for another process.
-    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32]) -> bool {
+    /// one of them waits for another process. Short sleeps are for the clock if nobody waited for looks (`unlooked`).
+    pub fn time_passes(&mut self, inside: &BTreeSet<u32>, run: &[u32], unlooked: bool) -> bool {
         let mut for_process = false;
         for (thread, task) in &mut self.tasks {
             if inside.contains(thread) || task.standing != Standing::Caller {
                 continue;
             }
-            let sleep = sleep::of(self.process, *thread, run).unwrap_or(Sleep::Unknown);
-            for_process |= sleep == Sleep::ForProcess;
-            if task.slept != Some(Sleep::ForWorld) {
-                task.slept = Some(sleep);
+            let slept = sleep::explained(self.process, *thread, run);
+            let mut slept = slept.unwrap_or_else(|_| Slept::unknown());
+            for_process |= matches!(slept.sleep, Sleep::ForProcess | Sleep::ForComers);
+            if slept.sleep.nap().is_some() && unlooked {
+                slept.sleep = Sleep::ForWorld;
+            }
+            // Until its next call one wait for the world is enough.
+            match &mut task.slept {
+                Some(before) if before.sleep == Sleep::ForWorld => {}
+                Some(before) => {
+                    slept.listening.append(&mut before.listening);
+                    slept.listening.sort_unstable();
+                    slept.listening.dedup();
+                    *before = slept;
+                }
+                none => *none = Some(slept),
             }
         }
         for_process
@@ -265,7 +339,10 @@ impl Tasks {
     /// Whether a thread sleeps for a time or for the world, in a process without calls.
     pub fn waits_for_world(&self, run: &[u32]) -> bool {
         let mut threads = self.tasks.keys().take(MOST_BYSTANDERS);
-        threads.any(|thread| matches!(sleep::of(self.process, *thread, run), Ok(Sleep::ForWorld)))
+        threads.any(|thread| {
+            let sleep = sleep::of(self.process, *thread, run);
+            matches!(sleep, Ok(Sleep::ForWorld | Sleep::Nap | Sleep::Polls))
+        })
     }
 
     /// Finds threads that have come and gone, if there are more or fewer than before.
@@ -307,6 +384,7 @@ impl Tasks {
             standing,
             waited_for: None,
             slept: None,
+            nap: None,
         };
         self.tasks.insert(thread, task);
     }
@@ -323,6 +401,21 @@ impl Task {
             Standing::Bystander(_) => all,
             Standing::GivenUp | Standing::Unseen | Standing::Own => false,
         }
+    }
+
+    /// How it naps, if it does. It is the same wait while it is not given a processor.
+    fn nap(&mut self, process: u32, thread: u32, scheduled: u64, run: &[u32]) -> Option<Nap> {
+        let before = match self.nap {
+            Some((before, nap)) if before == scheduled => return nap,
+            before => before.and_then(|(_, nap)| nap),
+        };
+        let nap = match sleep::of(process, thread, run) {
+            // It has just woken, from a nap that is too short to be looked at.
+            Ok(Sleep::Unknown) => before,
+            sleep => sleep.ok().and_then(Sleep::nap),
+        };
+        self.nap = Some((scheduled, nap));
+        nap
     }
 
     /// Whether calls of others have waited for it for too long; it is not waited for again until it
@@ -410,7 +503,7 @@ mod tests {
 
     fn at_rest(tasks: &mut Tasks, inside: &BTreeSet<u32>, now: Instant) -> bool {
         let look = tasks.look(inside, false);
-        look.is_none_or(|look| tasks.rests_since(look, now, Patience::default()))
+        look.is_none_or(|look| tasks.rests_since(look, now, Patience::default(), &[]))
     }
 
     /// Other tests run in this process at the same time: only the thread of this one is looked at.
@@ -445,16 +538,19 @@ mod tests {
             let mut tasks = Tasks::of(std::process::id()).unwrap();
             tasks.refresh(&inside).unwrap();
             only(&mut tasks, thread);
-            assert_eq!(tasks.calls(thread), None);
+            assert_eq!(tasks.calls(thread, &[]), None);
             let begin = Instant::now();
             assert!(!at_rest(&mut tasks, &inside, begin), "it computes");
             spins.store(false, Ordering::Relaxed);
             while !at_rest(&mut tasks, &inside, begin) {
                 std::thread::yield_now();
             }
-            tasks.time_passes(&inside, &[]);
+            tasks.time_passes(&inside, &[], false);
             // Where the kernel says nothing of system calls, nothing is known.
-            assert!(tasks.calls(thread).is_none(), "it waited for this thread");
+            assert!(
+                tasks.calls(thread, &[]).is_none(),
+                "it waited for this thread"
+            );
             let _ = wake.send(());
         });
     }
@@ -479,7 +575,7 @@ mod tests {
             let mut tasks = Tasks::of(std::process::id()).unwrap();
             tasks.refresh(&inside).unwrap();
             only(&mut tasks, thread);
-            tasks.calls(thread);
+            tasks.calls(thread, &[]);
             let begin = Instant::now();
             assert!(!at_rest(&mut tasks, &inside, begin));
             assert!(at_rest(
@@ -491,7 +587,7 @@ mod tests {
                 at_rest(&mut tasks, &inside, begin),
                 "it is not waited for again"
             );
-            let said = tasks.calls(thread).unwrap();
+            let said = tasks.calls(thread, &[]).unwrap();
             assert!(said.contains("computing"), "{said}");
             assert!(!at_rest(&mut tasks, &inside, begin), "it is again");
             spins.store(false, Ordering::Relaxed);
@@ -505,7 +601,7 @@ mod tests {
         tasks.refresh(&BTreeSet::new()).unwrap();
         // As if it had begun when another one ended.
         tasks.tasks.remove(&own);
-        assert_eq!(tasks.calls(own), None);
+        assert_eq!(tasks.calls(own, &[]), None);
         tasks.refresh(&BTreeSet::from([own])).unwrap();
         assert!(tasks.tasks.contains_key(&own));
     }

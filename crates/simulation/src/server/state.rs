@@ -72,6 +72,10 @@ impl<D: Device> State<D> {
             let response = self.handle(*key, request);
             self.answers.insert(*key, response);
         }
+        // Whoever came meanwhile was woken by the host's clock: all were at rest.
+        let doorbells = &self.doorbells;
+        self.order
+            .others_answered(calls, |process| doorbells.rung(process));
         // Nobody has gone on since all were found at rest, so the first may.
         if let Some((first, _)) = calls.first() {
             self.order.release(*first);
