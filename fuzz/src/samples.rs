@@ -229,21 +229,26 @@ impl Program {
             bytes,
             alignment: 0,
         });
-        if let Some(Reply::Physical(physical)) =
-            self.ask(Request::PhysicalCreate { context, bytes })
-        {
+        if let Some(Reply::Physical(physical)) = self.ask(Request::PhysicalCreate {
+            context,
+            device: 0,
+            bytes,
+            shared: true,
+        }) {
             self.ask(Request::PhysicalMap {
+                context,
                 address,
                 bytes,
                 physical,
             });
             self.ask(Request::AccessSet {
+                device: 0,
                 address,
                 bytes,
                 access: MemoryAccess::ReadWrite,
             });
             self.ask(Request::PhysicalUnmap { address, bytes });
-            self.ask(Request::PhysicalRelease { physical });
+            self.ask(Request::PhysicalRelease { context, physical });
         }
         self.ask(Request::AddressFree { address, bytes });
         self.ask(Request::LimitSet {
