@@ -188,11 +188,17 @@ mod tests {
         let Some(Reply::Address(address)) = reply(&mut session, reserve) else {
             panic!("addresses are left");
         };
-        let create = Request::PhysicalCreate { context, bytes };
+        let create = Request::PhysicalCreate {
+            context,
+            device: 0,
+            bytes,
+            shared: false,
+        };
         let Some(Reply::Physical(physical)) = reply(&mut session, create) else {
             panic!("memory is left");
         };
         let map = Request::PhysicalMap {
+            context,
             address,
             bytes,
             physical,
@@ -202,6 +208,7 @@ mod tests {
         // Whether it is answered or refused, it is not the end of the simulator.
         session.ask(&Request::PhysicalUnmap { address, bytes });
         session.ask(&Request::AccessSet {
+            device: 0,
             address,
             bytes,
             access: MemoryAccess::ReadWrite,

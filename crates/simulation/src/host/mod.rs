@@ -31,6 +31,7 @@ mod sleep;
 mod sockets;
 mod status;
 mod tasks;
+mod tcp_table;
 mod waits;
 
 pub use arrivals::{Arrivals, Arriving};

@@ -5,6 +5,7 @@
 //!
 //! Start reading at [`other_end_of`].
 
+use super::tcp_table;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -30,18 +31,21 @@ pub fn other_end_of(number: u64, processes: &[u32]) -> OtherEnd {
     if let Some(other) = unix_peer(number) {
         return of(other);
     }
-    let table = tcp_table();
-    match peer_in(&table, number) {
+    let in_table = |table: &str| match peer_in(table, number) {
         Some(other) => of(other),
-        None if serves_run(&table, number, processes) => OtherEnd::Comers,
+        None if serves_run(table, number, processes) => OtherEnd::Comers,
         None => OtherEnd::World,
+    };
+    match in_table(&tcp_table::lately()) {
+        OtherEnd::World => in_table(&tcp_table::now()),
+        known => known,
     }
 }
 
 /// The first of these sockets that wait for connections with which somebody outside these processes is connected, in
 /// words.
 pub fn visited(listening: &[u64], processes: &[u32]) -> Option<String> {
-    let table = tcp_table();
+    let table = tcp_table::now();
     let mut visited = listening.iter().filter(|number| {
         let still = rows(&table).any(|row| row.number == **number && row.state == LISTENS);
         still && !serves_run(&table, **number, processes)
@@ -80,13 +84,6 @@ fn serves_run(table: &str, number: u64, processes: &[u32]) -> bool {
             .is_some_and(|other| other.number == 0 || are_open(other.number, processes))
     };
     rows(table).filter(connected).all(of_run)
-}
-
-fn tcp_table() -> String {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
-    tables
-        .map(|path| std::fs::read_to_string(path).unwrap_or_default())
-        .concat()
 }
 
 /// The state of a socket that waits for connections, as the kernel writes it.
@@ -153,7 +150,7 @@ fn anywhere(address: &str) -> String {
 
 /// A socket in words: its addresses, if it is one of TCP.
 pub fn in_words(number: u64) -> Option<String> {
-    let table = tcp_table();
+    let table = tcp_table::lately();
     let Some(row) = rows(&table).find(|row| row.number == number) else {
         return unix_peer(number).map(|peer| format!("a Unix socket to that with number {peer}"));
     };

@@ -28,6 +28,11 @@ impl Machine {
 
     /// Gives it so many worker threads.
     pub fn set_threads(&mut self, threads: usize) {
+        let now = self.options.engine.threads;
+        // Other threads are started: a few more are not worth it.
+        if threads == now || (threads > now && threads < 2 * now) {
+            return;
+        }
         self.options.engine.threads = threads;
         self.gpu.set_engine_options(self.options.engine.clone());
     }

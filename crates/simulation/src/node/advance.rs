@@ -78,6 +78,11 @@ impl Node {
         }
         let mut groups: Vec<Vec<&mut Machine>> =
             groups.into_iter().map(|(_, group)| group).collect();
+        // GPUs without kernels need none.
+        let part = (self.threads / groups.len().max(1)).max(1);
+        for machine in groups.iter_mut().flatten() {
+            machine.set_threads(part);
+        }
         let advanced = match threads.min(groups.len()) {
             0 | 1 => in_turn(groups.iter_mut().flatten(), until),
             threads => at_once(&mut groups, threads, until),

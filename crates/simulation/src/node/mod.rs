@@ -102,7 +102,7 @@ impl Node {
         Self::check(description)?;
         // Ranks do everything in one order, so their GPUs run in turn.
         let in_turn = description.ranks.is_some().then_some(0..description.nodes);
-        let mut node = Self {
+        Ok(Self {
             machines: Machines::new(description, Backing::of(memory)?)?,
             each: description.gpus,
             meeting: description.links()?.latency(),
@@ -116,9 +116,7 @@ impl Node {
             named: Aliases::default(),
             ranks: description.ranks.clone(),
             checkpoints: None,
-        };
-        node.divide_threads();
-        Ok(node)
+        })
     }
 
     /// Whether there are several nodes.
@@ -131,29 +129,10 @@ impl Node {
         gpu / self.each
     }
 
-    /// Gives each GPU its part of the threads. GPUs that run in turn are one among those that run at once.
-    fn divide_threads(&mut self) {
-        if self.machines.count() == 1 {
-            return;
-        }
-        let (each, shares) = (self.each, &self.shares);
-        let built = (0..self.machines.count()).filter(|gpu| self.machines.get(*gpu).is_some());
-        let at_once: BTreeSet<(u32, usize)> = built
-            .map(|gpu| match gpu as u32 / each {
-                node if shares.contains(&node) => (node, 0),
-                node => (node, gpu),
-            })
-            .collect();
-        let threads = (self.threads / at_once.len().max(1)).max(1);
-        for machine in self.machines.iter_mut() {
-            machine.set_threads(threads);
-        }
-    }
-
     /// From now on several GPUs of a node reach the same memory.
     fn begin_sharing(&mut self, node: u32) {
-        if self.each > 1 && self.shares.insert(node) {
-            self.divide_threads();
+        if self.each > 1 {
+            self.shares.insert(node);
         }
     }
 
@@ -165,6 +144,5 @@ impl Node {
         let machine = &mut self.machines[gpu as usize];
         machine.host_is_inside(&self.host);
         self.join_node(gpu);
-        self.divide_threads();
     }
 }
