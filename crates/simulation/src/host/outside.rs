@@ -8,7 +8,9 @@ use std::path::Path;
 pub type Inside = BTreeMap<u32, BTreeSet<u32>>;
 
 /// Threads of our library in the program's process; what they do follows from what the program does.
-const OWN: [&str; 2] = ["lockstep-watch", "lockstep-faults"];
+const OWN: [&str; 2] = ["lockstep-watch", FAULTS];
+/// The one of them that gives pages.
+pub const FAULTS: &str = "lockstep-faults";
 
 /// A thread that may go on before the device does, in words; none if every thread is inside a call or waits for
 /// another thread, or for a process that is among these.
@@ -31,7 +33,7 @@ fn may_act(process: u32, thread: u32, run: &[u32]) -> bool {
         return false;
     }
     match sleep::of(process, thread, run) {
-        Ok(Sleep::ForThread | Sleep::ForProcess) => false,
+        Ok(Sleep::ForThread | Sleep::ForPage | Sleep::ForProcess) => false,
         // Where there are others in the run, these will come.
         Ok(Sleep::ForComers) => run.len() == 1,
         Ok(Sleep::Nap | Sleep::Polls | Sleep::ForWorld | Sleep::Unknown) => true,

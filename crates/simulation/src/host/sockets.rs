@@ -150,10 +150,19 @@ fn anywhere(address: &str) -> String {
 
 /// A socket in words: its addresses, if it is one of TCP.
 pub fn in_words(number: u64) -> Option<String> {
-    let table = tcp_table::lately();
-    let Some(row) = rows(&table).find(|row| row.number == number) else {
-        return unix_peer(number).map(|peer| format!("a Unix socket to that with number {peer}"));
-    };
+    if let Some(words) = tcp_in_words(&tcp_table::lately(), number) {
+        return Some(words);
+    }
+    unix_in_words(number).or_else(|| tcp_in_words(&tcp_table::now(), number))
+}
+
+fn unix_in_words(number: u64) -> Option<String> {
+    let peer = unix_peer(number)?;
+    Some(format!("a Unix socket to that with number {peer}"))
+}
+
+fn tcp_in_words(table: &str, number: u64) -> Option<String> {
+    let row = rows(table).find(|row| row.number == number)?;
     let own = address_in_words(row.own)?;
     Some(match row.state {
         LISTENS => format!("a TCP socket that listens at {own}"),

@@ -10,6 +10,7 @@
 
 use super::looks::{Nap, Resting};
 use super::naps::{Naps, Sleeper};
+use super::outside::FAULTS;
 use super::patience::{Awaited, Computing, Patience};
 use super::sleep::{self, Sleep, Slept};
 use super::sockets;
@@ -39,6 +40,8 @@ pub struct Tasks {
     naps: Naps,
     /// Whether that matters: there are other processes, and nobody of this one is inside a call.
     may_nap: bool,
+    /// Threads that were inside calls when they were last looked at.
+    inside: BTreeSet<u32>,
     /// Those that slept when they were last looked at.
     resting: Vec<Resting>,
 }
@@ -58,6 +61,16 @@ struct Task {
     slept: Option<Slept>,
     /// How it naps, if it does, since it was given a processor so often.
     nap: Option<(u64, Option<Nap>)>,
+    /// Whether it waits for a page, since then.
+    waits_for_page: bool,
+}
+
+/// Whether the thread of our library that gives pages is among these, in a process whose threads the kernel lists here.
+fn asks_for_page(tasks: &Path, inside: &BTreeSet<u32>) -> bool {
+    inside.iter().any(|thread| {
+        let name = std::fs::read_to_string(tasks.join(thread.to_string()).join("comm"));
+        name.is_ok_and(|name| name.trim_end() == FAULTS)
+    })
 }
 
 /// What the kernel shows of a thread.
@@ -122,6 +135,7 @@ impl Tasks {
             called: false,
             naps: Naps::default(),
             may_nap: false,
+            inside: BTreeSet::new(),
             resting: Vec::new(),
         })
     }
@@ -183,6 +197,7 @@ impl Tasks {
         }
         self.notice_woken();
         self.may_nap = all && inside.is_empty();
+        self.inside.clone_from(inside);
         let watched: Vec<u32> = self
             .tasks
             .iter()
@@ -220,7 +235,10 @@ impl Tasks {
                     let nap = nap.flatten();
                     // Who naps may have looked between the two.
                     looked |= nap.is_some() && before != after;
-                    (nap.is_some() || before == after, nap)
+                    // It goes on by itself once it has its page, unless that is asked for.
+                    let goes_on =
+                        calls && task.waits_for_page && !asks_for_page(&self.path, &self.inside);
+                    (!goes_on && (nap.is_some() || before == after), nap)
                 }
                 _ => (false, None),
             };
@@ -385,6 +403,7 @@ impl Tasks {
             waited_for: None,
             slept: None,
             nap: None,
+            waits_for_page: false,
         };
         self.tasks.insert(thread, task);
     }
@@ -409,7 +428,9 @@ impl Task {
             Some((before, nap)) if before == scheduled => return nap,
             before => before.and_then(|(_, nap)| nap),
         };
-        let nap = match sleep::of(process, thread, run) {
+        let sleep = sleep::of(process, thread, run);
+        self.waits_for_page = matches!(sleep, Ok(Sleep::ForPage));
+        let nap = match sleep {
             // It has just woken, from a nap that is too short to be looked at.
             Ok(Sleep::Unknown) => before,
             sleep => sleep.ok().and_then(Sleep::nap),
