@@ -40,8 +40,6 @@ pub struct Tasks {
     naps: Naps,
     /// Whether that matters: there are other processes, and nobody of this one is inside a call.
     may_nap: bool,
-    /// Threads that were inside calls when they were last looked at.
-    inside: BTreeSet<u32>,
     /// Those that slept when they were last looked at.
     resting: Vec<Resting>,
 }
@@ -61,16 +59,6 @@ struct Task {
     slept: Option<Slept>,
     /// How it naps, if it does, since it was given a processor so often.
     nap: Option<(u64, Option<Nap>)>,
-    /// Whether it waits for a page, since then.
-    waits_for_page: bool,
-}
-
-/// Whether the thread of our library that gives pages is among these, in a process whose threads the kernel lists here.
-fn asks_for_page(tasks: &Path, inside: &BTreeSet<u32>) -> bool {
-    inside.iter().any(|thread| {
-        let name = std::fs::read_to_string(tasks.join(thread.to_string()).join("comm"));
-        name.is_ok_and(|name| name.trim_end() == FAULTS)
-    })
 }
 
 /// What the kernel shows of a thread.
@@ -135,7 +123,6 @@ impl Tasks {
             called: false,
             naps: Naps::default(),
             may_nap: false,
-            inside: BTreeSet::new(),
             resting: Vec::new(),
         })
     }
@@ -197,7 +184,6 @@ impl Tasks {
         }
         self.notice_woken();
         self.may_nap = all && inside.is_empty();
-        self.inside.clone_from(inside);
         let watched: Vec<u32> = self
             .tasks
             .iter()
@@ -235,10 +221,7 @@ impl Tasks {
                     let nap = nap.flatten();
                     // Who naps may have looked between the two.
                     looked |= nap.is_some() && before != after;
-                    // It goes on by itself once it has its page, unless that is asked for.
-                    let goes_on =
-                        calls && task.waits_for_page && !asks_for_page(&self.path, &self.inside);
-                    (!goes_on && (nap.is_some() || before == after), nap)
+                    (nap.is_some() || before == after, nap)
                 }
                 _ => (false, None),
             };
@@ -301,7 +284,10 @@ impl Tasks {
             .values_mut()
             .filter(|task| task.standing == Standing::New);
         for task in new {
-            if let Some(sample) = task.sample(Pass::First) {
+            if task.gives_pages() {
+                // Others sleep until it has given theirs, without a call: it is waited for as they are.
+                task.standing = Standing::Caller;
+            } else if let Some(sample) = task.sample(Pass::First) {
                 task.standing = Standing::Bystander(sample.scheduled);
             }
         }
@@ -403,7 +389,6 @@ impl Tasks {
             waited_for: None,
             slept: None,
             nap: None,
-            waits_for_page: false,
         };
         self.tasks.insert(thread, task);
     }
@@ -422,15 +407,19 @@ impl Task {
         }
     }
 
+    /// Whether it is the thread of our library that gives pages.
+    fn gives_pages(&self) -> bool {
+        let name = std::fs::read_to_string(self.folder.join("comm"));
+        name.is_ok_and(|name| name.trim_end() == FAULTS)
+    }
+
     /// How it naps, if it does. It is the same wait while it is not given a processor.
     fn nap(&mut self, process: u32, thread: u32, scheduled: u64, run: &[u32]) -> Option<Nap> {
         let before = match self.nap {
             Some((before, nap)) if before == scheduled => return nap,
             before => before.and_then(|(_, nap)| nap),
         };
-        let sleep = sleep::of(process, thread, run);
-        self.waits_for_page = matches!(sleep, Ok(Sleep::ForPage));
-        let nap = match sleep {
+        let nap = match sleep::of(process, thread, run) {
             // It has just woken, from a nap that is too short to be looked at.
             Ok(Sleep::Unknown) => before,
             sleep => sleep.ok().and_then(Sleep::nap),
