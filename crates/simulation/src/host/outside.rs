@@ -33,7 +33,7 @@ fn may_act(process: u32, thread: u32, run: &[u32]) -> bool {
         return false;
     }
     match sleep::of(process, thread, run) {
-        Ok(Sleep::ForThread | Sleep::ForProcess) => false,
+        Ok(Sleep::ForThread | Sleep::ForPage | Sleep::ForProcess) => false,
         // Where there are others in the run, these will come.
         Ok(Sleep::ForComers) => run.len() == 1,
         Ok(Sleep::Nap | Sleep::Polls | Sleep::ForWorld | Sleep::Unknown) => true,

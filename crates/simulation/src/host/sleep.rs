@@ -29,6 +29,8 @@ use std::time::Duration;
 pub enum Sleep {
     /// Until another thread of the process wakes it.
     ForThread,
+    /// Until it is given a page, which for managed and pinned memory our library in the program does.
+    ForPage,
     /// Until another process of the run ends, or the run writes to a pipe or a socket.
     ForProcess,
     /// The same, or until somebody connects, who is taken to be of the run.
@@ -285,8 +287,7 @@ fn parse(line: &str, surroundings: &dyn Surroundings) -> Sleep {
     };
     // What it waits for, and for how long at most.
     let (waited, time_out) = match number {
-        // A page: those of managed and pinned memory are ours to give.
-        -1 => return Sleep::ForThread,
+        -1 => return Sleep::ForPage,
         // The fourth argument of a futex is its time-out.
         libc::SYS_futex if argument(3) == 0 => return Sleep::ForThread,
         // Its own children are of the run as it is.
@@ -394,7 +395,7 @@ mod tests {
         }
         // Who listens waits for those who come.
         assert_eq!(parse("288 0x6 0x0 0x0 0x0 0x0 0x0"), Sleep::ForComers);
-        assert_eq!(parse("-1 0x7ffe 0x7f00"), Sleep::ForThread);
+        assert_eq!(parse("-1 0x7ffe 0x7f00"), Sleep::ForPage);
         assert_eq!(parse("running"), Sleep::Unknown);
         assert_eq!(parse(""), Sleep::Unknown);
     }

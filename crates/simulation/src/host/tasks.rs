@@ -40,6 +40,8 @@ pub struct Tasks {
     naps: Naps,
     /// Whether that matters: there are other processes, and nobody of this one is inside a call.
     may_nap: bool,
+    /// The thread of our library that gives pages, once it was seen.
+    giver: Option<u32>,
     /// Those that slept when they were last looked at.
     resting: Vec<Resting>,
 }
@@ -59,6 +61,13 @@ struct Task {
     slept: Option<Slept>,
     /// How it naps, if it does, since it was given a processor so often.
     nap: Option<(u64, Option<Nap>)>,
+    /// Whether it waits for a page, since then.
+    waits_for_page: bool,
+}
+
+/// Whether the thread that gives pages waits for another one, which is about to let it go on.
+fn giver_waits(process: u32, giver: Option<u32>) -> bool {
+    giver.is_some_and(|giver| matches!(sleep::of(process, giver, &[]), Ok(Sleep::ForThread)))
 }
 
 /// What the kernel shows of a thread.
@@ -123,6 +132,7 @@ impl Tasks {
             called: false,
             naps: Naps::default(),
             may_nap: false,
+            giver: None,
             resting: Vec::new(),
         })
     }
@@ -221,7 +231,10 @@ impl Tasks {
                     let nap = nap.flatten();
                     // Who naps may have looked between the two.
                     looked |= nap.is_some() && before != after;
-                    (nap.is_some() || before == after, nap)
+                    // Who gives it its page waits for another thread of our library, which nobody looks at.
+                    let goes_on =
+                        calls && task.waits_for_page && giver_waits(self.process, self.giver);
+                    (!goes_on && (nap.is_some() || before == after), nap)
                 }
                 _ => (false, None),
             };
@@ -281,12 +294,13 @@ impl Tasks {
     pub fn confirm_rest(&mut self) {
         let new = self
             .tasks
-            .values_mut()
-            .filter(|task| task.standing == Standing::New);
-        for task in new {
+            .iter_mut()
+            .filter(|(_, task)| task.standing == Standing::New);
+        for (thread, task) in new {
             if task.gives_pages() {
                 // Others sleep until it has given theirs, without a call: it is waited for as they are.
                 task.standing = Standing::Caller;
+                self.giver = Some(*thread);
             } else if let Some(sample) = task.sample(Pass::First) {
                 task.standing = Standing::Bystander(sample.scheduled);
             }
@@ -389,6 +403,7 @@ impl Tasks {
             waited_for: None,
             slept: None,
             nap: None,
+            waits_for_page: false,
         };
         self.tasks.insert(thread, task);
     }
@@ -419,7 +434,9 @@ impl Task {
             Some((before, nap)) if before == scheduled => return nap,
             before => before.and_then(|(_, nap)| nap),
         };
-        let nap = match sleep::of(process, thread, run) {
+        let sleep = sleep::of(process, thread, run);
+        self.waits_for_page = matches!(sleep, Ok(Sleep::ForPage));
+        let nap = match sleep {
             // It has just woken, from a nap that is too short to be looked at.
             Ok(Sleep::Unknown) => before,
             sleep => sleep.ok().and_then(Sleep::nap),
