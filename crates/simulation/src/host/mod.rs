@@ -7,10 +7,12 @@
 //! | `status.rs` | what the kernel says of a process, and how it ended |
 //! | `arrivals.rs` | connections that are being made |
 //! | `process.rs` | one process: its calls, its connections, its end |
+//! | `task.rs` | a thread, as the kernel shows it |
 //! | `tasks.rs` | whether the threads of a process are at rest |
 //! | `patience.rs` | how long a thread that computes is waited for |
 //! | `sleep.rs` | what a sleeping thread waits for |
 //! | `sockets.rs` | who is at the other end of a socket |
+//! | `tcp_table.rs` | the kernel's tables of connections |
 //! | `listening.rs` | who is heard while simulated time passes |
 //! | `naps.rs` | threads that look now and then whether they are to end |
 //! | `waits.rs` | a wait in words, for people |
@@ -30,6 +32,7 @@ mod process;
 mod sleep;
 mod sockets;
 mod status;
+mod task;
 mod tasks;
 mod tcp_table;
 mod waits;

@@ -48,6 +48,8 @@ pub struct HostOrder {
     returning: BTreeSet<Key>,
     /// Connections whose last call does not wait for its turn.
     asides: BTreeSet<Key>,
+    /// Connections whose last call asks for a page that a thread of the program waits for.
+    pages: BTreeSet<Key>,
     /// Last connections of processes that have ended.
     leaving: BTreeSet<Key>,
     family: Family,
@@ -185,6 +187,10 @@ impl HostOrder {
             self.changes += 1;
             self.asides.remove(&key);
         }
+        match is_for_page(&request) {
+            true => self.pages.insert(key),
+            false => self.pages.remove(&key),
+        };
         self.calls.insert(key, request);
     }
 
@@ -307,10 +313,16 @@ impl HostOrder {
         let nobody = BTreeSet::new();
         let threads = |number: &u32| inside.get(number).unwrap_or(&nobody);
         let run: Vec<u32> = self.processes.keys().copied().collect();
+        let under_way = |key: &&Key| self.calls.contains_key(*key) || self.answered.contains(*key);
+        let pages_asked = self.pages.iter().filter(under_way).map(|key| key.0);
+        let pages_asked: BTreeSet<u32> = pages_asked.collect();
         let looks: Vec<_> = self
             .processes
             .iter_mut()
-            .map(|(number, process)| process.look(threads(number), several))
+            .map(|(number, process)| {
+                let page_asked = pages_asked.contains(number);
+                process.look(threads(number), several, page_asked)
+            })
             .collect();
         let mut rest = true;
         for (process, look) in self.processes.values_mut().zip(looks) {
@@ -474,6 +486,14 @@ fn is_aside(request: &Request) -> bool {
     matches!(
         request,
         Request::HostVisible | Request::HostAccessMeans { .. }
+    )
+}
+
+/// Calls by which our library in a program asks for a page, for a thread that waits for it.
+fn is_for_page(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::HostAccess { .. } | Request::HostPoll { .. }
     )
 }
 

@@ -8,9 +8,7 @@ use std::path::Path;
 pub type Inside = BTreeMap<u32, BTreeSet<u32>>;
 
 /// Threads of our library in the program's process; what they do follows from what the program does.
-const OWN: [&str; 2] = ["lockstep-watch", FAULTS];
-/// The one of them that gives pages.
-pub const FAULTS: &str = "lockstep-faults";
+const OWN: [&str; 2] = ["lockstep-watch", "lockstep-faults"];
 
 /// A thread that may go on before the device does, in words; none if every thread is inside a call or waits for
 /// another thread, or for a process that is among these.

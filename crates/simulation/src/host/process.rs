@@ -117,9 +117,9 @@ impl Process {
     }
 
     /// Looks at its threads, with `all` also at those that never made a call; none if there is nothing to look
-    /// at.
-    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
-        self.tasks.as_mut().ok()?.look(inside, all)
+    /// at. `page_asked`: our library in it asks for a page.
+    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool, page_asked: bool) -> Option<Look> {
+        self.tasks.as_mut().ok()?.look(inside, all, page_asked)
     }
 
     /// Whether all that were looked at slept since.

@@ -4,22 +4,23 @@
 //! to make its first. Threads that made one are looked at whenever another thread's call is to be
 //! answered. A thread is asleep if the kernel says so twice and it was not scheduled in between:
 //! then nobody in the process can have woken anybody. Where processes can wake each other, all are looked
-//! at ([`Tasks::look`]) before any is looked at again ([`Tasks::rests_since`]).
+//! at ([`Tasks::look`]) before any is looked at again ([`Tasks::rests_since`]). The first of the two looks may be
+//! long ago: most threads of a library sleep through many calls, and are looked at once for each.
 //!
 //! Start reading at [`Tasks::look`].
 
-use super::looks::{Nap, Resting};
+use super::looks::Resting;
 use super::naps::{Naps, Sleeper};
-use super::outside::FAULTS;
-use super::patience::{Awaited, Computing, Patience};
+use super::patience::{Computing, Patience};
 use super::sleep::{self, Sleep, Slept};
 use super::sockets;
+use super::task::{Pass, Sample, Standing, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Instant;
 
 /// Threads without a call that are looked at again for having been woken: pools have many more.
 const MOST_BYSTANDERS: usize = 32;
@@ -40,83 +41,16 @@ pub struct Tasks {
     naps: Naps,
     /// Whether that matters: there are other processes, and nobody of this one is inside a call.
     may_nap: bool,
-    /// The thread of our library that gives pages, once it was seen.
-    giver: Option<u32>,
     /// Those that slept when they were last looked at.
     resting: Vec<Resting>,
 }
 
-/// What a first look at the threads of a process saw: those that may make a call soon.
-pub struct Look(Vec<(u32, Option<Sample>)>);
-
-/// A thread.
-struct Task {
-    folder: PathBuf,
-    /// What the kernel shows of it, open as long as few threads are.
-    files: Option<Files>,
-    standing: Standing,
-    /// How long calls of others wait for it.
-    waited_for: Option<Awaited>,
-    /// How it slept when time last passed.
-    slept: Option<Slept>,
-    /// How it naps, if it does, since it was given a processor so often.
-    nap: Option<(u64, Option<Nap>)>,
-    /// Whether it waits for a page, since then.
-    waits_for_page: bool,
-}
-
-/// Whether the thread that gives pages waits for another one, which is about to let it go on.
-fn giver_waits(process: u32, giver: Option<u32>) -> bool {
-    giver.is_some_and(|giver| matches!(sleep::of(process, giver, &[]), Ok(Sleep::ForThread)))
-}
-
-/// What the kernel shows of a thread.
-struct Files {
-    stat: File,
-    schedule: File,
-}
-
-impl Files {
-    fn open(folder: &Path) -> io::Result<Self> {
-        Ok(Self {
-            stat: File::open(folder.join("stat"))?,
-            schedule: File::open(folder.join("schedstat"))?,
-        })
-    }
-}
-
-/// What is known of a thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// New: it may be about to make its first call.
-    New,
-    /// It makes calls.
-    Caller,
-    /// It was at rest before its first call, after so many times on a processor.
-    Bystander(u64),
-    /// It computed for too long to be waited for.
-    GivenUp,
-    /// The system has no descriptor left to look at it with.
-    Unseen,
-    /// A thread of the program's library, which changes nothing by itself.
-    Own,
-}
-
-/// Which look at a thread it is, of the two that together say whether it slept.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    First,
-    Second,
-}
-
-/// What the kernel says of a thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Sample {
-    asleep: bool,
-    /// Its processor time.
-    worked: Duration,
-    /// How often it was given a processor.
-    scheduled: u64,
+/// What a first look at the threads of a process saw.
+pub struct Look {
+    /// Those that may make a call soon.
+    samples: Vec<(u32, Option<Sample>)>,
+    /// Whether our library in the program asks for a page.
+    page_asked: bool,
 }
 
 impl Tasks {
@@ -132,7 +66,6 @@ impl Tasks {
             called: false,
             naps: Naps::default(),
             may_nap: false,
-            giver: None,
             resting: Vec::new(),
         })
     }
@@ -185,8 +118,8 @@ impl Tasks {
     }
 
     /// Looks at every thread that may make a call soon and is not in one (`inside`), and with `all` at those
-    /// that never made one; none if the process is gone.
-    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool) -> Option<Look> {
+    /// that never made one; none if the process is gone. `page_asked`: our library in it asks for a page.
+    pub fn look(&mut self, inside: &BTreeSet<u32>, all: bool, page_asked: bool) -> Option<Look> {
         self.resting.clear();
         if self.refresh(inside).is_err() {
             self.tasks.clear();
@@ -200,10 +133,11 @@ impl Tasks {
             .filter(|(thread, task)| !inside.contains(thread) && task.is_watched(all))
             .map(|(thread, _)| *thread)
             .collect();
-        let samples = watched
-            .iter()
-            .map(|one| (*one, self.sample(*one, Pass::First)));
-        Some(Look(samples.collect()))
+        let samples = watched.iter().map(|one| (*one, self.first_sample(*one)));
+        Some(Look {
+            samples: samples.collect(),
+            page_asked,
+        })
     }
 
     /// Whether all threads that were looked at slept since, or are gone. Those that computed for too long
@@ -217,12 +151,12 @@ impl Tasks {
     ) -> bool {
         let (mut rest, mut looked) = (true, false);
         let mut sleepers = Vec::new();
-        for (thread, before) in look.0 {
-            let after = self.sample(thread, Pass::Second);
+        for (thread, before) in look.samples {
             let called = self.called;
             let Some(task) = self.tasks.get_mut(&thread) else {
                 continue;
             };
+            let after = task.sample(Pass::Second);
             let calls = task.standing == Standing::Caller;
             let both = [before, after].map(|sample| sample.filter(|sample| sample.asleep));
             let (asleep, nap) = match both {
@@ -231,13 +165,14 @@ impl Tasks {
                     let nap = nap.flatten();
                     // Who naps may have looked between the two.
                     looked |= nap.is_some() && before != after;
-                    // Who gives it its page waits for another thread of our library, which nobody looks at.
-                    let goes_on =
-                        calls && task.waits_for_page && giver_waits(self.process, self.giver);
+                    // It is given its page, and goes on, unless that is being asked for.
+                    let goes_on = calls && task.waits_for_page && !look.page_asked;
                     (!goes_on && (nap.is_some() || before == after), nap)
                 }
                 _ => (false, None),
             };
+            // Who naps is compared with what it was a moment ago.
+            task.rested = after.filter(|_| asleep && nap.is_none());
             let computing = match task.standing {
                 _ if !called => Computing::BeforeFirstCall,
                 Standing::New => Computing::New,
@@ -294,14 +229,10 @@ impl Tasks {
     pub fn confirm_rest(&mut self) {
         let new = self
             .tasks
-            .iter_mut()
-            .filter(|(_, task)| task.standing == Standing::New);
-        for (thread, task) in new {
-            if task.gives_pages() {
-                // Others sleep until it has given theirs, without a call: it is waited for as they are.
-                task.standing = Standing::Caller;
-                self.giver = Some(*thread);
-            } else if let Some(sample) = task.sample(Pass::First) {
+            .values_mut()
+            .filter(|task| task.standing == Standing::New);
+        for task in new {
+            if let Some(sample) = task.sample(Pass::First) {
                 task.standing = Standing::Bystander(sample.scheduled);
             }
         }
@@ -388,134 +319,18 @@ impl Tasks {
             return;
         }
         let folder = self.path.join(thread.to_string());
-        let files = Files::open(&folder);
-        let standing = match &files {
-            Err(error) if is_gone(error) => return,
-            Err(_) => Standing::Unseen,
-            Ok(_) if inside.contains(&thread) => Standing::Caller,
-            Ok(_) => Standing::New,
-        };
         let few = self.tasks.len() < MOST_OPEN;
-        let task = Task {
-            folder,
-            files: files.ok().filter(|_| few),
-            standing,
-            waited_for: None,
-            slept: None,
-            nap: None,
-            waits_for_page: false,
+        let Some(task) = Task::new(folder, inside.contains(&thread), few) else {
+            return;
         };
         self.tasks.insert(thread, task);
     }
 
-    fn sample(&mut self, thread: u32, pass: Pass) -> Option<Sample> {
-        self.tasks.get_mut(&thread)?.sample(pass)
+    /// What a thread is compared with when it is looked at again.
+    fn first_sample(&mut self, thread: u32) -> Option<Sample> {
+        let task = self.tasks.get_mut(&thread)?;
+        task.rested.or_else(|| task.sample(Pass::First))
     }
-}
-
-impl Task {
-    fn is_watched(&self, all: bool) -> bool {
-        match self.standing {
-            Standing::New | Standing::Caller => true,
-            Standing::Bystander(_) => all,
-            Standing::GivenUp | Standing::Unseen | Standing::Own => false,
-        }
-    }
-
-    /// Whether it is the thread of our library that gives pages.
-    fn gives_pages(&self) -> bool {
-        let name = std::fs::read_to_string(self.folder.join("comm"));
-        name.is_ok_and(|name| name.trim_end() == FAULTS)
-    }
-
-    /// How it naps, if it does. It is the same wait while it is not given a processor.
-    fn nap(&mut self, process: u32, thread: u32, scheduled: u64, run: &[u32]) -> Option<Nap> {
-        let before = match self.nap {
-            Some((before, nap)) if before == scheduled => return nap,
-            before => before.and_then(|(_, nap)| nap),
-        };
-        let sleep = sleep::of(process, thread, run);
-        self.waits_for_page = matches!(sleep, Ok(Sleep::ForPage));
-        let nap = match sleep {
-            // It has just woken, from a nap that is too short to be looked at.
-            Ok(Sleep::Unknown) => before,
-            sleep => sleep.ok().and_then(Sleep::nap),
-        };
-        self.nap = Some((scheduled, nap));
-        nap
-    }
-
-    /// Whether calls of others have waited for it for too long; it is not waited for again until it
-    /// makes a call.
-    fn is_late(&mut self, now: Instant, worked: Duration, patience: Duration) -> bool {
-        let awaited = *self
-            .waited_for
-            .get_or_insert_with(|| Awaited::from(now, worked));
-        let late = awaited.is_over(now, worked, patience);
-        if late {
-            self.standing = Standing::GivenUp;
-        }
-        late
-    }
-
-    fn sample(&mut self, pass: Pass) -> Option<Sample> {
-        let opened = match self.files {
-            Some(_) => None,
-            None => Files::open(&self.folder)
-                .inspect_err(|error| {
-                    if !is_gone(error) {
-                        self.standing = Standing::Unseen;
-                    }
-                })
-                .ok(),
-        };
-        let files = self.files.as_ref().or(opened.as_ref())?;
-        // A thread that was given a processor between the two readings of one look must not pass for one that
-        // slept all the time: the count is the outermost of what two looks read.
-        let early = match pass {
-            Pass::First => Some(schedule(&files.schedule)?),
-            Pass::Second => None,
-        };
-        let asleep = is_asleep(&files.stat)?;
-        let (worked, scheduled) = match early {
-            Some(early) => early,
-            None => schedule(&files.schedule)?,
-        };
-        Some(Sample {
-            asleep,
-            worked,
-            scheduled,
-        })
-    }
-}
-
-/// Whether a thread has no files because it has ended.
-fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
-}
-
-/// The state that the kernel gives, after the name in parentheses.
-fn is_asleep(stat: &File) -> Option<bool> {
-    let mut bytes = [0; 256];
-    let read = stat.read_at(&mut bytes, 0).ok()?;
-    let text = bytes.get(..read)?;
-    let name = text.iter().rposition(|byte| *byte == b')')?;
-    match text.get(name + 2)? {
-        b'Z' | b'X' => None,
-        // `D` is a thread that waits for a page or a lock of the kernel's: it goes on by itself.
-        state => Some(matches!(state, b'S' | b'T' | b't')),
-    }
-}
-
-/// Processor time, and how often a thread was scheduled; time in the queue is between them.
-fn schedule(file: &File) -> Option<(Duration, u64)> {
-    let mut bytes = [0; 96];
-    let read = file.read_at(&mut bytes, 0).ok()?;
-    let text = std::str::from_utf8(bytes.get(..read)?).ok()?;
-    let mut words = text.split_ascii_whitespace();
-    let worked = Duration::from_nanos(words.next()?.parse().ok()?);
-    Some((worked, words.nth(1)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -523,13 +338,14 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
+    use std::time::Duration;
 
     fn thread_id() -> u32 {
         rustix::thread::gettid().as_raw_nonzero().get() as u32
     }
 
     fn at_rest(tasks: &mut Tasks, inside: &BTreeSet<u32>, now: Instant) -> bool {
-        let look = tasks.look(inside, false);
+        let look = tasks.look(inside, false, false);
         look.is_none_or(|look| tasks.rests_since(look, now, Patience::default(), &[]))
     }
 
