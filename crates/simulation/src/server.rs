@@ -1,7 +1,7 @@
 //! Serves the connections of CUDA programs: one request at a time, in the order of [`HostOrder`].
 //!
 //! Every connection has a thread that reads its requests. A request waits until the threads of all
-//! processes are at rest; whoever finds them so answers all that are there, in their order, and that
+//! processes are at rest; whoever finds them so (`turns.rs`) answers all that are there, in their order, and that
 //! order is what the record of calls keeps. A process that ends waits for its turn as a request does.
 //! Connections and processes are numbered when their first request is handled, so connections that only
 //! watch change no number.
@@ -10,27 +10,27 @@
 
 mod entries;
 mod state;
+mod turns;
 mod welcomes;
 
 use crate::checkpoint::SharedCheckpoints;
 use crate::connections::{Door, Streams};
-use crate::host::{Arrivals, Arriving, HostOrder, Key, Turn};
+use crate::host::{Arrivals, Arriving, HostOrder, Key};
 use crate::host_writes::HostWrites;
 use entries::Entries;
 use lockstep_gpu::Ranks;
 use lockstep_protocol::doorbell::Doorbells;
-use lockstep_protocol::{
-    ConnectionError, Hello, Listener, Request, Response, ServerConnection, refuse,
-};
+use lockstep_protocol::{ConnectionError, Listener, Request, Response, ServerConnection, refuse};
 use lockstep_runtime::{Client, Device, Runtime};
 use lockstep_units::Time;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use turns::Waiting;
 use welcomes::Welcomes;
 pub use welcomes::welcome;
 
@@ -48,10 +48,6 @@ pub enum Recording {
     /// And every byte that the host wrote, so that it can be replayed without the program.
     Full,
 }
-
-/// How long a call whose turn has not come waits before it looks again whether threads are at rest,
-/// at first and at most.
-const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(2)];
 
 /// Signals that end what is left of a run.
 const ENDS_A_RUN: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGKILL, libc::SIGTERM];
@@ -74,8 +70,8 @@ pub struct State<D> {
     /// Processes that have ended, by their last connections, until their turn comes.
     ended: BTreeMap<Key, Ended>,
     over: bool,
-    /// Wakes those whose call was answered by another.
-    turned: Arc<Condvar>,
+    /// Those that wait for their turn.
+    waiting: Waiting,
     /// Answers that nobody has taken yet.
     answers: BTreeMap<Key, Response>,
     clients: BTreeMap<Key, Client>,
@@ -162,7 +158,7 @@ impl<D: Device + Send + 'static> Server<D> {
             program: 0,
             ended: BTreeMap::new(),
             over: false,
-            turned: Arc::default(),
+            waiting: Waiting::default(),
             answers: BTreeMap::new(),
             clients: BTreeMap::new(),
             peers: BTreeMap::new(),
@@ -225,7 +221,7 @@ impl<D: Device + Send + 'static> Server<D> {
         let mut state = lock(&self.state);
         state.order.watch_family(process);
         state.program = process;
-        state.turned.notify_all();
+        state.waiting.look();
     }
 
     fn close(&mut self) {
@@ -233,7 +229,7 @@ impl<D: Device + Send + 'static> Server<D> {
             let mut state = lock(&self.state);
             state.over = true;
             state.order.end();
-            state.turned.notify_all();
+            state.waiting.wake_all();
         }
         // The reading end lives as long as the thread; a thread that has ended needs no waking. A
         // panic of a thread has ended the process, and a socket that is gone needs no closing.
@@ -382,12 +378,12 @@ fn serve<D: Device>(
                 Err(_) => break Ok(()),
             }
         }
-        let response = answer(state, key, &hello, request);
+        let response = turns::answer(state, key, &hello, request);
         let sent = connection.send(&response);
         {
             let mut state = lock(state);
             state.order.returned(key);
-            state.turned.notify_all();
+            state.waiting.look();
         }
         if let Err(error) = sent {
             // A program that was ended does not wait for its answer.
@@ -395,78 +391,6 @@ fn serve<D: Device>(
             break Ok(());
         }
     };
-    leave(state, key, &hello);
+    turns::leave(state, key, &hello);
     outcome
-}
-
-/// Answers a call when its turn comes, and those of others whose turn comes with it.
-fn answer<D: Device>(
-    state: &Mutex<State<D>>,
-    key: Key,
-    hello: &Hello,
-    request: Request,
-) -> Response {
-    let mut state = lock(state);
-    state.order.enter(key, hello, Arc::new(request));
-    let [mut pause, longest] = LOOK_AGAIN;
-    loop {
-        if state.order.is_released(key)
-            && let Some(response) = state.answers.remove(&key)
-        {
-            return response;
-        }
-        state = take_turn(state, pause);
-        pause = longest.min(pause * 2);
-    }
-}
-
-/// A connection has ended. If it was the last of its process, that leaves when its turn comes, or with the run.
-fn leave<D: Device>(state: &Mutex<State<D>>, key: Key, hello: &Hello) {
-    let mut state = lock(state);
-    state.order.leave(key);
-    state.peers.remove(&key);
-    let Some(client) = state.clients.remove(&key) else {
-        return;
-    };
-    if !state.was_last(hello.process) {
-        return;
-    }
-    let name = hello.name.clone();
-    state.ended.insert(key, Ended { client, name });
-    state.order.ends(key);
-    let [mut pause, longest] = LOOK_AGAIN;
-    while !state.over && state.ended.contains_key(&key) {
-        state = take_turn(state, pause);
-        pause = longest.min(pause * 2);
-    }
-}
-
-/// Does what it is time for; waits if it is nobody's turn.
-fn take_turn<D: Device>(
-    mut state: MutexGuard<'_, State<D>>,
-    pause: Duration,
-) -> MutexGuard<'_, State<D>> {
-    match state.turn() {
-        Turn::Release(first) => {
-            state.order.release(first);
-            state.turned.notify_all();
-        }
-        Turn::Nobody => {
-            let turned = state.turned.clone();
-            let waited = turned.wait_timeout(state, pause);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Turn::Leave(keys) => {
-            for key in keys {
-                state.left(key);
-            }
-            state.turned.notify_all();
-        }
-        Turn::Calls(calls) => {
-            state.come_to_time(&calls);
-            state.answer_all(&calls);
-        }
-        Turn::Waits(waits) => state.answer_first(&waits),
-    }
-    state
 }

@@ -78,9 +78,14 @@ impl<D: Device> State<D> {
             .others_answered(calls, |process| doorbells.rung(process));
         // Nobody has gone on since all were found at rest, so the first may.
         if let Some((first, _)) = calls.first() {
-            self.order.release(*first);
-            self.turned.notify_all();
+            self.release(*first);
         }
+    }
+
+    /// Lets a thread go on with its answer.
+    pub(super) fn release(&mut self, key: Key) {
+        self.order.release(key);
+        self.waiting.wake(key);
     }
 
     /// Of calls that wait, answers those whose wait is over first. If somebody is heard before one is, nobody is
