@@ -1,15 +1,19 @@
 //! The record of calls: everything that a run's answers depend on, in order, and what they were.
 //!
 //! A record is nine bytes (magic, version, whether it is full), then a sequence of [`Entry`]s, each
-//! a postcard frame after its length, the whole compressed with zstd. With the bytes that the host wrote it
+//! a postcard frame after its length, the whole compressed with zstd. A large image that several calls load is in the
+//! first of them. With the bytes that the host wrote it
 //! can be replayed without the program, and with the answers a replay can be checked; without
 //! either it still tells what was called, by whom and in which order
 //! (`docs/decisions/0031-what-a-record-holds.md`).
 //!
-//! A reader trusts nothing: it holds one entry at a time, and an entry may not be far larger than
-//! what it was read from.
+//! A reader trusts nothing: it holds one entry at a time, and large images that may come again, and an entry may not
+//! be far larger than what it was read from.
+
+mod images;
 
 use crate::Client;
+use images::{Read as ReadImages, Written as WrittenImages};
 use lockstep_protocol::{Extent, Request, Response, Rows};
 use lockstep_units::Time;
 use serde::{Deserialize, Serialize};
@@ -22,6 +26,9 @@ const MAGIC: &[u8; 7] = b"LKSTREC";
 const VERSION: u8 = b'2';
 /// Longest entry that a reader accepts: a call that carries a module of 1 GiB.
 const MAXIMUM_ENTRY: u32 = (1 << 30) + (1 << 20);
+/// In place of a length: the call that follows loads an image that an earlier one has, and is written without it. Where
+/// it stands in the call and its number follow, in four and eight bytes.
+const AGAIN: u32 = u32::MAX - 1;
 /// Longest piece of memory in one entry.
 const PIECE: usize = 1 << 20;
 /// Bytes of an entry that need no file behind them.
@@ -211,6 +218,7 @@ pub struct RecordWriter<W: Write> {
     stream: zstd::Encoder<'static, BufWriter<W>>,
     waiting: u32,
     buffer: Vec<u8>,
+    images: WrittenImages,
 }
 
 impl<W: Write> RecordWriter<W> {
@@ -226,6 +234,7 @@ impl<W: Write> RecordWriter<W> {
             stream: zstd::Encoder::new(file, 1)?,
             waiting: 0,
             buffer: Vec::new(),
+            images: WrittenImages::default(),
         })
     }
 
@@ -244,6 +253,16 @@ impl<W: Write> RecordWriter<W> {
             connection,
             process,
         } = client;
+        let shorter = self.images.without_known(request);
+        let (request, again) = match &shorter {
+            Some((shorter, again)) => (shorter, &again[..]),
+            None => (request, &[][..]),
+        };
+        for &(image, number) in again {
+            self.stream.write_all(&AGAIN.to_le_bytes())?;
+            self.stream.write_all(&image.to_le_bytes())?;
+            self.stream.write_all(&number.to_le_bytes())?;
+        }
         self.entry(&Borrowed::Call {
             thread: connection,
             process,
@@ -357,6 +376,7 @@ pub struct RecordReader<R: Read> {
     full: bool,
     entries: u64,
     ended: bool,
+    images: ReadImages,
 }
 
 impl<R: Read> RecordReader<R> {
@@ -381,6 +401,7 @@ impl<R: Read> RecordReader<R> {
             full: full != 0,
             entries: 0,
             ended: false,
+            images: ReadImages::default(),
         })
     }
 
@@ -390,25 +411,45 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, RecordError> {
-        let mut length = [0; 4];
-        match self.fill(&mut length)? {
-            // Even a record of nothing is some bytes.
-            0 if self.stream.get_ref().get_ref().bytes == 0 => return Err(self.truncated()),
-            0 => return Ok(None),
-            4 => {}
-            _ => return Err(self.truncated()),
-        }
-        let length = u32::from_le_bytes(length);
+        let length = loop {
+            match self.word()? {
+                None => return Ok(None),
+                Some(AGAIN) => {
+                    let mut again = [0; 12];
+                    if self.fill(&mut again)? < again.len() {
+                        return Err(self.truncated());
+                    }
+                    let [a, b, c, d, number @ ..] = again;
+                    let again = (u32::from_le_bytes([a, b, c, d]), u64::from_le_bytes(number));
+                    let known = self.images.comes_again(again);
+                    known.map_err(|error| self.named(error))?;
+                }
+                Some(length) => break length,
+            }
+        };
         if length > MAXIMUM_ENTRY {
             return Err(self.malformed(&format!("{length} bytes are too many for one")));
         }
         let bytes = self.expand(u64::from(length))?;
-        let entry = Entry::from_bytes(&bytes).map_err(|error| match error {
-            RecordError::Malformed(reason) => self.malformed(&reason),
-            other => other,
-        })?;
+        let mut entry = Entry::from_bytes(&bytes).map_err(|error| self.named(error))?;
+        if let Entry::Call { request, .. } = &mut entry {
+            let complete = self.images.complete(request);
+            complete.map_err(|error| self.named(error))?;
+        }
         self.entries += 1;
         Ok(Some(entry))
+    }
+
+    /// The word that an entry begins with; none at the end.
+    fn word(&mut self) -> Result<Option<u32>, RecordError> {
+        let mut word = [0; 4];
+        match self.fill(&mut word)? {
+            // Even a record of nothing is some bytes.
+            0 if self.stream.get_ref().get_ref().bytes == 0 => Err(self.truncated()),
+            0 => Ok(None),
+            4 => Ok(Some(u32::from_le_bytes(word))),
+            _ => Err(self.truncated()),
+        }
     }
 
     /// The bytes of an entry: memory follows what really is in the file, not what is announced,
@@ -457,6 +498,14 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
+    /// A mistake with the entry that it is in.
+    fn named(&self, error: RecordError) -> RecordError {
+        match error {
+            RecordError::Malformed(reason) => self.malformed(&reason),
+            other => other,
+        }
+    }
+
     fn malformed(&self, reason: &str) -> RecordError {
         RecordError::Malformed(format!("entry {}: {reason}", self.entries))
     }
@@ -479,7 +528,7 @@ impl<R: Read> Iterator for RecordReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_protocol::Reply;
+    use lockstep_protocol::{ContextHandle, ImageKind, ImageRole, ModuleImage, Reply};
 
     const CLIENT: Client = Client {
         connection: 3,
@@ -612,6 +661,68 @@ mod tests {
             written[start..start + bytes.len()].copy_from_slice(&bytes);
         }
         assert_eq!(written, bytes);
+    }
+
+    /// A call that loads images of so many bytes each, filled with their numbers.
+    fn load(images: &[(u8, usize)]) -> Request {
+        let image = |&(fill, length): &(u8, usize)| ModuleImage {
+            kind: ImageKind::Cubin,
+            role: ImageRole::Main,
+            bytes: vec![fill; length],
+        };
+        Request::ModuleLoad {
+            context: ContextHandle(1),
+            images: images.iter().map(image).collect(),
+        }
+    }
+
+    #[test]
+    fn a_large_image_is_written_once_and_read_each_time() {
+        let calls = [
+            load(&[(1, 3 << 20), (2, 8)]),
+            load(&[(2, 8), (3, 2 << 20), (1, 3 << 20)]),
+            load(&[(3, 2 << 20)]),
+        ];
+        let mut writer = RecordWriter::new(Vec::new(), true).unwrap();
+        for call in &calls {
+            writer.call(CLIENT, 0, Time(5), call).unwrap();
+        }
+        let file = writer.finish().unwrap();
+        let written = zstd::decode_all(&file[9..]).unwrap();
+        assert!(written.len() < 6 << 20, "{} bytes", written.len());
+        let read = RecordReader::new(&file[..]).unwrap().map(|entry| {
+            let Entry::Call { request, .. } = entry.unwrap() else {
+                panic!()
+            };
+            request
+        });
+        assert_eq!(read.collect::<Vec<_>>(), calls);
+    }
+
+    #[test]
+    fn an_image_that_nobody_wrote_does_not_come_again() {
+        for (image, number, request) in [
+            (0u32, 1u64, load(&[(1, 2 << 20)])),
+            (7, 0, load(&[(1, 2 << 20)])),
+            (0, 0, Request::Profiler { start: true }),
+        ] {
+            let call = Entry::Call {
+                thread: 0,
+                process: 0,
+                quiet: 0,
+                at: 0,
+                request,
+            };
+            let call = call.to_bytes().unwrap();
+            let again = [&image.to_le_bytes()[..], &number.to_le_bytes()].concat();
+            let frames = [(AGAIN, &again[..]), (call.len() as u32, &call)];
+            let error = first_error(&forged(&frames));
+            assert!(
+                error.contains("entry 0: it loads an image again"),
+                "{error}"
+            );
+            assert!(first_error(&forged(&[(AGAIN, &[1])])).contains("ends early"));
+        }
     }
 
     #[test]
