@@ -12,6 +12,7 @@
 //! | `patience.rs` | how long a thread that computes is waited for |
 //! | `sleep.rs` | what a sleeping thread waits for |
 //! | `sockets.rs` | who is at the other end of a socket |
+//! | `owners.rs` | who has a socket open |
 //! | `tcp_table.rs` | the kernel's tables of connections |
 //! | `listening.rs` | who is heard while simulated time passes |
 //! | `naps.rs` | threads that look now and then whether they are to end |
@@ -27,6 +28,7 @@ mod looks;
 mod naps;
 mod order;
 mod outside;
+mod owners;
 mod patience;
 mod process;
 mod sleep;

@@ -5,10 +5,12 @@
 //!
 //! Start reading at [`other_end_of`].
 
+use super::owners::are_open;
 use super::tcp_table;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Who is at the other end of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +30,20 @@ pub fn other_end_of(number: u64, processes: &[u32]) -> OtherEnd {
         true => OtherEnd::Run,
         false => OtherEnd::World,
     };
-    if let Some(other) = unix_peer(number) {
+    let known = match unix_socket(number) {
+        Some(UnixSocket { peer: None }) => return OtherEnd::World,
+        Some(UnixSocket { peer }) => peer,
+        None => known_peer(number),
+    };
+    if let Some(other) = known {
         return of(other);
     }
     let in_table = |table: &str| match peer_in(table, number) {
-        Some(other) => of(other),
+        Some(Peer::Other(other)) => {
+            keep_peer(number, other);
+            of(other)
+        }
+        Some(Peer::Accepts(other)) => of(other),
         None if serves_run(table, number, processes) => OtherEnd::Comers,
         None => OtherEnd::World,
     };
@@ -45,28 +56,12 @@ pub fn other_end_of(number: u64, processes: &[u32]) -> OtherEnd {
 /// The first of these sockets that wait for connections with which somebody outside these processes is connected, in
 /// words.
 pub fn visited(listening: &[u64], processes: &[u32]) -> Option<String> {
-    let table = tcp_table::now();
+    let table = tcp_table::now_at_first();
     let mut visited = listening.iter().filter(|number| {
         let still = rows(&table).any(|row| row.number == **number && row.state == LISTENS);
         still && !serves_run(&table, **number, processes)
     });
     visited.next().and_then(|number| in_words(*number))
-}
-
-/// Whether one of these processes has a socket open.
-fn are_open(number: u64, processes: &[u32]) -> bool {
-    let name = format!("socket:[{number}]");
-    processes.iter().any(|process| has_open(*process, &name))
-}
-
-/// Whether a process has a file open that the kernel names so.
-fn has_open(process: u32, name: &str) -> bool {
-    let files = std::fs::read_dir(format!("/proc/{process}/fd"));
-    let mut targets = files
-        .into_iter()
-        .flatten()
-        .filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
-    targets.any(|target| target == Path::new(name))
 }
 
 /// Whether a socket of TCP waits for connections, and nobody outside these processes has one with it. Those who come
@@ -122,17 +117,47 @@ fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap_or_default()
 }
 
-/// The other end, or the socket that it will be accepted from: a connection is there before that, and nobody has its
-/// other end open then.
-fn peer_in(table: &str, number: u64) -> Option<u64> {
+/// The socket that a connection leads to.
+#[derive(Debug, PartialEq, Eq)]
+enum Peer {
+    /// Its other end.
+    Other(u64),
+    /// The one that it will be accepted from: a connection is there before that, and nobody has its other end open
+    /// then.
+    Accepts(u64),
+}
+
+/// Where a connection leads to.
+fn peer_in(table: &str, number: u64) -> Option<Peer> {
     let found = rows(table).find(|row| row.number == number)?;
     let other = other_end(table, &found)?;
     if other.number != 0 {
-        return Some(other.number);
+        return Some(Peer::Other(other.number));
     }
     let mut listening = rows(table).filter(|row| row.state == LISTENS);
     let accepts = |row: &Row<'_>| row.own == other.own || row.own == anywhere(other.own);
-    listening.find(accepts).map(|row| row.number)
+    listening.find(accepts).map(|row| Peer::Accepts(row.number))
+}
+
+/// Most connections that are kept.
+const MOST_KEPT: usize = 4096;
+
+/// Other ends of connections, by the numbers of sockets. A connection has the same ends as long as it is there, and
+/// numbers are not given twice.
+static PEERS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+
+/// The other end of a connection that was found before.
+fn known_peer(number: u64) -> Option<u64> {
+    let peers = PEERS.lock().unwrap_or_else(PoisonError::into_inner);
+    peers.get(&number).copied()
+}
+
+fn keep_peer(number: u64, other: u64) {
+    let mut peers = PEERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if peers.len() >= MOST_KEPT {
+        peers.clear();
+    }
+    peers.insert(number, other);
 }
 
 /// An address of version 4 that is written as one of version 6, as version 4.
@@ -150,15 +175,14 @@ fn anywhere(address: &str) -> String {
 
 /// A socket in words: its addresses, if it is one of TCP.
 pub fn in_words(number: u64) -> Option<String> {
-    if let Some(words) = tcp_in_words(&tcp_table::lately(), number) {
-        return Some(words);
+    if let Some(UnixSocket { peer }) = unix_socket(number) {
+        return Some(match peer {
+            Some(peer) => format!("a Unix socket to that with number {peer}"),
+            None => "a Unix socket that anybody may write to".into(),
+        });
     }
-    unix_in_words(number).or_else(|| tcp_in_words(&tcp_table::now(), number))
-}
-
-fn unix_in_words(number: u64) -> Option<String> {
-    let peer = unix_peer(number)?;
-    Some(format!("a Unix socket to that with number {peer}"))
+    let found = tcp_in_words(&tcp_table::lately(), number);
+    found.or_else(|| tcp_in_words(&tcp_table::now(), number))
 }
 
 fn tcp_in_words(table: &str, number: u64) -> Option<String> {
@@ -216,8 +240,14 @@ const PEER: u16 = 2;
 /// Bytes before the attributes of an answer: the header, and `unix_diag_msg`.
 const BEFORE_ATTRIBUTES: usize = 32;
 
-/// The other end of a Unix socket; none if it is no such socket, or the kernel does not say.
-fn unix_peer(number: u64) -> Option<u64> {
+/// What the kernel says of a Unix socket.
+struct UnixSocket {
+    /// Its other end, if it is connected.
+    peer: Option<u64>,
+}
+
+/// A Unix socket; none if it is no such socket, or the kernel does not say.
+fn unix_socket(number: u64) -> Option<UnixSocket> {
     let question = Question {
         length: size_of::<Question>() as u32,
         kind: BY_FAMILY,
@@ -260,11 +290,12 @@ fn unix_peer(number: u64) -> Option<u64> {
     };
     let answer = answer.get(..usize::try_from(count).ok()?)?;
     let kind = u16::from_le_bytes(*answer.get(4..)?.first_chunk()?);
-    peer_of(
-        answer
-            .get(BEFORE_ATTRIBUTES..)
-            .filter(|_| kind == BY_FAMILY)?,
-    )
+    let attributes = answer
+        .get(BEFORE_ATTRIBUTES..)
+        .filter(|_| kind == BY_FAMILY)?;
+    Some(UnixSocket {
+        peer: peer_of(attributes),
+    })
 }
 
 /// The number of the other end among attributes: length, kind, value, filled up to words.
@@ -299,8 +330,8 @@ mod tests {
                      0: 0100007F:1F90 0100007F:C350 01 0 0 0 0 0 77 1\n\
                      0: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:1F90 01 0 0 0 0 0 78 1\n\
                      0: 0100007F:1F90 00000000:0000 0A 0 0 0 0 0 79 1\n";
-        assert_eq!(peer_in(table, 77), Some(78));
-        assert_eq!(peer_in(table, 78), Some(77));
+        assert_eq!(peer_in(table, 77), Some(Peer::Other(78)));
+        assert_eq!(peer_in(table, 78), Some(Peer::Other(77)));
         assert_eq!(peer_in(table, 79), None);
         assert_eq!(peer_in("", 77), None);
         // Nobody has accepted it yet.
@@ -308,7 +339,7 @@ mod tests {
                      0: 00000000:1F90 00000000:0000 0A 0 0 0 0 0 70 1\n\
                      0: 0100007F:C350 0100007F:1F90 01 0 0 0 0 0 71 1\n\
                      0: 0100007F:1F90 0100007F:C350 01 0 0 0 0 0 0 1\n";
-        assert_eq!(peer_in(table, 71), Some(70));
+        assert_eq!(peer_in(table, 71), Some(Peer::Accepts(70)));
     }
 
     #[test]
@@ -333,8 +364,8 @@ mod tests {
         assert!(said.ends_with(&format!("to {address}")), "{said}");
         let (one, other) = UnixStream::pair().unwrap();
         // Kernels without this question say nothing, and then it is the world.
-        if let Some(peer) = unix_peer(number(&one)) {
-            assert_eq!(peer, number(&other));
+        if let Some(UnixSocket { peer }) = unix_socket(number(&one)) {
+            assert_eq!(peer, Some(number(&other)));
             assert!(is_of_run(number(&one), &own));
         }
         drop(other);

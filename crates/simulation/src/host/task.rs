@@ -23,6 +23,8 @@ pub(super) struct Task {
     pub waited_for: Option<Awaited>,
     /// How it slept when time last passed.
     pub slept: Option<Slept>,
+    /// Whether that was for another process, since it was given a processor so often.
+    pub explained: Option<(u64, bool)>,
     /// How it naps, if it does, since it was given a processor so often.
     pub nap: Option<(u64, Option<Nap>)>,
     /// Whether it waits for a page, since then.
@@ -96,6 +98,7 @@ impl Task {
             rested: None,
             waited_for: None,
             slept: None,
+            explained: None,
             nap: None,
             waits_for_page: false,
         })

@@ -83,6 +83,7 @@ impl Tasks {
         task.waited_for = None;
         task.nap = None;
         let slept = task.slept.take();
+        task.explained = None;
         match standing {
             Standing::Unseen => {
                 return Some("the system had no descriptor left to look at it with".into());
@@ -264,9 +265,16 @@ impl Tasks {
             if inside.contains(thread) || task.standing != Standing::Caller {
                 continue;
             }
+            let scheduled = task.rested.map(|sample| sample.scheduled);
+            if let Some((_, waits)) = task.explained.filter(|one| Some(one.0) == scheduled) {
+                for_process |= waits;
+                continue;
+            }
             let slept = sleep::explained(self.process, *thread, run);
             let mut slept = slept.unwrap_or_else(|_| Slept::unknown());
-            for_process |= matches!(slept.sleep, Sleep::ForProcess | Sleep::ForComers);
+            let waits = matches!(slept.sleep, Sleep::ForProcess | Sleep::ForComers);
+            for_process |= waits;
+            task.explained = scheduled.map(|scheduled| (scheduled, waits));
             if slept.sleep.nap().is_some() && unlooked {
                 slept.sleep = Sleep::ForWorld;
             }
