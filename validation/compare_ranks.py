@@ -4,7 +4,7 @@
     compare_ranks.py --lockstep BINARY --binaries DIR --out CSV [--gpu h200] [--jobs N] [--seconds N] [--only NAME ...]
                      [--launcher COMMAND]
 
-DIR holds the executables of `workloads` (`cargo xtask` leaves them in .lockstep/bin/sm_90). Every program runs at its
+DIR holds the executables of `workloads` (`cargo xtask test` leaves some in .lockstep/workloads/static, `cargo xtask validate` all in .lockstep/bin/sm_90). Every program runs at its
 default size with 1, 2 and 4 ranks of 1 and 2 threads each; one with several GPUs with as many as it needs. With a
 launcher, such as "mpirun --allow-run-as-root --oversubscribe -n", ranks are those that MPI starts, and the simulator
 must have been built with that feature. A run that is refused says why in its cell. Exits 1 if two digests of a program
