@@ -3,26 +3,11 @@
 
 mod support;
 
-use support::{Folder, Said, build_cuda};
+use std::path::Path;
+use support::runs::assert_one;
+use support::{Folder, build_cuda};
 
 const EXCHANGE: &str = include_str!("sources/node_exchange.cu");
-
-/// Runs a command with options before it.
-fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Said {
-    let mut all = vec!["run", "--quiet", "--force", "--out", "out"];
-    all.extend(options);
-    all.push("--");
-    all.extend(command);
-    folder.run(&all)
-}
-
-fn read(folder: &Folder, name: &str) -> String {
-    std::fs::read_to_string(folder.0.join("out").join(name)).unwrap()
-}
-
-fn summary(folder: &Folder) -> serde_json::Value {
-    serde_json::from_str(&read(folder, "summary.json")).unwrap()
-}
 
 #[test]
 fn processes_of_two_nodes_exchange_over_sockets_with_one_digest() {
@@ -33,19 +18,13 @@ fn processes_of_two_nodes_exchange_over_sockets_with_one_digest() {
     let mut digests = Vec::new();
     for threads in ["1", "2", "4"] {
         let options = ["--nodes", "2", "--gpus", "2", "--threads", threads];
-        let said = run(&folder, &options, &["./program", "2", "2"]);
+        let said = folder.run_program(&options, &["./program", "2", "2"]);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.out.contains("PASS: 2 nodes of 2 GPUs"), "{said:?}");
-        let summary = summary(&folder);
-        let dependences = &summary["depends_on_host"];
-        assert_eq!(summary["reproducible"], true, "{dependences}");
-        digests.push(summary["digest"].to_string());
+        digests.push(folder.digest());
     }
-    assert!(
-        digests.windows(2).all(|pair| pair[0] == pair[1]),
-        "{digests:?}"
-    );
-    let (kernels, statistics) = (read(&folder, "kernels.csv"), read(&folder, "stats.csv"));
+    assert_one(&digests);
+    let (kernels, statistics) = (folder.result("kernels.csv"), folder.result("stats.csv"));
     for name in [
         "node 0/gpu 0",
         "node 0/gpu 1",
@@ -55,12 +34,32 @@ fn processes_of_two_nodes_exchange_over_sockets_with_one_digest() {
         assert!(kernels.contains(&format!(",{name},")), "{kernels}");
         assert!(statistics.contains(&format!("{name}/sm/0")), "{name}");
     }
-    let remarks = summary(&folder)["remarks"].to_string();
+    let remarks = folder.summary()["remarks"].to_string();
     assert!(remarks.contains("4 GPUs on 2 nodes"), "{remarks}");
     let report = folder.run(&["report", "out"]);
     assert_eq!(report.code, Some(0), "{report:?}");
     // Caches of all nodes are summed.
     assert!(report.out.contains("global load     6,000"), "{report:?}");
+}
+
+#[test]
+fn an_all_reduce_over_two_nodes_verifies_with_one_digest() {
+    let folder = Folder::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let source = root.join("studies/cluster-scale/all_reduce_of_nodes.cu");
+    let source = format!("#include \"{}\"\n", source.display());
+    if !build_cuda(&folder, &source, &["-arch=sm_90"]) {
+        return;
+    }
+    let digests = ["1", "2"].map(|threads| {
+        let options = ["--nodes", "2", "--gpus", "2", "--threads", threads];
+        let said = folder.run_program(&options, &["./program", "2", "2", "500"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let passed = said.out.matches("PASS all_reduce_of_nodes").count();
+        assert_eq!(passed, 2, "{said:?}");
+        folder.digest()
+    });
+    assert_one(&digests);
 }
 
 #[test]
@@ -70,9 +69,9 @@ fn gpus_without_a_context_are_not_built() {
         return;
     }
     let command = ["./program", "2", "4", "last"];
-    let said = run(&folder, &["--nodes", "2", "--gpus", "4"], &command);
+    let said = folder.run_program(&["--nodes", "2", "--gpus", "4"], &command);
     assert!(said.out.contains("PASS: 2 nodes of 4 GPUs"), "{said:?}");
-    let statistics = read(&folder, "stats.csv");
+    let statistics = folder.result("stats.csv");
     for used in ["node 0/gpu 0/", "node 0/gpu 3/", "node 1/gpu 3/"] {
         assert!(
             statistics.contains(used),
@@ -90,7 +89,7 @@ fn a_process_that_dies_is_named_with_its_node() {
     if !build_cuda(&folder, EXCHANGE, &["-arch=sm_90"]) {
         return;
     }
-    let said = run(&folder, &["--nodes", "2"], &["./program", "2", "1", "die"]);
+    let said = folder.run_program(&["--nodes", "2"], &["./program", "2", "1", "die"]);
     assert_ne!(said.code, Some(0), "{said:?}");
     assert!(
         said.err
@@ -105,7 +104,7 @@ fn a_node_that_is_not_there_is_named() {
     if !build_cuda(&folder, EXCHANGE, &["-arch=sm_90"]) {
         return;
     }
-    let said = run(&folder, &["--nodes", "2"], &["./program", "3", "1"]);
+    let said = folder.run_program(&["--nodes", "2"], &["./program", "3", "1"]);
     assert_ne!(said.code, Some(0), "{said:?}");
     let words = "LOCKSTEP_NODE=2 in the environment puts a process on node 2, and the run has 2";
     assert!(said.err.contains(words), "{said:?}");
@@ -121,7 +120,7 @@ fn sixty_four_gpus_are_drawn_and_more_are_refused() {
         "{drawn:?}"
     );
     let refused = |options: &[&str], words: &str| {
-        let said = run(&folder, options, &["true"]);
+        let said = folder.run_program(options, &["true"]);
         assert_eq!(said.code, Some(2), "{said:?}");
         assert!(said.err.contains(words), "{said:?}");
     };

@@ -3,32 +3,12 @@
 
 mod support;
 
+use support::runs::assert_one;
 use support::{Folder, Said, build_cuda};
 
 const HALVES: &str = include_str!("sources/process_halves.cu");
 const RANK: &str = include_str!("sources/rank.cu");
 const RELAY: &str = include_str!("sources/process_relay.cu");
-
-/// Runs a command with options before it.
-fn run(folder: &Folder, options: &[&str], command: &[&str]) -> Said {
-    let mut all = vec!["run", "--quiet", "--force", "--out", "out"];
-    all.extend(options);
-    all.push("--");
-    all.extend(command);
-    folder.run(&all)
-}
-
-/// The digest of the last run, which must be reproducible.
-fn digest(folder: &Folder) -> String {
-    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(
-        summary["reproducible"], true,
-        "{}",
-        summary["depends_on_host"]
-    );
-    summary["digest"].to_string()
-}
 
 /// Runs the halves so many times with each number of threads; all have one digest.
 fn halves(folder: &Folder, options: &[&str], gpus: &str, times: u32) {
@@ -36,19 +16,16 @@ fn halves(folder: &Folder, options: &[&str], gpus: &str, times: u32) {
     for threads in ["1", "2", "4"] {
         for _ in 0..times {
             let all = [options, &["--threads", threads]].concat();
-            let said = run(folder, &all, &["./program"]);
+            let said = folder.run_program(&all, &["./program"]);
             assert_eq!(said.code, Some(0), "{said:?}");
             assert!(
                 said.out.starts_with(&format!("PASS: {gpus} GPUs")),
                 "{said:?}"
             );
-            digests.push(digest(folder));
+            digests.push(folder.digest());
         }
     }
-    assert!(
-        digests.windows(2).all(|pair| pair[0] == pair[1]),
-        "{digests:?}"
-    );
+    assert_one(&digests);
     assert_eq!(folder.sockets(), Vec::<String>::new());
 }
 
@@ -92,14 +69,11 @@ fn ranks_decide_on_the_order_and_not_who_was_started_first() {
     let digests = ["0 1 2", "2 1 0", "1 2 0"].map(|order| {
         let script =
             format!("for rank in {order}; do LOCAL_RANK=$rank ./program $rank & done; wait");
-        let said = run(&folder, &[], &["sh", "-c", &script]);
+        let said = folder.run_program(&[], &["sh", "-c", &script]);
         assert_eq!(said.code, Some(0), "{said:?}");
-        digest(&folder)
+        folder.digest()
     });
-    assert!(
-        digests.windows(2).all(|pair| pair[0] == pair[1]),
-        "{digests:?}"
-    );
+    assert_one(&digests);
 }
 
 #[test]
@@ -109,7 +83,7 @@ fn a_process_that_is_killed_is_named_and_the_others_go_on() {
         return;
     }
     let script = "./program 1 9 & ./program 0; echo ended with $?; wait";
-    let said = run(&folder, &[], &["sh", "-c", script]);
+    let said = folder.run_program(&[], &["sh", "-c", script]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.out.contains("ended with 0\n"), "{said:?}");
     assert!(
@@ -125,7 +99,7 @@ fn a_process_whose_work_is_lost_by_the_fault_of_another_hears_of_it() {
     if !build_cuda(&folder, HALVES, &["-arch=sm_90"]) {
         return;
     }
-    let said = run(&folder, &[], &["./program", "fault"]);
+    let said = folder.run_program(&[], &["./program", "fault"]);
     assert_ne!(said.code, Some(0), "{said:?}");
     assert!(
         said.out
@@ -138,7 +112,7 @@ fn a_process_whose_work_is_lost_by_the_fault_of_another_hears_of_it() {
         "{said:?}"
     );
     // With a GPU of its own nothing of the first one is lost; it finds out that the other is not done.
-    let said = run(&folder, &["--gpus", "2"], &["./program", "fault"]);
+    let said = folder.run_program(&["--gpus", "2"], &["./program", "fault"]);
     assert!(!said.out.contains("rank 0:"), "{said:?}");
 }
 
@@ -149,7 +123,7 @@ fn a_process_that_comes_when_the_clock_says_so_makes_the_run_depend_on_it() {
         return;
     }
     let script = "(while [ ! -e done ]; do sleep 0.1; done; exec ./program 1) & ./program 0; touch done; wait";
-    let said = run(&folder, &[], &["sh", "-c", script]);
+    let said = folder.run_program(&[], &["sh", "-c", script]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -164,7 +138,7 @@ fn a_process_that_comes_when_the_clock_says_so_makes_the_run_depend_on_it() {
 
 /// Runs processes whose kernels wait for each other.
 fn relay(folder: &Folder, options: &[&str], processes: &str, mode: &str) -> Said {
-    let said = run(folder, options, &["./program", processes, mode]);
+    let said = folder.run_program(options, &["./program", processes, mode]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(said.out.contains("PASS: 0 of"), "{said:?}");
     assert_eq!(folder.sockets(), Vec::<String>::new());
@@ -181,12 +155,9 @@ fn kernels_that_wait_for_those_of_other_processes_end_with_one_digest() {
         let digests = ["1", "2", "4"].map(|threads| {
             let options = ["--gpus", gpus, "--threads", threads];
             relay(&folder, &options, processes, "");
-            digest(&folder)
+            folder.digest()
         });
-        assert!(
-            digests.windows(2).all(|pair| pair[0] == pair[1]),
-            "{gpus} GPUs: {digests:?}"
-        );
+        assert_one(&digests);
     }
 }
 
@@ -220,7 +191,7 @@ fn a_process_that_computes_for_long_is_waited_for_and_given_up_where_that_is_sai
     let digests = ["1", "2"].map(|threads| {
         let options = ["--gpus", "4", "--threads", threads];
         relay(&folder, &options, "4", "compute");
-        digest(&folder)
+        folder.digest()
     });
     assert_eq!(digests[0], digests[1]);
     let impatient = ["--gpus", "4", "--patience", "100ms"];
@@ -247,7 +218,7 @@ fn a_process_that_is_killed_ends_those_that_wait_for_it() {
         return;
     }
     for (gpus, processes) in [("1", "2"), ("4", "4")] {
-        let said = run(&folder, &["--gpus", gpus], &["./program", processes, "die"]);
+        let said = folder.run_program(&["--gpus", gpus], &["./program", processes, "die"]);
         assert_eq!(said.code, Some(1), "{said:?}");
         assert!(
             said.err.contains("(./program) was ended by signal 9"),

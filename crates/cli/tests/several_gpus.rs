@@ -4,6 +4,7 @@
 mod support;
 
 use std::path::Path;
+use support::runs::assert_one;
 use support::{Folder, Said, build_cuda};
 
 /// Builds a workload; false if this machine cannot.
@@ -41,10 +42,7 @@ fn one_answer(folder: &Folder, options: &[&str], arguments: &[&str]) {
             summary(folder, threads)["digest"].to_string()
         })
         .collect();
-    assert!(
-        digests.windows(2).all(|pair| pair[0] == pair[1]),
-        "{digests:?}"
-    );
+    assert_one(&digests);
 }
 
 /// A column of `kernels.csv`, a value a launch.

@@ -6,14 +6,10 @@ mod support;
 use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
+use support::runs::assert_one;
 use support::{Folder, build_cuda, wait_until};
 
 const MEET: &str = include_str!("sources/threads_meet.cu");
-
-fn summary(folder: &Folder) -> serde_json::Value {
-    let text = std::fs::read_to_string(folder.0.join("out/summary.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
 
 /// The command of a run on two GPUs with so many threads.
 fn run_with(threads: &str) -> [&str; 10] {
@@ -43,15 +39,9 @@ fn threads_that_meet_over_sockets_with_short_time_outs_have_one_digest() {
         let said = folder.run(&[&run_with(threads)[..], &["./program"]].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.out.contains("PASS: met"), "{said:?}");
-        let summary = summary(&folder);
-        let depends = &summary["depends_on_host"];
-        assert_eq!(summary["reproducible"], true, "{depends}");
-        summary["digest"].to_string()
+        folder.digest()
     });
-    assert!(
-        digests.windows(2).all(|pair| pair[0] == pair[1]),
-        "{digests:?}"
-    );
+    assert_one(&digests);
 }
 
 #[test]
@@ -74,7 +64,7 @@ fn who_connects_from_outside_the_run_is_told_of() {
     // Until the program has done what it came for.
     let _ = stream.read(&mut [0]);
     assert!(run.wait().unwrap().success());
-    let depends = summary(&folder)["depends_on_host"].to_string();
+    let depends = folder.summary()["depends_on_host"].to_string();
     assert!(
         depends
             .contains("somebody outside the run has one (a TCP socket that listens at 127.0.0.1:"),

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod runs;
+
 use lockstep_protocol::library::{CORE_LIBRARY, SHIM_DIRECTORY, SHIMS};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::fs::PermissionsExt;
