@@ -6,6 +6,11 @@
 //! `host.poll`. How often the host really looked does not matter, so the answer does not depend on
 //! its speed, as long as what it saw is why it stopped looking.
 //!
+//! Hosts of several processes wait for each other as well: what one sees it sends to the next, and between
+//! the two nothing tells that the next is about to look elsewhere. If steps grew all the while, a message that goes
+//! from host to host would pass exponentially more time at each of them. So when one of several sees something,
+//! the steps of all begin anew.
+//!
 //! Start reading at [`Runtime::host_poll`].
 
 use crate::device::Device;
@@ -29,6 +34,7 @@ pub(crate) type Polls = BTreeMap<u32, Poll>;
 /// A host that polls.
 #[derive(Debug)]
 pub(crate) struct Poll {
+    /// Since when it has waited, or when one of several hosts last saw something.
     since: Time,
     /// What it saw at its last look, by page.
     pages: BTreeMap<u64, Vec<u8>>,
@@ -93,7 +99,13 @@ impl<D: Device> Runtime<D> {
         if poll.changed {
             poll.seen_after = polls.saturating_add(PATIENCE);
         }
+        let seen = poll.changed && !self.polls.is_empty();
         self.polls.insert(client.process, poll);
+        if seen {
+            self.polls
+                .values_mut()
+                .for_each(|poll| poll.since = self.now);
+        }
         reached?;
         Ok(Reply::Polled {
             pending: self.timeline.has_work(),
