@@ -3,7 +3,7 @@
 //!
 //! Writer and reader keep the same images, the first large ones up to a limit, and number them in their order.
 
-use super::RecordError;
+use super::{MAXIMUM_ENTRY, RecordError};
 use lockstep_protocol::{ContextHandle, ModuleImage, Request};
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ impl Read {
     /// Gives a call its images.
     ///
     /// # Errors
-    /// It names an image that is not there, or has no such place.
+    /// It names an image that is not there, has no such place, or would be longer than any call.
     pub fn complete(&mut self, request: &mut Request) -> Result<(), RecordError> {
         let again = std::mem::take(&mut self.again);
         let images = match request {
@@ -112,11 +112,23 @@ impl Read {
                 self.images.push(image.bytes.clone());
             }
         }
+        let known = |number: u64| {
+            let number = usize::try_from(number).ok();
+            number
+                .and_then(|number| self.images.get(number))
+                .ok_or_else(nowhere)
+        };
+        // A few bytes name a large image, so what a call may hold when written out is its limit here too.
+        let mut bytes = 0;
+        for (_, number) in &again {
+            bytes += known(*number)?.len();
+        }
+        if bytes > MAXIMUM_ENTRY as usize {
+            return Err(too_many());
+        }
         for (at, number) in again {
             let image = images.get_mut(at as usize).ok_or_else(nowhere)?;
-            let known = usize::try_from(number).ok();
-            let known = known.and_then(|known| self.images.get(known));
-            image.bytes.clone_from(known.ok_or_else(nowhere)?);
+            image.bytes.clone_from(known(number)?);
         }
         Ok(())
     }
@@ -124,4 +136,40 @@ impl Read {
 
 fn nowhere() -> RecordError {
     RecordError::Malformed("it loads an image again that no earlier call has".into())
+}
+
+fn too_many() -> RecordError {
+    RecordError::Malformed(format!(
+        "with the images that it loads again it has more than {MAXIMUM_ENTRY} bytes"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_protocol::{ImageKind, ImageRole};
+
+    #[test]
+    fn a_call_of_many_large_images_is_refused_before_they_are_copied() {
+        let mut read = Read::default();
+        let image = |bytes: Vec<u8>| ModuleImage {
+            kind: ImageKind::Cubin,
+            role: ImageRole::Main,
+            bytes,
+        };
+        let load = |images: Vec<ModuleImage>| Request::ModuleLoad {
+            context: ContextHandle(1),
+            images,
+        };
+        let large = 1 << 26;
+        read.complete(&mut load(vec![image(vec![1; large])]))
+            .unwrap();
+        let most = MAXIMUM_ENTRY as usize / large;
+        for at in 0..=most {
+            read.comes_again((at as u32, 0)).unwrap();
+        }
+        let mut many = load(vec![image(Vec::new()); most + 1]);
+        let refused = read.complete(&mut many).unwrap_err().to_string();
+        assert!(refused.contains("more than"), "{refused}");
+    }
 }
