@@ -20,7 +20,7 @@ const WITH_NEW_OF_SEVERAL: Duration = Duration::from_secs(10);
 /// its first.
 const AMONG_PROCESSES: Duration = Duration::from_secs(60);
 /// Where the run depends on the host already.
-const IN_VAIN: Duration = Duration::from_millis(20);
+const IN_VAIN: Duration = Duration::from_millis(2);
 /// How many times its processor time a thread may take on a machine that has other things to do.
 const BUSY_MACHINE: u32 = 20;
 
