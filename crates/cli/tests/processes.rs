@@ -6,6 +6,7 @@ mod support;
 use support::runs::assert_one;
 use support::{Folder, Said, build_cuda};
 
+const ENDS_IN_CALL: &str = include_str!("sources/ends_in_call.cu");
 const HALVES: &str = include_str!("sources/process_halves.cu");
 const RANK: &str = include_str!("sources/rank.cu");
 const RELAY: &str = include_str!("sources/process_relay.cu");
@@ -91,6 +92,21 @@ fn a_process_that_is_killed_is_named_and_the_others_go_on() {
         "{said:?}"
     );
     assert_eq!(folder.sockets(), Vec::<String>::new());
+}
+
+#[test]
+fn a_process_that_ends_while_one_of_its_threads_waits_lets_the_others_go_on() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, ENDS_IN_CALL, &["-arch=sm_90", "-std=c++20"]) {
+        return;
+    }
+    let digests = ["1", "2"].map(|threads| {
+        let said = folder.run_program(&["--threads", threads], &["./program"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("PASS: kernel 1"), "{said:?}");
+        folder.digest()
+    });
+    assert_one(&digests);
 }
 
 #[test]

@@ -62,7 +62,23 @@ impl<D: Device> State<D> {
                 .keys()
                 // A call that came before its process ended is answered first.
                 .filter(|key| !self.order.is_inside(**key))
-                .any(|key| self.peers.get(key).is_some_and(|peer| has_hung_up(peer)))
+                .any(|key| self.hangs_up(key))
+    }
+
+    /// Whether the process at the other end of a connection has ended, or this thread of it.
+    fn hangs_up(&self, key: &Key) -> bool {
+        self.peers.get(key).is_some_and(|peer| has_hung_up(peer))
+    }
+
+    /// Calls that wait, of processes that have ended: no time passes for nobody, and while somebody hangs up none
+    /// would pass at all.
+    fn give_up(&mut self, calls: &[Call]) {
+        for (key, _) in calls {
+            self.order.take(*key);
+            let ended = "the process that called has ended";
+            let response = Response::failure(CuResult::DEINITIALIZED, ended);
+            self.answers.insert(*key, response);
+        }
     }
 
     /// Answers calls in their order.
@@ -92,6 +108,11 @@ impl<D: Device> State<D> {
     /// answered: whoever comes has its turn first.
     pub(super) fn answer_first(&mut self, calls: &[Call]) {
         self.reached = None;
+        let gone = calls.iter().filter(|(key, _)| self.hangs_up(key));
+        let gone: Vec<Call> = gone.cloned().collect();
+        if !gone.is_empty() {
+            return self.give_up(&gone);
+        }
         let listening = self.listening();
         if calls.len() == 1 && listening.is_none() {
             return self.answer_all(calls);
