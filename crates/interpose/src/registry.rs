@@ -342,7 +342,7 @@ impl Registry {
             // In a context that is dead there is nothing new to say.
             Err((code, message)) if message.is_empty() => return Err(code),
             Err((code, message)) => {
-                report::sentence(&format!(
+                report::unless_said(&format!(
                     "the program's code cannot be loaded: {code}. {message}"
                 ));
                 return Err(code);

@@ -3,8 +3,9 @@
 //! They are written with one system call each and without the standard library's lock, so
 //! that they come out whole from any thread and at any time.
 
-use std::sync::Mutex;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Exit status of a program whose simulator is gone or fails it (BSD's "internal software error").
 const SIMULATOR_GONE: i32 = 70;
@@ -19,6 +20,26 @@ pub fn sentence(text: &str) {
 /// Writes a sentence the first time only.
 pub fn once(said: &AtomicBool, text: &str) {
     if !said.swap(true, Ordering::Relaxed) {
+        sentence(text);
+    }
+}
+
+/// Sentences that were said.
+static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Most of them that are kept; those that come later are said each time.
+const MOST_KEPT: usize = 64;
+
+/// Writes a sentence unless it was written before: a library with a dozen images for other GPUs says once that
+/// there is none for this one.
+pub fn unless_said(text: &str) {
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    let new = match said.len() < MOST_KEPT {
+        true => said.insert(text.to_owned()),
+        false => !said.contains(text),
+    };
+    drop(said);
+    if new {
         sentence(text);
     }
 }
