@@ -8,7 +8,9 @@ use lockstep_simulation::{
     Regex, Region, SamplingOptions, Schedule, Selection, Watch,
 };
 use lockstep_telemetry::schema::Metadata;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Which GPU is simulated, and how.
@@ -89,9 +91,10 @@ pub struct SimulationOptions {
 /// How many GPUs there are, and what joins them.
 #[derive(Args)]
 pub struct NodeOptions {
-    /// GPUs of a node, all of the kind of --gpu
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub gpus: u32,
+    /// GPUs of a node: how many of the kind of --gpu, or the kind of each, for example `h200,h200,a100`, which then
+    /// stand in its place
+    #[arg(long, value_name = "N|KIND,...", default_value_t = Gpus::Alike(1))]
+    pub gpus: Gpus,
     /// Equal nodes, each with so many GPUs; a process is on one of them, as its launcher or LOCKSTEP_NODE says
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub nodes: u32,
@@ -101,12 +104,61 @@ pub struct NodeOptions {
     pub node: Option<String>,
 }
 
+/// The GPUs of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// So many of one kind.
+    Alike(u32),
+    /// One of each of these kinds, in their order.
+    Kinds(Vec<String>),
+}
+
+impl FromStr for Gpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(count) = text.parse() {
+            return Ok(Self::Alike(count));
+        }
+        let kinds: Vec<String> = text.split(',').map(|kind| kind.trim().into()).collect();
+        match kinds.iter().any(String::is_empty) || text.starts_with('-') {
+            true => Err(format!(
+                "`{text}` is neither a number of GPUs nor a list of kinds such as `h200,a100`"
+            )),
+            false => Ok(Self::Kinds(kinds)),
+        }
+    }
+}
+
+impl fmt::Display for Gpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Alike(count) => write!(f, "{count}"),
+            Self::Kinds(kinds) => f.write_str(&kinds.join(",")),
+        }
+    }
+}
+
 impl NodeOptions {
-    /// Says in a description of a run what node it has.
-    pub fn apply(&self, description: &mut Description) {
-        description.gpus = self.gpus;
+    /// Says in a description of a run what node it has, with these settings for each GPU.
+    pub fn apply(&self, description: &mut Description, settings: &[String]) -> anyhow::Result<()> {
         description.nodes = self.nodes;
         description.node.clone_from(&self.node);
+        match &self.gpus {
+            Gpus::Alike(count) => description.gpus = *count,
+            Gpus::Kinds(kinds) => {
+                let configs = kinds.iter().map(|kind| {
+                    let resolved = configuration(kind, settings)?;
+                    Ok(resolved.config)
+                });
+                let configs: Vec<_> = configs.collect::<anyhow::Result<_>>()?;
+                description.gpu = kinds.join(",");
+                description.gpus = u32::try_from(kinds.len())?;
+                description.config.clone_from(&configs[0]);
+                description.kinds = configs;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -382,6 +434,18 @@ mod tests {
         assert_eq!(host_time("2h"), Ok(Duration::from_secs(7200)));
         for wrong in ["", "60", "s", "0s", "-1s", "nan s", "inf h", "1 us"] {
             assert!(host_time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn gpus_are_a_number_or_their_kinds() {
+        assert_eq!("4".parse(), Ok(Gpus::Alike(4)));
+        let kinds =
+            |kinds: &[&str]| Ok(Gpus::Kinds(kinds.iter().map(|&kind| kind.into()).collect()));
+        assert_eq!("h200, a100".parse(), kinds(&["h200", "a100"]));
+        assert_eq!("./own.toml".parse(), kinds(&["./own.toml"]));
+        for wrong in ["", "-1", "h200,", ","] {
+            assert!(wrong.parse::<Gpus>().is_err(), "{wrong}");
         }
     }
 

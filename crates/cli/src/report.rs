@@ -80,10 +80,13 @@ fn text(results: &Results) -> String {
     if results.kernels.is_empty() && summary.totals.calls == 0 {
         return text;
     }
-    let name = summary.configuration["device"]["name"]
-        .as_str()
-        .unwrap_or(&summary.gpu)
-        .to_string();
+    let name = match summary.gpu_names.is_empty() {
+        true => summary.configuration["device"]["name"]
+            .as_str()
+            .unwrap_or(&summary.gpu)
+            .to_string(),
+        false => summary.gpu_names.join(", "),
+    };
     let _ = writeln!(text, "\n── {name}, {} ──", summary.mode);
     if !results.kernels.is_empty() {
         let _ = write!(text, "{}", kernel_table(results));

@@ -112,6 +112,84 @@ fn kernels_reach_the_memory_of_their_peers() {
     assert!(said.err.contains(sentence), "{}", said.err);
 }
 
+const KINDS: &str = r#"
+#include <cstdio>
+#include <cuda_runtime.h>
+
+__global__ void work(unsigned* words) {
+    unsigned index = blockIdx.x * blockDim.x + threadIdx.x, sum = index;
+    for (int round = 0; round < 50; round++) sum = sum * 1664525 + 1013904223;
+    words[index] = sum;
+}
+
+// Every GPU says what it is and works; what the first has made goes round all of them.
+int main() {
+    const int count = 1 << 14;
+    static unsigned got[count];
+    int gpus = 0, wrong = 0;
+    cudaGetDeviceCount(&gpus);
+    unsigned *words[8], *last = nullptr;
+    for (int gpu = 0; gpu < gpus; gpu++) {
+        cudaDeviceProp known;
+        cudaFuncAttributes code;
+        cudaGetDeviceProperties(&known, gpu);
+        cudaSetDevice(gpu);
+        cudaMalloc(&words[gpu], sizeof got);
+        work<<<count / 256, 256>>>(words[gpu]);
+        cudaFuncGetAttributes(&code, work);
+        size_t left, all;
+        cudaMemGetInfo(&left, &all);
+        printf("%d.%d %d SMs %zu GiB code for %d\n", known.major, known.minor, known.multiProcessorCount, all >> 30,
+               code.binaryVersion);
+        wrong += cudaMemcpy(got, words[gpu], sizeof got, cudaMemcpyDeviceToHost) != cudaSuccess;
+        for (unsigned index = 0; index < count; index++) {
+            unsigned sum = index;
+            for (int round = 0; round < 50; round++) sum = sum * 1664525 + 1013904223;
+            wrong += got[index] != sum;
+        }
+        if (last) wrong += cudaMemcpyPeer(words[gpu], gpu, last, gpu - 1, sizeof got) != cudaSuccess;
+        last = words[gpu];
+    }
+    printf("%s: %d wrong\n", wrong ? "FAIL" : "PASS", wrong);
+    return wrong != 0;
+}
+"#;
+
+#[test]
+fn gpus_of_several_kinds_are_each_what_they_are_alone() {
+    let folder = Folder::new();
+    let both = [
+        "-gencode=arch=compute_80,code=sm_80",
+        "-gencode=arch=compute_90,code=sm_90",
+    ];
+    if !build_cuda(&folder, KINDS, &both) {
+        return;
+    }
+    one_answer(&folder, &["--gpus", "h200,a100,h200"], &[]);
+    let said = run(
+        &folder,
+        "said",
+        &["--gpus", "h200,a100,h200", "--quiet"],
+        &[],
+    );
+    let [hopper, ampere] = [
+        "9.0 132 SMs 139 GiB code for 90",
+        "8.0 108 SMs 39 GiB code for 80",
+    ];
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines, [hopper, ampere, hopper, "PASS: 0 wrong"], "{said:?}");
+    let cycles = column(&folder, "said", "cycles");
+    for (kind, gpu) in [("h200", 0), ("a100", 1)] {
+        let said = run(&folder, kind, &["--gpu", kind, "--quiet"], &[]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert_eq!(column(&folder, kind, "cycles"), cycles[gpu..=gpu], "{kind}");
+    }
+    assert_eq!(summary(&folder, "said")["gpu"], "h200,a100,h200");
+    let said = run(&folder, "none", &["--gpus", "h200,b900", "--quiet"], &[]);
+    assert!(said.err.contains("b900"), "{said:?}");
+    assert_ne!(said.code, Some(0));
+}
+
 const COPIES: &str = r#"
 #include <cstdio>
 #include <cuda_runtime.h>

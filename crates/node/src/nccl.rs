@@ -43,13 +43,13 @@ fn bus_id(bus: u32) -> String {
 
 impl Topology {
     /// The topology file of NCCL, on any of the nodes, for GPUs of a compute capability with a link to the host.
-    pub fn nccl_xml(&self, (major, minor): (u32, u32), host_link: Bandwidth) -> String {
+    pub fn nccl_xml(&self, seen: impl Fn(u32) -> (u32, u32, Bandwidth)) -> String {
         let behind_switch = self.kind() == Kind::Pcie && self.has_switch();
-        let host_link = match self.kind() {
-            Kind::Pcie => self.bandwidth(),
-            Kind::Nvlink => host_link,
-        };
-        let device = |bus, class| {
+        let device = |bus, class, host_link| {
+            let host_link = match self.kind() {
+                Kind::Pcie => self.bandwidth(),
+                Kind::Nvlink => host_link,
+            };
             let (bus, speed) = (bus_id(bus), pcie_generation(host_link));
             format!(
                 "<pci busid=\"{bus}\" class=\"{class}\" link_speed=\"{speed}\" link_width=\"16\">"
@@ -57,11 +57,14 @@ impl Topology {
         };
         let mut text = format!("<system version=\"1\">\n  {PROCESSOR}\n");
         if behind_switch {
-            let _ = writeln!(text, "    {}", device(SWITCH_BUS, PCI_SWITCH_CLASS));
+            let device = device(SWITCH_BUS, PCI_SWITCH_CLASS, self.bandwidth());
+            let _ = writeln!(text, "    {device}");
         }
         // All nodes are alike.
         for gpu in self.neighbours(0) {
-            let _ = writeln!(text, "    {}", device(pci_bus(gpu), GPU_CLASS));
+            let (major, minor, host_link) = seen(gpu);
+            let device = device(pci_bus(gpu), GPU_CLASS, host_link);
+            let _ = writeln!(text, "    {device}");
             let _ = writeln!(
                 text,
                 "      <gpu dev=\"{gpu}\" sm=\"{}\">",
@@ -99,7 +102,9 @@ mod tests {
 
     fn check(node: &str, capability: (u32, u32), expected: Expect) {
         let topology = Topology::new(NodeConfig::load(node).unwrap(), 2).unwrap();
-        expected.assert_eq(&topology.nccl_xml(capability, "55 GB/s".parse().unwrap()));
+        expected.assert_eq(
+            &topology.nccl_xml(|_| (capability.0, capability.1, "55 GB/s".parse().unwrap())),
+        );
     }
 
     #[test]

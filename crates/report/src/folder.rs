@@ -210,7 +210,10 @@ fn info(path: &Path, summary: &Value) -> RunInfo {
     };
     let name = path.file_name().or_else(|| path.as_os_str().into());
     let real = summary["source"] == "real";
-    let device = text(&summary["configuration"]["device"]["name"]);
+    let device = match texts(&summary["gpu_names"]).join(", ") {
+        names if names.is_empty() => text(&summary["configuration"]["device"]["name"]),
+        names => names,
+    };
     let sampled = summary["totals"].get(0).map(|total| text(&total["gpu"]));
     let state = match summary["state"].as_str() {
         Some(state) => state.to_string(),

@@ -61,8 +61,8 @@ pub struct Memory {
     allocations: BTreeMap<u64, Allocation>,
     /// Memory without an address, by the addresses that it takes up all the same.
     hidden: BTreeMap<u64, Allocation>,
-    total: u64,
-    reserved: u64,
+    /// Memory of each device, and what of it no program can have.
+    sizes: Vec<(u64, u64)>,
     identities: u64,
     /// Whether small managed allocations lie side by side.
     packs_managed: bool,
@@ -73,29 +73,37 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Nothing allocated on so many equal devices.
-    pub fn new(config: &GpuConfig, devices: u32) -> Self {
+    /// Nothing allocated on so many devices in a host, each as `gpu` says.
+    pub fn new<'gpu>(
+        config: &GpuConfig,
+        devices: u32,
+        gpu: impl Fn(u32) -> &'gpu GpuConfig,
+    ) -> Self {
         let heap = |region: Region, capacity: u64| {
             let range = region.range();
             let end = range.end - SYSTEM_SPACE;
             Heap::new(range.start, end, capacity.min(end - range.start))
         };
-        let usable = config.device.memory.0 - config.device.reserved_memory.0;
+        let sizes = |ordinal| {
+            let device = &gpu(ordinal).device;
+            (device.memory.0, device.reserved_memory.0)
+        };
+        let sizes: Vec<(u64, u64)> = (0..devices).map(sizes).collect();
         let machine = &config.host.machine;
         let host = match machine.is_modelled() {
             true => machine.ddr_capacity.0.min(HOST_CAPACITY),
             false => HOST_CAPACITY,
         };
         Self {
-            devices: (0..devices)
-                .map(|ordinal| heap(Region::Device(ordinal), usable))
+            devices: (0..)
+                .zip(&sizes)
+                .map(|(ordinal, (total, reserved))| heap(Region::Device(ordinal), total - reserved))
                 .collect(),
             pinned: heap(Region::Pinned, host),
             managed: heap(Region::Managed, host),
             allocations: BTreeMap::new(),
             hidden: BTreeMap::new(),
-            total: config.device.memory.0,
-            reserved: config.device.reserved_memory.0,
+            sizes,
             identities: 0,
             packs_managed: config.uvm.packing,
             call: 0,
@@ -325,12 +333,17 @@ impl Memory {
     /// Free and total memory of a device.
     pub fn info(&self, device: u32) -> (u64, u64) {
         let heap = self.devices.get(device as usize);
-        (heap.map_or(0, Heap::available), self.total)
+        (heap.map_or(0, Heap::available), self.sizes_of(device).0)
     }
 
     /// Device memory that no program can have.
-    pub fn reserved(&self) -> u64 {
-        self.reserved
+    pub fn reserved(&self, device: u32) -> u64 {
+        self.sizes_of(device).1
+    }
+
+    fn sizes_of(&self, device: u32) -> (u64, u64) {
+        let sizes = self.sizes.get(device as usize);
+        sizes.copied().unwrap_or_default()
     }
 
     /// Bytes of device memory that a context has taken. What is mapped is counted once, where it was
@@ -387,10 +400,8 @@ mod tests {
     const CONTEXT: ContextHandle = ContextHandle(1);
 
     fn memory() -> Memory {
-        Memory::new(
-            &lockstep_config::load::<&str>(Some("h200"), &[]).unwrap(),
-            1,
-        )
+        let config = lockstep_config::load::<&str>(Some("h200"), &[]).unwrap();
+        Memory::new(&config, 1, |_| &config)
     }
 
     #[test]

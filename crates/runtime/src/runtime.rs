@@ -88,7 +88,10 @@ pub struct UnsupportedCall {
 
 /// Everything that CUDA calls can see and change.
 pub struct Runtime<D> {
+    /// The first GPU of a node, with the host that it is in.
     pub(crate) config: GpuConfig,
+    /// The GPUs of a node, if they are of several kinds.
+    kinds: Vec<GpuConfig>,
     pub(crate) options: LoadOptions,
     pub(crate) loader: Loader,
     pub(crate) device: D,
@@ -135,10 +138,10 @@ pub struct Runtime<D> {
 }
 
 impl<D: Device> Runtime<D> {
-    /// A runtime over the hardware, with nothing in it. All GPUs are of one kind.
+    /// A runtime over the hardware, with nothing in it. All GPUs are of one kind, unless it is said.
     pub fn new(config: GpuConfig, options: LoadOptions, loader: Loader, device: D) -> Self {
         Self {
-            memory: Memory::new(&config, device.gpus()),
+            memory: Memory::new(&config, device.gpus(), |_| &config),
             virtual_memory: VirtualMemory::new(),
             host_views: HostViews::default(),
             sharing: Sharing::default(),
@@ -148,6 +151,7 @@ impl<D: Device> Runtime<D> {
                 HostMachine::new(&config.host.machine),
             ),
             config,
+            kinds: Vec::new(),
             options,
             loader,
             device,
@@ -186,11 +190,44 @@ impl<D: Device> Runtime<D> {
         self
     }
 
+    /// Lets the GPUs of each node be of these kinds, by their numbers on it. What the host does, and how it copies,
+    /// follows the first.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: Vec<GpuConfig>) -> Self {
+        self.kinds = kinds;
+        self.memory = Memory::new(&self.config, self.device.gpus(), |gpu| self.gpu(gpu));
+        self
+    }
+
+    /// A GPU as its file describes it.
+    pub(crate) fn gpu(&self, gpu: u32) -> &GpuConfig {
+        let on_node = gpu.saturating_sub(self.device.neighbours(gpu).start);
+        self.kinds.get(on_node as usize).unwrap_or(&self.config)
+    }
+
+    /// The GPU of a context.
+    pub(crate) fn gpu_of(&self, context: ContextHandle) -> &GpuConfig {
+        let known = self.contexts.get(&context);
+        known.map_or(&self.config, |context| self.gpu(context.device))
+    }
+
+    /// How images are chosen for the GPU of a context.
+    pub(crate) fn load_options(&self, context: ContextHandle) -> LoadOptions {
+        if self.kinds.is_empty() {
+            return self.options;
+        }
+        let capability = self.gpu_of(context).device.compute_capability;
+        LoadOptions {
+            architecture: capability.architecture(),
+            ..self.options
+        }
+    }
+
     /// What programs are told of the devices.
     pub fn descriptions(&self) -> Vec<DeviceDescription> {
         let describe = |gpu| {
             let neighbours = self.device.neighbours(gpu);
-            let mut description = crate::describe(&self.config, gpu, neighbours);
+            let mut description = crate::describe(self.gpu(gpu), gpu, neighbours);
             if let Some(topology) = self.timeline.links() {
                 crate::describe_links(&mut description, topology, gpu);
             }

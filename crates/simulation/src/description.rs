@@ -129,6 +129,8 @@ pub struct Description {
     /// The GPU as programs and CUDA's calls see it, where that is another one: a run that goes on from a checkpoint of
     /// other settings.
     pub seen: Option<GpuConfig>,
+    /// The GPUs of a node by their numbers, if they are of several kinds; the first is `config`.
+    pub kinds: Vec<GpuConfig>,
     /// How many of them a node has.
     pub gpus: u32,
     /// How many equal nodes there are.
@@ -195,6 +197,18 @@ impl Description {
         Topology::cluster(NodeConfig::load(name)?, self.gpus, self.nodes)
     }
 
+    /// A GPU, by its number among those of all nodes.
+    pub fn config_of(&self, gpu: u32) -> &GpuConfig {
+        let on_node = gpu % self.gpus.max(1);
+        self.kinds.get(on_node as usize).unwrap_or(&self.config)
+    }
+
+    /// What the GPUs of a node call themselves, by their numbers, if they are of several kinds.
+    pub fn gpu_names(&self) -> Vec<String> {
+        let names = self.kinds.iter().map(|config| config.device.name.clone());
+        names.collect()
+    }
+
     /// GPUs of all nodes, which are counted node by node.
     pub fn all_gpus(&self) -> u32 {
         self.gpus.saturating_mul(self.nodes)
@@ -220,10 +234,15 @@ impl Description {
     /// # Errors
     /// There is no such node, or it does not hold as many GPUs.
     pub fn nccl_topology(&self) -> Result<String, NodeError> {
-        let seen = self.seen();
-        let capability = seen.device.compute_capability;
         let links = self.links()?;
-        Ok(links.nccl_xml((capability.major, capability.minor), seen.copy.pinned))
+        Ok(links.nccl_xml(|gpu| {
+            let seen = match self.kinds.is_empty() {
+                true => self.seen(),
+                false => self.config_of(gpu),
+            };
+            let capability = seen.device.compute_capability;
+            (capability.major, capability.minor, seen.copy.pinned)
+        }))
     }
 
     /// The GPU as programs and CUDA's calls see it.
@@ -252,6 +271,7 @@ impl Description {
             gpu: gpu.into(),
             config,
             seen: None,
+            kinds: Vec::new(),
             gpus: 1,
             nodes: 1,
             node: None,

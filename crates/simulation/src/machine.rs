@@ -32,6 +32,7 @@ use crate::selection::Selection;
 use crate::shared_images::SharedImages;
 pub use backing::Backing;
 use journal::Journal;
+use lockstep_config::GpuConfig;
 use lockstep_gpu::{
     Contents, EngineOptions, Gpu, GpuError, Launch, LaunchId, Options, PeerLinks, Perturbation,
     Profile, Recorder, WatchError,
@@ -125,7 +126,7 @@ pub struct Machine {
     name: String,
     gpu: Gpu,
     memory: Arc<OwnedFd>,
-    config: lockstep_config::GpuConfig,
+    config: GpuConfig,
     options: Options,
     progress: Arc<Progress>,
     mode: Mode,
@@ -211,6 +212,7 @@ pub fn runtime_with(
     let links = description.links()?;
     let several = node.gpus() > 1;
     let runtime = Runtime::new(description.seen().clone(), options, loader, node);
+    let runtime = runtime.with_kinds(description.kinds.clone());
     Ok(match several {
         true => runtime.with_links(links),
         false => runtime,
@@ -270,7 +272,7 @@ fn tracked(ordinal: u32) -> Range<u64> {
     device.start..device.end - lockstep_runtime::SYSTEM_SPACE
 }
 
-fn options(description: &Description) -> Options {
+fn options(description: &Description, config: &GpuConfig) -> Options {
     let execution = &description.execution;
     let threads = worker_threads(description) as usize;
     let schedule = match (execution.schedule, threads) {
@@ -291,7 +293,7 @@ fn options(description: &Description) -> Options {
         checks: description.checks.gpu,
         findings: Arc::default(),
         ranks: description.ranks.clone(),
-        watchdog: Some(description.config.launch.watchdog),
+        watchdog: Some(config.launch.watchdog),
         // Registers of a warp that is replayed do not tell whether it goes round in circles.
         patience: (!description.replays).then_some(PATIENCE),
         managed: Some(layout::Region::Managed.range()),
@@ -344,9 +346,10 @@ impl Machine {
         backing: &Backing,
         ordinal: u32,
     ) -> Result<Self, MachineError> {
-        let mut options = options(description);
+        let config = description.config_of(ordinal);
+        let mut options = options(description, config);
         if ordinal == 0 {
-            options.recorder = Recorder::new(&description.watches, &description.config)?;
+            options.recorder = Recorder::new(&description.watches, config)?;
         }
         if description.all_gpus() > 1 {
             // Pages would have to move between GPUs; without places they count as being everywhere.
@@ -357,22 +360,20 @@ impl Machine {
         options.outside_memory = outside.is_some_and(|clock| clock.has_memory());
         let tracing = description.tracing.clone();
         options.tracer = tracing.clone().map(|tracing| tracing as _);
-        options.profile = description
-            .lines
-            .then(|| Profile::new(description.config.device.sms));
+        options.profile = description.lines.then(|| Profile::new(config.device.sms));
         let mut contents = backing.contents(ordinal)?;
         if options.checks.initialised {
             let tracked = contents.track_initialised(tracked(ordinal));
             tracked.map_err(|error| MachineError::Memory(error.to_string()))?;
         }
-        let gpu = Gpu::new(&description.config, Arc::new(contents), options.clone())?;
+        let gpu = Gpu::new(config, Arc::new(contents), options.clone())?;
         let timed = description.mode == Mode::Timing;
         Ok(Self {
             ordinal,
             name: description.gpu_name(ordinal),
             gpu,
             memory: backing.file.clone(),
-            config: description.config.clone(),
+            config: config.clone(),
             options,
             progress: description.progress.clone(),
             mode: description.mode,
@@ -384,7 +385,7 @@ impl Machine {
                 .as_ref()
                 .filter(|_| timed)
                 .map(|options| {
-                    let launch = &description.config.launch;
+                    let launch = &config.launch;
                     let floor = launch.start_latency + launch.finish_latency;
                     Box::new(Sampling::new(options, floor))
                 }),

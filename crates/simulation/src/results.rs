@@ -163,6 +163,7 @@ impl Results {
             partial: !ending.complete,
             command: command.to_vec(),
             gpu: description.gpu.clone(),
+            gpu_names: description.gpu_names(),
             mode: match sampled.is_some() {
                 true => "sampled".into(),
                 false => description.mode.name().into(),
@@ -327,7 +328,7 @@ fn row_of(launch: &LaunchSummary, description: &Description) -> KernelRow {
         region: description.selection.region_of(launch),
         node: several.then(|| launch.gpu / description.gpus),
         gpu: launch.gpu % description.gpus,
-        ..row(launch, mode, description.config.sm.warps)
+        ..row(launch, mode, description.config_of(launch.gpu).sm.warps)
     }
 }
 

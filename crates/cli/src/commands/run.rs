@@ -95,7 +95,7 @@ impl Run {
     /// The run that its options describe.
     pub fn describe(&self) -> anyhow::Result<Description> {
         let mut description = self.options.describe()?;
-        self.node.apply(&mut description);
+        self.node.apply(&mut description, &self.options.settings)?;
         self.recording.add(&mut description)?;
         if let RankCount::Start(count) = self.ranks {
             description.execution.ranks = count;

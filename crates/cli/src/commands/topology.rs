@@ -23,7 +23,7 @@ impl Topology {
     /// Runs it.
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
-        self.node.apply(&mut description);
+        self.node.apply(&mut description, &self.options.settings)?;
         if self.nccl_xml {
             say!("{}", description.nccl_topology()?);
             return Ok(0);

@@ -55,7 +55,7 @@ impl Verify {
     /// Runs it; 1 if any answer differs.
     pub fn run(self) -> anyhow::Result<i32> {
         let mut description = self.options.describe()?;
-        self.node.apply(&mut description);
+        self.node.apply(&mut description, &self.options.settings)?;
         let mut variants = match self.repeat {
             Some(times) => repetitions(times),
             None if self.quick => quick_variants(),

@@ -102,7 +102,7 @@ impl<D: Device> Runtime<D> {
         };
         if limit == PERSISTING_LIMIT {
             // Ways of L2 are set aside, ten of sixteen at the most.
-            known.unit = (self.config.l2.capacity.0 / 16).max(1);
+            known.unit = (self.gpu_of(handle).l2.capacity.0 / 16).max(1);
             known.most = known.unit * 10;
         }
         if known.strict && value > known.most {
@@ -248,7 +248,7 @@ impl<D: Device> Runtime<D> {
                 sticky: None,
                 legacy,
                 per_thread: BTreeMap::new(),
-                limits: default_limits(self.config.device.sms),
+                limits: default_limits(self.gpu(device).device.sms),
                 peers: Vec::new(),
                 textures: Arc::default(),
             },

@@ -102,7 +102,7 @@ impl<D: Device> Runtime<D> {
         if bytes == 0 {
             return Ok(None);
         }
-        let takes = self.config.copy.fill_time(bytes);
+        let takes = self.gpu_of(fill.context).copy.fill_time(bytes);
         let pattern = fill.pattern.to_le_bytes()[..unit as usize].to_vec();
         let effect = Effect::Fill {
             destination: fill.destination,
@@ -170,7 +170,15 @@ impl<D: Device> Runtime<D> {
         source: Option<(PointerKind, u32)>,
         bytes: u64,
     ) -> Takes {
-        let copy = &self.config.copy;
+        let on_gpu = |place| match place {
+            Some((PointerKind::Device, gpu)) => Some(gpu),
+            _ => None,
+        };
+        let gpu = match on_gpu(destination).or(on_gpu(source)) {
+            Some(gpu) => self.gpu(gpu),
+            None => &self.config,
+        };
+        let copy = &gpu.copy;
         if let (Some((PointerKind::Device, to)), Some((PointerKind::Device, from))) =
             (destination, source)
             && from != to
@@ -209,7 +217,7 @@ impl<D: Device> Runtime<D> {
         let moves = Moves { way, bytes };
         let direction = match (destination, source) {
             (true, true) => {
-                let within = copy.within_time(bytes, self.config.l2.capacity);
+                let within = copy.within_time(bytes, gpu.l2.capacity);
                 return Takes::Fixed(within, moves);
             }
             (true, false) => Direction::ToDevice,

@@ -76,7 +76,9 @@ impl<D: Device> Runtime<D> {
         let threads = launch.config.threads();
         let dynamic_shared = u64::from(launch.config.dynamic_shared);
         let shape = self.block_shape(launch.function, threads, dynamic_shared)?;
-        let resident = SmLimits::new(&self.config.sm).most(shape).blocks();
+        let resident = SmLimits::new(&self.gpu_of(launch.context).sm)
+            .most(shape)
+            .blocks();
         if resident == 0 {
             return fail(
                 CuResult::LAUNCH_OUT_OF_RESOURCES,
@@ -88,7 +90,7 @@ impl<D: Device> Runtime<D> {
         }
         let cooperative = if launch.cooperative {
             let blocks = launch.config.blocks();
-            let most = u64::from(resident) * u64::from(self.config.device.sms);
+            let most = u64::from(resident) * u64::from(self.gpu_of(launch.context).device.sms);
             if blocks > most {
                 return fail(
                     CuResult::COOPERATIVE_LAUNCH_TOO_LARGE,
@@ -154,14 +156,15 @@ impl<D: Device> Runtime<D> {
     fn device_runtime(&self, context: ContextHandle) -> CallResult<Arc<DeviceRuntime>> {
         let context = self.context(context)?;
         let pending = context.limits.get(&PENDING_LAUNCH_LIMIT);
-        let sm = &self.config.sm;
+        let gpu = self.gpu(context.device);
+        let sm = &gpu.sm;
         let mut limits = context.limits.clone();
         // Those of contexts that are shared with graphics are only read.
         limits.extend([(7, sm.shared_per_block_optin.0), (8, 0)]);
         let node = self.device.neighbours(context.device);
         Ok(Arc::new(DeviceRuntime {
             pending_launches: pending.copied().unwrap_or(0),
-            attributes: describe(&self.config, context.device, node).attributes,
+            attributes: describe(gpu, context.device, node).attributes,
             limits,
             shared_per_block: sm.shared_per_block.0,
         }))
@@ -228,7 +231,7 @@ impl<D: Device> Runtime<D> {
             );
         }
         let expected = kernel.parameter_bytes as usize;
-        let most = self.config.launch.parameter_limit.0 as usize;
+        let most = self.gpu_of(launch.context).launch.parameter_limit.0 as usize;
         if launch.parameters.len() < expected || launch.parameters.len() > most.max(expected) {
             return fail(
                 CuResult::INVALID_VALUE,
@@ -281,7 +284,7 @@ impl<D: Device> Runtime<D> {
         let blocks = cluster
             .iter()
             .fold(1u32, |all, size| all.saturating_mul(*size));
-        let largest = largest_cluster(&self.config);
+        let largest = largest_cluster(self.gpu_of(launch.context));
         if blocks > 1 && largest == 1 {
             let message = format!("`{}`: the GPU has no clusters", kernel.name);
             return fail(CuResult::NOT_SUPPORTED, message);
@@ -312,7 +315,7 @@ impl<D: Device> Runtime<D> {
     /// The shared memory that the SM sets aside for a kernel: the smallest carve-out with the preferred
     /// share of the largest, in percent.
     pub(super) fn carveout(&self, function: &Function, preferred: i32) -> Option<u64> {
-        let sizes = &self.config.sm.shared_carveouts;
+        let sizes = &self.gpu_of(function.context).sm.shared_carveouts;
         let Ok(percent) = u64::try_from(preferred) else {
             // Without a share of its own, a kernel may still prefer one side.
             return match function.cache_preference {

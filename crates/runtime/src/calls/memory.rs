@@ -141,7 +141,7 @@ impl<D: Device> Runtime<D> {
         Ok(DeviceState {
             total,
             free,
-            reserved: self.memory.reserved(),
+            reserved: self.memory.reserved(device),
             processes: processes
                 .into_iter()
                 .map(|(process, bytes)| ProcessOnDevice { process, bytes })

@@ -24,7 +24,7 @@ impl<D: Device> Runtime<D> {
     ) -> CallResult<Reply> {
         self.context(context)?;
         self.spend(self.config.host.load);
-        let source = (self.loader)(images, &self.options)?;
+        let source = (self.loader)(images, &self.load_options(context))?;
         for warning in source.warnings() {
             self.warn(warning);
         }
@@ -146,7 +146,7 @@ impl<D: Device> Runtime<D> {
         let (function, attributes) = match known {
             Some((function, known)) => (*function, known.attributes.clone()),
             None => {
-                let mut attributes = self.attributes_of(found, &code);
+                let mut attributes = self.attributes_of(context, found, &code);
                 attributes.constant = self.user_constants(handle)?;
                 let function = FunctionHandle(self.fresh());
                 let entry = Function {
@@ -209,7 +209,9 @@ impl<D: Device> Runtime<D> {
         attribute: u32,
         value: i32,
     ) -> CallResult<Reply> {
-        let optin = i32::try_from(self.config.sm.shared_per_block_optin.0).unwrap_or(i32::MAX);
+        let context = self.function(handle)?.context;
+        let optin = self.gpu_of(context).sm.shared_per_block_optin.0;
+        let optin = i32::try_from(optin).unwrap_or(i32::MAX);
         let function = self
             .functions
             .get_mut(&handle)
@@ -288,7 +290,7 @@ impl<D: Device> Runtime<D> {
         let function = self.function(handle)?;
         let preferred = self.carveout(function, function.attributes.preferred_carveout);
         Ok(Reply::Value(u64::from(
-            SmLimits::new(&self.config.sm)
+            SmLimits::new(&self.gpu_of(function.context).sm)
                 .within_preferred(shape, preferred)
                 .blocks(),
         )))
@@ -297,7 +299,9 @@ impl<D: Device> Runtime<D> {
     pub(super) fn occupancy_clusters(&mut self, launch: &Launch) -> CallResult<Reply> {
         let (threads, shared) = (launch.config.threads(), launch.config.dynamic_shared);
         let shape = self.block_shape(launch.function, threads, u64::from(shared))?;
-        let blocks = SmLimits::new(&self.config.sm).most(shape).blocks();
+        let blocks = SmLimits::new(&self.gpu_of(launch.context).sm)
+            .most(shape)
+            .blocks();
         let function = self.function(launch.function)?;
         let attributes = function.attributes.clone();
         let index = function.kernel;
@@ -310,7 +314,11 @@ impl<D: Device> Runtime<D> {
         let size = cluster
             .iter()
             .fold(1u32, |all, size| all.saturating_mul(*size));
-        Ok(Reply::Value(most_clusters(&self.config, size, blocks)))
+        Ok(Reply::Value(most_clusters(
+            self.gpu_of(launch.context),
+            size,
+            blocks,
+        )))
     }
 
     /// What a block of this kernel needs.
@@ -355,14 +363,20 @@ impl<D: Device> Runtime<D> {
         }
     }
 
-    fn attributes_of(&self, kernel: &Kernel, module: &Module) -> FunctionAttributes {
+    fn attributes_of(
+        &self,
+        context: ContextHandle,
+        kernel: &Kernel,
+        module: &Module,
+    ) -> FunctionAttributes {
+        let gpu = self.gpu_of(context);
         // A driver makes machine code for its GPU out of PTX.
         let architecture = match module.native {
             true => module.architecture,
-            false => self.config.device.compute_capability.architecture(),
+            false => gpu.device.compute_capability.architecture(),
         };
         let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let sm = &self.config.sm;
+        let sm = &gpu.sm;
         let limits = SmLimits::new(sm);
         let fits = |threads: &u32| {
             let shape = BlockShape {

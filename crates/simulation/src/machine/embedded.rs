@@ -122,7 +122,7 @@ impl EmbeddedGpu {
         let gpu = Gpu::new(
             &description.config,
             Arc::new(contents),
-            options(description),
+            options(description, &description.config),
         )?;
         let device = &description.config.device;
         let range = layout::Region::Device(0).range();

@@ -86,7 +86,7 @@ pub struct Publication {
 impl Publication {
     fn new(segment: SharedSegment, ordinal: u32, description: &Description) -> Self {
         let node = description.neighbours(ordinal);
-        let described = lockstep_runtime::describe(&description.config, ordinal, node);
+        let described = lockstep_runtime::describe(description.config_of(ordinal), ordinal, node);
         let uuid = format!("GPU-{}", uuid_text(&described.uuid));
         let mut publisher = segment.lock();
         let device = publisher.name(IdentityKind::Device, NO_IDENTITY, ordinal, &uuid);

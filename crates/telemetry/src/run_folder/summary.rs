@@ -18,6 +18,9 @@ pub struct Summary {
     pub command: Vec<String>,
     /// The GPU, as asked for.
     pub gpu: String,
+    /// What the GPUs of a node call themselves, by their numbers, if they are of several kinds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_names: Vec<String>,
     /// `timing`, `functional`, or `sampled`.
     pub mode: String,
     /// `auto`, `sass` or `ptx`.
