@@ -9,7 +9,7 @@ use lockstep_runtime::device::Fault;
 impl Machine {
     /// Something that the GPU was asked to do failed inside the simulator. The first one counts:
     /// others follow from it.
-    pub(super) fn fail(&mut self, sentence: String) {
+    pub fn fail(&mut self, sentence: String) {
         self.failure.get_or_insert(sentence);
     }
 

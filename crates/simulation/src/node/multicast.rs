@@ -18,6 +18,12 @@ impl Node {
             return;
         }
         self.open_gpu(gpu);
+        if self.ranks.is_some() {
+            // What slices on other ranks put on links is not known here.
+            let words = "multicast objects are not simulated by several ranks: run without --ranks";
+            self.machines[gpu as usize].fail(words.to_owned());
+            return;
+        }
         if let Some(view) = &view {
             self.multicast = true;
             self.begin_sharing(self.node_of(gpu));
